@@ -1,0 +1,115 @@
+//! Names of feeds: `<platform>:<what>`, one pollable thing on one configured platform.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The longest feed name, in bytes: a platform's name and a URL of 2,048.
+pub const MAX_BYTES: usize = 2_112;
+
+/// `hackernews:newest`, `programming.dev:c/rust`, `blogs:https://example.com/feed.xml`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FeedName {
+    text: String,
+    colon: usize,
+}
+
+impl FeedName {
+    /// The name of a configured platform.
+    #[must_use]
+    pub fn platform(&self) -> &str {
+        &self.text[..self.colon]
+    }
+
+    /// What to watch there; the platform's adapter knows its form.
+    #[must_use]
+    pub fn what(&self) -> &str {
+        &self.text[self.colon + 1..]
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether `name` can be the first part of a feed's name.
+    #[must_use]
+    pub fn is_platform_name(name: &str) -> bool {
+        (1..=64).contains(&name.len())
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b))
+    }
+}
+
+/// The text is not a feed's name.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a feed name of the form `<platform>:<what>`")]
+pub struct ParseFeedNameError;
+
+impl FromStr for FeedName {
+    type Err = ParseFeedNameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let colon = text.find(':').ok_or(ParseFeedNameError)?;
+        let what = &text[colon + 1..];
+        let sane = Self::is_platform_name(&text[..colon])
+            && !what.is_empty()
+            && text.len() <= MAX_BYTES
+            && what.trim() == what
+            && !what.chars().any(char::is_control);
+        sane.then(|| Self {
+            text: text.to_owned(),
+            colon,
+        })
+        .ok_or(ParseFeedNameError)
+    }
+}
+
+impl fmt::Display for FeedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for FeedName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for FeedName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FeedName;
+
+    #[test]
+    fn the_first_colon_ends_the_platform() {
+        let feed: FeedName = "blogs:https://example.com/feed.xml".parse().unwrap();
+        assert_eq!(
+            (feed.platform(), feed.what()),
+            ("blogs", "https://example.com/feed.xml")
+        );
+    }
+
+    #[test]
+    fn malformed_names_are_refused() {
+        for wrong in [
+            "",
+            "hackernews",
+            "hackernews:",
+            ":newest",
+            "Hacker News:newest",
+            "hn: a",
+            "hn:a\nb",
+        ] {
+            assert!(wrong.parse::<FeedName>().is_err(), "{wrong}");
+        }
+    }
+}

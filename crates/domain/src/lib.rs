@@ -1,0 +1,38 @@
+//! What Earshot talks about: resource names, resources, states, instructions, and the rules that
+//! make a request valid.
+//!
+//! Everything here is a value or a pure rule: no I/O, no async, no SQL. Input is parsed once, at the
+//! edge, into a type that proves it; every rule that a client can break is reported as an
+//! [`issue::Issue`] on the path of the field that broke it, all of them at once.
+
+pub mod address;
+pub mod connection;
+pub mod delivery;
+pub mod feed;
+pub mod id;
+pub mod instructions;
+pub mod issue;
+pub mod json;
+pub mod key;
+pub mod list;
+pub mod manager;
+pub mod name;
+pub mod namespace;
+pub mod page;
+pub mod post;
+pub mod scan;
+pub mod time;
+pub mod web_url;
+
+pub use connection::Connection;
+pub use delivery::{Delivery, DeliveryState};
+pub use feed::FeedName;
+pub use id::Id;
+pub use instructions::{Focus, Instructions};
+pub use issue::{FieldIssue, Issue, Issues};
+pub use manager::Manager;
+pub use name::{ConnectionName, DeliveryName, ManagerName, NamespaceName, ScanName};
+pub use namespace::Namespace;
+pub use post::{Post, PostType, Subforum, User};
+pub use scan::{Match, Scan};
+pub use time::Timestamp;
