@@ -1,0 +1,1 @@
+DROP FUNCTION ensure_partitions(timestamptz, integer);

@@ -1,0 +1,256 @@
+//! The tables, as the migrations make them. A test holds this file to a migrated database.
+
+diesel::table! {
+    accounts (id) {
+        id -> Uuid,
+        name -> Text,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    api_keys (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        secret_hash -> Bytea,
+        role -> Text,
+        namespace_ids -> Nullable<Array<Uuid>>,
+        create_time -> Timestamptz,
+        expire_time -> Nullable<Timestamptz>,
+        revoke_time -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    connections (namespace_id, id) {
+        namespace_id -> Uuid,
+        id -> Uuid,
+        nickname -> Text,
+        url -> Text,
+        method -> Text,
+        headers_sealed -> Bytea,
+        state -> Text,
+        state_reason -> Nullable<Text>,
+        create_time -> Timestamptz,
+        update_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    deliveries (namespace_id, connection_id, create_time, id) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        id -> Uuid,
+        create_time -> Timestamptz,
+        update_time -> Timestamptz,
+        manager_id -> Uuid,
+        scan_id -> Uuid,
+        state -> Text,
+        attempt_count -> Integer,
+        last_attempt_time -> Nullable<Timestamptz>,
+        next_attempt_time -> Nullable<Timestamptz>,
+        leased_by -> Nullable<Uuid>,
+        last_status_code -> Nullable<SmallInt>,
+        last_error -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    delivery_attempts (delivery_id, time, number) {
+        delivery_id -> Uuid,
+        number -> Integer,
+        time -> Timestamptz,
+        status_code -> Nullable<SmallInt>,
+        error -> Nullable<Text>,
+        latency_ms -> Integer,
+        dns_ms -> Nullable<Integer>,
+        connect_ms -> Nullable<Integer>,
+        tls_ms -> Nullable<Integer>,
+        first_byte_ms -> Nullable<Integer>,
+        address -> Nullable<Text>,
+        response_body -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    feed_watchers (feed, namespace_id, manager_id) {
+        feed -> Text,
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+    }
+}
+
+diesel::table! {
+    feeds (name) {
+        name -> Text,
+        platform -> Text,
+        watched -> Bool,
+        cursor -> Nullable<Jsonb>,
+        next_poll_time -> Timestamptz,
+        leased_by -> Nullable<Uuid>,
+        last_poll_time -> Nullable<Timestamptz>,
+        failure_count -> Integer,
+        last_error -> Nullable<Text>,
+        gap_count -> BigInt,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    manager_notices (namespace_id, manager_id, position) {
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+        position -> SmallInt,
+        connection_id -> Uuid,
+    }
+}
+
+diesel::table! {
+    managers (namespace_id, id) {
+        namespace_id -> Uuid,
+        id -> Uuid,
+        nickname -> Text,
+        enable -> Bool,
+        mode -> Text,
+        source -> Text,
+        state -> Text,
+        generation -> BigInt,
+        input -> Nullable<Jsonb>,
+        submitted_instructions -> Nullable<Jsonb>,
+        instructions -> Nullable<Jsonb>,
+        apply_time -> Nullable<Timestamptz>,
+        apply_error_code -> Nullable<Text>,
+        apply_error_message -> Nullable<Text>,
+        submit_time -> Timestamptz,
+        create_time -> Timestamptz,
+        update_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    namespaces (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        nickname -> Text,
+        create_time -> Timestamptz,
+        update_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    outbox (id) {
+        id -> BigInt,
+        event -> Text,
+        message_id -> Uuid,
+        payload -> Bytea,
+        traceparent -> Nullable<Text>,
+        tracestate -> Nullable<Text>,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    plan_changes (version) {
+        version -> BigInt,
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+        change_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    plan_version (single) {
+        single -> Bool,
+        version -> BigInt,
+    }
+}
+
+diesel::table! {
+    post_keys (post_key) {
+        post_key -> Uuid,
+        id -> Uuid,
+    }
+}
+
+diesel::table! {
+    posts (receive_time, id) {
+        id -> Uuid,
+        receive_time -> Timestamptz,
+        post_key -> Uuid,
+        feed -> Text,
+        #[sql_name = "type"]
+        type_ -> Text,
+        time -> Timestamptz,
+        post_id -> Text,
+        title -> Nullable<Text>,
+        text -> Nullable<Text>,
+        url -> Text,
+        subforum_id -> Nullable<Text>,
+        subforum_name -> Nullable<Text>,
+        subforum_url -> Nullable<Text>,
+        user_id -> Text,
+        user_name -> Text,
+        user_url -> Text,
+    }
+}
+
+diesel::table! {
+    replicas (id) {
+        id -> Uuid,
+        service -> Text,
+        heartbeat_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    scan_clocks (namespace_id, manager_id) {
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+        last_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    scan_keys (namespace_id, manager_id, post_key) {
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+        post_key -> Uuid,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    scans (namespace_id, manager_id, create_time, id) {
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+        id -> Uuid,
+        create_time -> Timestamptz,
+        update_time -> Timestamptz,
+        post_id -> Uuid,
+        value -> Bool,
+        matched -> Jsonb,
+        fanned_out -> Bool,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(
+    accounts,
+    api_keys,
+    connections,
+    deliveries,
+    delivery_attempts,
+    feed_watchers,
+    feeds,
+    manager_notices,
+    managers,
+    namespaces,
+    outbox,
+    plan_changes,
+    plan_version,
+    post_keys,
+    posts,
+    replicas,
+    scan_clocks,
+    scan_keys,
+    scans,
+);
