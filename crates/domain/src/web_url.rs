@@ -1,1 +1,332 @@
-//! web_url
+//! URLs that customers name: the pages to start from, and the endpoints to deliver to.
+//!
+//! Parsing refuses what can be told from the text alone: form, scheme, credentials, literal
+//! addresses that the policy does not permit, names that are never public. Where a name leads is
+//! known only when it is resolved, so `outbound` judges that at every connection.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+use url::{Host, Url};
+
+use crate::{Issue, address::AddressPolicy};
+
+pub const MAX_BYTES: usize = 2_048;
+
+/// What the URL is for, which decides whether `http://` will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A page to read. Its scheme is its owner's choice.
+    Seed,
+    /// An endpoint that gets customers' data, hence https unless the operator allows http.
+    Connection,
+}
+
+/// A URL that the policy had nothing against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebUrl {
+    text: String,
+    url: Url,
+}
+
+impl WebUrl {
+    /// # Errors
+    /// `TooLong`, `InvalidFormat`, `ForbiddenAddress`, or `Forbidden` for http where https is wanted.
+    pub fn parse(text: &str, policy: &AddressPolicy, kind: Kind) -> Result<Self, Issue> {
+        if text.len() > MAX_BYTES {
+            return Err(Issue::TooLong);
+        }
+        check_form(text)?;
+        // The cause adds nothing that the issue does not say.
+        let url = Url::parse(text).ok().ok_or(Issue::InvalidFormat)?;
+        check(&url, policy, kind)?;
+        Ok(Self {
+            text: text.to_owned(),
+            url,
+        })
+    }
+
+    /// As the customer wrote it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Normalised: what is requested.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+}
+
+impl fmt::Display for WebUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Judges a URL that came parsed, as the target of a redirect does.
+///
+/// # Errors
+/// As [`WebUrl::parse`], save `TooLong`.
+pub fn check(url: &Url, policy: &AddressPolicy, kind: Kind) -> Result<(), Issue> {
+    let is_http = match url.scheme() {
+        "http" => true,
+        "https" => false,
+        _ => return Err(Issue::InvalidFormat),
+    };
+    if !url.username().is_empty() || url.password().is_some() || url.port() == Some(0) {
+        return Err(Issue::InvalidFormat);
+    }
+    let permitted = match url.host().ok_or(Issue::InvalidFormat)? {
+        // `Url` has turned 0x7f.1, 2130706433, 017700000001 and their like into this form.
+        Host::Ipv4(ip) => policy.permits(ip.into()),
+        Host::Ipv6(ip) => policy.permits(ip.into()),
+        Host::Domain(name) if is_localhost(name) => !policy.permitted_loopback().is_empty(),
+        Host::Domain(name) => !is_reserved_name(name),
+    };
+    if !permitted {
+        return Err(Issue::ForbiddenAddress);
+    }
+    if is_http && kind == Kind::Connection && !policy.allow_http {
+        return Err(Issue::Forbidden);
+    }
+    Ok(())
+}
+
+/// The address that the host of a URL spells out, if it does.
+#[must_use]
+pub fn literal_address(host: &str) -> Option<IpAddr> {
+    match host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        Some(v6) => v6.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    }
+}
+
+/// `localhost` and all below it lead to loopback without being looked up (RFC 6761 6.3).
+#[must_use]
+pub fn is_localhost(name: &str) -> bool {
+    is_under(name, "localhost")
+}
+
+/// Names that never are a public site. Where a private network resolves them they lead inside.
+///
+/// `.test` and `.example` are left to resolution: they stand for public names in what people try out.
+const RESERVED_SUFFIXES: &[&str] = &[
+    "local",     // RFC 6762; `svc.cluster.local` too
+    "internal",  // ICANN 2024; `metadata.google.internal`
+    "home.arpa", // RFC 8375
+    "invalid",   // RFC 6761
+    "onion",     // RFC 7686
+    "alt",       // RFC 9476
+    "localdomain",
+    "intranet",
+    "private",
+    "corp",
+    "home",
+    "lan",
+    "mail", // RFC 6762 appendix G, ICANN
+    "svc",  // Kubernetes, with its search list
+    "consul",
+    "docker",
+];
+
+#[must_use]
+pub fn is_reserved_name(name: &str) -> bool {
+    let bare = name.strip_suffix('.').unwrap_or(name);
+    !bare.contains('.')
+        || RESERVED_SUFFIXES
+            .iter()
+            .any(|suffix| is_under(bare, suffix))
+}
+
+/// Whether `name` is `suffix` or lies below it. Hosts of web URLs are lower case already.
+fn is_under(name: &str, suffix: &str) -> bool {
+    let bare = name.strip_suffix('.').unwrap_or(name);
+    bare.strip_suffix(suffix)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// Refuses what `Url` would mend in silence, so that what a customer reads is what is requested:
+/// spaces around and line breaks inside, backslashes, missing slashes, empty credentials.
+fn check_form(text: &str) -> Result<(), Issue> {
+    let (scheme, rest) = text.split_once("://").ok_or(Issue::InvalidFormat)?;
+    let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_mendable = text
+        .chars()
+        .any(|c| c.is_control() || c.is_whitespace() || c == '\\');
+    if !is_web || authority.is_empty() || authority.contains('@') || is_mendable {
+        return Err(Issue::InvalidFormat);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, MAX_BYTES, WebUrl, literal_address};
+    use crate::{Issue, address::AddressPolicy};
+
+    fn seed(text: &str) -> Result<WebUrl, Issue> {
+        WebUrl::parse(text, &AddressPolicy::default(), Kind::Seed)
+    }
+
+    #[test]
+    fn public_addresses_are_taken_as_written() {
+        for text in [
+            "https://acme.com",
+            "http://acme.com:8080/a?b=c#d",
+            "HTTPS://ACME.com/Ü",
+            "https://bücher.example/",
+            "https://acme.com./x",
+            "https://8.8.8.8/",
+            "https://[2606:4700:4700::1111]/dns",
+            "https://localhost.acme.com/",
+            "https://internal.acme.com/",
+            "https://hooks.test/a",
+        ] {
+            assert_eq!(seed(text).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn malformed_urls_are_refused() {
+        for text in [
+            "",
+            "acme.com",
+            "//acme.com",
+            "ftp://acme.com",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "gopher://acme.com/",
+            "https://",
+            "https:///path",
+            "https:acme.com",
+            "https:\\\\acme.com",
+            "https://acme.com\\@evil.com",
+            " https://acme.com",
+            "https://acme.com\n",
+            "https://ac\tme.com",
+            "https://acme.com/a b",
+            "https://user@acme.com",
+            "https://user:secret@acme.com",
+            "https://:@acme.com",
+            "https://@acme.com",
+            "https://acme.com:0/",
+            "https://acme.com:99999/",
+            "https://a..b%00.com/",
+            "https://[::1%25eth0]/",
+            "https://1.2.3.4.5/",
+        ] {
+            assert_eq!(seed(text), Err(Issue::InvalidFormat), "{text}");
+        }
+    }
+
+    #[test]
+    fn literal_addresses_are_judged_in_every_spelling() {
+        for text in [
+            "http://127.0.0.1/",
+            "http://127.1/",
+            "http://0x7f.1/",
+            "http://0x7f000001/",
+            "http://2130706433/",
+            "http://017700000001/",
+            "http://0177.0.0.1/",
+            "http://127.0.0.1./",
+            "http://１２７.0.0.1/",
+            "http://0/",
+            "http://10.0.0.1/",
+            "http://169.254.169.254/latest/meta-data",
+            "http://2852039166/",
+            "http://[::1]/",
+            "http://[::]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[::ffff:7f00:1]/",
+            "http://[::ffff:a9fe:a9fe]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[fd00:ec2::254]/",
+            "http://[fe80::1]/",
+        ] {
+            assert_eq!(seed(text), Err(Issue::ForbiddenAddress), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_never_public_are_refused() {
+        for text in [
+            "http://localhost/",
+            "http://LOCALHOST:9000/",
+            "http://localhost./",
+            "http://a.localhost/",
+            "http://printer.local/",
+            "http://metadata.google.internal/",
+            "http://router.home.arpa/",
+            "http://nas.lan/",
+            "http://wiki.corp/",
+            "http://postgres.default.svc/",
+            "http://kubernetes.default.svc.cluster.local/",
+            "http://nothing.invalid/",
+            "http://abc.onion/",
+            "http://intranet/",
+            "http://intranet./",
+            "http://postgres:5432/",
+        ] {
+            assert_eq!(seed(text), Err(Issue::ForbiddenAddress), "{text}");
+        }
+    }
+
+    #[test]
+    fn localhost_is_judged_as_loopback() {
+        let dev = AddressPolicy {
+            allow_cidrs: vec!["127.0.0.0/8".parse().unwrap()],
+            allow_http: true,
+        };
+        for text in ["http://localhost:9000/hook", "http://127.0.0.1:9000/hook"] {
+            assert!(
+                WebUrl::parse(text, &dev, Kind::Connection).is_ok(),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            WebUrl::parse("http://[::1]:9000/", &dev, Kind::Connection),
+            Err(Issue::ForbiddenAddress)
+        );
+    }
+
+    #[test]
+    fn connections_want_https_unless_the_operator_allows_http() {
+        let strict = AddressPolicy::default();
+        let parse = |text, policy: &AddressPolicy| WebUrl::parse(text, policy, Kind::Connection);
+        assert_eq!(parse("http://acme.com/", &strict), Err(Issue::Forbidden));
+        assert!(parse("https://acme.com/", &strict).is_ok());
+        let lax = AddressPolicy {
+            allow_http: true,
+            ..strict
+        };
+        assert!(parse("http://acme.com/", &lax).is_ok());
+    }
+
+    #[test]
+    fn the_bound_is_in_bytes() {
+        let base = "https://acme.com/";
+        let fits = format!("{base}{}", "a".repeat(MAX_BYTES - base.len()));
+        assert!(seed(&fits).is_ok());
+        assert_eq!(seed(&format!("{fits}a")), Err(Issue::TooLong));
+    }
+
+    #[test]
+    fn a_host_that_spells_an_address_is_told_from_a_name() {
+        assert_eq!(literal_address("[::1]"), Some("::1".parse().unwrap()));
+        assert_eq!(
+            literal_address("10.0.0.1"),
+            Some("10.0.0.1".parse().unwrap())
+        );
+        assert_eq!(literal_address("acme.com"), None);
+        assert_eq!(literal_address("::1"), None);
+    }
+}

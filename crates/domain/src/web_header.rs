@@ -1,0 +1,171 @@
+//! The rules for headers that customers add to their webhooks.
+//!
+//! Refused are the fields by which HTTP frames messages and manages connections: they are the
+//! client's to set, and a wrong one smuggles requests. Everything else is the customer's own affair.
+
+use std::collections::HashSet;
+
+use crate::{Issue, Issues};
+
+pub const MAX_HEADERS: usize = 20;
+/// Names and values together.
+pub const MAX_TOTAL_BYTES: usize = 8 * 1_024;
+
+/// Checks names and values; issues are on `headers` or `headers.<name>`.
+#[must_use]
+pub fn check_headers(headers: &[(String, String)]) -> Issues {
+    let mut issues = Issues::default();
+    if headers.len() > MAX_HEADERS {
+        issues.add_with_hint("headers", Issue::TooMany, "at most 20");
+    }
+    let bytes: usize = headers.iter().map(|(n, v)| n.len() + v.len()).sum();
+    if bytes > MAX_TOTAL_BYTES {
+        issues.add_with_hint("headers", Issue::TooMany, "at most 8 KiB in all");
+    }
+    if !issues.is_empty() {
+        // The paths below repeat the names; too much of them is not to be echoed.
+        return issues;
+    }
+    let mut seen = HashSet::new();
+    for (name, value) in headers {
+        if let Some((issue, hint)) = check_header(name, value) {
+            issues.add_with_hint(format!("headers.{name}"), issue, hint);
+        } else if !seen.insert(name.to_ascii_lowercase()) {
+            let hint = "given twice; case does not tell names apart";
+            issues.add_with_hint(format!("headers.{name}"), Issue::Duplicate, hint);
+        }
+    }
+    issues
+}
+
+fn check_header(name: &str, value: &str) -> Option<(Issue, &'static str)> {
+    if name.is_empty() || !name.bytes().all(is_token_byte) {
+        Some((Issue::InvalidFormat, "not a valid field name"))
+    } else if is_forbidden(name) {
+        Some((Issue::Forbidden, "set by Earshot itself"))
+    } else if !is_field_value(value) {
+        Some((Issue::InvalidFormat, "not a valid field value"))
+    } else {
+        None
+    }
+}
+
+/// RFC 9110 5.6.2.
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// RFC 9110 5.5, without the obsolete bytes beyond ASCII. White space at the ends would not arrive,
+/// so that a receiver who compares a secret would never find it equal.
+fn is_field_value(value: &str) -> bool {
+    value.trim_matches([' ', '\t']) == value
+        && value
+            .bytes()
+            .all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte))
+}
+
+/// Message framing and connection management: RFC 9112, RFC 9110 7.6.1 and 10.1.1, RFC 9113 8.2.2.
+#[must_use]
+pub fn is_forbidden(name: &str) -> bool {
+    const FORBIDDEN: [&str; 10] = [
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "keep-alive",
+        "te",
+        "trailer",
+        "upgrade",
+        "expect",
+        "http2-settings",
+    ];
+    let name = name.to_ascii_lowercase();
+    FORBIDDEN.contains(&name.as_str()) || name.starts_with("proxy-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_headers;
+    use crate::{FieldIssue, Issue};
+
+    fn issues(headers: &[(&str, &str)]) -> Vec<(String, Issue)> {
+        let owned: Vec<(String, String)> = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let pair = |one: &FieldIssue| (one.field.clone(), one.issue);
+        check_headers(&owned).as_slice().iter().map(pair).collect()
+    }
+
+    #[test]
+    fn ordinary_headers_pass() {
+        let fine = [
+            ("X-Webhook-Secret", "s3cret with spaces"),
+            ("Authorization", "Bearer abc"),
+            ("Content-Type", "application/json"),
+            ("x-empty", ""),
+        ];
+        assert_eq!(issues(&fine), []);
+    }
+
+    #[test]
+    fn malformed_names_and_values_are_invalid() {
+        for (name, value) in [
+            ("", "a"),
+            ("x y", "a"),
+            ("x:y", "a"),
+            ("x\r\ny", "a"),
+            (":authority", "a"),
+            ("schlüssel", "a"),
+            ("x", "a\r\nhost: b"),
+            ("x", "a\0"),
+            ("x", "\u{7f}"),
+            ("x", "größe"),
+            ("x", " a"),
+            ("x", "a\t"),
+        ] {
+            let expected = (format!("headers.{name}"), Issue::InvalidFormat);
+            assert_eq!(issues(&[(name, value)]), [expected], "{name:?}: {value:?}");
+        }
+    }
+
+    #[test]
+    fn fields_that_frame_messages_are_forbidden() {
+        for name in [
+            "Host",
+            "content-length",
+            "Transfer-Encoding",
+            "CONNECTION",
+            "Keep-Alive",
+            "TE",
+            "Trailer",
+            "Upgrade",
+            "Expect",
+            "Proxy-Authorization",
+            "HTTP2-Settings",
+        ] {
+            let expected = (format!("headers.{name}"), Issue::Forbidden);
+            assert_eq!(issues(&[(name, "a")]), [expected]);
+        }
+    }
+
+    #[test]
+    fn names_are_told_apart_without_case() {
+        let expected = ("headers.X-A".to_owned(), Issue::Duplicate);
+        assert_eq!(issues(&[("x-a", "1"), ("X-A", "2")]), [expected]);
+    }
+
+    #[test]
+    fn number_and_size_are_bounded() {
+        let many: Vec<(String, String)> =
+            (0..21).map(|n| (format!("x-{n}"), String::new())).collect();
+        let one = |issues: crate::Issues| issues.as_slice()[0].clone();
+        assert!(check_headers(&many[..20]).is_empty());
+        assert_eq!(one(check_headers(&many)).issue, Issue::TooMany);
+
+        let big = [("x".to_owned(), "v".repeat(8_191))];
+        assert!(check_headers(&big).is_empty());
+        let bigger = [("xy".to_owned(), "v".repeat(8_191))];
+        assert_eq!(one(check_headers(&bigger)).field, "headers");
+    }
+}
