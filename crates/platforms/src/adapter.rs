@@ -1,0 +1,137 @@
+//! The trait that every platform's adapter implements, and what a poll answers.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::{Post, Timestamp};
+
+use crate::{Cursor, FetchError};
+
+/// One kind of platform. Holds its address and how to fetch; everything else is in the cursor.
+#[async_trait]
+pub trait Adapter: Send + Sync {
+    /// The word for it in the configuration.
+    fn kind(&self) -> &'static str;
+
+    /// Whether `what`, the second part of a feed's name, is well-formed for this platform.
+    fn accepts(&self, what: &str) -> bool;
+
+    /// How often to poll where nothing else is said.
+    fn default_interval(&self) -> Duration;
+
+    /// Polls once: reads pages newest first back to the cursor, so that a burst is not missed.
+    ///
+    /// # Errors
+    /// [`PollError`]; the stored cursor stays good, and the next poll reads what this one did not.
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError>;
+}
+
+/// What bounds one poll.
+#[derive(Debug, Clone)]
+pub struct PollLimits {
+    /// The most posts to give; beyond it the oldest are left out and reported as a gap.
+    pub max_posts: usize,
+    /// The most pages to read.
+    pub max_pages: usize,
+    /// On a feed's first poll, posts older than this are taken as known.
+    pub since: Option<Timestamp>,
+}
+
+impl Default for PollLimits {
+    fn default() -> Self {
+        Self {
+            max_posts: 2_000,
+            max_pages: 40,
+            since: None,
+        }
+    }
+}
+
+/// The answer of one poll.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Polled {
+    /// Oldest first, and new ones only: none that the cursor had seen.
+    pub posts: Vec<Post>,
+    /// To be stored in the transaction that stores the posts. Equal to the old one when nothing changed.
+    pub cursor: Cursor,
+    /// Posts may have been missed.
+    pub gap: Option<Gap>,
+    /// The platform said that nothing changed, without sending anything.
+    pub not_modified: bool,
+    /// The platform asks not to be polled again sooner.
+    pub next_hint: Option<Duration>,
+}
+
+/// A stretch of time from which posts may be missing, because a limit ended the reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    pub from: Option<Timestamp>,
+    pub to: Option<Timestamp>,
+    pub reason: &'static str,
+}
+
+/// Why a poll gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum PollError {
+    /// The platform asks to slow down.
+    #[error("throttled by the platform")]
+    Throttled { retry_after: Option<Duration> },
+    /// The feed does not exist there (any more); asking again soon is of no use.
+    #[error("no such feed: {0}")]
+    NotFound(String),
+    /// The platform wants credentials, or does not like the ones that it got.
+    #[error("refused by the platform with status {status}")]
+    Unauthorized { status: u16 },
+    /// The address may not be fetched, whoever asks.
+    #[error("address not allowed: {0}")]
+    Forbidden(String),
+    /// No answer at all.
+    #[error("no answer from the platform")]
+    Unavailable(#[source] FetchError),
+    /// An answer that is the platform's own failure.
+    #[error("the platform answered with status {status}")]
+    Status {
+        status: u16,
+        retry_after: Option<Duration>,
+    },
+    /// An answer that cannot be read.
+    #[error("unreadable answer: {0}")]
+    Malformed(String),
+}
+
+impl PollError {
+    /// The shortest wait that the platform named.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Throttled { retry_after } | Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Whether polling again cannot help until somebody changes something.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        matches!(
+            self,
+            Self::NotFound(_) | Self::Unauthorized { .. } | Self::Forbidden(_)
+        )
+    }
+}
+
+impl From<FetchError> for PollError {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Forbidden(address) => Self::Forbidden(address),
+            FetchError::TooLarge { limit_bytes } => {
+                Self::Malformed(format!("more than {limit_bytes} bytes"))
+            }
+            other => Self::Unavailable(other),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Where the reading of a feed stands: the newest time read, and the posts seen around it.
+//!
+//! No single post is an anchor, for any may be deleted. "Newest first" is only roughly true anywhere, so
+//! each poll re-reads at least the last [`OVERLAP_ITEMS`] posts or [`OVERLAP`], and the seen set tells the
+//! new from the known. The set is bounded: what falls out of it raises `floor`, at or below which every
+//! post counts as known.
+//!
+//! The scanner stores it as JSON. A damaged one reads as none, so the feed starts anew; the store's
+//! unique keys keep that from making Scans twice.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// At least this many posts are read again by each poll, or
+pub const OVERLAP_ITEMS: usize = 50;
+/// those of this time.
+pub const OVERLAP: Duration = Duration::from_mins(10);
+
+/// Posts kept in the seen set beside those that the last poll met.
+pub(crate) const KEEP_UNMET: usize = 500;
+/// The most posts in a seen set.
+pub(crate) const MAX_SEEN: usize = 5_000;
+/// The most posts waited for.
+pub(crate) const MAX_PENDING: usize = 500;
+
+const VERSION: u8 = 1;
+/// Native ids up to this length are kept as they are, longer ones as a hash.
+const MAX_KEY_BYTES: usize = 24;
+
+/// The reading of one feed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cursor {
+    version: u8,
+    /// The time of the newest post read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) high_water: Option<Timestamp>,
+    /// Posts older than this count as known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) floor: Option<Timestamp>,
+    /// Least recently met first.
+    #[serde(default)]
+    pub(crate) seen: Vec<Seen>,
+    /// Posts that exist but could not be read yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pending: Vec<Pending>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) etag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_modified: Option<String>,
+}
+
+/// A post's key, and its time in seconds where it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seen(pub(crate) String, pub(crate) Option<i64>);
+
+/// A post's native id, and since when it is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pending(pub(crate) String, pub(crate) Timestamp);
+
+impl Cursor {
+    pub(crate) fn new() -> Self {
+        Self {
+            version: VERSION,
+            ..Self::default()
+        }
+    }
+
+    /// The cursor that [`Cursor::to_json`] gave; `None` with a warning when it cannot be read.
+    #[must_use]
+    pub fn from_json(value: &serde_json::Value) -> Option<Self> {
+        let read = Self::deserialize(value).map_err(|error| error.to_string());
+        let cursor = read.and_then(|cursor| match cursor.version {
+            VERSION => Ok(cursor),
+            other => Err(format!("unknown version {other}")),
+        });
+        match cursor {
+            Ok(mut cursor) => {
+                let excess = cursor.seen.len().saturating_sub(MAX_SEEN);
+                cursor.seen.drain(..excess);
+                cursor.pending.truncate(MAX_PENDING);
+                Some(cursor)
+            }
+            Err(error) => {
+                tracing::warn!(error, "unreadable cursor; the feed is read anew");
+                None
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The time of the newest post read, for lag and for logs.
+    #[must_use]
+    pub fn high_water(&self) -> Option<Timestamp> {
+        self.high_water
+    }
+
+    /// From when on posts must be read again.
+    pub(crate) fn window_start(&self) -> Option<Timestamp> {
+        let mut times: Vec<i64> = self.seen.iter().filter_map(|seen| seen.1).collect();
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        let by_items = match times.get(OVERLAP_ITEMS - 1) {
+            Some(&nth) => from_seconds(nth),
+            // Fewer than the overlap are known: all of them.
+            None => self
+                .floor
+                .or_else(|| times.last().copied().and_then(from_seconds)),
+        };
+        let by_time = self.high_water.map(|time| time.minus(OVERLAP));
+        match (by_items, by_time) {
+            (Some(items), Some(time)) => Some(items.min(time)),
+            (items, time) => items.or(time),
+        }
+    }
+}
+
+/// What stands for a native id in the seen set.
+pub(crate) fn key(native_id: &str) -> String {
+    let plain = native_id.len() <= MAX_KEY_BYTES && native_id.bytes().all(|b| b.is_ascii_graphic());
+    if plain {
+        native_id.to_owned()
+    } else {
+        crate::text::hex(&Sha256::digest(native_id.as_bytes())[..12])
+    }
+}
+
+pub(crate) fn to_seconds(time: Timestamp) -> i64 {
+    time.micros().div_euclid(1_000_000)
+}
+
+pub(crate) fn from_seconds(seconds: i64) -> Option<Timestamp> {
+    Timestamp::from_micros(seconds.checked_mul(1_000_000)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_survives_its_json() {
+        let mut cursor = Cursor::new();
+        cursor.high_water = from_seconds(1_700_000_000);
+        cursor.seen.push(Seen("8863".into(), Some(1_700_000_000)));
+        cursor
+            .pending
+            .push(Pending("8864".into(), Timestamp::now()));
+        assert_eq!(Cursor::from_json(&cursor.to_json()), Some(cursor));
+    }
+
+    #[test]
+    fn a_damaged_cursor_reads_as_none() {
+        for damaged in [
+            serde_json::Value::Null,
+            serde_json::json!([1, 2]),
+            serde_json::json!({}),
+            serde_json::json!({"version": 99}),
+            serde_json::json!({"version": 1, "seen": "all"}),
+            serde_json::json!({"version": 1, "highWater": "yesterday"}),
+        ] {
+            assert_eq!(Cursor::from_json(&damaged), None, "{damaged}");
+        }
+    }
+
+    #[test]
+    fn long_and_odd_ids_are_hashed() {
+        assert_eq!(key("8863"), "8863");
+        assert_eq!(key(&"x".repeat(100)).len(), 24);
+        assert_eq!(key("a\0b").len(), 24);
+        assert_ne!(key("a b"), key("a  b"));
+    }
+}

@@ -1,0 +1,134 @@
+//! The configured platforms, by name.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use domain::FeedName;
+use url::Url;
+
+use crate::{Adapter, Direct, Fetch, Settings, SettingsError, Source};
+
+/// The kinds of platforms that there are adapters for.
+pub const KINDS: [&str; 3] = ["feed", "hackernews", "lemmy"];
+
+/// One configured platform.
+#[derive(Clone)]
+pub struct Platform {
+    pub name: String,
+    pub source: Source,
+    pub adapter: Arc<dyn Adapter>,
+    /// As the operator wants it, kept exactly; else the adapter's default is where to start.
+    pub poll_interval: Option<Duration>,
+}
+
+impl Platform {
+    /// How often to poll where nothing is known about the feed yet.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.poll_interval
+            .unwrap_or_else(|| self.adapter.default_interval())
+    }
+
+    /// The feed of everything new there, where the platform has one.
+    #[must_use]
+    pub fn newest_feed(&self) -> Option<FeedName> {
+        const NEWEST: &str = "newest";
+        let name = format!("{}:{NEWEST}", self.name);
+        self.adapter
+            .accepts(NEWEST)
+            .then(|| name.parse().ok())
+            .flatten()
+    }
+}
+
+/// All configured platforms.
+#[derive(Clone, Default)]
+pub struct Platforms {
+    by_name: BTreeMap<String, Platform>,
+}
+
+impl Platforms {
+    /// Builds each platform's adapter. `guarded` fetches what customers named: the addresses of feeds
+    /// on platforms of kind `feed` without a `base_url`.
+    ///
+    /// # Errors
+    /// [`SettingsError`] naming the platform and what is wrong with it.
+    pub fn from_settings(
+        settings: &[Settings],
+        guarded: &Arc<dyn Fetch>,
+    ) -> Result<Self, SettingsError> {
+        let mut by_name = BTreeMap::new();
+        for one in settings {
+            let platform = build(one, guarded)?;
+            if by_name.insert(one.name.clone(), platform).is_some() {
+                return Err(SettingsError::Duplicate(one.name.clone()));
+            }
+        }
+        Ok(Self { by_name })
+    }
+
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Platform> {
+        self.by_name.get(name)
+    }
+
+    /// The platform of `feed`, when it is configured and takes such a feed.
+    #[must_use]
+    pub fn of_feed(&self, feed: &FeedName) -> Option<&Platform> {
+        self.get(feed.platform())
+            .filter(|platform| platform.adapter.accepts(feed.what()))
+    }
+
+    /// The feed of everything new on the platform `name`.
+    #[must_use]
+    pub fn newest_feed(&self, name: &str) -> Option<FeedName> {
+        self.get(name)?.newest_feed()
+    }
+
+    /// By name.
+    pub fn iter(&self) -> impl Iterator<Item = &Platform> {
+        self.by_name.values()
+    }
+}
+
+fn build(settings: &Settings, guarded: &Arc<dyn Fetch>) -> Result<Platform, SettingsError> {
+    let name = settings.name.clone();
+    if !FeedName::is_platform_name(&name) {
+        return Err(SettingsError::Name(name));
+    }
+    let value = |problem| SettingsError::Value {
+        name: name.clone(),
+        problem,
+    };
+    let web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    if !settings.base_url.iter().chain(&settings.items_url).all(web) {
+        return Err(value("base_url and items_url must be http or https"));
+    }
+    if settings.poll_interval == Some(Duration::ZERO) {
+        return Err(value("poll_interval must be longer than zero"));
+    }
+    let direct = || -> Result<Arc<dyn Fetch>, SettingsError> {
+        let client = Direct::new(settings.user_agent.as_deref());
+        let client = client.map_err(|source| SettingsError::Client {
+            name: name.clone(),
+            source,
+        })?;
+        Ok(Arc::new(client))
+    };
+    let base_url = || settings.base_url.clone().ok_or(value("base_url is needed"));
+    let forum = || match settings.source {
+        None | Some(Source::Forum) => Ok(Source::Forum),
+        Some(_) => Err(value("source is FORUM for this kind")),
+    };
+    let (source, adapter): (Source, Arc<dyn Adapter>) = match settings.kind.as_str() {
+        kind => {
+            let kind = kind.to_owned();
+            return Err(SettingsError::Kind { name, kind });
+        }
+    };
+    Ok(Platform {
+        name,
+        source,
+        adapter,
+        poll_interval: settings.poll_interval,
+    })
+}

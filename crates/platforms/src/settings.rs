@@ -1,0 +1,66 @@
+//! What the operator says about one platform.
+
+use std::time::Duration;
+
+use domain::PostType;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::FetchError;
+
+/// One `[[platforms]]` entry of the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The first part of its feeds' names.
+    pub name: String,
+    /// Which adapter.
+    pub kind: String,
+    /// Given by the kind, except for `feed`, which must say.
+    pub source: Option<Source>,
+    pub base_url: Option<Url>,
+    /// Hacker News only: where single items are read.
+    pub items_url: Option<Url>,
+    /// Kept exactly, where given.
+    pub poll_interval: Option<Duration>,
+    pub user_agent: Option<String>,
+}
+
+/// The family of a platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Source {
+    Forum,
+    Microblog,
+    Network,
+}
+
+impl Source {
+    /// The type of this family's posts.
+    #[must_use]
+    pub fn post_type(self) -> PostType {
+        match self {
+            Self::Forum => PostType::ForumLink,
+            Self::Microblog => PostType::MicroblogTweet,
+            Self::Network => PostType::NetworkPost,
+        }
+    }
+}
+
+/// A platform's entry that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("platform name `{0}` must be 1 to 64 of a-z, 0-9, `.`, `_`, `-`")]
+    Name(String),
+    #[error("platform `{0}` is configured twice")]
+    Duplicate(String),
+    #[error("platform `{name}`: unknown kind `{kind}`; known are {}", crate::registry::KINDS.join(", "))]
+    Kind { name: String, kind: String },
+    #[error("platform `{name}`: {problem}")]
+    Value { name: String, problem: &'static str },
+    #[error("platform `{name}`: no HTTP client")]
+    Client {
+        name: String,
+        #[source]
+        source: FetchError,
+    },
+}

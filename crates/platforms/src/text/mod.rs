@@ -1,0 +1,109 @@
+//! Plain text out of what platforms publish.
+//!
+//! All of it is linear in its input, needs no stack for nesting, and cuts what is too long: a post is
+//! bounded whatever its platform sends.
+
+mod html;
+mod markdown;
+
+pub use html::from_html;
+pub use markdown::from_markdown;
+
+/// The longest text of a post.
+pub const MAX_TEXT_CHARS: usize = 40_000;
+/// The longest title, name or id.
+pub const MAX_LINE_CHARS: usize = 500;
+/// A link post without a title takes this much of its text.
+pub const FALLBACK_TITLE_CHARS: usize = 120;
+/// Markup beyond this is not looked at.
+const MAX_MARKUP_BYTES: usize = 512 * 1024;
+
+/// One line: white space of any kind becomes one space, and other control characters vanish.
+#[must_use]
+pub fn line(text: &str) -> String {
+    let mut out = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    cut(out, MAX_LINE_CHARS)
+}
+
+/// Lines: at most one empty one in a row, none at the ends, no control characters.
+#[must_use]
+pub fn block(text: &str) -> String {
+    let mut out = String::new();
+    let mut empty = 0;
+    for one in text.lines() {
+        let clean: String = one
+            .chars()
+            .filter(|c| !c.is_control() || *c == '\t')
+            .collect();
+        let clean = clean.trim_end();
+        if clean.trim_start().is_empty() {
+            empty += 1;
+            continue;
+        }
+        if !out.is_empty() {
+            out.push_str(if empty > 0 { "\n\n" } else { "\n" });
+        }
+        empty = 0;
+        out.push_str(clean);
+    }
+    cut(out, MAX_TEXT_CHARS)
+}
+
+/// [`block`], or nothing when nothing is left.
+#[must_use]
+pub fn some_block(text: &str) -> Option<String> {
+    Some(block(text)).filter(|text| !text.is_empty())
+}
+
+/// A title made of the beginning of a text.
+#[must_use]
+pub fn title_of(text: &str) -> String {
+    cut(line(text), FALLBACK_TITLE_CHARS)
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        // Writing to a String does not fail.
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+fn cut(mut text: String, max_chars: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(max_chars) {
+        text.truncate(end);
+        text.truncate(text.trim_end().len());
+    }
+    text
+}
+
+/// The beginning of `markup` that is looked at.
+fn bounded(markup: &str) -> &str {
+    &markup[..markup.floor_char_boundary(MAX_MARKUP_BYTES)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_line() {
+        assert_eq!(line("  a\u{0}\tb\n\n c "), "a b c");
+        assert_eq!(line(&"é".repeat(1_000)).chars().count(), MAX_LINE_CHARS);
+    }
+
+    #[test]
+    fn a_block_keeps_its_paragraphs() {
+        assert_eq!(block("\n a  \n\n\n\nb\u{7}\r\nc\n"), " a\n\nb\nc");
+    }
+}
