@@ -1,1 +1,25 @@
-//! runtime
+//! What every process of Earshot needs before it does anything of its own: configuration, logs and
+//! traces, health endpoints, signals.
+//!
+//! A service is a function `run(Arc<Config>, Context)`. [`service_main`] turns it into a binary;
+//! `earshot dev` runs four of them over one configuration, one [`ops`] server and one set of logs.
+//! This is the only crate that reads the environment, and it does so once, at start.
+
+pub mod config;
+pub mod health;
+
+use tokio_util::sync::CancellationToken;
+
+pub use config::{Config, ConfigError};
+pub use health::{Check, Health};
+
+/// What a running service is given beside its configuration.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Cancelled when the service shall stop taking work and finish what it holds.
+    pub shutdown: CancellationToken,
+    /// Where the service says how it is.
+    pub health: Health,
+    /// The name of the binary: `scanner`.
+    pub service: &'static str,
+}

@@ -1,0 +1,62 @@
+//! What is wrong with a configuration.
+
+use std::fmt;
+
+/// Everything that is wrong, each on the full path of its key.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    pub problems: Vec<Problem>,
+}
+
+/// One wrong setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// `scanner.poll_interval_min`, or the name of a file that could not be read.
+    pub key: String,
+    /// Without any value that could be secret.
+    pub reason: String,
+    /// The file or variable that said so; nothing for a key that is missing.
+    pub origin: Option<String>,
+}
+
+impl ConfigError {
+    pub(super) fn one(key: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            problems: vec![Problem::new(key, reason)],
+        }
+    }
+}
+
+impl Problem {
+    pub(super) fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            reason: reason.into(),
+            origin: None,
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.reason)?;
+        match &self.origin {
+            Some(origin) => write!(f, " ({origin})"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Reads the sources into a [`Config`].
+
+use std::path::{Path, PathBuf};
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{
+    error::{ConfigError, Problem},
+    reader::Reader,
+    sections::Config,
+    tree::{self, Given, Rank, Raw, Tree},
+};
+
+/// Reads the configuration of a service from defaults, file and environment.
+///
+/// # Errors
+///
+/// Lists everything that is wrong.
+pub fn load(
+    file: Option<&Path>,
+    environment: Vec<(String, String)>,
+) -> Result<Config, ConfigError> {
+    let mut loader = Loader::new(Config::default()).environment(environment);
+    if let Some(path) = file {
+        loader = loader.file(path);
+    }
+    loader.load()
+}
+
+/// The variables of this process; one that is not UTF-8 is none of ours.
+#[must_use]
+pub fn process_environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// What a process reads its configuration from.
+#[derive(Debug)]
+pub struct Loader {
+    base: Config,
+    file: Option<PathBuf>,
+    environment: Vec<(String, String)>,
+    plain_database_url: bool,
+}
+
+impl Loader {
+    /// Starts from `base`, which the other sources overlay.
+    #[must_use]
+    pub fn new(base: Config) -> Self {
+        Self {
+            base,
+            file: None,
+            environment: Vec::new(),
+            plain_database_url: false,
+        }
+    }
+
+    #[must_use]
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.file = Some(path.into());
+        self
+    }
+
+    #[must_use]
+    pub fn environment(mut self, variables: Vec<(String, String)>) -> Self {
+        self.environment = variables;
+        self
+    }
+
+    /// Takes `DATABASE_URL` for `database.url` where nothing else names the database.
+    #[must_use]
+    pub fn plain_database_url(mut self) -> Self {
+        self.plain_database_url = true;
+        self
+    }
+
+    /// # Errors
+    ///
+    /// Lists everything that is wrong.
+    pub fn load(self) -> Result<Config, ConfigError> {
+        let mut tree = Tree::new();
+        if let Some(path) = &self.file {
+            tree::add_file(&mut tree, path).map_err(|problem| ConfigError {
+                problems: vec![problem],
+            })?;
+        }
+        for (name, value) in &self.environment {
+            tree::add_variable(&mut tree, name, value);
+        }
+        if self.plain_database_url {
+            add_database_url(&mut tree, &self.environment);
+        }
+
+        let mut config = self.base;
+        let mut reader = Reader::new(tree);
+        config.read(&mut reader);
+        let (_, problems) = reader.finish();
+        if problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigError { problems })
+        }
+    }
+}
+
+fn add_database_url(tree: &mut Tree, environment: &[(String, String)]) {
+    if tree.contains_key("database.url") || tree.contains_key("database.url_file") {
+        return;
+    }
+    let given = environment
+        .iter()
+        .find(|(name, value)| name == "DATABASE_URL" && !value.is_empty());
+    if let Some((name, value)) = given {
+        let given = Given {
+            value: Raw::Text(value.clone()),
+            origin: format!("environment variable {name}"),
+            rank: Rank::Environment,
+        };
+        tree.insert("database.url".to_owned(), given);
+    }
+}
+
+impl Config {
+    /// Checks that what a service cannot do without was given.
+    ///
+    /// # Errors
+    ///
+    /// Names each key that is missing, or that only `earshot dev` may have.
+    pub fn check_service(&self, service: &str) -> Result<(), ConfigError> {
+        let missing = |url: &SecretString| url.expose_secret().is_empty();
+        let mut problems = Vec::new();
+        if missing(&self.database.url) {
+            problems.push(Problem::new("database.url", "is required"));
+        }
+        if missing(&self.bus.url) {
+            problems.push(Problem::new("bus.url", "is required"));
+        } else if self.bus.is_in_process() {
+            let reason =
+                "`in-process:` works in `earshot dev` only; a service needs amqp:// or amqps://";
+            problems.push(Problem::new("bus.url", reason));
+        }
+        let uses_keys = matches!(service, "api-gateway" | "webhook-dispatcher");
+        if uses_keys && self.secrets.encryption_keys.is_empty() {
+            problems.push(Problem::new("secrets.encryption_keys", "is required"));
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError { problems })
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The configuration: one tree of small structs, read once at start.
+//!
+//! Later sources win: defaults, the TOML file, environment variables. A key `scanner.backfill` is
+//! the variable `EARSHOT_SCANNER__BACKFILL`; a secret may also be the content of a file that
+//! `<key>_file` names. A wrong start names every problem at once, by the full path of its key.
+//!
+//! [`sections`] and [`platform`] say what can be set; their doc comments are the reference in
+//! `docs/operations/configuration.md`. [`Loader`] reads it.
+
+mod error;
+mod key;
+mod load;
+mod platform;
+mod reader;
+mod sections;
+mod setting;
+mod tree;
+
+pub use error::{ConfigError, Problem};
+pub use key::EncryptionKey;
+pub use load::{Loader, load, process_environment};
+pub use platform::{Kind, PlatformConfig, Source};
+pub use sections::{
+    Bus, Compiler, Config, Database, Dispatcher, Gateway, Log, LogFormat, Model, Ops, Outbound,
+    Retention, Scanner, Secrets,
+};

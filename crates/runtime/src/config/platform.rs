@@ -1,0 +1,212 @@
+//! The platforms that are watched: `[[platforms]]`.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use domain::FeedName;
+use url::Url;
+
+use super::{
+    reader::Reader,
+    setting::{Setting, choice, one_of},
+};
+
+/// One configured platform. Two may be of the same kind, under different names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlatformConfig {
+    /// The first part of its feeds' names.
+    pub name: String,
+    /// Which adapter speaks to it.
+    pub kind: Kind,
+    /// What it is to customers; given by the kind, save for `feed`.
+    pub source: Source,
+    /// Always there, save for a `feed` that reads whatever feeds customers name.
+    pub base_url: Option<Url>,
+    /// Hacker News: where single items are read, if anywhere.
+    pub items_url: Option<Url>,
+    /// Kept exactly where given; else the interval adapts.
+    pub poll_interval: Option<Duration>,
+}
+
+choice! {
+    /// What a platform is to customers: the `source` of a Manager.
+    pub enum Source {
+        Forum = "FORUM",
+        Microblog = "MICROBLOG",
+        Network = "NETWORK",
+    }
+}
+
+/// Which adapter speaks to a platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    HackerNews,
+    Lemmy,
+    Feed,
+}
+
+const ABOUT: &str = "One block for each platform that is watched. In variables a platform is \
+    known by its place: `EARSHOT_PLATFORMS__0__BASE_URL`.";
+
+/// How many platforms a configuration may have; far more than there are adapters for.
+const MAX_PLATFORMS: usize = 1_000;
+
+impl Kind {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::HackerNews => "hackernews",
+            Self::Lemmy => "lemmy",
+            Self::Feed => "feed",
+        }
+    }
+
+    /// What platforms of this kind are; a feed may be anything.
+    #[must_use]
+    pub fn source(self) -> Option<Source> {
+        match self {
+            Self::HackerNews | Self::Lemmy => Some(Source::Forum),
+            Self::Feed => None,
+        }
+    }
+
+    fn default_base_url(self) -> Option<Url> {
+        match self {
+            Self::HackerNews => Url::parse("https://hn.algolia.com/api/v1").ok(),
+            Self::Lemmy | Self::Feed => None,
+        }
+    }
+}
+
+impl Setting for Kind {
+    const FORM: &'static str = one_of!("hackernews", "lemmy", "feed");
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "hackernews" => Ok(Self::HackerNews),
+            "lemmy" => Ok(Self::Lemmy),
+            "feed" => Ok(Self::Feed),
+            "discourse" | "reddit" | "bluesky" | "mastodon" | "x" | "linkedin" | "facebook" => {
+                Err(format!(
+                    "kind `{text}` has no adapter in this version; it has `hackernews`, `lemmy` \
+                     and `feed`"
+                ))
+            }
+            _ => Err(format!("unknown kind `{text}`; expected {}", Self::FORM)),
+        }
+    }
+
+    fn show(&self) -> String {
+        format!("\"{}\"", self.as_str())
+    }
+}
+
+impl PlatformConfig {
+    /// `None` where the configuration does not speak of platforms.
+    pub(super) fn read_all(reader: &mut Reader) -> Option<Vec<Self>> {
+        let count = reader.items("platforms")?;
+        if count > MAX_PLATFORMS {
+            reader.reject("platforms", format!("more than {MAX_PLATFORMS} platforms"));
+            reader.ignore_below("platforms");
+            return None;
+        }
+        let mut names = BTreeSet::new();
+        let mut platforms = Vec::new();
+        for index in 0..count {
+            let path = format!("platforms[{index}]");
+            let Some(platform) = Self::read(reader, &path) else {
+                continue;
+            };
+            if !names.insert(platform.name.clone()) {
+                let reason = format!("another platform is named `{}`", platform.name);
+                reader.reject(&format!("{path}.name"), reason);
+            }
+            platforms.push(platform);
+        }
+        Some(platforms)
+    }
+
+    /// Fills the reference with what a platform can be given.
+    pub(super) fn describe(reader: &mut Reader) {
+        reader.section("platforms", ABOUT);
+        Self::read(reader, "platforms[0]");
+    }
+
+    fn read(reader: &mut Reader, path: &str) -> Option<Self> {
+        let name: Option<String> = reader.required(
+            path,
+            "name",
+            "The first part of its feeds' names: small letters, digits, `.`, `_` and `-`.",
+            true,
+        );
+        let kind: Option<Kind> = reader.required(path, "kind", "Which adapter speaks to it.", true);
+        let source: Option<Source> = reader.optional(
+            path,
+            "source",
+            "What it is to customers. Given by the kind; required where `kind` is `feed`.",
+        );
+        let base_url: Option<Url> = reader.optional(
+            path,
+            "base_url",
+            "Where its API is. For `hackernews` Algolia's, `https://hn.algolia.com/api/v1` where \
+             not given; for `lemmy` the instance; for `feed` that one feed, or, where not given, \
+             any feed that a customer's page is or links to.",
+        );
+        let items_url = reader.optional(
+            path,
+            "items_url",
+            "For `hackernews` alone: where Firebase serves single items.",
+        );
+        let poll_interval: Option<Duration> = reader.optional(
+            path,
+            "poll_interval",
+            "Kept exactly where given; else the interval adapts to how much each feed brings.",
+        );
+
+        // Without a good kind nobody can say which other settings are right.
+        let Some(kind) = kind else {
+            reader.ignore_below(path);
+            return None;
+        };
+        let name = name.filter(|name| {
+            let good = FeedName::is_platform_name(name);
+            if !good {
+                let reason = "expected 1 to 64 of small letters, digits, `.`, `_` and `-`";
+                reader.reject(&format!("{path}.name"), reason);
+            }
+            good
+        });
+        if items_url.is_some() && kind != Kind::HackerNews {
+            let reason = format!("not a setting of kind `{}`", kind.as_str());
+            reader.reject(&format!("{path}.items_url"), reason);
+        }
+        if poll_interval.is_some_and(|interval| interval < Duration::from_millis(100)) {
+            reader.reject(&format!("{path}.poll_interval"), "must be at least 100ms");
+        }
+        let base_url = base_url.or_else(|| kind.default_base_url());
+        if base_url.is_none() && kind == Kind::Lemmy {
+            reader.reject(&format!("{path}.base_url"), "is required for kind `lemmy`");
+        }
+        let source = match (kind.source(), source) {
+            (Some(is), Some(given)) if is != given => {
+                let reason = format!("kind `{}` is {}", kind.as_str(), is.as_str());
+                reader.reject(&format!("{path}.source"), reason);
+                is
+            }
+            (Some(is), _) => is,
+            (None, Some(given)) => given,
+            (None, None) => {
+                let reason = format!("is required for kind `{}`", kind.as_str());
+                reader.reject(&format!("{path}.source"), reason);
+                return None;
+            }
+        };
+        Some(Self {
+            name: name?,
+            kind,
+            source,
+            base_url,
+            items_url,
+            poll_interval,
+        })
+    }
+}

@@ -1,0 +1,294 @@
+//! Takes settings out of the tree by key, and keeps account of what is wrong and what is left over.
+//!
+//! Whoever reads a setting also documents it: reading an empty tree yields the reference.
+
+use std::{collections::BTreeSet, ops::RangeInclusive, path::Path};
+
+use secrecy::zeroize::Zeroizing;
+use toml::Value;
+
+use super::{
+    error::Problem,
+    setting::Setting,
+    tree::{Given, Rank, Raw, Tree, read_bounded},
+};
+
+/// How far apart two keys may be for one to be a slip of the other.
+const MAX_SLIPS: usize = 3;
+
+pub(super) struct Reader {
+    tree: Tree,
+    used: BTreeSet<String>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// What the reference says, in order.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Section {
+        path: String,
+        doc: String,
+    },
+    Key {
+        key: String,
+        doc: String,
+        form: &'static str,
+        default: String,
+        within: Option<String>,
+        required: bool,
+        secret: bool,
+    },
+}
+
+impl Reader {
+    pub(super) fn new(tree: Tree) -> Self {
+        Self {
+            tree,
+            used: BTreeSet::new(),
+            entries: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    pub(super) fn section(&mut self, path: &str, doc: &str) {
+        self.entries.push(Entry::Section {
+            path: path.to_owned(),
+            doc: doc.trim().to_owned(),
+        });
+    }
+
+    /// Whether anything was given below `path`.
+    pub(super) fn has_section(&self, path: &str) -> bool {
+        self.tree
+            .keys()
+            .any(|key| lies_below(key, path) || key == path)
+    }
+
+    /// How many `path[0]`, `path[1]`, … were given; `None` where the list was not mentioned.
+    pub(super) fn items(&self, path: &str) -> Option<usize> {
+        let indexes = self.tree.keys().filter_map(|key| {
+            let (index, _) = key.strip_prefix(path)?.strip_prefix('[')?.split_once(']')?;
+            index.parse::<usize>().ok()
+        });
+        match indexes.max() {
+            Some(last) => Some(last + 1),
+            None => self.tree.contains_key(path).then_some(0),
+        }
+    }
+
+    /// Replaces `slot` when the key was given a good value.
+    pub(super) fn read<T: Setting>(
+        &mut self,
+        key: &str,
+        doc: &str,
+        slot: &mut T,
+        within: Option<Within<T>>,
+    ) {
+        self.document::<T>(key, doc, slot.show(), within.as_ref(), false);
+        let Some((value, origin)) = self.take::<T>(key) else {
+            return;
+        };
+        match within.filter(|within| !(within.holds)(&value)) {
+            None => *slot = value,
+            Some(within) => {
+                self.problem(key, format!("must lie between {}", within.shown), origin);
+            }
+        }
+    }
+
+    /// A key of an optional part: `path.name`, which must be there when the part is `given`.
+    pub(super) fn required<T: Setting>(
+        &mut self,
+        path: &str,
+        name: &str,
+        doc: &str,
+        given: bool,
+    ) -> Option<T> {
+        let key = format!("{path}.{name}");
+        self.document::<T>(&key, doc, String::new(), None, true);
+        let absent = given && !self.was_given::<T>(&key);
+        if absent {
+            self.problems.push(Problem::new(&key, "is required"));
+        }
+        self.take(&key).map(|(value, _)| value)
+    }
+
+    pub(super) fn optional<T: Setting>(&mut self, path: &str, name: &str, doc: &str) -> Option<T> {
+        let key = format!("{path}.{name}");
+        self.document::<T>(&key, doc, String::new(), None, false);
+        self.take(&key).map(|(value, _)| value)
+    }
+
+    /// Reports `key` as it was given.
+    pub(super) fn reject(&mut self, key: &str, reason: impl Into<String>) {
+        let origin = self.tree.get(key).map(|given| given.origin.clone());
+        self.problem(key, reason, origin.unwrap_or_default());
+    }
+
+    /// Leaves alone whatever else was given below `path`.
+    pub(super) fn ignore_below(&mut self, path: &str) {
+        let below = self.tree.keys().filter(|key| lies_below(key, path));
+        self.used.extend(below.cloned());
+    }
+
+    /// Reports every key that nobody asked for, and returns what was found wrong and documented.
+    pub(super) fn finish(mut self) -> (Vec<Entry>, Vec<Problem>) {
+        let left_over: Vec<_> = self
+            .tree
+            .iter()
+            .filter(|(key, given)| !self.used.contains(*key) && !self.is_empty_section(key, given))
+            .map(|(key, given)| (key.clone(), given.origin.clone()))
+            .collect();
+        for (key, origin) in left_over {
+            let reason = self.why_unknown(&key);
+            self.problem(&key, reason, origin);
+        }
+        (self.entries, self.problems)
+    }
+
+    fn document<T: Setting>(
+        &mut self,
+        key: &str,
+        doc: &str,
+        default: String,
+        within: Option<&Within<T>>,
+        required: bool,
+    ) {
+        self.entries.push(Entry::Key {
+            key: key.to_owned(),
+            doc: doc.trim().to_owned(),
+            form: T::FORM,
+            default,
+            within: within.map(|within| within.shown.clone()),
+            required,
+            secret: T::SECRET,
+        });
+    }
+
+    fn was_given<T: Setting>(&self, key: &str) -> bool {
+        self.tree.contains_key(key) || (T::SECRET && self.tree.contains_key(&format!("{key}_file")))
+    }
+
+    /// The value and its origin; a value that cannot be read is reported and passed over.
+    fn take<T: Setting>(&mut self, key: &str) -> Option<(T, String)> {
+        let plain = self.mark(key);
+        let file = if T::SECRET {
+            self.mark(&format!("{key}_file"))
+        } else {
+            None
+        };
+        let (given, is_file) = match (plain, file) {
+            (None, None) => return None,
+            (Some(plain), None) => (plain, false),
+            (None, Some(file)) => (file, true),
+            // A variable wins over the file's other spelling; two at once are a mistake.
+            (Some(plain), Some(file)) if plain.rank > file.rank => (plain, false),
+            (Some(plain), Some(file)) if plain.rank < file.rank => (file, true),
+            (Some(plain), Some(_)) => {
+                let reason = format!("is given twice, here and as `{key}_file`");
+                self.problem(key, reason, plain.origin);
+                return None;
+            }
+        };
+        let parsed = if is_file {
+            parse_file::<T>(&given.value)
+        } else {
+            match &given.value {
+                Raw::Toml(value) => T::from_toml(value),
+                Raw::Text(text) => T::from_text(text),
+            }
+        };
+        match parsed {
+            Ok(value) => Some((value, given.origin)),
+            Err(reason) => {
+                let suffix = if is_file { "_file" } else { "" };
+                self.problem(&format!("{key}{suffix}"), reason, given.origin);
+                None
+            }
+        }
+    }
+
+    fn mark(&mut self, key: &str) -> Option<Given> {
+        let given = self.tree.get(key)?.clone();
+        self.used.insert(key.to_owned());
+        Some(given)
+    }
+
+    fn problem(&mut self, key: &str, reason: impl Into<String>, origin: String) {
+        self.problems.push(Problem {
+            key: key.to_owned(),
+            reason: reason.into(),
+            origin: (!origin.is_empty()).then_some(origin),
+        });
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Key { key, .. } => Some(key.as_str()),
+            Entry::Section { .. } => None,
+        })
+    }
+
+    fn is_section(&self, path: &str) -> bool {
+        self.keys().any(|key| lies_below(key, path))
+    }
+
+    fn is_empty_section(&self, key: &str, given: &Given) -> bool {
+        let empty = match &given.value {
+            Raw::Toml(Value::Table(table)) => table.is_empty(),
+            Raw::Toml(Value::Array(items)) => items.is_empty() && key == "platforms",
+            _ => false,
+        };
+        empty && (self.is_section(key) || key == "platforms")
+    }
+
+    fn why_unknown(&self, key: &str) -> String {
+        if self.is_section(key) {
+            return "is a section, not a value".to_owned();
+        }
+        if let Some(parent) = self.keys().find(|known| lies_below(key, known)) {
+            return format!("unknown key, because `{parent}` is a value, not a section");
+        }
+        let nearest = self
+            .keys()
+            .map(|known| (strsim::osa_distance(known, key), known))
+            .min()
+            .filter(|(slips, _)| *slips <= MAX_SLIPS);
+        match nearest {
+            Some((_, known)) => format!("unknown key; did you mean `{known}`?"),
+            None => "unknown key".to_owned(),
+        }
+    }
+}
+
+/// The bounds of a setting.
+pub(super) struct Within<T> {
+    shown: String,
+    holds: Box<dyn Fn(&T) -> bool>,
+}
+
+impl<T: Setting + PartialOrd + 'static> Within<T> {
+    pub(super) fn of(range: RangeInclusive<T>) -> Self {
+        Self {
+            shown: format!("{} and {}", range.start().show(), range.end().show()),
+            holds: Box::new(move |value| range.contains(value)),
+        }
+    }
+}
+
+fn lies_below(key: &str, path: &str) -> bool {
+    key.strip_prefix(path)
+        .is_some_and(|rest| rest.starts_with(['.', '[']))
+}
+
+fn parse_file<T: Setting>(path: &Raw) -> Result<T, String> {
+    let path = match path {
+        Raw::Toml(Value::String(path)) | Raw::Text(path) => path,
+        Raw::Toml(_) => return Err("expected the path of a file".to_owned()),
+    };
+    let text = Zeroizing::new(
+        read_bounded(Path::new(path)).map_err(|reason| format!("`{path}`: {reason}"))?,
+    );
+    T::from_text(text.trim()).map_err(|reason| format!("`{path}`: {reason}"))
+}

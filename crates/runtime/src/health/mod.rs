@@ -1,0 +1,212 @@
+//! How a process is: named checks, a heartbeat, and whether it drains.
+//!
+//! Services push what they know ([`Check::ok`] and so on), so that answering a probe never waits on
+//! a dependency. A check is unavailable until its service first says otherwise. A main loop that has
+//! once called [`Health::beat`] must go on doing so: 30 s of silence mean that the process hangs.
+//!
+//! Several services of one process share one [`Health`] by [`Health::of_service`].
+
+mod report;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+pub use report::{CheckReport, Report, Status};
+
+/// A main loop that was silent for longer hangs.
+const MAX_SILENCE: Duration = Duration::from_secs(30);
+
+/// The registry of checks; clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Health {
+    registry: Arc<Registry>,
+    prefix: Option<&'static str>,
+}
+
+#[derive(Debug, Default)]
+struct Registry {
+    checks: Mutex<BTreeMap<String, State>>,
+    heartbeats: Mutex<BTreeMap<String, Instant>>,
+    draining: AtomicBool,
+}
+
+#[derive(Debug, Clone)]
+struct State {
+    status: Status,
+    detail: Option<String>,
+    set_at: Instant,
+}
+
+/// One named check of a service.
+#[derive(Debug, Clone)]
+pub struct Check {
+    registry: Arc<Registry>,
+    name: String,
+}
+
+impl Health {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same registry for one of several services of a process: its checks are called
+    /// `scanner.database` and so on.
+    #[must_use]
+    pub fn of_service(&self, service: &'static str) -> Self {
+        Self {
+            registry: Arc::clone(&self.registry),
+            prefix: Some(service),
+        }
+    }
+
+    /// Registers a check, unavailable until it is said to be otherwise; the same name is the same
+    /// check.
+    #[must_use]
+    pub fn check(&self, name: &str) -> Check {
+        let name = self.qualified(name);
+        lock(&self.registry.checks)
+            .entry(name.clone())
+            .or_insert_with(|| State {
+                status: Status::Unavailable,
+                detail: Some("starting".to_owned()),
+                set_at: Instant::now(),
+            });
+        Check {
+            registry: Arc::clone(&self.registry),
+            name,
+        }
+    }
+
+    /// The main loop is alive.
+    pub fn beat(&self) {
+        self.beat_at(Instant::now());
+    }
+
+    /// From now on the process takes no more work, and is not ready.
+    pub fn drain(&self) {
+        self.registry.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether every main loop beat lately.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.silent_loop(Instant::now()).is_none()
+    }
+
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.report_at(Instant::now())
+    }
+
+    fn beat_at(&self, now: Instant) {
+        lock(&self.registry.heartbeats).insert(self.qualified("loop"), now);
+    }
+
+    fn silent_loop(&self, now: Instant) -> Option<String> {
+        lock(&self.registry.heartbeats)
+            .iter()
+            .find(|(_, at)| now.saturating_duration_since(**at) > MAX_SILENCE)
+            .map(|(name, _)| name.clone())
+    }
+
+    fn report_at(&self, now: Instant) -> Report {
+        let checks = lock(&self.registry.checks);
+        let checks = checks.iter().map(|(name, state)| {
+            let age = now.saturating_duration_since(state.set_at);
+            (name.as_str(), state.status, state.detail.as_deref(), age)
+        });
+        Report::new(checks, self.registry.draining.load(Ordering::Relaxed))
+    }
+
+    fn qualified(&self, name: &str) -> String {
+        match self.prefix {
+            Some(prefix) => format!("{prefix}.{name}"),
+            None => name.to_owned(),
+        }
+    }
+}
+
+impl Check {
+    pub fn ok(&self) {
+        self.set(Status::Ok, None);
+    }
+
+    /// Something is away that the service can do without for now: it stays ready.
+    pub fn degraded(&self, detail: impl Into<String>) {
+        self.set(Status::Degraded, Some(detail.into()));
+    }
+
+    /// The service cannot work: it is not ready.
+    pub fn unavailable(&self, detail: impl Into<String>) {
+        self.set(Status::Unavailable, Some(detail.into()));
+    }
+
+    fn set(&self, status: Status, detail: Option<String>) {
+        let state = State {
+            status,
+            detail,
+            set_at: Instant::now(),
+        };
+        lock(&self.registry.checks).insert(self.name.clone(), state);
+    }
+}
+
+/// A registry stays usable when a thread panicked while it held the lock: each write is whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{Health, Status};
+
+    #[test]
+    fn a_check_is_unavailable_until_it_is_ok() {
+        let health = Health::new();
+        let database = health.check("database");
+        assert_eq!(health.report().status, Status::Unavailable);
+        database.ok();
+        assert_eq!(health.report().status, Status::Ok);
+    }
+
+    #[test]
+    fn the_worst_check_decides() {
+        let health = Health::new();
+        health.check("database").ok();
+        health.check("bus").degraded("reconnecting");
+        assert_eq!(health.report().status, Status::Degraded);
+        health.check("schema").unavailable("too old");
+        assert_eq!(health.report().status, Status::Unavailable);
+    }
+
+    #[test]
+    fn draining_is_not_ready() {
+        let health = Health::new();
+        health.of_service("scanner").check("database").ok();
+        health.drain();
+        let report = health.report();
+        assert_eq!(report.status, Status::Unavailable);
+        assert_eq!(report.checks[0].name, "scanner.database");
+        assert_eq!(report.checks[1].detail.as_deref(), Some("draining"));
+    }
+
+    #[test]
+    fn a_loop_that_fell_silent_is_dead() {
+        let health = Health::new();
+        assert!(health.is_alive(), "nothing beat yet");
+        let start = Instant::now();
+        health.of_service("scanner").beat_at(start);
+        let dead = |seconds| health.silent_loop(start + Duration::from_secs(seconds));
+        assert_eq!(dead(30), None);
+        assert_eq!(dead(31).as_deref(), Some("scanner.loop"));
+    }
+}

@@ -1,0 +1,71 @@
+//! The body of `/readyz`.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// How a check, or the whole process, is; the worst decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Ok,
+    Degraded,
+    Unavailable,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub status: Status,
+    pub checks: Vec<CheckReport>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckReport {
+    pub name: String,
+    pub ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// How long ago the check last said so.
+    pub age_ms: u64,
+}
+
+impl Report {
+    pub(super) fn new<'a>(
+        checks: impl Iterator<Item = (&'a str, Status, Option<&'a str>, Duration)>,
+        draining: bool,
+    ) -> Self {
+        let mut report = Self {
+            status: Status::Ok,
+            checks: Vec::new(),
+        };
+        for (name, status, detail, age) in checks {
+            report.add(name, status, detail, age);
+        }
+        if draining {
+            report.add(
+                "shutdown",
+                Status::Unavailable,
+                Some("draining"),
+                Duration::ZERO,
+            );
+        }
+        report
+    }
+
+    /// Whether the process may be given work.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.status < Status::Unavailable
+    }
+
+    fn add(&mut self, name: &str, status: Status, detail: Option<&str>, age: Duration) {
+        self.status = self.status.max(status);
+        self.checks.push(CheckReport {
+            name: name.to_owned(),
+            ok: status == Status::Ok,
+            detail: detail.map(str::to_owned),
+            age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+        });
+    }
+}
