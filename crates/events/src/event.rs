@@ -1,0 +1,147 @@
+//! The events, one type each, and sets of them for readers of several.
+
+use domain::{ManagerName, ScanName, Timestamp};
+
+/// Something that happened, under a routing key of its own.
+pub trait Event: Sized + Into<AnyEvent> + Send + 'static {
+    /// The routing key, such as `manager.submitted`.
+    const KEY: &'static str;
+
+    /// The event itself, when `event` is of this kind.
+    fn from_any(event: AnyEvent) -> Option<Self>;
+}
+
+/// What one reader reads: an [`Event`], or an enum of some.
+pub trait EventSet: Sized + Send + 'static {
+    /// The routing keys to bind.
+    const KEYS: &'static [&'static str];
+
+    fn from_any(event: AnyEvent) -> Option<Self>;
+}
+
+impl<E: Event> EventSet for E {
+    const KEYS: &'static [&'static str] = &[E::KEY];
+
+    fn from_any(event: AnyEvent) -> Option<Self> {
+        E::from_any(event)
+    }
+}
+
+macro_rules! events {
+    ($($(#[$meta:meta])* $name:ident = $key:literal { $($(#[$field_meta:meta])* $field:ident: $type:ty,)+ })+) => {
+        $(
+            $(#[$meta])*
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $name { $($(#[$field_meta])* pub $field: $type,)+ }
+
+            impl From<$name> for AnyEvent {
+                fn from(event: $name) -> Self {
+                    Self::$name(event)
+                }
+            }
+
+            impl Event for $name {
+                const KEY: &'static str = $key;
+
+                fn from_any(event: AnyEvent) -> Option<Self> {
+                    match event {
+                        AnyEvent::$name(event) => Some(event),
+                        _ => None,
+                    }
+                }
+            }
+        )+
+
+        /// Any event that this version knows.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum AnyEvent { $($name($name),)+ }
+
+        impl AnyEvent {
+            /// The routing key that the event is published under.
+            #[must_use]
+            pub fn key(&self) -> &'static str {
+                match self { $(Self::$name(_) => $name::KEY,)+ }
+            }
+
+            /// The full name of its message in `proto-events/`.
+            #[must_use]
+            pub fn type_name(&self) -> &'static str {
+                match self { $(Self::$name(_) => concat!("earshot.events.v1.", stringify!($name)),)+ }
+            }
+        }
+
+        impl EventSet for AnyEvent {
+            const KEYS: &'static [&'static str] = &[$($key),+];
+
+            fn from_any(event: AnyEvent) -> Option<Self> {
+                Some(event)
+            }
+        }
+    };
+}
+
+events! {
+    /// A Manager was created or its input changed: somebody must compile it.
+    ManagerSubmitted = "manager.submitted" {
+        name: ManagerName,
+        /// Of the input that was submitted; another one in the database makes the event stale.
+        generation: i64,
+    }
+    /// A Manager was compiled, and its instructions are stored.
+    ManagerApplied = "manager.applied" {
+        name: ManagerName,
+        generation: i64,
+        /// What the commit raised the plan version to.
+        plan_version: i64,
+    }
+    /// A Manager was enabled, disabled or deleted, or its notices changed.
+    ManagerChanged = "manager.changed" {
+        name: ManagerName,
+        /// What the commit raised the plan version to.
+        plan_version: i64,
+    }
+    /// A post matched a Manager: its Scan is to be delivered.
+    ScanCreated = "scan.created" {
+        name: ScanName,
+        create_time: Timestamp,
+    }
+}
+
+/// What a scanner must hear to keep its index fresh.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ManagerNews {
+    Applied(ManagerApplied),
+    Changed(ManagerChanged),
+}
+
+impl ManagerNews {
+    /// The Manager that the news is about.
+    #[must_use]
+    pub fn name(&self) -> ManagerName {
+        match self {
+            Self::Applied(event) => event.name,
+            Self::Changed(event) => event.name,
+        }
+    }
+
+    /// The version that an index has once it knows this.
+    #[must_use]
+    pub fn plan_version(&self) -> i64 {
+        match self {
+            Self::Applied(event) => event.plan_version,
+            Self::Changed(event) => event.plan_version,
+        }
+    }
+}
+
+impl EventSet for ManagerNews {
+    const KEYS: &'static [&'static str] = &[ManagerApplied::KEY, ManagerChanged::KEY];
+
+    fn from_any(event: AnyEvent) -> Option<Self> {
+        match event {
+            AnyEvent::ManagerApplied(event) => Some(Self::Applied(event)),
+            AnyEvent::ManagerChanged(event) => Some(Self::Changed(event)),
+            AnyEvent::ManagerSubmitted(_) | AnyEvent::ScanCreated(_) => None,
+        }
+    }
+}
