@@ -1,0 +1,142 @@
+//! From bytes to text: which form a body has, and in which encoding it is written.
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+/// How a body is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Html,
+    /// XML or JSON that may be a feed.
+    Feed,
+    Plain,
+    Binary,
+}
+
+/// The media type alone, lower-case: `text/html` of `Text/HTML; charset=utf-8`.
+pub(super) fn media_type(content_type: Option<&str>) -> String {
+    content_type
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
+}
+
+/// Decides by the media type, and by the content where that says nothing.
+pub(super) fn form(media_type: &str, body: &[u8], text: &str) -> Form {
+    if looks_binary(body) && !has_utf16_bom(body) {
+        return Form::Binary;
+    }
+    let start = text.trim_start().get(..64).unwrap_or(text.trim_start());
+    let start = start.to_ascii_lowercase();
+    let xml_feed = ["<?xml", "<rss", "<feed", "<rdf:rdf"]
+        .iter()
+        .any(|prefix| start.starts_with(prefix));
+    match media_type {
+        "text/html" if xml_feed && !text.contains("<html") => Form::Feed,
+        "text/html" | "application/xhtml+xml" => Form::Html,
+        "application/json" | "application/feed+json" => Form::Feed,
+        xml if xml.ends_with("/xml") || xml.ends_with("+xml") => Form::Feed,
+        "" | "application/octet-stream" | "text/plain" if xml_feed => Form::Feed,
+        "" | "application/octet-stream" if start.starts_with('<') => Form::Html,
+        "" | "application/octet-stream" => Form::Plain,
+        other if other.starts_with("text/") => Form::Plain,
+        _ => Form::Binary,
+    }
+}
+
+/// Decodes by byte order mark, then the header's charset, then the page's own declaration; UTF-8
+/// where that is valid, else what browsers take for the old web.
+pub(super) fn decode(content_type: Option<&str>, body: &[u8]) -> String {
+    let declared = content_type
+        .and_then(charset_parameter)
+        .or_else(|| declared_in_head(body));
+    let encoding = match (declared, std::str::from_utf8(body)) {
+        (Some(encoding), _) => encoding,
+        (None, Ok(_)) => UTF_8,
+        // A cut in the middle of a character is still UTF-8, where there were characters before.
+        (None, Err(error))
+            if error.error_len().is_none() && !body[..error.valid_up_to()].is_ascii() =>
+        {
+            UTF_8
+        }
+        (None, Err(_)) => WINDOWS_1252,
+    };
+    encoding.decode(body).0.into_owned()
+}
+
+fn charset_parameter(content_type: &str) -> Option<&'static Encoding> {
+    let lower = content_type.to_ascii_lowercase();
+    let (_, rest) = lower.split_once("charset=")?;
+    let label = rest.split([';', ',', ' ']).next()?;
+    Encoding::for_label(label.trim_matches(['"', '\'']).as_bytes())
+}
+
+/// `<meta charset=…>` and `<?xml encoding=…?>`, looked for where the standards want them: in the
+/// first kilobyte.
+fn declared_in_head(body: &[u8]) -> Option<&'static Encoding> {
+    let head = String::from_utf8_lossy(&body[..body.len().min(1024)]).to_ascii_lowercase();
+    let at = head
+        .find("charset=")
+        .map(|at| at + "charset=".len())
+        .or_else(|| head.find("encoding=").map(|at| at + "encoding=".len()))?;
+    let label = head[at..]
+        .trim_start_matches(['"', '\'', ' '])
+        .split(['"', '\'', ' ', '>', '/', ';', '?'])
+        .next()?;
+    let encoding = Encoding::for_label(label.as_bytes())?;
+    // The declaration was read as ASCII, so the page cannot be UTF-16.
+    Some(encoding.output_encoding()).filter(|e| e.is_ascii_compatible())
+}
+
+fn has_utf16_bom(body: &[u8]) -> bool {
+    body.starts_with(&[0xff, 0xfe]) || body.starts_with(&[0xfe, 0xff])
+}
+
+/// Text has no NUL and next to no control characters.
+fn looks_binary(body: &[u8]) -> bool {
+    let sample = &body[..body.len().min(4096)];
+    let controls = sample
+        .iter()
+        .filter(|&&b| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b))
+        .count();
+    sample.contains(&0) || controls * 20 > sample.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Form, decode, form, media_type};
+
+    #[test]
+    fn encodings_come_from_header_then_page_then_guess() {
+        let latin = b"caf\xe9";
+        assert_eq!(decode(Some("text/html; charset=ISO-8859-1"), latin), "café");
+        assert_eq!(decode(None, latin), "café");
+        assert_eq!(decode(None, "café".as_bytes()), "café");
+        let page = b"<meta charset=\"windows-1251\">\xcf\xf0\xe8";
+        assert!(decode(Some("text/html"), page).ends_with("При"));
+        assert_eq!(decode(Some("text/html; charset=nonsense"), b"ok"), "ok");
+    }
+
+    #[test]
+    fn forms_follow_the_media_type_and_the_content() {
+        for (content_type, body, expected) in [
+            (Some("text/html"), "<p>x", Form::Html),
+            (Some("Text/HTML; charset=utf-8"), "", Form::Html),
+            (None, "<!doctype html><p>x", Form::Html),
+            (None, "# Title\n\ntext", Form::Plain),
+            (Some("text/markdown"), "# Title", Form::Plain),
+            (Some("application/rss+xml"), "<rss>", Form::Feed),
+            (
+                Some("text/html"),
+                "<?xml version=\"1.0\"?><rss>",
+                Form::Feed,
+            ),
+            (Some("application/pdf"), "%PDF-1.7", Form::Binary),
+            (Some("text/html"), "a\0b", Form::Binary),
+            (Some("image/png"), "\u{1}\u{2}", Form::Binary),
+        ] {
+            let media_type = media_type(content_type);
+            assert_eq!(form(&media_type, body.as_bytes(), body), expected, "{body}");
+        }
+    }
+}

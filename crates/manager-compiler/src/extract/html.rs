@@ -1,0 +1,501 @@
+//! Walks the tags of an HTML page and files its text by place.
+//!
+//! One pass over a tokenizer's events with a stack of open elements of bounded depth. Unclosed and
+//! crossed tags are mended as far as regions need it, not as far as a browser goes.
+
+use std::convert::Infallible;
+
+use html5gum::{
+    Span, Tokenizer,
+    emitters::callback::{CallbackEmitter, CallbackEvent},
+};
+use url::Url;
+
+use super::{
+    Heading, Link, LinkKind, MAX_HEADINGS, MAX_LINE_BYTES, MAX_LINKS, MAX_TEXT_BYTES, PageText,
+    regions::{self, Region},
+    structured, tidy,
+};
+
+/// Elements deeper than this are taken as part of their ancestor.
+const MAX_DEPTH: usize = 256;
+/// Less main text than this, in bytes, and boilerplate regions are taken too.
+const MIN_MAIN_BYTES: usize = 80;
+/// The attributes that are read, of the first so many.
+const MAX_ATTRIBUTES: usize = 64;
+
+pub(super) fn extract(url: &Url, text: &str) -> PageText {
+    let mut walk = Walk::new(url);
+    let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| {
+        walk.event(&event);
+        None::<Infallible>
+    });
+    emitter.naively_switch_states(true);
+    match Tokenizer::new_with_emitter(text, emitter).finish() {
+        Ok(()) => {}
+        Err(never) => match never {},
+    }
+    walk.finish()
+}
+
+/// `en` of `en-GB`.
+pub(super) fn primary_language(tag: &str) -> String {
+    tag.split(['-', '_'])
+        .next()
+        .filter(|t| t.len() <= 3 && t.bytes().all(|b| b.is_ascii_alphabetic()))
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+}
+
+struct Open {
+    tag: Vec<u8>,
+    region: Region,
+}
+
+#[derive(Default)]
+struct Tag {
+    name: Vec<u8>,
+    attributes: Vec<(Vec<u8>, String)>,
+}
+
+impl Tag {
+    fn attribute(&self, name: &[u8]) -> &str {
+        self.attributes
+            .iter()
+            .find(|(key, _)| key == name)
+            .map_or("", |(_, value)| value)
+    }
+}
+
+struct Anchor {
+    href: String,
+    text: String,
+    in_main: bool,
+}
+
+/// Where running text goes until its element ends.
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Place {
+    Title,
+    JsonLd,
+    Heading(u8),
+    Block,
+}
+
+struct Walk {
+    base: Url,
+    page: PageText,
+    open: Vec<Open>,
+    /// Elements opened beyond `MAX_DEPTH`.
+    beyond: usize,
+    tag: Tag,
+    place: Place,
+    title: String,
+    json_ld: String,
+    heading: String,
+    block: String,
+    /// Whether the block being gathered lies in a boilerplate region.
+    block_is_boilerplate: bool,
+    boilerplate: String,
+    anchor: Option<Anchor>,
+    /// Under a heading such as `What customers say`: its level.
+    muted: Option<u8>,
+}
+
+impl Walk {
+    fn new(url: &Url) -> Self {
+        Self {
+            base: url.clone(),
+            page: PageText::default(),
+            open: Vec::new(),
+            beyond: 0,
+            tag: Tag::default(),
+            place: Place::Block,
+            title: String::new(),
+            json_ld: String::new(),
+            heading: String::new(),
+            block: String::new(),
+            block_is_boilerplate: false,
+            boilerplate: String::new(),
+            anchor: None,
+            muted: None,
+        }
+    }
+
+    fn event(&mut self, event: &CallbackEvent<'_>) {
+        match event {
+            CallbackEvent::OpenStartTag { name } => {
+                self.tag.name = name.to_vec();
+                self.tag.attributes.clear();
+            }
+            CallbackEvent::AttributeName { name } => {
+                if self.tag.attributes.len() < MAX_ATTRIBUTES {
+                    self.tag.attributes.push((name.to_vec(), String::new()));
+                }
+            }
+            CallbackEvent::AttributeValue { value } => {
+                if self.tag.attributes.len() < MAX_ATTRIBUTES
+                    && let Some((_, slot)) = self.tag.attributes.last_mut()
+                {
+                    *slot = lossy(&value[..value.len().min(4096)]);
+                }
+            }
+            CallbackEvent::CloseStartTag { self_closing } => {
+                let tag = std::mem::take(&mut self.tag);
+                self.start(&tag, *self_closing);
+            }
+            CallbackEvent::EndTag { name } => {
+                self.tag.attributes.clear();
+                self.end(name);
+            }
+            CallbackEvent::String { value } => self.text(&lossy(value)),
+            CallbackEvent::Comment { .. }
+            | CallbackEvent::Doctype { .. }
+            | CallbackEvent::Error(_) => {}
+        }
+    }
+
+    fn start(&mut self, tag: &Tag, self_closing: bool) {
+        let name = tag.name.as_slice();
+        match name {
+            b"html" => self.page.lang = primary_language(tag.attribute(b"lang")),
+            b"base" => {
+                if let Ok(base) = self.base.join(tag.attribute(b"href")) {
+                    self.base = base;
+                }
+            }
+            b"meta" => self.meta(tag),
+            b"link" => self.link(tag),
+            b"br" | b"hr" => self.text(" "),
+            _ => {}
+        }
+        if is_void(name) || (self_closing && is_foreign(&self.open)) {
+            return;
+        }
+        if is_block(name) {
+            self.flush_block();
+            self.close_implied(name);
+        }
+        let region = self.region(tag);
+        match name {
+            b"title" if self.title.is_empty() && !is_foreign(&self.open) => {
+                self.place = Place::Title;
+            }
+            b"script"
+                if tag
+                    .attribute(b"type")
+                    .eq_ignore_ascii_case("application/ld+json") =>
+            {
+                self.place = Place::JsonLd;
+                self.json_ld.clear();
+            }
+            b"h1" => self.open_heading(1),
+            b"h2" => self.open_heading(2),
+            b"h3" => self.open_heading(3),
+            b"a" => self.open_anchor(tag.attribute(b"href")),
+            _ => {}
+        }
+        if self.open.len() < MAX_DEPTH {
+            self.open.push(Open {
+                tag: tag.name.clone(),
+                region,
+            });
+        } else {
+            self.beyond += 1;
+        }
+        self.block_is_boilerplate = self.standing() == Region::Boilerplate;
+    }
+
+    fn end(&mut self, name: &[u8]) {
+        match name {
+            b"title" if self.place == Place::Title => self.place = Place::Block,
+            b"script" if self.place == Place::JsonLd => {
+                self.place = Place::Block;
+                structured::read_json_ld(&std::mem::take(&mut self.json_ld), &mut self.page);
+            }
+            b"h1" | b"h2" | b"h3" => self.close_heading(),
+            b"a" => self.close_anchor(),
+            _ => {}
+        }
+        if is_block(name) {
+            self.flush_block();
+        }
+        if self.beyond > 0 {
+            self.beyond -= 1;
+        } else if let Some(at) = self.open.iter().rposition(|open| open.tag == name) {
+            self.open.truncate(at);
+        }
+        self.block_is_boilerplate = self.standing() == Region::Boilerplate;
+    }
+
+    fn text(&mut self, text: &str) {
+        let append = |into: &mut String, max_bytes: usize| {
+            if into.len() + text.len() <= max_bytes {
+                into.push_str(text);
+            }
+        };
+        match self.place {
+            Place::Title => return append(&mut self.title, 4 * MAX_LINE_BYTES),
+            Place::JsonLd => return append(&mut self.json_ld, MAX_TEXT_BYTES),
+            Place::Heading(_) => append(&mut self.heading, 4 * MAX_LINE_BYTES),
+            Place::Block if self.standing() != Region::Never => {
+                append(&mut self.block, MAX_TEXT_BYTES);
+            }
+            Place::Block => {}
+        }
+        if let Some(anchor) = &mut self.anchor {
+            append(&mut anchor.text, MAX_LINE_BYTES);
+        }
+    }
+
+    fn meta(&mut self, tag: &Tag) {
+        let key = match tag.attribute(b"property") {
+            "" => tag.attribute(b"name").to_ascii_lowercase(),
+            property => property.to_ascii_lowercase(),
+        };
+        let page = &mut self.page;
+        let slot = match key.as_str() {
+            "description" => &mut page.description,
+            "og:title" => &mut page.og_title,
+            "og:description" => &mut page.og_description,
+            "og:site_name" => &mut page.site_name,
+            "application-name" if page.site_name.is_empty() => &mut page.site_name,
+            _ => return,
+        };
+        let text = tidy(tag.attribute(b"content"), MAX_LINE_BYTES);
+        if !text.is_empty() {
+            *slot = text;
+        }
+    }
+
+    fn link(&mut self, tag: &Tag) {
+        let rel = tag.attribute(b"rel").to_ascii_lowercase();
+        let media_type = tag.attribute(b"type").to_ascii_lowercase();
+        let is_feed = matches!(
+            media_type.as_str(),
+            "application/rss+xml" | "application/atom+xml" | "application/feed+json"
+        );
+        if is_feed && rel.split_whitespace().any(|r| r == "alternate") {
+            let text = tidy(tag.attribute(b"title"), MAX_LINE_BYTES);
+            self.push_link(tag.attribute(b"href"), text, LinkKind::Feed);
+        }
+    }
+
+    fn push_link(&mut self, href: &str, text: String, kind: LinkKind) {
+        if self.page.links.len() >= MAX_LINKS || href.is_empty() {
+            return;
+        }
+        if let Ok(url) = self.base.join(href)
+            && matches!(url.scheme(), "http" | "https")
+            && url.as_str().len() <= 2_048
+        {
+            let href = url.into();
+            self.page.links.push(Link { href, text, kind });
+        }
+    }
+
+    fn open_heading(&mut self, level: u8) {
+        self.close_heading();
+        if !matches!(self.standing_of(true), Region::Never | Region::Boilerplate) {
+            self.place = Place::Heading(level);
+        }
+    }
+
+    fn close_heading(&mut self) {
+        let Place::Heading(level) = self.place else {
+            return;
+        };
+        self.place = Place::Block;
+        let text = tidy(&std::mem::take(&mut self.heading), MAX_LINE_BYTES);
+        if self.muted.is_some_and(|muted| level <= muted) {
+            self.muted = None;
+        }
+        if regions::is_boilerplate_heading(&text) {
+            self.muted = self.muted.or(Some(level));
+        } else if self.muted.is_none()
+            && !text.is_empty()
+            && self.page.headings.len() < MAX_HEADINGS
+        {
+            self.page.headings.push(Heading { level, text });
+        }
+    }
+
+    fn open_anchor(&mut self, href: &str) {
+        self.close_anchor();
+        self.anchor = Some(Anchor {
+            href: href.to_owned(),
+            text: String::new(),
+            in_main: !matches!(self.standing(), Region::Never | Region::Boilerplate),
+        });
+    }
+
+    fn close_anchor(&mut self) {
+        if let Some(Anchor {
+            href,
+            text,
+            in_main,
+        }) = self.anchor.take()
+        {
+            let text = tidy(&text, MAX_LINE_BYTES);
+            self.push_link(&href, text, LinkKind::Anchor { in_main });
+        }
+    }
+
+    fn flush_block(&mut self) {
+        let text = tidy(&std::mem::take(&mut self.block), MAX_TEXT_BYTES);
+        if text.is_empty() || self.muted.is_some() {
+            return;
+        }
+        let into = if self.block_is_boilerplate {
+            &mut self.boilerplate
+        } else {
+            &mut self.page.main_text
+        };
+        if into.len() + text.len() < MAX_TEXT_BYTES {
+            into.push_str(&text);
+            into.push('\n');
+        }
+    }
+
+    /// A paragraph ends where a block begins, a list item where the next does.
+    fn close_implied(&mut self, name: &[u8]) {
+        if let Some(last) = self.open.last() {
+            let tag = last.tag.as_slice();
+            if tag == b"p" || (tag == name && matches!(tag, b"li" | b"dt" | b"dd" | b"td" | b"tr"))
+            {
+                self.open.pop();
+            }
+        }
+    }
+
+    fn region(&self, tag: &Tag) -> Region {
+        let name = tag.name.as_slice();
+        let by_tag = regions::by_tag(name);
+        // Wrappers say much about the layout and nothing about the text.
+        if matches!(name, b"html" | b"body") || by_tag != Region::Plain {
+            return by_tag;
+        }
+        let mut region = Region::Plain;
+        for (key, value) in &tag.attributes {
+            match regions::by_attribute(key, value) {
+                Region::Plain => {}
+                Region::Never => return Region::Never,
+                other => region = other,
+            }
+        }
+        region
+    }
+
+    /// What the open elements together say: `Never` wins; the innermost of `Main` and `Boilerplate`
+    /// else; a banner lets only paragraphs through.
+    fn standing(&self) -> Region {
+        self.standing_of(false)
+    }
+
+    fn standing_of(&self, mut in_paragraph: bool) -> Region {
+        let mut standing = Region::Plain;
+        for open in self.open.iter().rev() {
+            match open.region {
+                Region::Never => return Region::Never,
+                Region::Banner if standing == Region::Plain && !in_paragraph => {
+                    standing = Region::Boilerplate;
+                }
+                Region::Main | Region::Boilerplate if standing == Region::Plain => {
+                    standing = open.region;
+                }
+                _ => {}
+            }
+            in_paragraph |= matches!(open.tag.as_slice(), b"p" | b"h1" | b"h2" | b"h3");
+        }
+        standing
+    }
+
+    fn finish(mut self) -> PageText {
+        self.close_heading();
+        self.close_anchor();
+        self.flush_block();
+        self.page.title = tidy(&self.title, MAX_LINE_BYTES);
+        if self.page.main_text.len() < MIN_MAIN_BYTES {
+            self.page.main_text.push_str(&self.boilerplate);
+        }
+        self.page
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Inside SVG and MathML, where `/>` closes and `<title>` is not the page's.
+fn is_foreign(open: &[Open]) -> bool {
+    open.iter()
+        .any(|o| matches!(o.tag.as_slice(), b"svg" | b"math"))
+}
+
+fn is_void(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"area"
+            | b"base"
+            | b"br"
+            | b"col"
+            | b"embed"
+            | b"hr"
+            | b"img"
+            | b"input"
+            | b"link"
+            | b"meta"
+            | b"param"
+            | b"source"
+            | b"track"
+            | b"wbr"
+    )
+}
+
+fn is_block(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"address"
+            | b"article"
+            | b"aside"
+            | b"blockquote"
+            | b"body"
+            | b"dd"
+            | b"details"
+            | b"dialog"
+            | b"div"
+            | b"dl"
+            | b"dt"
+            | b"fieldset"
+            | b"figcaption"
+            | b"figure"
+            | b"footer"
+            | b"form"
+            | b"h1"
+            | b"h2"
+            | b"h3"
+            | b"h4"
+            | b"h5"
+            | b"h6"
+            | b"head"
+            | b"header"
+            | b"hgroup"
+            | b"html"
+            | b"li"
+            | b"main"
+            | b"nav"
+            | b"ol"
+            | b"p"
+            | b"pre"
+            | b"section"
+            | b"summary"
+            | b"table"
+            | b"tbody"
+            | b"td"
+            | b"tfoot"
+            | b"th"
+            | b"thead"
+            | b"tr"
+            | b"ul"
+    )
+}

@@ -1,0 +1,123 @@
+//! Turns what a seed URL answered into the text that describes the subject.
+//!
+//! Pages are hostile input. The HTML tokenizer streams and no tree is built, so cost is linear in
+//! the size of the page and nesting costs nothing; everything kept has a bound. Nothing on a page is
+//! executed or obeyed, it is only read.
+//!
+//! [`decode`] makes text of bytes, [`html`] walks the tags, [`structured`] reads JSON-LD, and
+//! [`document`] takes what is not HTML: plain text, Markdown, and feeds.
+
+mod decode;
+mod document;
+mod html;
+mod regions;
+mod structured;
+
+use url::Url;
+
+/// The most of a page that is read, in bytes.
+pub const MAX_BODY_BYTES: usize = 4 << 20;
+/// The most main text that is kept, in bytes.
+const MAX_TEXT_BYTES: usize = 256 << 10;
+/// The longest title, description or heading that is kept, in bytes.
+const MAX_LINE_BYTES: usize = 600;
+const MAX_HEADINGS: usize = 200;
+const MAX_LINKS: usize = 2_000;
+
+/// What a page says, by the place where it says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PageText {
+    pub title: String,
+    /// `og:site_name` or `application-name`.
+    pub site_name: String,
+    pub description: String,
+    pub og_title: String,
+    pub og_description: String,
+    pub headings: Vec<Heading>,
+    /// One block (paragraph, list item, cell) a line, without headings and boilerplate.
+    pub main_text: String,
+    /// Names that JSON-LD gives to organisations, products and brands.
+    pub structured_names: Vec<String>,
+    /// Descriptions and keywords that JSON-LD gives them.
+    pub structured_text: Vec<String>,
+    pub links: Vec<Link>,
+    /// Primary language subtag, lower-case: `en`. Empty where the page does not say.
+    pub lang: String,
+    /// The page is itself a feed: RSS, Atom or JSON Feed.
+    pub is_feed: bool,
+}
+
+impl PageText {
+    /// Whether there is anything to go by.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        let letters = |text: &str| text.chars().filter(|c| c.is_alphabetic()).count();
+        letters(&self.main_text)
+            + letters(&self.title)
+            + letters(&self.description)
+            + self
+                .headings
+                .iter()
+                .map(|h| letters(&h.text))
+                .sum::<usize>()
+            >= 12
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heading {
+    /// 1 to 3.
+    pub level: u8,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Absolute, http or https.
+    pub href: String,
+    pub text: String,
+    pub kind: LinkKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkKind {
+    /// An `<a>`; `in_main` outside of navigation and footers.
+    Anchor { in_main: bool },
+    /// `<link rel=alternate>` of a feed's media type.
+    Feed,
+}
+
+/// Reads a page. `None` when the bytes are nothing that has text: an image, an archive, emptiness.
+#[must_use]
+pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Option<PageText> {
+    let body = &body[..body.len().min(MAX_BODY_BYTES)];
+    let media_type = decode::media_type(content_type);
+    let text = decode::decode(content_type, body);
+    match decode::form(&media_type, body, &text) {
+        decode::Form::Html => Some(html::extract(url, &text)),
+        decode::Form::Feed => document::feed(url, body).or_else(|| {
+            // Some sites serve XHTML as XML.
+            text.contains("<html").then(|| html::extract(url, &text))
+        }),
+        decode::Form::Plain => Some(document::plain(&text)),
+        decode::Form::Binary => None,
+    }
+}
+
+/// Collapses white space and cuts at a character boundary.
+fn tidy(text: &str, max_bytes: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(max_bytes));
+    for word in text.split_whitespace() {
+        if out.len() + word.len() + 1 > max_bytes {
+            break;
+        }
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Which parts of a page are about its subject, told by tag names and by the habits of class names.
+
+/// What an element says about the text inside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Region {
+    /// As its parent.
+    Plain,
+    /// The author says that this is the content.
+    Main,
+    /// Never text about the subject: scripts, navigation, footers, quotes of others.
+    Never,
+    /// Boilerplate by its class or role; taken after all where nothing else is left.
+    Boilerplate,
+    /// A page's banner, where only headings and paragraphs count.
+    Banner,
+}
+
+/// Judges an element by its tag alone.
+pub(super) fn by_tag(tag: &[u8]) -> Region {
+    match tag {
+        b"main" | b"article" => Region::Main,
+        b"header" => Region::Banner,
+        b"script" | b"style" | b"template" | b"noscript" | b"svg" | b"math" | b"iframe"
+        | b"object" | b"canvas" | b"audio" | b"video" | b"select" | b"textarea" | b"button"
+        | b"nav" | b"footer" | b"blockquote" | b"cite" | b"q" | b"noframes" => Region::Never,
+        b"aside" | b"form" | b"dialog" => Region::Boilerplate,
+        _ => Region::Plain,
+    }
+}
+
+/// Judges it by an attribute's value.
+pub(super) fn by_attribute(name: &[u8], value: &str) -> Region {
+    match name {
+        b"hidden" => Region::Never,
+        b"aria-hidden" if value == "true" => Region::Never,
+        b"style" if value.replace(' ', "").contains("display:none") => Region::Never,
+        b"role" => match value {
+            "main" => Region::Main,
+            "navigation" | "contentinfo" | "search" | "menu" | "menubar" | "alertdialog" => {
+                Region::Never
+            }
+            "dialog" | "complementary" | "banner" => Region::Boilerplate,
+            _ => Region::Plain,
+        },
+        b"class" | b"id" if is_boilerplate_class(value) => Region::Boilerplate,
+        _ => Region::Plain,
+    }
+}
+
+/// A list of words, so that `cookie-bar` and `siteFooter` are seen and `unavoidable` is not.
+fn is_boilerplate_class(value: &str) -> bool {
+    if value.len() > 300 {
+        return false;
+    }
+    let mut word = String::new();
+    let mut previous_lower = false;
+    for c in value.chars().chain([' ']) {
+        let boundary = !c.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && previous_lower);
+        if boundary {
+            if BOILERPLATE_CLASSES.contains(&word.as_str()) {
+                return true;
+            }
+            word.clear();
+        }
+        if c.is_ascii_alphanumeric() {
+            word.push(c.to_ascii_lowercase());
+        }
+        previous_lower = c.is_ascii_lowercase();
+    }
+    false
+}
+
+const BOILERPLATE_CLASSES: &[&str] = &[
+    "ad",
+    "ads",
+    "advert",
+    "advertisement",
+    "breadcrumb",
+    "breadcrumbs",
+    "byline",
+    "comment",
+    "comments",
+    "consent",
+    "cookie",
+    "cookies",
+    "copyright",
+    "disclaimer",
+    "footer",
+    "gdpr",
+    "legal",
+    "login",
+    "menu",
+    "modal",
+    "nav",
+    "navbar",
+    "navigation",
+    "newsletter",
+    "pagination",
+    "popup",
+    "quote",
+    "quotes",
+    "related",
+    "review",
+    "reviews",
+    "share",
+    "sharing",
+    "sidebar",
+    "signin",
+    "signup",
+    "social",
+    "subscribe",
+    "team",
+    "testimonial",
+    "testimonials",
+    "toc",
+    "topbar",
+];
+
+/// Headings under which others speak or the site talks of itself.
+pub(super) fn is_boilerplate_heading(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    [
+        "customers say",
+        "clients say",
+        "people say",
+        "users say",
+        "testimonial",
+        "our team",
+        "meet the team",
+        "newsletter",
+        "cookie",
+        "follow us",
+        "related posts",
+        "loved by",
+        "trusted by",
+        "reviews",
+        "stay in touch",
+    ]
+    .iter()
+    .any(|sign| lower.contains(sign))
+}

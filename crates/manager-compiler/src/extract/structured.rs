@@ -1,0 +1,141 @@
+//! Reads JSON-LD: the names of the organisation, its products and brands. Names of persons and of
+//! reviewers are never taken.
+
+use serde_json::Value;
+
+use super::{PageText, tidy};
+
+/// How deep a JSON-LD graph is followed.
+const MAX_DEPTH: usize = 12;
+const MAX_NAMES: usize = 50;
+
+/// Adds what a `<script type="application/ld+json">` says to `page`; nonsense adds nothing.
+pub(super) fn read_json_ld(script: &str, page: &mut PageText) {
+    if let Ok(value) = serde_json::from_str::<Value>(script) {
+        visit(&value, 0, page);
+    }
+}
+
+fn visit(value: &Value, depth: usize, page: &mut PageText) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                visit(item, depth + 1, page);
+            }
+        }
+        Value::Object(fields) => {
+            let types = type_names(fields.get("@type"));
+            if types.iter().any(|t| is_foreign(t)) {
+                return;
+            }
+            if types.iter().any(|t| is_subject(t)) {
+                for key in ["name", "alternateName", "legalName"] {
+                    add_strings(fields.get(key), 120, &mut page.structured_names);
+                }
+                for key in ["description", "slogan", "keywords"] {
+                    add_strings(fields.get(key), 600, &mut page.structured_text);
+                }
+                // A product's brand is often a bare string.
+                if fields.get("brand").is_some_and(Value::is_string) {
+                    add_strings(fields.get("brand"), 120, &mut page.structured_names);
+                }
+            }
+            for (key, inner) in fields {
+                if !matches!(key.as_str(), "review" | "reviews" | "author" | "comment") {
+                    visit(inner, depth + 1, page);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn type_names(value: Option<&Value>) -> Vec<&str> {
+    match value {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn is_subject(type_name: &str) -> bool {
+    let name = type_name.rsplit(['/', ':']).next().unwrap_or(type_name);
+    matches!(
+        name,
+        "Organization"
+            | "Corporation"
+            | "Brand"
+            | "Product"
+            | "ProductGroup"
+            | "WebSite"
+            | "Airline"
+            | "Restaurant"
+            | "NGO"
+    ) || [
+        "Business",
+        "Store",
+        "Organization",
+        "Application",
+        "Service",
+        "Shop",
+    ]
+    .iter()
+    .any(|end| name.ends_with(end))
+}
+
+/// Things about other people, whose names are nobody's business here.
+fn is_foreign(type_name: &str) -> bool {
+    let name = type_name.rsplit(['/', ':']).next().unwrap_or(type_name);
+    matches!(
+        name,
+        "Person" | "Review" | "Rating" | "AggregateRating" | "Comment" | "BreadcrumbList"
+    )
+}
+
+fn add_strings(value: Option<&Value>, max_bytes: usize, into: &mut Vec<String>) {
+    let texts: Vec<&str> = match value {
+        Some(Value::String(text)) => vec![text],
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    for text in texts {
+        let text = tidy(text, max_bytes);
+        if !text.is_empty() && into.len() < MAX_NAMES && !into.contains(&text) {
+            into.push(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PageText, read_json_ld};
+
+    #[test]
+    fn organisations_products_and_brands_are_named_and_people_are_not() {
+        let mut page = PageText::default();
+        read_json_ld(
+            r#"{"@context":"https://schema.org","@graph":[
+                {"@type":"Organization","name":"Brewforge","alternateName":["Brew Forge"],
+                 "founder":{"@type":"Person","name":"Jane Doe"}},
+                {"@type":["Product"],"name":"Lever One","brand":{"@type":"Brand","name":"Brewforge"},
+                 "review":[{"@type":"Review","author":"Bob","name":"Superb"}]},
+                {"@type":"Article","name":"How we started"}]}"#,
+            &mut page,
+        );
+        assert_eq!(
+            page.structured_names,
+            ["Brewforge", "Brew Forge", "Lever One"]
+        );
+    }
+
+    #[test]
+    fn hostile_json_adds_nothing() {
+        let mut page = PageText::default();
+        read_json_ld(&"[".repeat(200_000), &mut page);
+        read_json_ld("{\"@type\":", &mut page);
+        assert_eq!(page, PageText::default());
+    }
+}
