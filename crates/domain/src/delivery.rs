@@ -1,1 +1,74 @@
-//! delivery
+//! Deliveries: one Scan on its way to one Connection.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DeliveryName, ScanName, Timestamp};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum DeliveryState {
+    /// Not tried yet.
+    Pending,
+    /// A dispatcher has the request open.
+    InFlight,
+    /// Acknowledged by a 2xx.
+    Succeeded,
+    /// Failed, and due again later.
+    Retrying,
+    /// Given up; the reason stands in the log.
+    Exhausted,
+    /// Its Connection or Scan is gone.
+    Cancelled,
+}
+
+impl DeliveryState {
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::InFlight,
+        Self::Succeeded,
+        Self::Retrying,
+        Self::Exhausted,
+        Self::Cancelled,
+    ];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::InFlight => "IN_FLIGHT",
+            Self::Succeeded => "SUCCEEDED",
+            Self::Retrying => "RETRYING",
+            Self::Exhausted => "EXHAUSTED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
+    /// Nothing more happens by itself; a person may reopen it.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        match self {
+            Self::Pending | Self::InFlight | Self::Retrying => false,
+            Self::Succeeded | Self::Exhausted | Self::Cancelled => true,
+        }
+    }
+}
+
+/// A delivery as the log shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivery {
+    pub name: DeliveryName,
+    pub create_time: Timestamp,
+    pub update_time: Timestamp,
+    pub scan: ScanName,
+    pub state: DeliveryState,
+    pub attempt_count: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_attempt_time: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_time: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_status_code: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+}

@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::FeedName;
 
+mod parse;
+
+pub use parse::{parse, term};
+
 pub const MAX_FEEDS: usize = 200;
 pub const MAX_TERMS: usize = 500;
 pub const MAX_GROUPS: usize = 20;

@@ -1,1 +1,292 @@
-//! json
+//! Reads JSON that strangers wrote.
+//!
+//! [`parse`] takes what RFC 8259 allows and no two readers understand differently: duplicate keys,
+//! wrong UTF-8, numbers that no f64 holds and nesting past 128 levels are errors. [`Object`] then takes
+//! fields one by one and notes everything that is wrong, so that a client learns all of it at once.
+
+use std::{cell::RefCell, collections::HashSet, fmt};
+
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor,
+};
+use serde_json::{Map, Number, Value};
+
+use crate::{Issue, Issues};
+
+/// The bytes are not the JSON that we take.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ParseJsonError(String);
+
+/// # Errors
+/// With line and column, when the bytes are not one JSON value, or an ambiguous one.
+pub fn parse(bytes: &[u8]) -> Result<Value, ParseJsonError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = Strict
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| ParseJsonError(error.to_string()))?;
+    Ok(value)
+}
+
+/// Deserializes into a [`Value`], refusing an object that has a key twice.
+struct Strict;
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = items.next_element_seed(Self)? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format_args!("duplicate key `{key}`")));
+            }
+            let value = entries.next_value_seed(Self)?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// A JSON object whose fields are taken one by one; what is wrong is noted in the shared [`Issues`].
+///
+/// `null` counts as absent. [`Object::finish`] notes the fields that nobody took.
+pub struct Object<'a> {
+    map: &'a Map<String, Value>,
+    path: String,
+    taken: RefCell<HashSet<&'static str>>,
+    issues: &'a RefCell<Issues>,
+}
+
+impl<'a> Object<'a> {
+    /// The whole body; a value that is no object is an issue on the field `body`.
+    pub fn root(value: &'a Value, issues: &'a RefCell<Issues>) -> Option<Self> {
+        Self::at(value, String::new(), issues)
+    }
+
+    pub fn at(value: &'a Value, path: String, issues: &'a RefCell<Issues>) -> Option<Self> {
+        if let Value::Object(map) = value {
+            return Some(Self {
+                map,
+                path,
+                taken: RefCell::default(),
+                issues,
+            });
+        }
+        let field = if path.is_empty() {
+            "body".to_owned()
+        } else {
+            path
+        };
+        issues.borrow_mut().add(field, Issue::InvalidType);
+        None
+    }
+
+    /// The full path of one of this object's fields.
+    #[must_use]
+    pub fn path(&self, field: &str) -> String {
+        if self.path.is_empty() {
+            field.to_owned()
+        } else {
+            format!("{}.{field}", self.path)
+        }
+    }
+
+    pub fn note(&self, field: &str, issue: Issue) {
+        self.issues.borrow_mut().add(self.path(field), issue);
+    }
+
+    #[must_use]
+    pub fn issues(&self) -> &'a RefCell<Issues> {
+        self.issues
+    }
+
+    /// Whether the body has the field at all, be it `null`.
+    #[must_use]
+    pub fn has(&self, field: &str) -> bool {
+        self.map.contains_key(field)
+    }
+
+    /// The raw value, unless absent or `null`.
+    pub fn take(&self, field: &'static str) -> Option<&'a Value> {
+        self.taken.borrow_mut().insert(field);
+        self.map.get(field).filter(|value| !value.is_null())
+    }
+
+    /// As [`Object::take`], and a missing value is an issue.
+    pub fn require(&self, field: &'static str) -> Option<&'a Value> {
+        let value = self.take(field);
+        if value.is_none() {
+            self.note(field, Issue::Required);
+        }
+        value
+    }
+
+    /// A string as it stands.
+    pub fn text(&self, field: &'static str, value: Option<&'a Value>) -> Option<&'a str> {
+        let text = value?.as_str();
+        if text.is_none() {
+            self.note(field, Issue::InvalidType);
+        }
+        text
+    }
+
+    /// A string of `min..=max` characters once trimmed.
+    pub fn trimmed(
+        &self,
+        field: &'static str,
+        value: Option<&'a Value>,
+        bounds: std::ops::RangeInclusive<usize>,
+    ) -> Option<String> {
+        let text = self.text(field, value)?.trim();
+        let length = text.chars().count();
+        if length < *bounds.start() {
+            self.note(field, Issue::TooShort);
+        } else if length > *bounds.end() {
+            self.note(field, Issue::TooLong);
+        } else {
+            return Some(text.to_owned());
+        }
+        None
+    }
+
+    pub fn boolean(&self, field: &'static str, value: Option<&Value>) -> Option<bool> {
+        let flag = value?.as_bool();
+        if flag.is_none() {
+            self.note(field, Issue::InvalidType);
+        }
+        flag
+    }
+
+    /// One of a closed set of words.
+    pub fn word<T: Deserialize<'a>>(
+        &self,
+        field: &'static str,
+        value: Option<&'a Value>,
+    ) -> Option<T> {
+        let word = self.text(field, value)?;
+        let parsed = T::deserialize(
+            serde::de::value::BorrowedStrDeserializer::<serde_json::Error>::new(word),
+        );
+        if parsed.is_err() {
+            self.note(field, Issue::InvalidEnum);
+        }
+        parsed.ok()
+    }
+
+    pub fn array(&self, field: &'static str, value: Option<&'a Value>) -> Option<&'a [Value]> {
+        let items = value?.as_array();
+        if items.is_none() {
+            self.note(field, Issue::InvalidType);
+        }
+        items.map(Vec::as_slice)
+    }
+
+    pub fn object(&self, field: &'static str, value: Option<&'a Value>) -> Option<Object<'a>> {
+        Self::at(value?, self.path(field), self.issues)
+    }
+
+    /// Output-only fields: a client may send back what it read.
+    pub fn ignore(&self, fields: &[&'static str]) {
+        self.taken.borrow_mut().extend(fields);
+    }
+
+    /// Notes every field that was not taken.
+    pub fn finish(self) {
+        let taken = self.taken.borrow();
+        for key in self.map.keys().filter(|key| !taken.contains(key.as_str())) {
+            self.note(&shown(key), Issue::UnknownField);
+        }
+    }
+}
+
+/// A key as an error may repeat it: bounded, and without control characters.
+fn shown(key: &str) -> String {
+    key.chars()
+        .take(80)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn ambiguous_json_is_refused() {
+        let deep = "[".repeat(1_000_000);
+        let wrong: [&[u8]; 8] = [
+            br#"{"a": 1, "a": 2}"#,
+            br#"{"b": {"a": 1, "a": 2}}"#,
+            b"{} {}",
+            b"1e999",
+            b"\"\xff\"",
+            b"\"\\ud800\"",
+            deep.as_bytes(),
+            b"",
+        ];
+        for bytes in wrong {
+            assert!(
+                parse(bytes).is_err(),
+                "{}",
+                String::from_utf8_lossy(&bytes[..bytes.len().min(40)])
+            );
+        }
+    }
+
+    #[test]
+    fn plain_json_is_taken_as_it_is() {
+        let text = r#"{"a":[1,-2,3.5,true,null,"x"],"b":{}}"#;
+        assert_eq!(parse(text.as_bytes()).unwrap().to_string(), text);
+    }
+}

@@ -26,11 +26,13 @@ pub mod time;
 pub mod web_header;
 pub mod web_url;
 
+pub use connection::Connection;
 pub use delivery::{Delivery, DeliveryState};
 pub use feed::FeedName;
 pub use id::Id;
 pub use instructions::{Focus, Instructions};
 pub use issue::{FieldIssue, Issue, Issues};
+pub use manager::Manager;
 pub use name::{ConnectionName, DeliveryName, ManagerName, NamespaceName, ScanName};
 pub use namespace::Namespace;
 pub use post::{Post, PostType, Subforum, User};

@@ -1,1 +1,165 @@
-//! manager
+//! Managers: agents that watch one family of platforms for a customer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ConnectionName, Focus, Instructions, ManagerName, Timestamp};
+
+mod create;
+
+pub use create::{CreateManager, Origin, Rules};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ManagerType {
+    FeedManager,
+}
+
+/// Where the instructions come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Mode {
+    /// Compiled from `input`.
+    Automatic,
+    /// Given by the client.
+    Manual,
+}
+
+/// How far the present `input` or `instructions` have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ManagerState {
+    /// Waiting for the compiler; older instructions, if any, stay at work.
+    PendingApply,
+    /// At work.
+    Applied,
+    /// Could not be compiled, for the reason in `applyError`; older instructions, if any, stay at work.
+    ApplyFailed,
+}
+
+impl ManagerState {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PendingApply => "PENDING_APPLY",
+            Self::Applied => "APPLIED",
+            Self::ApplyFailed => "APPLY_FAILED",
+        }
+    }
+}
+
+/// A family of platforms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum SourceType {
+    Forum,
+    Microblog,
+    Network,
+}
+
+impl SourceType {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forum => "FORUM",
+            Self::Microblog => "MICROBLOG",
+            Self::Network => "NETWORK",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    #[serde(rename = "type")]
+    pub source_type: SourceType,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum InputType {
+    Structured,
+}
+
+/// What an AUTOMATIC Manager is compiled from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    #[serde(rename = "type")]
+    pub input_type: InputType,
+    pub urls: Vec<String>,
+    pub focus: InputFocus,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFocus {
+    #[serde(rename = "type")]
+    pub focus_type: Focus,
+    /// Names to watch; without them the compiler takes names from the pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum NoticeType {
+    HttpRequest,
+}
+
+/// A Connection that the Manager's Scans are delivered to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    #[serde(rename = "type")]
+    pub notice_type: NoticeType,
+    pub connection: ConnectionName,
+}
+
+/// Why a Manager could not be compiled, in words that clients branch on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApplyErrorCode {
+    NoReachableUrl,
+    NoUsableContent,
+    ForbiddenAddress,
+    InvalidInstructions,
+}
+
+impl ApplyErrorCode {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoReachableUrl => "no_reachable_url",
+            Self::NoUsableContent => "no_usable_content",
+            Self::ForbiddenAddress => "forbidden_address",
+            Self::InvalidInstructions => "invalid_instructions",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplyError {
+    pub code: ApplyErrorCode,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manager {
+    pub name: ManagerName,
+    pub create_time: Timestamp,
+    pub update_time: Timestamp,
+    pub nickname: String,
+    #[serde(rename = "type")]
+    pub manager_type: ManagerType,
+    pub enable: bool,
+    pub mode: Mode,
+    pub state: ManagerState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apply_time: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apply_error: Option<ApplyError>,
+    pub source: Source,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Input>,
+    /// Those at work; of a MANUAL Manager that is PENDING_APPLY, those submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Instructions>,
+    pub notices: Vec<Notice>,
+}

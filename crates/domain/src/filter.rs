@@ -1,0 +1,303 @@
+//! The `filter` of lists: AIP-160 cut down to conjunctive normal form.
+//!
+//! `OR` binds tighter than `AND`, so `a AND b OR c` reads `a AND (b OR c)`, which is the normal form
+//! already. Literals are checked against the kind of their field here, so that what comes out can be
+//! put to a database without another look.
+
+use crate::{
+    Issue, Issues, Timestamp,
+    list::{Field, Kind},
+};
+
+mod lexer;
+
+use lexer::{Lexer, Token};
+
+const MAX_BYTES: usize = 2_048;
+const MAX_COMPARISONS: usize = 50;
+
+/// All clauses must hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter(pub Vec<Clause>);
+
+/// One of these must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clause(pub Vec<Comparison>);
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    pub negated: bool,
+    /// The name of one of the list's fields.
+    pub field: &'static str,
+    pub op: Op,
+    pub literal: Literal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    /// Case-insensitive substring.
+    Has,
+}
+
+/// A value of the kind of its field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Literal {
+    Text(String),
+    Time(Timestamp),
+    Bool(bool),
+    Number(f64),
+}
+
+/// What is wrong with a filter, and at which column (from 1, in characters).
+#[derive(Debug, PartialEq, Eq)]
+struct Fault {
+    issue: Issue,
+    column: usize,
+    reason: String,
+}
+
+impl Filter {
+    /// Parses `text` over a list's `fields`. Blank text is the filter that keeps everything.
+    ///
+    /// # Errors
+    /// One issue on `filter`, whose hint names the column.
+    pub fn parse(text: &str, fields: &'static [Field]) -> Result<Self, Issues> {
+        if text.len() > MAX_BYTES {
+            return Err(Issues::one("filter", Issue::TooLong));
+        }
+        Parser {
+            lexer: Lexer::new(text),
+            fields,
+            comparisons: 0,
+        }
+        .filter()
+        .map_err(|fault| {
+            let mut issues = Issues::default();
+            issues.add_with_hint(
+                "filter",
+                fault.issue,
+                format!("column {}: {}", fault.column, fault.reason),
+            );
+            issues
+        })
+    }
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    fields: &'static [Field],
+    comparisons: usize,
+}
+
+impl Parser<'_> {
+    fn filter(mut self) -> Result<Filter, Fault> {
+        let mut clauses = Vec::new();
+        if self.lexer.peek()?.is_none() {
+            return Ok(Filter(clauses));
+        }
+        loop {
+            clauses.push(self.clause()?);
+            match self.lexer.next()? {
+                None => return Ok(Filter(clauses)),
+                Some(Token::Word("AND")) => {}
+                Some(other) => return Err(self.unexpected(&other, "AND, OR, or the end")),
+            }
+        }
+    }
+
+    fn clause(&mut self) -> Result<Clause, Fault> {
+        let mut any = Vec::new();
+        loop {
+            if self.lexer.take_if(&Token::Open)? {
+                loop {
+                    any.push(self.comparison()?);
+                    if self.lexer.take_if(&Token::Close)? {
+                        break;
+                    }
+                    match self.lexer.next()? {
+                        Some(Token::Word("OR")) => {}
+                        Some(other) => return Err(self.unexpected(&other, "OR or `)`")),
+                        None => return Err(self.ended("`)`")),
+                    }
+                }
+            } else {
+                any.push(self.comparison()?);
+            }
+            if !self.lexer.take_if(&Token::Word("OR"))? {
+                return Ok(Clause(any));
+            }
+        }
+    }
+
+    fn comparison(&mut self) -> Result<Comparison, Fault> {
+        let negated =
+            self.lexer.take_if(&Token::Minus)? || self.lexer.take_if(&Token::Word("NOT"))?;
+        let field = match self.lexer.next()? {
+            Some(Token::Word(name)) => self
+                .fields
+                .iter()
+                .find(|field| field.name == name)
+                .ok_or_else(|| {
+                    self.fault(Issue::UnknownField, format!("unknown field `{name}`"))
+                })?,
+            Some(other) => return Err(self.unexpected(&other, "a field")),
+            None => return Err(self.ended("a field")),
+        };
+        let op = match self.lexer.next()? {
+            Some(Token::Op(op)) => op,
+            Some(other) => return Err(self.unexpected(&other, "an operator")),
+            None => return Err(self.ended("an operator")),
+        };
+        if !field.kind.takes(op) {
+            return Err(self.fault(
+                Issue::InvalidFormat,
+                format!("`{}` does not take this operator", field.name),
+            ));
+        }
+        let literal = match self.lexer.next()? {
+            Some(Token::Text(text)) => self.literal(field, &text)?,
+            Some(Token::Word(word)) if field.kind != Kind::Text && field.kind != Kind::Time => {
+                self.literal(field, word)?
+            }
+            Some(Token::Minus) => match self.lexer.next()? {
+                Some(Token::Word(word)) if field.kind == Kind::Number => {
+                    self.literal(field, &format!("-{word}"))?
+                }
+                _ => return Err(self.fault(Issue::InvalidFormat, "expected a number".into())),
+            },
+            Some(other) => return Err(self.unexpected(&other, "a literal in double quotes")),
+            None => return Err(self.ended("a literal")),
+        };
+        self.comparisons += 1;
+        if self.comparisons > MAX_COMPARISONS {
+            return Err(self.fault(
+                Issue::TooMany,
+                format!("more than {MAX_COMPARISONS} comparisons"),
+            ));
+        }
+        Ok(Comparison {
+            negated,
+            field: field.name,
+            op,
+            literal,
+        })
+    }
+
+    fn literal(&self, field: &Field, text: &str) -> Result<Literal, Fault> {
+        field.kind.literal(text).map_err(|issue| {
+            let reason = match issue {
+                Issue::InvalidEnum => format!("`{}` does not have this value", field.name),
+                _ => format!("`{}` takes {}", field.name, field.kind.describe()),
+            };
+            self.fault(issue, reason)
+        })
+    }
+
+    fn fault(&self, issue: Issue, reason: String) -> Fault {
+        Fault {
+            issue,
+            column: self.lexer.column(),
+            reason,
+        }
+    }
+
+    fn unexpected(&self, token: &Token<'_>, expected: &str) -> Fault {
+        self.fault(
+            Issue::InvalidFormat,
+            format!("expected {expected}, found {token}"),
+        )
+    }
+
+    fn ended(&self, expected: &str) -> Fault {
+        Fault {
+            issue: Issue::InvalidFormat,
+            column: self.lexer.end_column(),
+            reason: format!("expected {expected}, found the end"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Filter, Literal, Op};
+    use crate::{Issue, list::SCAN_FIELDS};
+
+    fn error(text: &str) -> (Issue, String) {
+        let issues = Filter::parse(text, SCAN_FIELDS).unwrap_err();
+        let one = &issues.as_slice()[0];
+        (one.issue, one.hint.clone().unwrap_or_default())
+    }
+
+    #[test]
+    fn or_binds_tighter_than_and() {
+        let filter = Filter::parse(
+            r#"value = true AND post.title : "a" OR post.text : "b""#,
+            SCAN_FIELDS,
+        )
+        .unwrap();
+        let shape: Vec<usize> = filter.0.iter().map(|clause| clause.0.len()).collect();
+        assert_eq!(shape, [1, 2]);
+        let grouped = Filter::parse(
+            r#"value = true AND (post.title : "a" OR post.text : "b")"#,
+            SCAN_FIELDS,
+        );
+        assert_eq!(grouped.unwrap(), filter);
+    }
+
+    #[test]
+    fn literals_have_the_kind_of_their_field() {
+        let filter = Filter::parse(
+            r#"-createTime > "2026-11-21T01:02:03+01:00" AND match.score >= -0.5"#,
+            SCAN_FIELDS,
+        )
+        .unwrap();
+        let first = &filter.0[0].0[0];
+        assert!(first.negated);
+        assert_eq!(first.op, Op::Greater);
+        assert_eq!(
+            first.literal,
+            Literal::Time("2026-11-21T00:02:03Z".parse().unwrap())
+        );
+        assert_eq!(filter.0[1].0[0].literal, Literal::Number(-0.5));
+    }
+
+    #[test]
+    fn faults_name_the_column() {
+        for (text, issue, column) in [
+            (r#"colour = "red""#, Issue::UnknownField, 1),
+            (r#"value = true AND"#, Issue::InvalidFormat, 17),
+            (r#"createTime > "yesterday""#, Issue::InvalidFormat, 14),
+            (r#"post.type = "TWEET""#, Issue::InvalidEnum, 13),
+            (r#"value = true value = false"#, Issue::InvalidFormat, 14),
+            (r#"post.title = "open"#, Issue::InvalidFormat, 14),
+            (r#"(value = true"#, Issue::InvalidFormat, 14),
+            (r#"value : true"#, Issue::InvalidFormat, 7),
+            (r#"value ~ true"#, Issue::InvalidFormat, 7),
+        ] {
+            let (found, hint) = error(text);
+            assert_eq!(found, issue, "{text}: {hint}");
+            assert!(
+                hint.starts_with(&format!("column {column}:")),
+                "{text}: {hint}"
+            );
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,80}") {
+            let _ = Filter::parse(&text, SCAN_FIELDS);
+        }
+
+        #[test]
+        fn no_near_filter_panics(text in r#"(value|post\.title|createTime|AND|OR|NOT|[-()=<>!:" \\]|"a"|true|-?[0-9.]){0,12}"#) {
+            let _ = Filter::parse(&text, SCAN_FIELDS);
+        }
+    }
+}

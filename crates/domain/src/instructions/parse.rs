@@ -1,0 +1,189 @@
+//! Instructions that a client wrote, checked.
+
+use serde_json::Value;
+
+use super::{
+    Focus, Instructions, MAX_BRIEF_CHARS, MAX_FEEDS, MAX_GROUPS, MAX_TERM_CHARS, MAX_TERMS,
+    NameKind, Term, WatchedName,
+};
+use crate::{FeedName, Issue, json::Object};
+
+/// Takes an object of the form of [`Instructions`] whose feeds are on `platforms`, and finishes it;
+/// `None` where an issue was noted.
+pub fn parse(object: Object<'_>, platforms: &[String]) -> Option<Instructions> {
+    let feeds = parse_feeds(&object, platforms);
+    let require = items(&object, "require", |at, item| {
+        let group = item.as_array().ok_or(Issue::InvalidType)?;
+        if group.is_empty() {
+            return Err(Issue::TooShort);
+        }
+        Ok(each(
+            &object,
+            &format!("require[{at}]"),
+            group,
+            |_, item| term(item),
+        ))
+    });
+    let include = items(&object, "include", |at, item| {
+        Ok(Object::at(
+            item,
+            object.path(&format!("include[{at}]")),
+            object.issues(),
+        )
+        .and_then(parse_term))
+    });
+    let names = items(&object, "names", |at, item| {
+        Ok(
+            Object::at(item, object.path(&format!("names[{at}]")), object.issues())
+                .and_then(parse_name),
+        )
+    });
+    let exclude = items(&object, "exclude", |_, item| term(item).map(Some));
+    let given = object.take("focus");
+    let focus = object.word::<Focus>("focus", given);
+    let threshold = object
+        .take("threshold")
+        .and_then(|value| number(&object, "threshold", value));
+    if let Some(threshold) = threshold
+        && focus.is_some()
+        && !(0.0..=1.0).contains(&threshold)
+    {
+        object.note("threshold", Issue::OutOfRange);
+    }
+    let brief = object.trimmed("brief", object.take("brief"), 0..=MAX_BRIEF_CHARS);
+    let (require, names) = (require?, names?);
+    let (include, exclude) = (include?, exclude?);
+    let count = require.iter().map(Vec::len).sum::<usize>()
+        + include.len()
+        + exclude.len()
+        + names
+            .iter()
+            .map(|name: &WatchedName| 1 + name.aliases.len() + name.context.len())
+            .sum::<usize>();
+    if count > MAX_TERMS {
+        object.note("include", Issue::TooMany);
+    }
+    if require.len() > MAX_GROUPS {
+        object.note("require", Issue::TooMany);
+    }
+    object.finish();
+    Some(Instructions {
+        feeds: feeds?,
+        require,
+        include,
+        names,
+        exclude,
+        focus,
+        threshold,
+        brief: brief.unwrap_or_default(),
+    })
+}
+
+/// A word or phrase of 1 to 100 characters once trimmed.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn term(item: &Value) -> Result<String, Issue> {
+    let text = item.as_str().ok_or(Issue::InvalidType)?.trim();
+    match text.chars().count() {
+        0 => Err(Issue::TooShort),
+        count if count > MAX_TERM_CHARS => Err(Issue::TooLong),
+        _ if text.contains('\0') => Err(Issue::InvalidFormat),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+fn parse_feeds(object: &Object<'_>, platforms: &[String]) -> Option<Vec<FeedName>> {
+    let feeds = items(object, "feeds", |_, item| {
+        let feed: FeedName = item
+            .as_str()
+            .ok_or(Issue::InvalidType)?
+            .parse()
+            .ok()
+            .ok_or(Issue::InvalidFormat)?;
+        let known = platforms.iter().any(|platform| platform == feed.platform());
+        if known {
+            Ok(Some(feed))
+        } else {
+            Err(Issue::NotFound)
+        }
+    })?;
+    if feeds.len() > MAX_FEEDS {
+        object.note("feeds", Issue::TooMany);
+    }
+    Some(feeds)
+}
+
+fn parse_term(object: Object<'_>) -> Option<Term> {
+    let text = object
+        .require("text")
+        .and_then(|value| noted(&object, "text", term(value)));
+    let weight = object
+        .require("weight")
+        .and_then(|value| number(&object, "weight", value));
+    object.finish();
+    Some(Term {
+        text: text?,
+        weight: weight?,
+    })
+}
+
+fn parse_name(object: Object<'_>) -> Option<WatchedName> {
+    let text = object
+        .require("text")
+        .and_then(|value| noted(&object, "text", term(value)));
+    let kind = object.word::<NameKind>("kind", object.require("kind"));
+    let aliases = items(&object, "aliases", |_, item| term(item).map(Some));
+    let context = items(&object, "context", |_, item| term(item).map(Some));
+    let case_sensitive = object
+        .boolean("caseSensitive", object.take("caseSensitive"))
+        .unwrap_or_default();
+    object.finish();
+    Some(WatchedName {
+        text: text?,
+        kind: kind?,
+        aliases: aliases?,
+        case_sensitive,
+        context: context?,
+    })
+}
+
+fn number(object: &Object<'_>, field: &'static str, value: &Value) -> Option<f64> {
+    noted(object, field, value.as_f64().ok_or(Issue::InvalidType))
+}
+
+fn noted<T>(object: &Object<'_>, field: &str, result: Result<T, Issue>) -> Option<T> {
+    result.map_err(|issue| object.note(field, issue)).ok()
+}
+
+/// An optional list; absent is empty. `parse` returns `Ok(None)` where it noted the issue itself.
+fn items<T>(
+    object: &Object<'_>,
+    field: &'static str,
+    parse: impl Fn(usize, &Value) -> Result<Option<T>, Issue>,
+) -> Option<Vec<T>> {
+    let Some(value) = object.take(field) else {
+        return Some(Vec::new());
+    };
+    let array = object.array(field, Some(value))?;
+    let parsed: Vec<Option<T>> = array
+        .iter()
+        .enumerate()
+        .map(|(at, item)| noted(object, &format!("{field}[{at}]"), parse(at, item)).flatten())
+        .collect();
+    parsed.into_iter().collect()
+}
+
+fn each<T>(
+    object: &Object<'_>,
+    path: &str,
+    array: &[Value],
+    parse: impl Fn(usize, &Value) -> Result<T, Issue>,
+) -> Option<Vec<T>> {
+    let parsed: Vec<Option<T>> = array
+        .iter()
+        .enumerate()
+        .map(|(at, item)| noted(object, &format!("{path}[{at}]"), parse(at, item)))
+        .collect();
+    parsed.into_iter().collect()
+}

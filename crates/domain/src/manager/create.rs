@@ -1,0 +1,324 @@
+//! A request to create a Manager, checked.
+
+use std::cell::RefCell;
+
+use serde_json::Value;
+
+use super::{Input, InputFocus, InputType, ManagerType, NoticeType, SourceType};
+use crate::{
+    ConnectionName, Instructions, Issue, Issues,
+    address::AddressPolicy,
+    instructions,
+    json::Object,
+    namespace::NICKNAME_CHARS,
+    web_url::{self, WebUrl},
+};
+
+const MAX_URLS: usize = 20;
+const MAX_NAMES: usize = 50;
+const MAX_NOTICES: usize = 10;
+
+/// What the deployment allows.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    pub addresses: &'a AddressPolicy,
+    /// The names of the configured platforms.
+    pub platforms: &'a [String],
+}
+
+/// What the instructions are made from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Origin {
+    Input(Input),
+    Instructions(Instructions),
+}
+
+/// A valid request to create a Manager. Whether its Connections exist is for the store to say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateManager {
+    pub nickname: String,
+    pub enable: bool,
+    pub source: SourceType,
+    pub origin: Origin,
+    pub notices: Vec<ConnectionName>,
+}
+
+impl CreateManager {
+    /// # Errors
+    /// Every field that fails.
+    pub fn parse(body: &Value, rules: Rules<'_>) -> Result<Self, Issues> {
+        let issues = RefCell::default();
+        let draft = Object::root(body, &issues).and_then(|fields| {
+            let draft = draft(&fields, rules);
+            fields.ignore(&[
+                "name",
+                "createTime",
+                "updateTime",
+                "mode",
+                "state",
+                "applyTime",
+                "applyError",
+            ]);
+            fields.finish();
+            draft
+        });
+        // A draft is missing only where an issue was noted.
+        issues.into_inner().or(())?;
+        draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
+    }
+}
+
+fn draft(fields: &Object<'_>, rules: Rules<'_>) -> Option<CreateManager> {
+    let nickname = fields.trimmed("nickname", fields.require("nickname"), NICKNAME_CHARS);
+    let manager_type = fields.word::<ManagerType>("type", fields.require("type"));
+    let given = fields.take("enable");
+    let enable = if given.is_none() {
+        Some(true)
+    } else {
+        fields.boolean("enable", given)
+    };
+    let source = fields
+        .object("source", fields.require("source"))
+        .and_then(|source| {
+            let word = source.word::<SourceType>("type", source.require("type"));
+            source.finish();
+            word
+        });
+    let origin = match (fields.take("input"), fields.take("instructions")) {
+        (Some(_), Some(_)) => {
+            fields.note("instructions", Issue::Conflict);
+            None
+        }
+        (None, None) => {
+            fields.note("input", Issue::Required);
+            None
+        }
+        (Some(value), None) => fields
+            .object("input", Some(value))
+            .and_then(|input| parse_input(input, rules))
+            .map(Origin::Input),
+        (None, Some(value)) => fields
+            .object("instructions", Some(value))
+            .and_then(|object| instructions::parse(object, rules.platforms))
+            .map(Origin::Instructions),
+    };
+    let notices = parse_notices(fields);
+    manager_type?;
+    Some(CreateManager {
+        nickname: nickname?,
+        enable: enable?,
+        source: source?,
+        origin: origin?,
+        notices: notices?,
+    })
+}
+
+fn parse_input(input: Object<'_>, rules: Rules<'_>) -> Option<Input> {
+    let input_type = input.word::<InputType>("type", input.require("type"));
+    let urls = input
+        .array("urls", input.require("urls"))
+        .and_then(|items| {
+            if items.is_empty() {
+                input.note("urls", Issue::TooShort);
+            } else if items.len() > MAX_URLS {
+                input.note("urls", Issue::TooMany);
+            }
+            let urls = items.iter().take(MAX_URLS).enumerate().map(|(at, item)| {
+                let field = format!("urls[{at}]");
+                let text = item.as_str().ok_or(Issue::InvalidType);
+                text.and_then(|text| {
+                    WebUrl::parse(text, rules.addresses, web_url::Kind::Seed)
+                        .map(|_| text.to_owned())
+                })
+                .map_err(|issue| input.note(&field, issue))
+                .ok()
+            });
+            // All are looked at, so that each failing one is named.
+            let urls: Vec<Option<String>> = urls.collect();
+            urls.into_iter().collect::<Option<Vec<String>>>()
+        });
+    let focus = input
+        .object("focus", input.require("focus"))
+        .and_then(|focus| {
+            let focus_type = focus.word("type", focus.require("type"));
+            let names = texts(&focus, "names", MAX_NAMES);
+            focus.finish();
+            Some(InputFocus {
+                focus_type: focus_type?,
+                names: names?,
+            })
+        });
+    input.finish();
+    Some(Input {
+        input_type: input_type?,
+        urls: urls?,
+        focus: focus?,
+    })
+}
+
+/// An optional list of at most `max` texts of 1 to 100 characters each, trimmed.
+fn texts(object: &Object<'_>, field: &'static str, max: usize) -> Option<Vec<String>> {
+    let Some(value) = object.take(field) else {
+        return Some(Vec::new());
+    };
+    let items = object.array(field, Some(value))?;
+    if items.len() > max {
+        object.note(field, Issue::TooMany);
+    }
+    let texts: Vec<Option<String>> = items
+        .iter()
+        .take(max)
+        .enumerate()
+        .map(|(at, item)| {
+            instructions::term(item)
+                .map_err(|issue| object.note(&format!("{field}[{at}]"), issue))
+                .ok()
+        })
+        .collect();
+    texts.into_iter().collect()
+}
+
+fn parse_notices(fields: &Object<'_>) -> Option<Vec<ConnectionName>> {
+    let Some(value) = fields.take("notices") else {
+        return Some(Vec::new());
+    };
+    let items = fields.array("notices", Some(value))?;
+    if items.len() > MAX_NOTICES {
+        fields.note("notices", Issue::TooMany);
+    }
+    let mut names: Vec<ConnectionName> = Vec::new();
+    let mut sound = true;
+    for (at, item) in items.iter().take(MAX_NOTICES).enumerate() {
+        let Some(notice) = Object::at(item, format!("notices[{at}]"), fields.issues()) else {
+            sound = false;
+            continue;
+        };
+        let notice_type = notice.word::<NoticeType>("type", notice.require("type"));
+        let name = notice
+            .text("connection", notice.require("connection"))
+            .and_then(|text| {
+                let name: Option<ConnectionName> = text.parse().ok();
+                if name.is_none() {
+                    notice.note("connection", Issue::InvalidFormat);
+                }
+                name
+            });
+        if let Some(name) = name {
+            if names.contains(&name) {
+                notice.note("connection", Issue::Duplicate);
+            }
+            names.push(name);
+        }
+        sound &= notice_type.is_some() && name.is_some();
+        notice.finish();
+    }
+    sound.then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{CreateManager, Origin, Rules};
+    use crate::{Issue, address::AddressPolicy};
+
+    fn parse(body: &Value) -> Result<CreateManager, Vec<(String, Issue)>> {
+        let platforms = ["hackernews".to_owned()];
+        let rules = Rules {
+            addresses: &AddressPolicy::default(),
+            platforms: &platforms,
+        };
+        CreateManager::parse(body, rules).map_err(|issues| {
+            issues
+                .as_slice()
+                .iter()
+                .map(|one| (one.field.clone(), one.issue))
+                .collect()
+        })
+    }
+
+    fn automatic() -> Value {
+        json!({
+            "nickname": "ours", "type": "FEED_MANAGER", "source": {"type": "FORUM"},
+            "input": {"type": "STRUCTURED", "urls": ["https://example.com/"], "focus": {"type": "SALES"}}
+        })
+    }
+
+    #[test]
+    fn input_makes_an_enabled_manager() {
+        let draft = parse(&automatic()).unwrap();
+        assert!(draft.enable && matches!(draft.origin, Origin::Input(_)));
+    }
+
+    #[test]
+    fn exactly_one_origin_is_taken() {
+        let mut body = automatic();
+        body["instructions"] = json!({"include": [{"text": "backup", "weight": 1}]});
+        assert_eq!(
+            parse(&body).unwrap_err(),
+            [("instructions".to_owned(), Issue::Conflict)]
+        );
+        body.as_object_mut().unwrap().remove("input");
+        assert!(matches!(
+            parse(&body).unwrap().origin,
+            Origin::Instructions(_)
+        ));
+        body.as_object_mut().unwrap().remove("instructions");
+        assert_eq!(
+            parse(&body).unwrap_err(),
+            [("input".to_owned(), Issue::Required)]
+        );
+    }
+
+    #[test]
+    fn every_failing_field_is_named() {
+        let body = json!({
+            "nickname": "x".repeat(121), "type": "OTHER", "enable": "yes", "source": {"type": "PRESS", "id": 1},
+            "input": {"type": "STRUCTURED", "urls": ["ftp://example.com", 7, "http://10.0.0.1/"], "focus": {}},
+            "notices": [{"type": "HTTP_REQUEST", "connection": "nowhere"}, 5],
+            "surprise": true
+        });
+        let expected = [
+            ("nickname", Issue::TooLong),
+            ("type", Issue::InvalidEnum),
+            ("enable", Issue::InvalidType),
+            ("source.type", Issue::InvalidEnum),
+            ("source.id", Issue::UnknownField),
+            ("input.urls[0]", Issue::InvalidFormat),
+            ("input.urls[1]", Issue::InvalidType),
+            ("input.urls[2]", Issue::ForbiddenAddress),
+            ("input.focus.type", Issue::Required),
+            ("notices[0].connection", Issue::InvalidFormat),
+            ("notices[1]", Issue::InvalidType),
+            ("surprise", Issue::UnknownField),
+        ];
+        assert_eq!(
+            parse(&body).unwrap_err(),
+            expected.map(|(field, issue)| (field.to_owned(), issue))
+        );
+    }
+
+    #[test]
+    fn instructions_are_held_to_their_bounds() {
+        let mut body = automatic();
+        body.as_object_mut().unwrap().remove("input");
+        body["instructions"] = json!({
+            "feeds": ["hackernews:newest", "nowhere:newest", "hackernews"],
+            "include": [{"text": "", "weight": 1}, {"text": "x", "weight": "y"}],
+            "require": [[], ["x"]],
+            "focus": "SALES", "threshold": 1.5
+        });
+        let expected = [
+            ("instructions.feeds[1]", Issue::NotFound),
+            ("instructions.feeds[2]", Issue::InvalidFormat),
+            ("instructions.require[0]", Issue::TooShort),
+            ("instructions.include[0].text", Issue::TooShort),
+            ("instructions.include[1].weight", Issue::InvalidType),
+            ("instructions.threshold", Issue::OutOfRange),
+        ];
+        assert_eq!(
+            parse(&body).unwrap_err(),
+            expected.map(|(field, issue)| (field.to_owned(), issue))
+        );
+    }
+}
