@@ -1,0 +1,113 @@
+//! A server's home directory, and the lock that lets one parent at a time use it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+/// Holds the lock until dropped; the kernel drops it for a process that is killed.
+#[derive(Debug)]
+pub(crate) struct Home {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Home {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        fs::create_dir_all(path).with_context(|| format!("create {}", path.display()))?;
+        // Absolute: servers do not share our working directory.
+        let path = path
+            .canonicalize()
+            .with_context(|| format!("resolve {}", path.display()))?;
+        let lock_path = path.join("lock");
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&lock_path)
+            .with_context(|| format!("open {}", lock_path.display()))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                bail!("{} is in use by another running process", path.display())
+            }
+            Err(TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("lock {}", lock_path.display()))
+            }
+        }
+    }
+
+    /// Whether some process holds the home at `path`.
+    pub(crate) fn is_held(path: &Path) -> bool {
+        File::open(path.join("lock"))
+            .is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The secret kept in file `name`, made on first use; only our own user can read it.
+    pub(crate) fn secret(&self, name: &str) -> Result<String> {
+        let path = self.join(name);
+        if let Ok(secret) = fs::read_to_string(&path)
+            && !secret.is_empty()
+        {
+            return Ok(secret);
+        }
+        let secret = random_hex()?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options
+            .open(&path)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, secret.as_bytes()))
+            .with_context(|| format!("write {}", path.display()))?;
+        Ok(secret)
+    }
+}
+
+fn random_hex() -> Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .context("read /dev/urandom")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_is_told_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Home::open(dir.path()).unwrap();
+
+        let error = Home::open(dir.path()).unwrap_err().to_string();
+        assert!(
+            error.contains(&first.path().display().to_string()),
+            "{error}"
+        );
+        assert!(Home::is_held(dir.path()));
+
+        drop(first);
+        assert!(!Home::is_held(dir.path()));
+        Home::open(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_secret_stays_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::open(dir.path()).unwrap();
+        let secret = home.secret("password").unwrap();
+        assert_eq!(secret.len(), 32);
+        assert_eq!(home.secret("password").unwrap(), secret);
+    }
+}

@@ -1,0 +1,54 @@
+//! Free ports on 127.0.0.1.
+
+use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{Ipv4Addr, TcpListener};
+
+use anyhow::{Result, bail};
+
+const LOWEST: u16 = 15_000;
+const TRIES: u32 = 500;
+
+/// A port that nobody listens on.
+///
+/// Picked at random below the range that the kernel hands out itself, so that no outgoing connection
+/// takes the port of a server that is down for a moment. Another process may still be faster.
+pub fn free_port() -> Result<u16> {
+    let above = ephemeral_start().max(LOWEST + 1000);
+    for _ in 0..TRIES {
+        let random = RandomState::new().build_hasher().finish();
+        let offset = u16::try_from(random % u64::from(above - LOWEST)).unwrap_or_default();
+        let port = LOWEST + offset;
+        if is_free(port) {
+            return Ok(port);
+        }
+    }
+    bail!("no free port between {LOWEST} and {above} in {TRIES} tries")
+}
+
+/// Whether a server could listen on `port` now.
+pub(crate) fn is_free(port: u16) -> bool {
+    // Some systems let the wildcard pass although the address is taken, so both are tried.
+    [Ipv4Addr::UNSPECIFIED, Ipv4Addr::LOCALHOST]
+        .iter()
+        .all(|address| TcpListener::bind((*address, port)).is_ok())
+}
+
+fn ephemeral_start() -> u16 {
+    fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
+        .ok()
+        .and_then(|range| range.split_whitespace().next()?.parse().ok())
+        .unwrap_or(32_768)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_port_can_be_listened_on_and_is_then_taken() {
+        let port = free_port().unwrap();
+        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        assert!(!is_free(port));
+    }
+}

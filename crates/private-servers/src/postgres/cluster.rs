@@ -1,0 +1,220 @@
+//! The data directory: made once, whole or not at all, and reachable for the server's account.
+//!
+//! Under root the server runs as another user, which cannot enter a checkout below `/root`. There
+//! the server gets an open handle of its data directory and is told to find it as `/proc/self/fd/N`:
+//! that leads to the directory itself and asks for no right on those above it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, bail};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::unistd::Uid;
+
+use super::NAME;
+use super::install::Installation;
+use crate::account::Account;
+use crate::home::Home;
+use crate::log::Log;
+
+/// Passwords cross the loopback alone; SCRAM would cost each test connection thousands of hashes.
+const ACCESS: &str = "# type database user address method\nhost all all 127.0.0.1/32 password\n";
+
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    data: PathBuf,
+    installation: Installation,
+    account: Option<Account>,
+}
+
+impl Cluster {
+    /// The data directory of `home`, made where it is missing.
+    pub(crate) fn open(home: &Home, password: &str, durable: bool, log: &mut Log) -> Result<Self> {
+        let data = home.join("data");
+        if data.join("PG_VERSION").exists() {
+            return Self::reopen(data);
+        }
+        if data.exists() {
+            bail!("{} is not a PostgreSQL data directory", data.display());
+        }
+        let installation = Installation::find(None)?;
+        let account = Account::for_server(&["postgres", "nobody"])?;
+        // Filled under another name, so that an interrupted initdb is never taken for a finished one.
+        let unfinished = home.join("data.new");
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished)
+                .with_context(|| format!("remove {}", unfinished.display()))?;
+        }
+        let new = Self {
+            data: unfinished,
+            installation,
+            account,
+        };
+        new.make(password, durable, log)?;
+        fs::rename(&new.data, &data).with_context(|| format!("rename {}", new.data.display()))?;
+        Ok(Self { data, ..new })
+    }
+
+    fn reopen(data: PathBuf) -> Result<Self> {
+        let version = fs::read_to_string(data.join("PG_VERSION")).context("read PG_VERSION")?;
+        let major = version
+            .trim()
+            .parse()
+            .with_context(|| format!("odd PG_VERSION `{}`", version.trim()))?;
+        let installation = Installation::find(Some(major))?;
+        let owner = Account::of_owner(&data)?;
+        let account = match Account::for_server(&["postgres", "nobody"])? {
+            None if owner.uid != Uid::effective() => {
+                bail!(
+                    "{} belongs to user id {}, and we run as {}",
+                    data.display(),
+                    owner.uid,
+                    Uid::effective()
+                )
+            }
+            None => None,
+            // Somebody gave the whole checkout to root.
+            Some(account) if owner.uid.is_root() => {
+                account.take_over(&data)?;
+                Some(account)
+            }
+            Some(_) => Some(owner),
+        };
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o700))?;
+        Ok(Self {
+            data,
+            installation,
+            account,
+        })
+    }
+
+    fn make(&self, password: &str, durable: bool, log: &mut Log) -> Result<()> {
+        fs::create_dir(&self.data).with_context(|| format!("create {}", self.data.display()))?;
+        if let Some(account) = &self.account {
+            account.take_over(&self.data)?;
+        }
+        let mut initdb = self.command("initdb")?;
+        initdb.args([
+            "--username",
+            NAME,
+            "--encoding=UTF8",
+            "--locale=C",
+            "--auth=trust",
+        ]);
+        if !durable {
+            initdb.arg("--no-sync");
+        }
+        log.attach(&mut initdb)?;
+        let status = initdb
+            .stdin(Stdio::null())
+            .status()
+            .context("start initdb")?;
+        if !status.success() {
+            bail!("initdb failed ({status}):\n{}", log.last_lines());
+        }
+
+        // In single-user mode there is no port to guard before the password is set.
+        self.execute(&format!(
+            "ALTER ROLE {NAME} PASSWORD '{password}'\nCREATE DATABASE {NAME}\n"
+        ))?;
+
+        let access = self.data.join("pg_hba.conf");
+        fs::write(&access, ACCESS).with_context(|| format!("write {}", access.display()))?;
+        Ok(())
+    }
+
+    /// Runs one SQL command per line in single-user mode.
+    fn execute(&self, sql: &str) -> Result<()> {
+        let mut command = self.command("postgres")?;
+        command.args([
+            "--single",
+            "-c",
+            "exit_on_error=on",
+            "-c",
+            "log_destination=stderr",
+            "postgres",
+        ]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("start PostgreSQL in single-user mode")?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin
+                .write_all(sql.as_bytes())
+                .context("write to PostgreSQL in single-user mode")?;
+        }
+        let Output { status, stderr, .. } = child.wait_with_output()?;
+        if !status.success() {
+            bail!(
+                "PostgreSQL in single-user mode failed ({status}):\n{}",
+                String::from_utf8_lossy(&stderr).trim()
+            );
+        }
+        Ok(())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.data
+    }
+
+    /// One of the server's programs, told its data directory, under the account it runs as.
+    pub(crate) fn command(&self, program: &str) -> Result<ServerCommand> {
+        let mut command = Command::new(self.installation.bin.join(program));
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LC_ALL", "C")
+            .current_dir("/");
+        let mut handle = None;
+        let mut data = self.data.clone();
+        if let Some(account) = &self.account {
+            account.apply(&mut command);
+            if !account.reaches(&self.data) {
+                let file = File::open(&self.data)?;
+                fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty()))
+                    .context("let the server inherit a handle")?;
+                data = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
+                if !data.exists() {
+                    bail!(
+                        "user id {} cannot reach {}: use a directory that it can enter",
+                        account.uid,
+                        self.data.display()
+                    );
+                }
+                handle = Some(file);
+            }
+        }
+        command.env("PGDATA", data);
+        Ok(ServerCommand {
+            command,
+            _handle: handle,
+        })
+    }
+}
+
+/// A command, with the handle that has to be open when it is started.
+pub(crate) struct ServerCommand {
+    command: Command,
+    _handle: Option<File>,
+}
+
+impl Deref for ServerCommand {
+    type Target = Command;
+
+    fn deref(&self) -> &Command {
+        &self.command
+    }
+}
+
+impl DerefMut for ServerCommand {
+    fn deref_mut(&mut self) -> &mut Command {
+        &mut self.command
+    }
+}

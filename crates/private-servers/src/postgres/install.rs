@@ -1,0 +1,180 @@
+//! Finds the installed server programs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Directories of one version each, where `*` stands for one path component or a part of it.
+const PATTERNS: &[&str] = &[
+    "/usr/lib/postgresql/*/bin",          // Debian, Ubuntu
+    "/usr/pgsql-*/bin",                   // PostgreSQL's own packages for Red Hat
+    "/usr/libexec/postgresql*",           // Alpine
+    "/opt/homebrew/opt/postgresql@*/bin", // Homebrew
+    "/usr/local/opt/postgresql@*/bin",    // Homebrew on Intel
+    "/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
+];
+
+/// One installed version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation {
+    pub bin: PathBuf,
+    pub major: u32,
+}
+
+/// The machine has no PostgreSQL server, or not the version that the data needs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NotInstalled {
+    /// The version that is needed, where only one will do.
+    pub major: Option<u32>,
+}
+
+impl std::fmt::Display for NotInstalled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.major {
+            None => f.write_str(
+                "the PostgreSQL server is not installed: install the package `postgresql` \
+                 (Debian, Ubuntu, Arch, Alpine), `postgresql-server` (Fedora) or `postgresql@17` (Homebrew), \
+                 or run `cargo xtask up`, which does that",
+            ),
+            Some(major) => write!(
+                f,
+                "the data directory was made by PostgreSQL {major}, which is not installed: install \
+                 `postgresql-{major}`, or move the directory away to begin anew"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NotInstalled {}
+
+impl Installation {
+    /// The newest version, or the one version that `major` names.
+    pub fn find(major: Option<u32>) -> Result<Self> {
+        Self::find_in(&search_path(), PATTERNS, major)
+    }
+
+    fn find_in(path: &[PathBuf], patterns: &[&str], major: Option<u32>) -> Result<Self> {
+        let known = patterns.iter().flat_map(|pattern| expand(pattern));
+        let mut found: Vec<_> = path
+            .iter()
+            .cloned()
+            .chain(known)
+            .filter(|bin| bin.join("postgres").is_file() && bin.join("initdb").is_file())
+            .filter_map(|bin| {
+                Some(Self {
+                    major: version(&bin).ok()?,
+                    bin,
+                })
+            })
+            .filter(|installed| major.is_none_or(|major| installed.major == major))
+            .collect();
+        // Stable: of equal versions the known directory wins, as what is on the PATH may be links to some.
+        found.sort_by_key(|installed| installed.major);
+        found.pop().ok_or_else(|| NotInstalled { major }.into())
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "PATH is the system's, not a setting of ours"
+)]
+fn search_path() -> Vec<PathBuf> {
+    std::env::var_os("PATH")
+        .map(|path| std::env::split_paths(&path).collect())
+        .unwrap_or_default()
+}
+
+/// Asks the program: `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`.
+fn version(bin: &Path) -> Result<u32> {
+    let program = bin.join("postgres");
+    let output = Command::new(&program)
+        .arg("--version")
+        .output()
+        .with_context(|| format!("run {}", program.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match major_of(&text) {
+        Some(major) => Ok(major),
+        None => bail!("{} does not tell its version", program.display()),
+    }
+}
+
+fn major_of(version: &str) -> Option<u32> {
+    let number = version
+        .split_whitespace()
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    number
+        .split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// The directories that match `pattern`, which has one `*`.
+fn expand(pattern: &str) -> Vec<PathBuf> {
+    let Some((before, after)) = pattern.split_once('*') else {
+        return vec![pattern.into()];
+    };
+    let Some((parent, prefix)) = before.rsplit_once('/') else {
+        return Vec::new();
+    };
+    let Ok(entries) = fs::read_dir(parent) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+        .map(|entry| PathBuf::from(format!("{}{after}", entry.path().display())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn fake(bin: &Path, version: &str) {
+        fs::create_dir_all(bin).unwrap();
+        for program in ["postgres", "initdb"] {
+            let path = bin.join(program);
+            fs::write(
+                &path,
+                format!("#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n"),
+            )
+            .unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_newest_is_found_by_number_and_not_by_name() {
+        let root = tempfile::tempdir().unwrap();
+        fake(&root.path().join("9/bin"), "9.6.1");
+        fake(&root.path().join("17/bin"), "17.2 (Debian 17.2-1)");
+        fake(&root.path().join("on-path"), "16beta1");
+        let pattern = format!("{}/*/bin", root.path().display());
+        let find =
+            |major| Installation::find_in(&[root.path().join("on-path")], &[&pattern], major);
+
+        assert_eq!(find(None).unwrap().major, 17);
+        assert_eq!(find(Some(9)).unwrap().bin, root.path().join("9/bin"));
+        assert_eq!(find(Some(16)).unwrap().bin, root.path().join("on-path"));
+        let missing = find(Some(15)).unwrap_err();
+        assert_eq!(
+            missing.downcast_ref(),
+            Some(&NotInstalled { major: Some(15) })
+        );
+        assert!(missing.to_string().contains("postgresql-15"), "{missing}");
+    }
+
+    #[test]
+    fn a_machine_without_it_is_told_what_to_install() {
+        let root = tempfile::tempdir().unwrap();
+        let pattern = format!("{}/*/bin", root.path().display());
+        let error = Installation::find_in(&[root.path().into()], &[&pattern], None).unwrap_err();
+        assert!(error.downcast_ref::<NotInstalled>().is_some());
+        assert!(error.to_string().contains("`postgresql`"), "{error}");
+    }
+}

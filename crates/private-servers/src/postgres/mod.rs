@@ -1,0 +1,262 @@
+//! A private PostgreSQL server.
+//!
+//! Its home holds the `data` directory, the server's log, the password and the lock. It listens on
+//! 127.0.0.1 alone, on a port of its own, and has one role and one database, both named `earshot`.
+//!
+//! Starting on a home whose last parent was killed works: an orphaned server is stopped cleanly
+//! ([`orphan`]), and PostgreSQL recovers by itself from what a crash left in `data`.
+//!
+//! [`install`] finds the server's programs, [`cluster`] makes and reaches the data directory.
+
+mod cluster;
+mod install;
+mod orphan;
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::Signal;
+
+use self::cluster::Cluster;
+pub use self::install::{Installation, NotInstalled};
+use self::orphan::PidFile;
+use crate::home::Home;
+use crate::log::Log;
+use crate::ports::{free_port, is_free};
+use crate::process::{Process, Reach};
+
+/// The role, and the database.
+const NAME: &str = "earshot";
+/// Recovery after a crash may have much to read.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// For what passes by itself: a predecessor's memory still in use, a port that is taken for a moment.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
+/// A fast shutdown, which ends sessions and writes a checkpoint; then an immediate one.
+const STOP: &[(Signal, Duration)] = &[
+    (Signal::SIGINT, Duration::from_secs(30)),
+    (Signal::SIGQUIT, Duration::from_secs(5)),
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Whether data survives a power failure. Without, tests run several times as fast.
+    pub durable: bool,
+    /// The port to listen on; none takes a free one at each start.
+    pub port: Option<u16>,
+}
+
+impl Options {
+    /// For data that matters.
+    pub fn durable() -> Self {
+        Self {
+            durable: true,
+            port: None,
+        }
+    }
+
+    /// For tests.
+    pub fn throwaway() -> Self {
+        Self {
+            durable: false,
+            port: None,
+        }
+    }
+}
+
+/// A running server; stopped when dropped.
+#[derive(Debug)]
+pub struct Postgres {
+    cluster: Cluster,
+    options: Options,
+    password: String,
+    port: u16,
+    log: Log,
+    process: Option<Process>,
+    // Last, so that the lock is freed when all else is done.
+    _home: Home,
+}
+
+impl Postgres {
+    /// Starts the server whose home is `home`, and makes its data directory where there is none.
+    ///
+    /// Fails with [`NotInstalled`] where the machine lacks the server. Takes about 2 s the first time
+    /// and 0.2 s after that.
+    pub fn start(home: &Path, options: &Options) -> Result<Self> {
+        let home = Home::open(home)?;
+        let password = home.secret("password")?;
+        let mut log = Log::new(home.join("server.log"));
+        let cluster = Cluster::open(&home, &password, options.durable, &mut log)
+            .with_context(|| format!("prepare PostgreSQL in {}", home.path().display()))?;
+        let mut server = Self {
+            cluster,
+            options: options.clone(),
+            password,
+            port: 0,
+            log,
+            process: None,
+            _home: home,
+        };
+        server.launch()?;
+        Ok(server)
+    }
+
+    /// The address of the server that another process runs in `home`, or none where none runs.
+    pub fn running_url(home: &Path) -> Result<Option<String>> {
+        if !Home::is_held(home) {
+            return Ok(None);
+        }
+        let deadline = Instant::now() + START_TIMEOUT;
+        while Home::is_held(home) && Instant::now() < deadline {
+            if let Some(file) = PidFile::read(&home.join("data")).filter(|file| file.ready) {
+                let path = home.join("password");
+                let password = std::fs::read_to_string(&path)
+                    .with_context(|| format!("read {}", path.display()))?;
+                return Ok(Some(url(&password, file.port)));
+            }
+            sleep(Duration::from_millis(50));
+        }
+        bail!(
+            "the process that holds {} does not run PostgreSQL there",
+            home.display()
+        )
+    }
+
+    pub fn url(&self) -> String {
+        url(&self.password, self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Whether the server process is there; a server that crashed is not.
+    pub fn is_running(&mut self) -> bool {
+        self.process
+            .as_mut()
+            .is_some_and(|process| process.ended().is_none())
+    }
+
+    /// Ends all sessions and stops; returns when the server is gone.
+    pub fn stop(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.stop(STOP);
+        }
+    }
+
+    /// Kills the server as `kill -9` does.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts a stopped or killed server again: same port, same data.
+    pub fn restart(&mut self) -> Result<()> {
+        self.stop();
+        self.options.port = Some(self.port);
+        self.launch()
+    }
+
+    fn launch(&mut self) -> Result<()> {
+        let give_up = Instant::now() + RETRY_TIMEOUT;
+        loop {
+            orphan::clear(self.cluster.path())?;
+            self.port = match self.options.port {
+                Some(port) => port,
+                None => free_port()?,
+            };
+            let Err(output) = self.try_launch()? else {
+                return Ok(());
+            };
+
+            let passes = output.contains("shared memory block")
+                || output.contains("postmaster.pid")
+                || output.contains("could not bind")
+                    && (self.options.port.is_none() || is_free(self.port));
+            if !passes || Instant::now() > give_up {
+                bail!(
+                    "PostgreSQL did not start on port {}; {} says:\n{}",
+                    self.port,
+                    self.log.path().display(),
+                    self.log.last_lines()
+                );
+            }
+            sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Starts the process and waits until it takes connections, or ends: then gives what it printed.
+    fn try_launch(&mut self) -> Result<Result<(), String>> {
+        let mut command = self.cluster.command("postgres")?;
+        command.args(settings(self.port, self.options.durable));
+        self.log.attach(&mut command)?;
+        let mut process = Process::spawn(&mut command, Reach::Process, Signal::SIGINT)?;
+
+        let deadline = Instant::now() + START_TIMEOUT;
+        while Instant::now() < deadline {
+            if process.ended().is_some() {
+                return Ok(Err(self.log.since_start()));
+            }
+            let file = PidFile::read(self.cluster.path());
+            if file
+                .is_some_and(|file| file.ready && file.pid.as_raw().unsigned_abs() == process.id())
+            {
+                self.process = Some(process);
+                return Ok(Ok(()));
+            }
+            sleep(Duration::from_millis(20));
+        }
+        bail!(
+            "PostgreSQL was not ready within {} s:\n{}",
+            START_TIMEOUT.as_secs(),
+            self.log.last_lines()
+        )
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn url(password: &str, port: u16) -> String {
+    format!("postgres://{NAME}:{password}@127.0.0.1:{port}/{NAME}")
+}
+
+/// Small and private; a server for one machine.
+fn settings(port: u16, durable: bool) -> Vec<String> {
+    let mut settings = vec![
+        format!("port={port}"),
+        "listen_addresses=127.0.0.1".into(),
+        // A socket would need a directory that both accounts reach and whose path is short.
+        "unix_socket_directories=".into(),
+        "max_connections=200".into(),
+        "shared_buffers=64MB".into(),
+        "max_wal_size=256MB".into(),
+        // Nobody replicates from here.
+        "wal_level=minimal".into(),
+        "max_wal_senders=0".into(),
+        // Parallel queries need more /dev/shm than containers have.
+        "max_parallel_workers_per_gather=0".into(),
+        "jit=off".into(),
+        "timezone=UTC".into(),
+        "log_timezone=UTC".into(),
+        "logging_collector=off".into(),
+        "log_destination=stderr".into(),
+    ];
+    if !durable {
+        settings.extend(
+            [
+                "fsync=off",
+                "synchronous_commit=off",
+                "full_page_writes=off",
+            ]
+            .map(String::from),
+        );
+    }
+    settings
+        .into_iter()
+        .flat_map(|setting| ["-c".to_owned(), setting])
+        .collect()
+}

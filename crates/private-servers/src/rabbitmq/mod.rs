@@ -1,0 +1,2 @@
+//! rabbit
+pub struct RabbitMq;

@@ -1,0 +1,207 @@
+//! A real PostgreSQL server through its life: started, stopped, killed, orphaned, found again.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use private_servers::postgres::{Installation, Options, Postgres};
+
+fn sql(url: &str, statement: &str) -> Result<String, String> {
+    let psql = Installation::find(None).unwrap().bin.join("psql");
+    let output = Command::new(psql)
+        .args(["-XAtq", "-d", url, "-c", statement])
+        .output()
+        .unwrap();
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    } else {
+        Err(String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+fn listens(port: u16) -> bool {
+    std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+}
+
+#[test]
+fn data_survives_a_stop_a_kill_and_a_restart_on_the_same_port() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = Postgres::start(home.path(), &Options::durable()).unwrap();
+    let (url, port) = (server.url(), server.port());
+    assert_eq!(sql(&url, "show fsync").unwrap(), "on");
+    assert_eq!(sql(&url, "show server_encoding").unwrap(), "UTF8");
+    sql(
+        &url,
+        "create table kept (n int); insert into kept values (1)",
+    )
+    .unwrap();
+
+    server.kill();
+    assert!(!server.is_running());
+    assert!(!listens(port));
+    server.restart().unwrap();
+    assert_eq!((server.url(), server.port()), (url.clone(), port));
+    assert_eq!(sql(&url, "select n from kept").unwrap(), "1");
+
+    server.stop();
+    assert!(!listens(port));
+    drop(server);
+    let again = Postgres::start(home.path(), &Options::throwaway()).unwrap();
+    assert_eq!(sql(&again.url(), "select n from kept").unwrap(), "1");
+    assert_eq!(sql(&again.url(), "show fsync").unwrap(), "off");
+}
+
+#[test]
+fn only_the_password_opens_it() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Postgres::start(home.path(), &Options::throwaway()).unwrap();
+    let url = format!(
+        "postgres://earshot:guess@127.0.0.1:{}/earshot",
+        server.port()
+    );
+    let refusal = sql(&url, "select 1").unwrap_err();
+    assert!(
+        refusal.contains("password authentication failed"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_directory_that_the_server_account_cannot_reach_will_do() {
+    let outer = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(outer.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let home = outer.path().join("check out/.earshot");
+    let mut server = Postgres::start(&home, &Options::throwaway()).unwrap();
+    sql(&server.url(), "create table kept (n int); checkpoint").unwrap();
+    server.kill();
+    server.restart().unwrap();
+    // A backend of its own, temporary files included.
+    let sorted = "set work_mem = '64kB'; select count(*) from (select n from generate_series(1, 50000) n order by -n) s";
+    assert_eq!(sql(&server.url(), sorted).unwrap(), "50000");
+}
+
+#[test]
+fn a_second_parent_is_refused_and_told_the_directory() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Postgres::start(home.path(), &Options::throwaway()).unwrap();
+
+    let error = Postgres::start(home.path(), &Options::throwaway())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&home.path().display().to_string()),
+        "{error}"
+    );
+    assert_eq!(
+        Postgres::running_url(home.path()).unwrap(),
+        Some(server.url())
+    );
+
+    drop(server);
+    assert_eq!(Postgres::running_url(home.path()).unwrap(), None);
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let port = private_servers::free_port().unwrap();
+    let _other = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let options = Options {
+        port: Some(port),
+        ..Options::throwaway()
+    };
+    let error = Postgres::start(home.path(), &options)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&format!("port {port}")) && error.contains("Address already in use"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_unfinished_initdb_is_begun_anew() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(home.path().join("data.new/base")).unwrap();
+    Postgres::start(home.path(), &Options::throwaway()).unwrap();
+}
+
+#[test]
+fn the_server_ends_with_a_killed_parent_and_the_next_one_starts() {
+    let home = tempfile::tempdir().unwrap();
+    let (mut parent, url) = parent_process(home.path());
+    sql(&url, "create table kept (n int)").unwrap();
+    let port: u16 = url.rsplit([':', '/']).nth(1).unwrap().parse().unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+
+    let next = Postgres::start(home.path(), &Options::throwaway()).unwrap();
+    sql(&next.url(), "select * from kept").unwrap();
+    assert!(!listens(port));
+}
+
+#[test]
+fn an_orphan_without_a_watcher_is_stopped_by_the_next_parent() {
+    let home = tempfile::tempdir().unwrap();
+    let (mut parent, url) = parent_process(home.path());
+    sql(&url, "create table kept (n int)").unwrap();
+    // The watcher is the shell among the children of the parent.
+    let children = Command::new("pgrep")
+        .args(["-P", &parent.id().to_string(), "sh"])
+        .output()
+        .unwrap();
+    for pid in String::from_utf8(children.stdout).unwrap().lines() {
+        assert!(
+            Command::new("kill")
+                .args(["-9", pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    sql(&url, "select 1").expect("the orphan still answers");
+
+    let began = Instant::now();
+    let next = Postgres::start(home.path(), &Options::throwaway()).unwrap();
+    sql(&next.url(), "select * from kept").unwrap();
+    sql(&url, "select 1").unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+/// Another process that runs a server in `home`: this test program, told to run the test below.
+fn parent_process(home: &Path) -> (std::process::Child, String) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--ignored",
+            "--exact",
+            "be_the_parent_process",
+            "--nocapture",
+        ])
+        .env("PRIVATE_SERVERS_HOME", home)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let url = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.split_once("url=")?.1.to_owned()));
+    (child, url.expect("the parent process starts its server"))
+}
+
+#[test]
+#[ignore = "not a test: the other process of the tests above"]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how a test tells its other process the directory"
+)]
+fn be_the_parent_process() {
+    let home = std::env::var("PRIVATE_SERVERS_HOME").unwrap();
+    let server = Postgres::start(Path::new(&home), &Options::throwaway()).unwrap();
+    println!("url={}", server.url());
+    std::thread::sleep(Duration::from_secs(60));
+}
