@@ -12,6 +12,7 @@
 mod account;
 mod home;
 mod log;
+mod path;
 mod ports;
 pub mod postgres;
 mod process;

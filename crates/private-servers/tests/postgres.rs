@@ -1,5 +1,7 @@
 //! A real PostgreSQL server through its life: started, stopped, killed, orphaned, found again.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,10 +1,11 @@
 //! Finds the installed server programs.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+
+use crate::path;
 
 /// Directories of one version each, where `*` stands for one path component or a part of it.
 const PATTERNS: &[&str] = &[
@@ -52,12 +53,12 @@ impl std::error::Error for NotInstalled {}
 impl Installation {
     /// The newest version, or the one version that `major` names.
     pub fn find(major: Option<u32>) -> Result<Self> {
-        Self::find_in(&search_path(), PATTERNS, major)
+        Self::find_in(&path::search_path(), PATTERNS, major)
     }
 
-    fn find_in(path: &[PathBuf], patterns: &[&str], major: Option<u32>) -> Result<Self> {
-        let known = patterns.iter().flat_map(|pattern| expand(pattern));
-        let mut found: Vec<_> = path
+    fn find_in(on_path: &[PathBuf], patterns: &[&str], major: Option<u32>) -> Result<Self> {
+        let known = patterns.iter().flat_map(|pattern| path::expand(pattern));
+        let mut found: Vec<_> = on_path
             .iter()
             .cloned()
             .chain(known)
@@ -74,16 +75,6 @@ impl Installation {
         found.sort_by_key(|installed| installed.major);
         found.pop().ok_or_else(|| NotInstalled { major }.into())
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "PATH is the system's, not a setting of ours"
-)]
-fn search_path() -> Vec<PathBuf> {
-    std::env::var_os("PATH")
-        .map(|path| std::env::split_paths(&path).collect())
-        .unwrap_or_default()
 }
 
 /// Asks the program: `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`.
@@ -111,26 +102,9 @@ fn major_of(version: &str) -> Option<u32> {
         .ok()
 }
 
-/// The directories that match `pattern`, which has one `*`.
-fn expand(pattern: &str) -> Vec<PathBuf> {
-    let Some((before, after)) = pattern.split_once('*') else {
-        return vec![pattern.into()];
-    };
-    let Some((parent, prefix)) = before.rsplit_once('/') else {
-        return Vec::new();
-    };
-    let Ok(entries) = fs::read_dir(parent) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
-        .map(|entry| PathBuf::from(format!("{}{after}", entry.path().display())))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

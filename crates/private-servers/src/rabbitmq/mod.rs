@@ -1,2 +1,245 @@
-//! rabbit
-pub struct RabbitMq;
+//! A private RabbitMQ node, for tests.
+//!
+//! Its home holds the node's data, log, configuration and Erlang cookie. The node and its epmd (the
+//! port mapper of Erlang, which would otherwise be shared by the whole machine) listen on 127.0.0.1
+//! alone, on ports of their own that stay the same over [`RabbitMq::restart`].
+//!
+//! The node runs under our own user, root included: unlike PostgreSQL it does not mind, and below
+//! `/root` no other user would reach its files.
+//!
+//! [`install`] finds the programs.
+
+mod install;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::Signal;
+
+pub use self::install::{Installation, NotInstalled};
+use crate::home::Home;
+use crate::log::Log;
+use crate::ports::free_port;
+use crate::process::{Process, Reach, wait_until};
+
+/// About 6 s on two idle cores; more while they compile.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// The node hands over its queues and closes its files on SIGTERM.
+const STOP: &[(Signal, Duration)] = &[(Signal::SIGTERM, Duration::from_secs(30))];
+const STARTS: u32 = 3;
+
+/// Small, on the loopback, and not choosy about the machine it runs on.
+const CONFIG: &str = "\
+log.console = true
+log.console.level = warning
+log.file = false
+disk_free_limit.absolute = 50MB
+vm_memory_high_watermark.absolute = 1GB
+# The write-ahead log of quorum queues, 512 MB by default.
+raft.wal_max_size_bytes = 33554432
+";
+
+/// A running node; stopped when dropped.
+#[derive(Debug)]
+pub struct RabbitMq {
+    installation: Installation,
+    ports: Ports,
+    log: Log,
+    node: Option<Process>,
+    epmd: Option<Process>,
+    // Last, so that the lock is freed when all else is done.
+    home: Home,
+}
+
+#[derive(Debug)]
+struct Ports {
+    amqp: u16,
+    distribution: u16,
+    epmd: u16,
+}
+
+impl RabbitMq {
+    /// Starts a node whose home is `home`; returns when it takes connections.
+    ///
+    /// Fails with [`NotInstalled`] where the machine lacks RabbitMQ.
+    pub fn start(home: &Path) -> Result<Self> {
+        let installation = Installation::find()?;
+        let home = Home::open(home)?;
+        write(&home.join("rabbitmq.conf"), CONFIG)?;
+        write(&home.join("enabled_plugins"), "[].\n")?;
+        write(&home.join("rabbitmq-env.conf"), "")?;
+        let log = Log::new(home.join("server.log"));
+        let mut server = Self {
+            installation,
+            ports: Ports::free()?,
+            log,
+            node: None,
+            epmd: None,
+            home,
+        };
+        for _ in 1..STARTS {
+            // Somebody else may have taken one of the ports.
+            match server.launch() {
+                Err(_) if server.log.since_start().contains("eaddrinuse") => {
+                    server.ports = Ports::free()?
+                }
+                done => return done.map(|()| server),
+            }
+        }
+        server.launch()?;
+        Ok(server)
+    }
+
+    /// For the user `guest`, in the virtual host `/`.
+    pub fn amqp_url(&self) -> String {
+        format!("amqp://guest:guest@127.0.0.1:{}/%2f", self.ports.amqp)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.ports.amqp
+    }
+
+    /// Whether the node's process is there; a node that crashed is not.
+    pub fn is_running(&mut self) -> bool {
+        self.node
+            .as_mut()
+            .is_some_and(|node| node.ended().is_none())
+    }
+
+    /// Stops the node in good order; returns when it is gone.
+    pub fn stop(&mut self) {
+        if let Some(node) = self.node.take() {
+            node.stop(STOP);
+        }
+        self.epmd = None;
+    }
+
+    /// Kills the whole Erlang machine as `kill -9` does.
+    pub fn kill(&mut self) {
+        self.node = None;
+        self.epmd = None;
+    }
+
+    /// Starts a stopped or killed node again: same ports, same data.
+    pub fn restart(&mut self) -> Result<()> {
+        self.stop();
+        self.launch()
+    }
+
+    fn launch(&mut self) -> Result<()> {
+        self.kill();
+        let mut epmd = self.command("epmd");
+        epmd.args([
+            "-address",
+            "127.0.0.1",
+            "-port",
+            &self.ports.epmd.to_string(),
+        ]);
+        self.log.attach(&mut epmd)?;
+        self.epmd = Some(Process::spawn(&mut epmd, Reach::Process, Signal::SIGKILL)?);
+        let deadline = Instant::now() + START_TIMEOUT;
+        wait_until(deadline, || {
+            TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.epmd)).is_ok()
+        });
+
+        let mut command = self.node_command();
+        self.log.attach(&mut command)?;
+        let mut node = Process::spawn(&mut command, Reach::Group, Signal::SIGKILL)?;
+        let mut ended = None;
+        let ready = wait_until(deadline, || {
+            ended = node.ended();
+            ended.is_some() || speaks_amqp(self.ports.amqp)
+        });
+        match ended {
+            Some(status) => bail!(
+                "RabbitMQ ended while starting ({status}); {} says:\n{}",
+                self.log.path().display(),
+                self.log.last_lines()
+            ),
+            None if !ready => {
+                bail!(
+                    "RabbitMQ was not ready within {} s:\n{}",
+                    START_TIMEOUT.as_secs(),
+                    self.log.last_lines()
+                )
+            }
+            None => self.node = Some(node),
+        }
+        Ok(())
+    }
+
+    fn node_command(&self) -> Command {
+        let mut command = self.command(&self.installation.server);
+        let home = |name: &str| self.home.join(name);
+        command
+            .env("RABBITMQ_NODENAME", "earshot@localhost")
+            .env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1")
+            .env("RABBITMQ_NODE_PORT", self.ports.amqp.to_string())
+            .env("RABBITMQ_DIST_PORT", self.ports.distribution.to_string())
+            .env("RABBITMQ_MNESIA_BASE", home("data"))
+            .env("RABBITMQ_LOG_BASE", home("log"))
+            .env("RABBITMQ_PID_FILE", home("pid"))
+            .env("RABBITMQ_ENABLED_PLUGINS_FILE", home("enabled_plugins"))
+            .env("RABBITMQ_CONFIG_FILE", home("rabbitmq.conf"))
+            .env("RABBITMQ_CONF_ENV_FILE", home("rabbitmq-env.conf"))
+            .env(
+                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
+                "-kernel inet_dist_use_interface {127,0,0,1}",
+            )
+            // The script then becomes the Erlang machine, instead of waiting for it.
+            .env("RUNNING_UNDER_SYSTEMD", "true");
+        command
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", &self.installation.path)
+            .env("LC_ALL", "C.UTF-8")
+            .env("HOME", self.home.path())
+            .env("ERL_EPMD_PORT", self.ports.epmd.to_string())
+            .env("ERL_EPMD_ADDRESS", "127.0.0.1")
+            .current_dir(self.home.path());
+        command
+    }
+}
+
+impl Drop for RabbitMq {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Ports {
+    fn free() -> Result<Self> {
+        Ok(Self {
+            amqp: free_port()?,
+            distribution: free_port()?,
+            epmd: free_port()?,
+        })
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("write {}", path.display()))
+}
+
+/// Whether a broker greets us: the answer to the protocol header is a method frame (type 1).
+fn speaks_amqp(port: u16) -> bool {
+    let greet = || -> std::io::Result<u8> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.write_all(b"AMQP\x00\x00\x09\x01")?;
+        let mut kind = [0];
+        stream.read_exact(&mut kind)?;
+        Ok(kind[0])
+    };
+    greet().is_ok_and(|kind| kind == 1)
+}

@@ -1,0 +1,61 @@
+//! A real RabbitMQ node through its life: started, killed, started again, stopped.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Instant;
+
+use private_servers::RabbitMq;
+
+#[test]
+fn a_node_comes_back_from_a_kill_on_the_same_port_with_the_same_data() {
+    let home = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let mut node = RabbitMq::start(home.path()).unwrap();
+    let (url, port) = (node.amqp_url(), node.port());
+    assert_eq!(url, format!("amqp://guest:guest@127.0.0.1:{port}/%2f"));
+    let identity = std::fs::read(cluster_identity(home.path())).unwrap();
+    println!("first start: {:?}", began.elapsed());
+
+    node.kill();
+    assert!(!node.is_running());
+    TcpStream::connect(("127.0.0.1", port)).unwrap_err();
+    assert_eq!(processes_of(home.path()), "");
+
+    let began = Instant::now();
+    node.restart().unwrap();
+    println!("start after a kill: {:?}", began.elapsed());
+    assert!(node.is_running());
+    assert_eq!(node.amqp_url(), url);
+    assert_eq!(
+        std::fs::read(cluster_identity(home.path())).unwrap(),
+        identity
+    );
+
+    let error = RabbitMq::start(home.path()).unwrap_err().to_string();
+    assert!(
+        error.contains(&home.path().display().to_string()),
+        "{error}"
+    );
+
+    let began = Instant::now();
+    drop(node);
+    println!("stop: {:?}", began.elapsed());
+    TcpStream::connect(("127.0.0.1", port)).unwrap_err();
+    assert_eq!(processes_of(home.path()), "");
+}
+
+/// A file that a node writes once, when its data directory is new.
+fn cluster_identity(home: &std::path::Path) -> std::path::PathBuf {
+    home.join("data/earshot@localhost/cluster_nodes.config")
+}
+
+/// Erlang machines that name the node's home on their command line.
+fn processes_of(home: &std::path::Path) -> String {
+    let found = Command::new("pgrep")
+        .args(["-af", &format!("beam.*{}", home.display())])
+        .output()
+        .unwrap();
+    String::from_utf8(found.stdout).unwrap()
+}
