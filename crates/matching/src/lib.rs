@@ -1,7 +1,22 @@
 //! Decides for which of all Managers a post is worth a person's attention, and says why.
 //!
-//! [`text`] cuts posts, pages and terms into words by the same rules.
+//! [`Plan::compile`] brings a Manager's instructions into a [`Plan`], [`PostText`] a post into words;
+//! [`evaluate`] decides on one post for one plan, and defines what a decision is. [`LiveIndex`] decides
+//! on a post for all plans at once, and answers the same. [`text`] cuts posts, pages and terms into
+//! words by the same rules.
 //!
-//! No I/O, no async, no lock on the way of a post; any input is taken without panic.
+//! No I/O, no async, no lock on the way of a post; any input is taken without panic. The same post,
+//! plan and release give the same decision, bit for bit, on every machine.
 
+mod decision;
+mod lexicon;
+mod model;
+mod phrase;
+mod plan;
+mod post;
 pub mod text;
+
+pub use decision::{Decision, Reason, evaluate};
+pub use model::THRESHOLD;
+pub use plan::{Plan, PlanError};
+pub use post::PostText;

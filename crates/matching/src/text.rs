@@ -211,7 +211,7 @@ impl<'a> Iterator for Atoms<'a> {
         if !spaceless {
             while let Some((cluster, lead)) = self.cluster(end) {
                 let goes_on = is_letter(lead) && !self::spaceless(lead);
-                if !goes_on && !fold::invisible(lead) {
+                if !goes_on && !fold::vanishes(lead) {
                     break;
                 }
                 end += cluster.len();
@@ -233,7 +233,7 @@ fn is_letter(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric()
     } else {
-        c.is_alphanumeric()
+        c.is_alphanumeric() && !fold::vanishes(c)
     }
 }
 

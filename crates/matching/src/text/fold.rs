@@ -35,7 +35,7 @@ fn unicode(word: &str, lower: bool) -> String {
             if !accent {
                 latin = c.is_ascii_alphabetic();
             }
-            !(accent && latin) && !invisible(c) && !arabic_vowel(c)
+            !(accent && latin) && !vanishes(c)
         })
         .flat_map(|c| Letters::of(c, lower))
         .nfc()
@@ -81,18 +81,24 @@ impl Iterator for Letters {
     }
 }
 
-/// Drawn as nothing, and so no part of any word: soft hyphen, joiners, marks of direction, variation selectors.
-pub(super) fn invisible(c: char) -> bool {
+/// No part of any word: what is drawn as nothing (soft hyphen, joiners, marks of direction, variation
+/// selectors), and the vowel signs and stretching stroke that Arabic writes or leaves out at will.
+pub(super) fn vanishes(c: char) -> bool {
     matches!(
         c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}'
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{640}'
+            | '\u{64b}'..='\u{652}'
+            | '\u{670}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
-}
-
-/// Vowel signs and the stretching stroke, which Arabic writes or leaves out at will.
-fn arabic_vowel(c: char) -> bool {
-    matches!(c, '\u{640}' | '\u{64b}'..='\u{652}' | '\u{670}')
 }
 
 #[cfg(test)]
@@ -111,6 +117,7 @@ mod tests {
             ("ΟΔΟΣ", "οδος"),
             ("İstanbul", "istanbul"),
             ("soft\u{ad}ware", "software"),
+            ("مـَرحبا", "مرحبا"),
             ("𝐀𝐜𝐦𝐞", "acme"),
         ] {
             assert_eq!(fold(one), fold(other), "{one} {other}");

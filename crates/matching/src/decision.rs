@@ -1,0 +1,306 @@
+//! The decision on one post for one plan, in its plain form: the score of every term, name and
+//! phrase, one after the other.
+//!
+//! This is the definition. The index finds out quickly which plans are worth asking; what it answers
+//! must be what this answers, bit for bit.
+
+use domain::{FeedName, Focus, Match, instructions::NameKind};
+
+use crate::{
+    model::{self, Features},
+    phrase::Readings,
+    plan::{Name, Plan, Rule, Term},
+    post::{Count, PostText},
+};
+
+/// Sums of weights are compared with this much to spare: 0.7 + 0.1 is 0.8 to whoever wrote it.
+const PRECISION: f64 = 1e9;
+
+/// Whether a post is worth the customer's attention, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    pub value: bool,
+    /// With a focus: calibrated, 0 to 1. Without: the sum of the weights of the terms that occur.
+    pub score: f64,
+    /// The terms and names that occur and counted, strongest first.
+    pub terms: Vec<String>,
+    pub focus: Option<Focus>,
+    pub reason: Reason,
+}
+
+/// What decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    Matched,
+    BelowThreshold,
+    /// A group of `require` has no term that occurs.
+    Require,
+    Exclude,
+    NotWatched,
+    /// No term or name of the plan occurs.
+    NoTerm,
+}
+
+impl From<Decision> for Match {
+    fn from(decision: Decision) -> Self {
+        Self {
+            score: decision.score,
+            terms: decision.terms,
+            focus: decision.focus,
+        }
+    }
+}
+
+/// Decides on a post. Without a feed, as if the plan watched where the post comes from.
+///
+/// Terms, score and focus are told for refused posts too, so that one can see what was missing.
+#[must_use]
+pub fn evaluate(plan: &Plan, post: &PostText, feed: Option<&FeedName>) -> Decision {
+    let verdict = if feed.is_some_and(|feed| !plan.watches(feed)) {
+        Verdict {
+            score: Scored::of(plan, post).score,
+            reason: Reason::NotWatched,
+        }
+    } else {
+        Verdict::of(plan, post)
+    };
+    verdict.explain(plan, post)
+}
+
+/// A decision before it is put into words.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Verdict {
+    score: f64,
+    reason: Reason,
+}
+
+impl Verdict {
+    /// The plan is taken to watch the post's feed.
+    pub(crate) fn of(plan: &Plan, post: &PostText) -> Self {
+        let scored = Scored::of(plan, post);
+        Self {
+            score: scored.score,
+            reason: reason(plan, post, &scored),
+        }
+    }
+
+    pub(crate) fn value(&self) -> bool {
+        self.reason == Reason::Matched
+    }
+
+    pub(crate) fn explain(self, plan: &Plan, post: &PostText) -> Decision {
+        Decision {
+            value: self.value(),
+            score: self.score,
+            terms: terms(plan, post),
+            focus: plan.focus(),
+            reason: self.reason,
+        }
+    }
+}
+
+fn reason(plan: &Plan, post: &PostText, scored: &Scored) -> Reason {
+    let hit = |readings: &Readings| occurs(post, readings);
+    if plan.exclude.iter().any(hit) {
+        return Reason::Exclude;
+    }
+    if !plan
+        .require
+        .iter()
+        .all(|group| group.iter().any(|term| hit(&term.readings)))
+    {
+        return Reason::Require;
+    }
+    let (needs_term, reached) = match plan.rule {
+        Rule::Focus { threshold, .. } => (true, scored.score >= threshold),
+        Rule::Sum { threshold } => (threshold > 0.0, scored.score >= rounded(threshold)),
+        Rule::AnyTerm => (true, scored.score > 0.0),
+        Rule::AnyName => (true, true),
+        Rule::Groups => (false, true),
+    };
+    match (needs_term && !scored.any, reached) {
+        (true, _) => Reason::NoTerm,
+        (false, true) => Reason::Matched,
+        (false, false) => Reason::BelowThreshold,
+    }
+}
+
+/// The score, and whether any term or name stands behind it.
+struct Scored {
+    score: f64,
+    any: bool,
+}
+
+impl Scored {
+    fn of(plan: &Plan, post: &PostText) -> Self {
+        match plan.rule {
+            Rule::Focus { focus, .. } => Self::with_focus(plan, post, focus),
+            Rule::Sum { .. } | Rule::AnyTerm => {
+                let mut sum = 0.0;
+                let mut any = false;
+                for term in plan
+                    .include
+                    .iter()
+                    .filter(|term| occurs(post, &term.readings))
+                {
+                    sum += term.weight;
+                    any |= term.weight > 0.0;
+                }
+                Self {
+                    score: rounded(sum),
+                    any,
+                }
+            }
+            Rule::AnyName => Self {
+                score: 0.0,
+                any: plan
+                    .names
+                    .iter()
+                    .any(|name| strength_of_name(post, name) > 0.0),
+            },
+            Rule::Groups => Self {
+                score: 0.0,
+                any: false,
+            },
+        }
+    }
+
+    fn with_focus(plan: &Plan, post: &PostText, focus: Focus) -> Self {
+        let mut features = Features::default();
+        let mut any = false;
+        for term in &plan.include {
+            let strength = strength_of_term(post, term);
+            features.topic += strength;
+            any |= strength > 0.0;
+        }
+        for name in &plan.names {
+            let strength = strength_of_name(post, name);
+            any |= strength > 0.0;
+            // One name often is not two names.
+            match name.kind {
+                NameKind::Own => features.own_name = features.own_name.max(strength),
+                NameKind::Watched => features.watched_names = features.watched_names.max(strength),
+            }
+        }
+        if !any {
+            // Nothing to be calibrated: the post has nothing to do with the plan.
+            return Self { score: 0.0, any };
+        }
+        features.lexicon = f64::from(post.lexicon(focus));
+        Self {
+            score: model::score(focus, &features),
+            any,
+        }
+    }
+}
+
+/// A term's weight times its saturated frequency.
+fn strength_of_term(post: &PostText, term: &Term) -> f64 {
+    let frequency = frequency(
+        term.readings
+            .phrases()
+            .iter()
+            .map(|phrase| post.count(phrase)),
+    );
+    if frequency > 0.0 {
+        term.weight * model::saturated(frequency, post.length())
+    } else {
+        0.0
+    }
+}
+
+/// How strongly a name stands out; zero without its context.
+fn strength_of_name(post: &PostText, name: &Name) -> f64 {
+    let counts = name.spellings.iter().map(|spelling| {
+        let phrases = spelling.readings.phrases().iter();
+        frequency(phrases.map(|phrase| match &spelling.cased {
+            Some(cased) => post.count_cased(phrase, cased),
+            None => post.count(phrase),
+        }))
+    });
+    let frequency: f64 = counts.sum();
+    let in_context =
+        || name.context.is_empty() || name.context.iter().any(|readings| occurs(post, readings));
+    if frequency > 0.0 && in_context() {
+        model::name_strength(frequency)
+    } else {
+        0.0
+    }
+}
+
+/// The reading that occurs most: `Wi-Fi` in a post is `wi fi` and `wifi`, and stands there once.
+fn frequency(readings: impl Iterator<Item = Count>) -> f64 {
+    readings
+        .map(|count| model::frequency(count.title, count.text))
+        .fold(0.0, f64::max)
+}
+
+pub(crate) fn occurs(post: &PostText, readings: &Readings) -> bool {
+    readings
+        .phrases()
+        .iter()
+        .any(|phrase| post.contains(phrase))
+}
+
+/// What counted, strongest first; behind it what the groups found.
+fn terms(plan: &Plan, post: &PostText) -> Vec<String> {
+    let mut shares: Vec<(f64, &str)> = Vec::new();
+    match plan.rule {
+        Rule::Focus { focus, .. } => {
+            for term in &plan.include {
+                let share = model::topic_share(focus, strength_of_term(post, term));
+                shares.push((share, &term.text));
+            }
+            for name in &plan.names {
+                let strength = strength_of_name(post, name);
+                let share = match name.kind {
+                    NameKind::Own => model::own_name_share(focus, strength),
+                    NameKind::Watched => model::watched_name_share(focus, strength),
+                };
+                shares.push((share, &name.text));
+            }
+        }
+        Rule::Sum { .. } | Rule::AnyTerm => {
+            for term in &plan.include {
+                if occurs(post, &term.readings) {
+                    shares.push((term.weight, &term.text));
+                }
+            }
+        }
+        Rule::AnyName => {
+            for name in &plan.names {
+                shares.push((strength_of_name(post, name), &name.text));
+            }
+        }
+        Rule::Groups => {}
+    }
+    shares.retain(|(share, _)| *share > 0.0);
+    shares.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+
+    let of_groups = plan
+        .require
+        .iter()
+        .filter_map(|group| group.iter().find(|term| occurs(post, &term.readings)));
+    let mut terms: Vec<String> = Vec::new();
+    let all = shares
+        .into_iter()
+        .map(|(_, text)| text)
+        .chain(of_groups.map(|term| term.text.as_str()));
+    for text in all {
+        if !terms.iter().any(|term| term == text) {
+            terms.push(text.to_owned());
+        }
+    }
+    terms
+}
+
+fn rounded(sum: f64) -> f64 {
+    if sum.abs() < 1e6 {
+        (sum * PRECISION).round() / PRECISION
+    } else {
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+use domain::{FeedName, Instructions};
+use serde_json::json;
+
+use super::{Decision, Reason, evaluate};
+use crate::{Plan, PostText};
+
+fn decide(instructions: serde_json::Value, text: &str) -> Decision {
+    let instructions: Instructions = serde_json::from_value(instructions).unwrap();
+    let plan = Plan::compile(&instructions).unwrap();
+    evaluate(&plan, &PostText::new(None, Some(text)), None)
+}
+
+#[test]
+fn what_a_person_writes_a_person_can_predict() {
+    let plan = json!({"include": [
+        {"text": "crm", "weight": 0.7}, {"text": "CRM", "weight": 0.7}, {"text": "invoice", "weight": 0.1}],
+        "threshold": 0.8});
+    let found = decide(plan.clone(), "A CRM and an invoice, another CRM");
+    assert_eq!(
+        (found.value, found.score, found.terms),
+        (true, 0.8, vec!["CRM".into(), "invoice".into()])
+    );
+    let plural = decide(plan.clone(), "A CRM and invoices");
+    assert_eq!((plural.reason, plural.score), (Reason::BelowThreshold, 0.7));
+    assert_eq!(decide(plan, "nothing of it").reason, Reason::NoTerm);
+}
+
+#[test]
+fn groups_and_exclusions_decide_alone() {
+    let plan =
+        json!({"require": [["bike", "bicycle"], ["rent", "hire"]], "exclude": ["motor bike"]});
+    assert!(decide(plan.clone(), "Where to rent a bicycle?").value);
+    assert_eq!(
+        decide(plan.clone(), "Where to rent?").reason,
+        Reason::Require
+    );
+    assert_eq!(
+        decide(plan, "hire a motor bike or a bike").reason,
+        Reason::Exclude
+    );
+    assert!(decide(json!({"exclude": ["spam"]}), "anything").value);
+    assert!(decide(json!({}), "").value);
+}
+
+#[test]
+fn names_alone_ask_for_a_name() {
+    let plan = json!({"names": [{"text": "Apple", "kind": "OWN", "caseSensitive": true, "context": ["iphone", "mac"]}]});
+    assert!(decide(plan.clone(), "My Apple iPhone").value);
+    assert!(decide(plan.clone(), "thanks @apple, the mac is fine").value);
+    for text in ["an apple a day, and a mac", "Apple pie", "My apple iPhone"] {
+        assert_eq!(decide(plan.clone(), text).reason, Reason::NoTerm, "{text}");
+    }
+}
+
+#[test]
+fn a_focus_takes_inflections_and_asks_for_intent() {
+    let plan = json!({"focus": "SALES", "include": [
+        {"text": "commuter bike", "weight": 3.0}, {"text": "pannier", "weight": 2.5}, {"text": "cycling", "weight": 2.0}]});
+    let wish = decide(
+        plan.clone(),
+        "Can anyone recommend a commuter bike with panniers? Looking for something to cycle to work.",
+    );
+    assert!(wish.value, "{wish:?}");
+    assert_eq!(wish.terms, ["commuter bike", "pannier", "cycling"]);
+    let story = decide(
+        plan.clone(),
+        "I rode my commuter bike with panniers, a nice cycling day",
+    );
+    assert_eq!(story.reason, Reason::BelowThreshold, "{story:?}");
+    let other = decide(
+        plan,
+        "Can anyone recommend a good laptop? Looking for something cheap, what should I buy",
+    );
+    assert_eq!((other.reason, other.score), (Reason::NoTerm, 0.0));
+}
+
+#[test]
+fn a_competitor_must_be_named() {
+    let plan = json!({"focus": "COMPETITOR", "names": [{"text": "HubSpot", "kind": "WATCHED"}],
+        "include": [{"text": "crm", "weight": 1.0}]});
+    assert!(decide(plan.clone(), "We moved to Hubspot last year").value);
+    let compared = decide(plan.clone(), "Is Hubspot better than Salesforce?");
+    let named = decide(plan.clone(), "I was at a Hubspot party");
+    assert!(compared.score > named.score);
+    assert!(
+        !decide(
+            plan,
+            "Which CRM is better, the old or the new? A comparison of crm vs crm"
+        )
+        .value
+    );
+}
+
+#[test]
+fn a_crisis_is_the_own_name_in_trouble() {
+    let plan = json!({"focus": "CRISIS", "names": [{"text": "United Airlines", "kind": "OWN", "aliases": ["@united"]}]});
+    assert!(decide(plan.clone(), "@united you lost my bag, worst airline ever").value);
+    assert!(!decide(plan.clone(), "@united thank you, great flight").value);
+    assert!(!decide(plan, "the united workers were delayed, terrible").value);
+}
+
+#[test]
+fn only_watched_feeds_count() {
+    let feed: FeedName = "hackernews:newest".parse().unwrap();
+    let plan = Plan::compile(&Instructions::default()).unwrap();
+    let post = PostText::new(Some("hello"), None);
+    assert_eq!(
+        evaluate(&plan, &post, Some(&feed)).reason,
+        Reason::NotWatched
+    );
+    assert!(evaluate(&plan.watching([feed.clone()]), &post, Some(&feed)).value);
+}
+
+#[test]
+fn scripts_without_spaces_match_as_substrings() {
+    let plan = json!({"include": [{"text": "東京タワー", "weight": 1.0}]});
+    assert!(decide(plan.clone(), "昨日は東京タワーに行きました").value);
+    assert!(!decide(plan, "東京の古いタワー").value);
+    let plan = json!({"include": [{"text": "애플", "weight": 1.0}]});
+    assert!(decide(plan, "새 애플은 비싸다").value);
+}

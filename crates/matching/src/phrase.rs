@@ -1,0 +1,124 @@
+//! Terms as they are looked for: sequences of words, in one or two readings.
+
+use crate::text::{self, Kind, Token};
+
+/// Words in places side by side.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Phrase {
+    /// At least one.
+    pub(crate) words: Vec<Box<str>>,
+    /// Whether the words are stems, and looked for among the stems of a post.
+    pub(crate) stemmed: bool,
+}
+
+/// A term, and how it may stand in a post.
+///
+/// `wi-fi` is looked for as `wi fi` and as `wifi`. A part of one letter says nothing by itself, so
+/// that `e-mail` is looked for as `email` alone. A mark (`@acme`, `c++`) must be there when the term has it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Readings(Vec<Phrase>);
+
+impl Readings {
+    /// The words as written, but for case and spelling; `None` when the term has none.
+    pub(crate) fn exact(term: &str) -> Option<Self> {
+        Self::of(term, false)
+    }
+
+    /// English inflections are one.
+    pub(crate) fn stemmed(term: &str) -> Option<Self> {
+        Self::of(term, true)
+    }
+
+    pub(crate) fn phrases(&self) -> &[Phrase] {
+        &self.0
+    }
+
+    fn of(term: &str, stemmed: bool) -> Option<Self> {
+        let tokens = text::tokens(term);
+        let phrase = |joined: bool| {
+            let words = path(&tokens, joined)
+                .map(|word| {
+                    if stemmed {
+                        text::stem(word).into()
+                    } else {
+                        word.into()
+                    }
+                })
+                .collect();
+            Phrase { words, stemmed }
+        };
+        let mut phrases = vec![phrase(false), phrase(true)];
+        phrases.dedup();
+        (!phrases[0].words.is_empty()).then_some(Self(phrases))
+    }
+}
+
+/// One token a place, from the first to the last: marked ones where there are, joined ones where
+/// wanted or where a part is a single letter, words otherwise.
+fn path<'a>(tokens: &'a [Token<'_>], joined: bool) -> impl Iterator<Item = &'a str> {
+    let mut free = 0;
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while tokens.get(at).is_some_and(|token| token.place < free) {
+            at += 1;
+        }
+        let place = tokens.get(at)?.place;
+        let readings = || {
+            tokens[at..]
+                .iter()
+                .take_while(|token| token.place < place + MAX_WIDTH)
+        };
+        let here = |kind: Kind| readings().find(|token| token.place == place && token.kind == kind);
+        let letter_in = |whole: &Token<'_>| {
+            readings()
+                .filter(|part| part.kind == Kind::Word && part.place < whole.place + whole.width)
+                .any(|part| {
+                    let mut chars = part.text.chars();
+                    chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none()
+                })
+        };
+        let token = here(Kind::Marked)
+            .or_else(|| here(Kind::Joined).filter(|whole| joined || letter_in(whole)))
+            .unwrap_or(&tokens[at]);
+        free = token.place + token.width;
+        Some(token.text.as_ref())
+    })
+}
+
+/// No joined token is wider, see `text`.
+const MAX_WIDTH: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::Readings;
+
+    fn shown(term: &str) -> Vec<String> {
+        let readings = Readings::exact(term).map(|readings| readings.0);
+        readings
+            .unwrap_or_default()
+            .iter()
+            .map(|phrase| phrase.words.join(" "))
+            .collect()
+    }
+
+    #[test]
+    fn terms_are_read_as_they_may_stand() {
+        for (term, expected) in [
+            ("CRM", vec!["crm"]),
+            ("project management", vec!["project management"]),
+            ("Wi-Fi router", vec!["wi fi router", "wifi router"]),
+            ("e-mail", vec!["email"]),
+            ("AT&T", vec!["att"]),
+            ("Meguiar's", vec!["meguiar", "meguiars"]),
+            ("@acme", vec!["@acme"]),
+            ("c++", vec!["c++"]),
+            (".NET", vec![".net"]),
+            ("iOS 7.1", vec!["ios 7 1", "ios 71"]),
+            ("Dr. Martens", vec!["dr martens"]),
+            ("東京", vec!["東 京"]),
+            ("🔥!", vec![]),
+        ] {
+            assert_eq!(shown(term), expected, "{term}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Plans: instructions brought into the form in which posts are decided.
+//!
+//! Compiling is a pure function of the instructions: the order in which terms are given, or given
+//! twice, changes nothing.
+
+use std::collections::BTreeMap;
+
+use domain::{FeedName, Focus, Instructions, instructions::NameKind};
+
+use crate::{model, phrase::Readings, text};
+
+/// What one Manager looks for.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(crate) rule: Rule,
+    /// Heaviest first.
+    pub(crate) include: Vec<Term>,
+    pub(crate) names: Vec<Name>,
+    pub(crate) require: Vec<Vec<Group>>,
+    pub(crate) exclude: Vec<Readings>,
+    feeds: Vec<FeedName>,
+}
+
+/// What makes a post a match, beside groups, exclusions and feeds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Rule {
+    /// The calibrated score reaches the threshold, and a term or name occurs.
+    Focus { focus: Focus, threshold: f64 },
+    /// The weights of the terms that occur add up to the threshold.
+    Sum { threshold: f64 },
+    /// They add up to more than nothing: no threshold was given.
+    AnyTerm,
+    /// One of the names occurs: nothing else was given.
+    AnyName,
+    /// Groups and exclusions alone.
+    Groups,
+}
+
+/// A term that adds to the score.
+#[derive(Debug, Clone)]
+pub(crate) struct Term {
+    pub(crate) text: String,
+    pub(crate) readings: Readings,
+    /// With a focus: relative to the plan's strongest terms. Without: as given.
+    pub(crate) weight: f64,
+}
+
+/// A term of an any-of group.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub(crate) text: String,
+    pub(crate) readings: Readings,
+}
+
+/// A name and its aliases.
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    pub(crate) text: String,
+    pub(crate) kind: NameKind,
+    pub(crate) spellings: Vec<Spelling>,
+    pub(crate) context: Vec<Readings>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Spelling {
+    pub(crate) readings: Readings,
+    /// The letters in the case that they must have.
+    pub(crate) cased: Option<String>,
+}
+
+/// Instructions that cannot be executed, and where they are wrong (`include[3].text`).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error("`{field}` has no letter and no digit")]
+    NoWords { field: String },
+    #[error("`{field}` is not a finite number")]
+    NotFinite { field: String },
+    #[error("`{field}` is an empty group, which nothing satisfies")]
+    EmptyGroup { field: String },
+}
+
+impl PlanError {
+    /// The path of the field within the instructions.
+    #[must_use]
+    pub fn field(&self) -> &str {
+        let (Self::NoWords { field } | Self::NotFinite { field } | Self::EmptyGroup { field }) =
+            self;
+        field
+    }
+}
+
+impl Plan {
+    /// # Errors
+    /// The first field that cannot be executed.
+    pub fn compile(instructions: &Instructions) -> Result<Self, PlanError> {
+        let names = instructions
+            .names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| Name::compile(at, name))
+            .collect::<Result<_, _>>()?;
+        let require = instructions
+            .require
+            .iter()
+            .enumerate()
+            .map(|(at, group)| group_of(at, group))
+            .collect::<Result<_, _>>()?;
+        let exclude = instructions
+            .exclude
+            .iter()
+            .enumerate()
+            .map(|(at, term)| exact(term, || format!("exclude[{at}]")))
+            .collect::<Result<_, _>>()?;
+        let plan = Self {
+            rule: rule(instructions)?,
+            include: include(instructions)?,
+            names,
+            require,
+            exclude,
+            feeds: Vec::new(),
+        };
+        Ok(plan.watching(instructions.feeds.iter().cloned()))
+    }
+
+    /// The same plan, for other feeds than its instructions name: those that stand in for none.
+    #[must_use]
+    pub fn watching(mut self, feeds: impl IntoIterator<Item = FeedName>) -> Self {
+        self.feeds = feeds.into_iter().collect();
+        self.feeds.sort();
+        self.feeds.dedup();
+        self
+    }
+
+    /// Sorted. A plan without feeds watches nothing.
+    #[must_use]
+    pub fn feeds(&self) -> &[FeedName] {
+        &self.feeds
+    }
+
+    #[must_use]
+    pub fn watches(&self, feed: &FeedName) -> bool {
+        self.feeds.binary_search(feed).is_ok()
+    }
+
+    #[must_use]
+    pub fn focus(&self) -> Option<Focus> {
+        match self.rule {
+            Rule::Focus { focus, .. } => Some(focus),
+            Rule::Sum { .. } | Rule::AnyTerm | Rule::AnyName | Rule::Groups => None,
+        }
+    }
+
+    /// The score from which a post counts; without one, terms, names or groups decide by themselves.
+    #[must_use]
+    pub fn threshold(&self) -> Option<f64> {
+        match self.rule {
+            Rule::Focus { threshold, .. } | Rule::Sum { threshold } => Some(threshold),
+            Rule::AnyTerm | Rule::AnyName | Rule::Groups => None,
+        }
+    }
+}
+
+impl Name {
+    fn compile(at: usize, name: &domain::instructions::WatchedName) -> Result<Self, PlanError> {
+        let spelling = |text: &String, field: String| {
+            Ok(Spelling {
+                readings: exact(text, || field)?,
+                cased: name.case_sensitive.then(|| text::cased_letters(text)),
+            })
+        };
+        let mut spellings = vec![spelling(&name.text, format!("names[{at}].text"))?];
+        for (nth, alias) in name.aliases.iter().enumerate() {
+            spellings.push(spelling(alias, format!("names[{at}].aliases[{nth}]"))?);
+        }
+        // `Acme` and the alias `acme` are found in the same places, and count once.
+        let mut seen = Vec::new();
+        spellings.retain(|spelling| {
+            let key = (spelling.readings.clone(), spelling.cased.clone());
+            let new = !seen.contains(&key);
+            seen.push(key);
+            new
+        });
+        let context = name
+            .context
+            .iter()
+            .enumerate()
+            .map(|(nth, word)| {
+                Readings::stemmed(word)
+                    .ok_or_else(|| no_words(format!("names[{at}].context[{nth}]")))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            text: name.text.clone(),
+            kind: name.kind,
+            spellings,
+            context,
+        })
+    }
+}
+
+fn rule(instructions: &Instructions) -> Result<Rule, PlanError> {
+    let threshold = match instructions.threshold {
+        Some(threshold) if !threshold.is_finite() => {
+            return Err(PlanError::NotFinite {
+                field: "threshold".to_owned(),
+            });
+        }
+        threshold => threshold,
+    };
+    Ok(match (instructions.focus, threshold) {
+        (Some(focus), threshold) => Rule::Focus {
+            focus,
+            threshold: threshold.unwrap_or(model::THRESHOLD),
+        },
+        (None, Some(threshold)) => Rule::Sum { threshold },
+        (None, None) if !instructions.include.is_empty() => Rule::AnyTerm,
+        (None, None) if instructions.require.is_empty() && !instructions.names.is_empty() => {
+            Rule::AnyName
+        }
+        (None, None) => Rule::Groups,
+    })
+}
+
+/// Distinct terms, heaviest first. Of two that are one (`CRM` and `crm`; with a focus `bike` and
+/// `bikes`) the heavier counts.
+fn include(instructions: &Instructions) -> Result<Vec<Term>, PlanError> {
+    let focus = instructions.focus.is_some();
+    let mut distinct: BTreeMap<Readings, Term> = BTreeMap::new();
+    for (at, term) in instructions.include.iter().enumerate() {
+        if !term.weight.is_finite() {
+            return Err(PlanError::NotFinite {
+                field: format!("include[{at}].weight"),
+            });
+        }
+        let readings = if focus {
+            Readings::stemmed(&term.text)
+        } else {
+            Readings::exact(&term.text)
+        };
+        let term = Term {
+            text: term.text.clone(),
+            readings: readings.ok_or_else(|| no_words(format!("include[{at}].text")))?,
+            weight: term.weight,
+        };
+        let same = distinct.get(&term.readings);
+        if same.is_none_or(|same| heavier(&term, same).is_lt()) {
+            distinct.insert(term.readings.clone(), term);
+        }
+    }
+    let mut terms: Vec<Term> = distinct.into_values().collect();
+    terms.sort_by(heavier);
+    if focus {
+        model::scale(&mut terms);
+    }
+    Ok(terms)
+}
+
+fn heavier(a: &Term, b: &Term) -> std::cmp::Ordering {
+    b.weight
+        .total_cmp(&a.weight)
+        .then_with(|| a.text.cmp(&b.text))
+}
+
+fn group_of(at: usize, group: &[String]) -> Result<Vec<Group>, PlanError> {
+    if group.is_empty() {
+        return Err(PlanError::EmptyGroup {
+            field: format!("require[{at}]"),
+        });
+    }
+    group
+        .iter()
+        .enumerate()
+        .map(|(nth, term)| {
+            Ok(Group {
+                text: term.clone(),
+                readings: exact(term, || format!("require[{at}][{nth}]"))?,
+            })
+        })
+        .collect()
+}
+
+fn exact(term: &str, field: impl FnOnce() -> String) -> Result<Readings, PlanError> {
+    Readings::exact(term).ok_or_else(|| no_words(field()))
+}
+
+fn no_words(field: String) -> PlanError {
+    PlanError::NoWords { field }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Instructions;
+
+    use super::{Plan, PlanError};
+
+    fn compile(json: serde_json::Value) -> Result<Plan, PlanError> {
+        Plan::compile(&serde_json::from_value::<Instructions>(json).unwrap())
+    }
+
+    #[test]
+    fn terms_given_twice_count_once() {
+        let json = serde_json::json!({"focus": "SALES", "include": [
+            {"text": "bike", "weight": 1.0}, {"text": "Bikes", "weight": 2.0}, {"text": "tire", "weight": 2.0}]});
+        let plan = compile(json).unwrap();
+        let texts: Vec<_> = plan.include.iter().map(|term| term.text.as_str()).collect();
+        assert_eq!(texts, ["Bikes", "tire"]);
+    }
+
+    #[test]
+    fn what_cannot_be_executed_is_named() {
+        for (json, field) in [
+            (
+                serde_json::json!({"include": [{"text": "a", "weight": 1}, {"text": "🔥", "weight": 1}]}),
+                "include[1].text",
+            ),
+            (serde_json::json!({"require": [["a"], []]}), "require[1]"),
+            (serde_json::json!({"exclude": ["..."]}), "exclude[0]"),
+            (
+                serde_json::json!({"names": [{"text": "a", "kind": "OWN", "aliases": ["a", ""]}]}),
+                "names[0].aliases[1]",
+            ),
+        ] {
+            assert_eq!(compile(json).unwrap_err().field(), field);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A post, cut into words once and ready to be asked for phrases by any number of plans.
+//!
+//! Title and text count, the author and the subforum do not: a post is not about its author. A word
+//! of the title counts twice.
+
+use std::{ops::Range, sync::OnceLock};
+
+use domain::{Focus, Post};
+
+use crate::{
+    lexicon,
+    phrase::Phrase,
+    text::{self, Kind},
+};
+
+/// What lies beyond is not read. No platform's posts are longer, but a feed's entry can be.
+pub const MAX_BYTES: usize = 128 * 1024;
+
+/// A phrase is looked for in this many steps: enough for any text that somebody wrote, and an end for
+/// one made of a single word.
+const MAX_STEPS: u32 = 1 << 14;
+
+/// The words of a post.
+#[derive(Debug)]
+pub struct PostText {
+    source: String,
+    exact: Words,
+    stems: OnceLock<Words>,
+    lexicons: OnceLock<[u8; Focus::ALL.len()]>,
+    length: u32,
+}
+
+/// How often a phrase occurs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Count {
+    pub(crate) title: u32,
+    pub(crate) text: u32,
+}
+
+impl PostText {
+    #[must_use]
+    pub fn new(title: Option<&str>, text: Option<&str>) -> Self {
+        let title = cut(title.unwrap_or_default().trim(), MAX_BYTES);
+        let text = cut(text.unwrap_or_default().trim(), MAX_BYTES - title.len());
+        let source = format!("{title}\n\n{text}");
+        let mut exact = Words::default();
+        let mut length = 0;
+        for token in text::tokens(&source) {
+            length += u32::from(token.kind != Kind::Joined && token.kind != Kind::Marked);
+            exact.push(
+                &token.text,
+                Spot {
+                    place: token.place,
+                    width: token.width,
+                    start: token.start,
+                    end: token.start + token.raw.len(),
+                    title: token.start < title.len(),
+                },
+            );
+        }
+        exact.sort();
+        Self {
+            source,
+            exact,
+            stems: OnceLock::new(),
+            lexicons: OnceLock::new(),
+            length,
+        }
+    }
+
+    /// How many words the post has.
+    #[must_use]
+    pub fn length(&self) -> u32 {
+        self.length
+    }
+
+    /// How many different phrases of the focus's lexicon occur, up to [`lexicon::CAP`].
+    pub(crate) fn lexicon(&self, focus: Focus) -> u8 {
+        self.lexicons.get_or_init(|| lexicon::counts(self))[focus as usize]
+    }
+
+    pub(crate) fn count(&self, phrase: &Phrase) -> Count {
+        let mut count = Count::default();
+        self.occurrences(phrase, |first, _| {
+            if first.title {
+                count.title += 1;
+            } else {
+                count.text += 1;
+            }
+            true
+        });
+        count
+    }
+
+    pub(crate) fn contains(&self, phrase: &Phrase) -> bool {
+        let mut found = false;
+        self.occurrences(phrase, |_, _| {
+            found = true;
+            false
+        });
+        found
+    }
+
+    /// How often a name stands in just this case. A handle has no case of its own.
+    pub(crate) fn count_cased(&self, phrase: &Phrase, cased: &str) -> Count {
+        let mut count = Count::default();
+        self.occurrences(phrase, |first, last| {
+            let same = self.source[..first.start].ends_with('@')
+                || text::cased_letters(&self.source[first.start..last.end]) == cased;
+            if same && first.title {
+                count.title += 1;
+            } else if same {
+                count.text += 1;
+            }
+            true
+        });
+        count
+    }
+
+    /// Each different form, among the words or among the stems.
+    pub(crate) fn forms(&self, stemmed: bool) -> impl Iterator<Item = &str> {
+        let words = self.words(stemmed);
+        let mut last = None;
+        words.entries.iter().filter_map(move |entry| {
+            let form = &words.forms[entry.form.clone()];
+            (last != Some(form)).then(|| {
+                last = Some(form);
+                form
+            })
+        })
+    }
+
+    fn words(&self, stemmed: bool) -> &Words {
+        if stemmed {
+            self.stems.get_or_init(|| self.exact.stemmed())
+        } else {
+            &self.exact
+        }
+    }
+
+    /// Tells `found` the first and the last word of each occurrence, for as long as it answers true.
+    fn occurrences(&self, phrase: &Phrase, mut found: impl FnMut(&Spot, &Spot) -> bool) {
+        let words = self.words(phrase.stemmed);
+        let Some((first, rest)) = phrase.words.split_first() else {
+            return;
+        };
+        let starts = words.of(first);
+        if starts.is_empty() {
+            return;
+        }
+        let mut follow = Vec::with_capacity(rest.len());
+        for word in rest {
+            match words.of(word) {
+                [] => return,
+                spots => follow.push(spots),
+            }
+        }
+        let mut steps = MAX_STEPS;
+        'starts: for start in starts {
+            let mut last = &start.spot;
+            for spots in &follow {
+                steps -= 1;
+                if steps == 0 {
+                    return;
+                }
+                let next = last.place + last.width;
+                let at = spots.partition_point(|entry| entry.spot.place < next);
+                match spots.get(at) {
+                    Some(entry) if entry.spot.place == next => last = &entry.spot,
+                    _ => continue 'starts,
+                }
+            }
+            if !found(&start.spot, last) {
+                return;
+            }
+        }
+    }
+}
+
+impl From<&Post> for PostText {
+    fn from(post: &Post) -> Self {
+        Self::new(post.title.as_deref(), post.text.as_deref())
+    }
+}
+
+/// Where a word stands.
+#[derive(Debug, Clone)]
+struct Spot {
+    place: u32,
+    width: u32,
+    start: usize,
+    end: usize,
+    title: bool,
+}
+
+/// Words sorted by form and place, so that one form's occurrences are a slice, found by bisection.
+#[derive(Debug, Default)]
+struct Words {
+    forms: String,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    form: Range<usize>,
+    spot: Spot,
+}
+
+impl Words {
+    fn push(&mut self, form: &str, spot: Spot) {
+        let start = self.forms.len();
+        self.forms.push_str(form);
+        self.entries.push(Entry {
+            form: start..self.forms.len(),
+            spot,
+        });
+    }
+
+    fn sort(&mut self) {
+        let forms = &self.forms;
+        self.entries.sort_by(|a, b| {
+            forms[a.form.clone()]
+                .cmp(&forms[b.form.clone()])
+                .then(a.spot.place.cmp(&b.spot.place))
+        });
+    }
+
+    fn of(&self, form: &str) -> &[Entry] {
+        let text = |entry: &Entry| &self.forms[entry.form.clone()];
+        let from = self.entries.partition_point(|entry| text(entry) < form);
+        let rest = &self.entries[from..];
+        &rest[..rest.partition_point(|entry| text(entry) == form)]
+    }
+
+    fn stemmed(&self) -> Self {
+        let mut stems = Self::default();
+        let mut last: Option<(&str, std::borrow::Cow<'_, str>)> = None;
+        for entry in &self.entries {
+            let form = &self.forms[entry.form.clone()];
+            let stem = match last.take() {
+                Some((same, stem)) if same == form => stem,
+                _ => text::stem(form),
+            };
+            stems.push(&stem, entry.spot.clone());
+            last = Some((form, stem));
+        }
+        stems.sort();
+        stems
+    }
+}
+
+/// The text up to `bytes`, between characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
