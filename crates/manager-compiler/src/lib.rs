@@ -4,4 +4,6 @@
 //! page, [`terms`] and [`names`] find what it is about, [`feeds`] where to listen, and [`compile`]
 //! puts them together. [`background`] knows how common words are.
 
+pub mod background;
 pub mod extract;
+pub mod terms;

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{Heading, MAX_HEADINGS, MAX_LINE_BYTES, MAX_TEXT_BYTES, PageText, html, tidy};
+use super::{Blocks, Heading, MAX_HEADINGS, MAX_LINE_BYTES, PageText, html, tidy};
 
 /// How many entries of a feed tell what it is about.
 const MAX_ENTRIES: usize = 50;
@@ -10,19 +10,21 @@ const MAX_ENTRIES: usize = 50;
 /// Plain text and Markdown: the first line is the title, `#` lines are headings.
 pub(super) fn plain(text: &str) -> PageText {
     let mut page = PageText::default();
+    let mut blocks = Blocks::default();
     let mut fenced = false;
     for line in text.lines() {
         let line = line.trim();
         if line.starts_with("```") {
             fenced = !fenced;
         } else if !fenced && !line.is_empty() {
-            add_line(&mut page, line);
+            add_line(&mut page, &mut blocks, line);
         }
     }
+    page.blocks = blocks.blocks;
     page
 }
 
-fn add_line(page: &mut PageText, line: &str) {
+fn add_line(page: &mut PageText, blocks: &mut Blocks, line: &str) {
     let hashes = line.bytes().take_while(|&b| b == b'#').count();
     let text = tidy(
         line.trim_matches(['#', '*', '=', '-', '>', ' ']),
@@ -44,7 +46,7 @@ fn add_line(page: &mut PageText, line: &str) {
         };
         page.headings.push(Heading { level, text });
     } else {
-        push_block(page, &text);
+        blocks.push(text, page.headings.len().checked_sub(1));
     }
 }
 
@@ -53,7 +55,11 @@ pub(super) fn feed(url: &Url, body: &[u8]) -> Option<PageText> {
     let feed = feed_rs::parser::parse(body).ok()?;
     let line = |text: &Option<feed_rs::model::Text>| {
         text.as_ref()
-            .map(|text| tidy(&html::extract(url, &text.content).main_text, MAX_LINE_BYTES))
+            .map(|text| {
+                let blocks = html::extract(url, &text.content).blocks;
+                let texts: Vec<_> = blocks.into_iter().map(|block| block.text).collect();
+                tidy(&texts.join(" "), MAX_LINE_BYTES)
+            })
             .unwrap_or_default()
     };
     let mut page = PageText {
@@ -67,16 +73,11 @@ pub(super) fn feed(url: &Url, body: &[u8]) -> Option<PageText> {
         is_feed: true,
         ..PageText::default()
     };
+    let mut blocks = Blocks::default();
     for entry in feed.entries.iter().take(MAX_ENTRIES) {
-        push_block(&mut page, &line(&entry.title));
-        push_block(&mut page, &line(&entry.summary));
+        blocks.push(line(&entry.title), None);
+        blocks.push(line(&entry.summary), None);
     }
+    page.blocks = blocks.blocks;
     Some(page)
-}
-
-fn push_block(page: &mut PageText, text: &str) {
-    if !text.is_empty() && page.main_text.len() + text.len() < MAX_TEXT_BYTES {
-        page.main_text.push_str(text);
-        page.main_text.push('\n');
-    }
 }

@@ -12,7 +12,8 @@ use html5gum::{
 use url::Url;
 
 use super::{
-    Heading, Link, LinkKind, MAX_HEADINGS, MAX_LINE_BYTES, MAX_LINKS, MAX_TEXT_BYTES, PageText,
+    Blocks, Heading, Link, LinkKind, MAX_HEADINGS, MAX_LINE_BYTES, MAX_LINKS, MAX_TEXT_BYTES,
+    PageText,
     regions::{self, Region},
     structured, tidy,
 };
@@ -96,7 +97,8 @@ struct Walk {
     block: String,
     /// Whether the block being gathered lies in a boilerplate region.
     block_is_boilerplate: bool,
-    boilerplate: String,
+    blocks: Blocks,
+    boilerplate: Blocks,
     anchor: Option<Anchor>,
     /// Under a heading such as `What customers say`: its level.
     muted: Option<u8>,
@@ -116,7 +118,8 @@ impl Walk {
             heading: String::new(),
             block: String::new(),
             block_is_boilerplate: false,
-            boilerplate: String::new(),
+            blocks: Blocks::default(),
+            boilerplate: Blocks::default(),
             anchor: None,
             muted: None,
         }
@@ -346,14 +349,11 @@ impl Walk {
         if text.is_empty() || self.muted.is_some() {
             return;
         }
-        let into = if self.block_is_boilerplate {
-            &mut self.boilerplate
+        let heading = self.page.headings.len().checked_sub(1);
+        if self.block_is_boilerplate {
+            self.boilerplate.push(text, heading);
         } else {
-            &mut self.page.main_text
-        };
-        if into.len() + text.len() < MAX_TEXT_BYTES {
-            into.push_str(&text);
-            into.push('\n');
+            self.blocks.push(text, heading);
         }
     }
 
@@ -415,8 +415,9 @@ impl Walk {
         self.close_anchor();
         self.flush_block();
         self.page.title = tidy(&self.title, MAX_LINE_BYTES);
-        if self.page.main_text.len() < MIN_MAIN_BYTES {
-            self.page.main_text.push_str(&self.boilerplate);
+        self.page.blocks = self.blocks.blocks;
+        if self.blocks.bytes < MIN_MAIN_BYTES {
+            self.page.blocks.extend(self.boilerplate.blocks);
         }
         self.page
     }

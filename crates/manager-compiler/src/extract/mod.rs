@@ -34,8 +34,8 @@ pub struct PageText {
     pub og_title: String,
     pub og_description: String,
     pub headings: Vec<Heading>,
-    /// One block (paragraph, list item, cell) a line, without headings and boilerplate.
-    pub main_text: String,
+    /// Paragraphs, list items and cells, without headings and boilerplate.
+    pub blocks: Vec<Block>,
     /// Names that JSON-LD gives to organisations, products and brands.
     pub structured_names: Vec<String>,
     /// Descriptions and keywords that JSON-LD gives them.
@@ -52,7 +52,7 @@ impl PageText {
     #[must_use]
     pub fn is_usable(&self) -> bool {
         let letters = |text: &str| text.chars().filter(|c| c.is_alphabetic()).count();
-        letters(&self.main_text)
+        self.blocks.iter().map(|b| letters(&b.text)).sum::<usize>()
             + letters(&self.title)
             + letters(&self.description)
             + self
@@ -69,6 +69,14 @@ pub struct Heading {
     /// 1 to 3.
     pub level: u8,
     pub text: String,
+}
+
+/// A run of text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    pub text: String,
+    /// The heading that it stands under, as an index.
+    pub heading: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +109,24 @@ pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Option<Pag
         }),
         decode::Form::Plain => Some(document::plain(&text)),
         decode::Form::Binary => None,
+    }
+}
+
+/// Text blocks up to a bound.
+#[derive(Default)]
+struct Blocks {
+    blocks: Vec<Block>,
+    bytes: usize,
+}
+
+impl Blocks {
+    fn push(&mut self, text: String, heading: Option<usize>) {
+        // A block costs some bytes by itself, so that a million of one letter are bounded too.
+        let bytes = text.len() + 16;
+        if !text.is_empty() && self.bytes + bytes <= MAX_TEXT_BYTES {
+            self.bytes += bytes;
+            self.blocks.push(Block { text, heading });
+        }
     }
 }
 

@@ -1,0 +1,220 @@
+//! Words and phrases that say what the pages are about.
+//!
+//! A term's weight is its inverse document frequency in posts at large times its salience on the
+//! pages: how often it stands there, counting titles and headings more, logarithmically. Weights are
+//! absolute, not relative to the page, so that a score means the same for every customer. Names are
+//! left to [`crate::names`].
+
+use std::collections::{BTreeMap, HashSet};
+
+use domain::instructions::{MAX_TERM_CHARS, Term};
+use matching::text::{self, Kind};
+
+use crate::{background, extract::PageText};
+
+const MAX_WORDS: usize = 28;
+const MAX_PHRASES: usize = 12;
+const MAX_PHRASE_WORDS: usize = 3;
+/// Commoner words than this say too little by themselves.
+const MIN_IDF: f64 = 3.0;
+/// What a term of salience 1 and this inverse document frequency weighs 1.
+const IDF_OF_WEIGHT_ONE: f64 = 8.0;
+const MAX_WEIGHT: f64 = 3.0;
+/// Salience above this is repetition.
+const MAX_SALIENCE: f64 = 2.5;
+
+/// The best terms of the pages, heaviest first. `names` are stems that belong to names.
+#[must_use]
+pub fn terms(pages: &[PageText], names: &HashSet<String>) -> Vec<Term> {
+    let mut counter = Counter::default();
+    for page in pages {
+        counter.add_page(page, names);
+    }
+    let mut terms = counter.words();
+    terms.extend(counter.phrases());
+    sort(&mut terms);
+    terms
+}
+
+/// The stems of all words of a text.
+pub fn stems(text: &str) -> impl Iterator<Item = String> {
+    text::words(text).map(|word| text::stem(&word.text).into_owned())
+}
+
+#[derive(Default)]
+struct Counter {
+    words: BTreeMap<String, Count>,
+    phrases: BTreeMap<Vec<String>, Count>,
+}
+
+#[derive(Default)]
+struct Count {
+    /// Occurrences, weighed by place.
+    salience: f64,
+    occurrences: u32,
+    /// In a title, heading or description.
+    prominent: bool,
+    /// How it is written, by number of times.
+    forms: BTreeMap<String, u32>,
+}
+
+impl Count {
+    fn add(&mut self, form: &str, place: f64) {
+        self.salience += place;
+        self.occurrences += 1;
+        self.prominent |= place > 1.0;
+        *self.forms.entry(form.to_owned()).or_default() += 1;
+    }
+
+    /// The commonest form, the first by the alphabet among equals.
+    fn form(&self) -> &str {
+        let best = self.forms.iter().rev().max_by_key(|(_, count)| **count);
+        best.map_or("", |(form, _)| form)
+    }
+
+    fn weight(&self, idf: f64) -> f64 {
+        let salience = self.salience.ln_1p().min(MAX_SALIENCE);
+        // Four decimals read well and decide the same.
+        ((idf / IDF_OF_WEIGHT_ONE * salience).min(MAX_WEIGHT) * 1e4).round() / 1e4
+    }
+}
+
+/// A word of a line that may be part of a term.
+struct Word {
+    form: String,
+    stem: String,
+    place: u32,
+    character: bool,
+    web: bool,
+}
+
+impl Counter {
+    fn add_page(&mut self, page: &PageText, names: &HashSet<String>) {
+        let foreign = !matches!(page.lang.as_str(), "" | "en");
+        let mut add = |line: &str, place: f64| self.add_line(line, place, foreign, names);
+        add(&page.title, 2.0);
+        if page.og_title != page.title {
+            add(&page.og_title, 1.5);
+        }
+        add(&page.description, 1.5);
+        if page.og_description != page.description {
+            add(&page.og_description, 1.2);
+        }
+        for heading in &page.headings {
+            // A page's title is often its first heading too; both count.
+            add(
+                &heading.text,
+                [2.0, 1.5, 1.2][usize::from(heading.level.clamp(1, 3) - 1)],
+            );
+        }
+        for text in &page.structured_text {
+            add(text, 1.2);
+        }
+        for block in &page.blocks {
+            add(&block.text, 1.0);
+        }
+    }
+
+    fn add_line(&mut self, line: &str, place: f64, foreign: bool, names: &HashSet<String>) {
+        let words = content_words(line, foreign, names);
+        for word in words.iter().filter(|word| !word.web && !word.character) {
+            let count = self.words.entry(word.stem.clone()).or_default();
+            count.add(&word.form, place);
+        }
+        for start in 0..words.len() {
+            for end in start + 2..=(start + MAX_PHRASE_WORDS).min(words.len()) {
+                let run = &words[start..end];
+                if run
+                    .windows(2)
+                    .any(|pair| pair[0].place + 1 != pair[1].place)
+                {
+                    break;
+                }
+                let web = run.iter().filter(|word| word.web).count();
+                let characters = run.iter().filter(|word| word.character).count();
+                // Of scripts without spaces, two characters make a word.
+                if web > 1 || (characters > 0 && run.len() != 2) || characters == 1 {
+                    continue;
+                }
+                let separator = if characters == 2 { "" } else { " " };
+                let form = run
+                    .iter()
+                    .map(|w| w.form.as_str())
+                    .collect::<Vec<_>>()
+                    .join(separator);
+                let key = run.iter().map(|word| word.stem.clone()).collect();
+                self.phrases.entry(key).or_default().add(&form, place);
+            }
+        }
+    }
+
+    fn words(&self) -> Vec<Term> {
+        let terms = self.words.iter().filter_map(|(stem, count)| {
+            let idf = background::idf(stem);
+            (idf >= MIN_IDF).then(|| Term {
+                text: count.form().to_owned(),
+                weight: count.weight(idf),
+            })
+        });
+        best(terms, MAX_WORDS)
+    }
+
+    /// Phrases that hold together: repeated, or in a prominent place, and no chance neighbours.
+    fn phrases(&self) -> Vec<Term> {
+        let terms = self.phrases.iter().filter_map(|(stems, count)| {
+            let rarest = stems.iter().filter_map(|stem| self.words.get(stem));
+            let rarest = rarest
+                .map(|word| word.occurrences)
+                .min()
+                .unwrap_or(count.occurrences);
+            let holds =
+                count.occurrences * 2 >= rarest && (count.occurrences > 1 || count.prominent);
+            let idfs = stems.iter().map(|stem| background::idf(stem));
+            let idf = idfs.sum::<f64>() / f64::from(u32::try_from(stems.len()).unwrap_or(1));
+            (holds && idf >= MIN_IDF).then(|| Term {
+                text: count.form().to_owned(),
+                weight: count.weight(idf),
+            })
+        });
+        best(terms, MAX_PHRASES)
+    }
+}
+
+fn content_words(line: &str, foreign: bool, names: &HashSet<String>) -> Vec<Word> {
+    text::words(line)
+        .filter_map(|token| {
+            let stem = text::stem(&token.text).into_owned();
+            let character = token.kind == Kind::Character;
+            let letters = token.text.chars().filter(|c| c.is_alphabetic()).count();
+            let says_nothing = background::is_stop_word(&token.text)
+                || names.contains(&stem)
+                || (!character && (letters == 0 || token.text.chars().nth(1).is_none()))
+                // The small words of other languages, which the list does not have.
+                || (foreign && !character && letters <= 3);
+            (!says_nothing).then(|| Word {
+                web: background::is_web_word(&stem),
+                form: token.text.into_owned(),
+                stem,
+                place: token.place,
+                character,
+            })
+        })
+        .collect()
+}
+
+fn best(terms: impl Iterator<Item = Term>, count: usize) -> Vec<Term> {
+    let mut terms: Vec<Term> = terms
+        .filter(|term| term.weight > 0.0 && term.text.chars().count() <= MAX_TERM_CHARS)
+        .collect();
+    sort(&mut terms);
+    terms.truncate(count);
+    terms
+}
+
+fn sort(terms: &mut [Term]) {
+    terms.sort_by(|a, b| {
+        b.weight
+            .total_cmp(&a.weight)
+            .then_with(|| a.text.cmp(&b.text))
+    });
+}
