@@ -5,13 +5,24 @@
 //! `earshot dev` runs four of them over one configuration, one [`ops`] server and one set of logs.
 //! This is the only crate that reads the environment, and it does so once, at start.
 
+pub mod backoff;
+pub mod build_info;
+pub mod cli;
 pub mod config;
+pub mod environment;
 pub mod health;
+pub mod ops;
+pub mod service;
+pub mod shutdown;
+pub mod telemetry;
 
 use tokio_util::sync::CancellationToken;
 
+pub use backoff::Backoff;
+
 pub use config::{Config, ConfigError};
 pub use health::{Check, Health};
+pub use service::service_main;
 
 /// What a running service is given beside its configuration.
 #[derive(Debug, Clone)]

@@ -27,14 +27,6 @@ pub fn load(
     loader.load()
 }
 
-/// The variables of this process; one that is not UTF-8 is none of ours.
-#[must_use]
-pub fn process_environment() -> Vec<(String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
-}
-
 /// What a process reads its configuration from.
 #[derive(Debug)]
 pub struct Loader {

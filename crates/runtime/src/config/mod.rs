@@ -8,6 +8,7 @@
 //! `docs/operations/configuration.md`. [`Loader`] reads it.
 
 mod error;
+mod filter;
 mod key;
 mod load;
 mod platform;
@@ -17,8 +18,9 @@ mod setting;
 mod tree;
 
 pub use error::{ConfigError, Problem};
+pub use filter::LogFilter;
 pub use key::EncryptionKey;
-pub use load::{Loader, load, process_environment};
+pub use load::{Loader, load};
 pub use platform::{Kind, PlatformConfig, Source};
 pub use sections::{
     Bus, Compiler, Config, Database, Dispatcher, Gateway, Log, LogFormat, Model, Ops, Outbound,

@@ -10,7 +10,7 @@ use toml::Value;
 use super::{
     error::Problem,
     setting::Setting,
-    tree::{Given, Rank, Raw, Tree, read_bounded},
+    tree::{Given, Raw, Tree, read_bounded},
 };
 
 /// How far apart two keys may be for one to be a slip of the other.

@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 use super::{
+    filter::LogFilter,
     key::EncryptionKey,
     platform::PlatformConfig,
     reader::{Reader, Within},
@@ -223,7 +224,7 @@ sections! {
         /// `json`, one object a line, or `text` for people. `earshot dev` writes `text`.
         pub format: LogFormat = LogFormat::Json;
         /// What is written: a level, or directives of `tracing` such as `info,scanner=debug`.
-        pub filter: String = "info".to_owned();
+        pub filter: LogFilter = LogFilter::default();
     }
 }
 

@@ -22,6 +22,11 @@ pub use report::{CheckReport, Report, Status};
 /// A main loop that was silent for longer hangs.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 
+const BEAT: Duration = Duration::from_secs(5);
+
+/// The heartbeat of the tokio runtime.
+const RUNTIME: &str = "runtime";
+
 /// The registry of checks; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
@@ -86,7 +91,19 @@ impl Health {
 
     /// The main loop is alive.
     pub fn beat(&self) {
-        self.beat_at(Instant::now());
+        self.beat_at("loop", Instant::now());
+    }
+
+    /// Beats as long as the present tokio runtime runs tasks. Call it on that runtime.
+    pub fn keep_beating(&self) {
+        let health = self.clone();
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(BEAT);
+            loop {
+                ticks.tick().await;
+                health.beat_at(RUNTIME, Instant::now());
+            }
+        });
     }
 
     /// From now on the process takes no more work, and is not ready.
@@ -97,7 +114,7 @@ impl Health {
     /// Whether every main loop beat lately.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.silent_loop(Instant::now()).is_none()
+        self.silent_loop().is_none()
     }
 
     #[must_use]
@@ -105,13 +122,21 @@ impl Health {
         self.report_at(Instant::now())
     }
 
-    fn beat_at(&self, now: Instant) {
-        lock(&self.registry.heartbeats).insert(self.qualified("loop"), now);
+    /// The name of a main loop that hangs.
+    pub(crate) fn silent_loop(&self) -> Option<String> {
+        self.silent_loop_at(Instant::now())
     }
 
-    fn silent_loop(&self, now: Instant) -> Option<String> {
+    fn beat_at(&self, name: &str, now: Instant) {
+        lock(&self.registry.heartbeats).insert(self.qualified(name), now);
+    }
+
+    fn silent_loop_at(&self, now: Instant) -> Option<String> {
+        // Loops end as the process drains; only a runtime that hangs is still a fault.
+        let draining = self.registry.draining.load(Ordering::Relaxed);
         lock(&self.registry.heartbeats)
             .iter()
+            .filter(|(name, _)| !draining || name.ends_with(RUNTIME))
             .find(|(_, at)| now.saturating_duration_since(**at) > MAX_SILENCE)
             .map(|(name, _)| name.clone())
     }
@@ -204,9 +229,11 @@ mod tests {
         let health = Health::new();
         assert!(health.is_alive(), "nothing beat yet");
         let start = Instant::now();
-        health.of_service("scanner").beat_at(start);
-        let dead = |seconds| health.silent_loop(start + Duration::from_secs(seconds));
+        health.of_service("scanner").beat_at("loop", start);
+        let dead = |seconds| health.silent_loop_at(start + Duration::from_secs(seconds));
         assert_eq!(dead(30), None);
         assert_eq!(dead(31).as_deref(), Some("scanner.loop"));
+        health.drain();
+        assert_eq!(dead(31), None, "loops end in a drain");
     }
 }

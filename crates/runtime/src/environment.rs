@@ -1,0 +1,18 @@
+//! The only place that reads environment variables.
+
+/// All variables of this process; one that is not UTF-8 is none of ours.
+#[must_use]
+pub fn variables() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// One of the standard `OTEL_*` variables, which name no setting of ours.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads variables"
+)]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

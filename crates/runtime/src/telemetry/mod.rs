@@ -1,0 +1,97 @@
+//! Logs and traces of a process.
+//!
+//! Logs are lines, JSON or text, and name the trace they belong to. Traces leave by OTLP over HTTP
+//! when the standard variable `OTEL_EXPORTER_OTLP_ENDPOINT` is set. A collector that is away costs
+//! traces, never time: the queue is bounded, what does not fit is counted in
+//! `earshot_telemetry_dropped_total`, and [`Telemetry::shutdown`] takes 3 s at most.
+
+mod export;
+mod json;
+mod otlp;
+
+use std::time::Duration;
+
+use opentelemetry::{global, trace::TracerProvider};
+use opentelemetry_sdk::{propagation::TraceContextPropagator, trace::SdkTracerProvider};
+use tracing_subscriber::{Layer, fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::config::{Log, LogFormat};
+
+/// How long the last traces may take to leave.
+const FLUSH: Duration = Duration::from_secs(3);
+
+/// Where log lines go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    Stdout,
+    /// For commands whose stdout is an answer, as that of `earshot dev`.
+    Stderr,
+}
+
+/// What is to be flushed at the end.
+#[derive(Debug)]
+#[must_use = "the last traces leave on shutdown"]
+pub struct Telemetry {
+    provider: Option<SdkTracerProvider>,
+}
+
+impl Telemetry {
+    /// Sends the last traces; takes 3 s at most.
+    pub fn shutdown(self) {
+        if let Some(provider) = self.provider
+            && let Err(error) = provider.shutdown_with_timeout(FLUSH)
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "the last traces were lost");
+        }
+    }
+}
+
+/// Starts logs and traces for `service`; where the process has them already, does nothing.
+pub fn init(service: &'static str, log: &Log, output: Output) -> Telemetry {
+    let provider = otlp::provider(service);
+    let (provider, problem) = match provider {
+        Ok(provider) => (provider, None),
+        Err(problem) => (otlp::silent_provider(), Some(problem)),
+    };
+    let tracer = provider.tracer("earshot");
+    let subscriber = tracing_subscriber::registry()
+        .with(log.filter.to_env_filter())
+        .with(tracing_opentelemetry::layer().with_tracer(tracer));
+    let initialised = match output {
+        Output::Stdout => subscriber
+            .with(lines(service, log.format, std::io::stdout))
+            .try_init(),
+        Output::Stderr => subscriber
+            .with(lines(service, log.format, std::io::stderr))
+            .try_init(),
+    };
+    if initialised.is_err() {
+        return Telemetry { provider: None };
+    }
+    global::set_text_map_propagator(TraceContextPropagator::new());
+    if let Some(problem) = problem {
+        tracing::warn!("traces are off: {problem}");
+    }
+    Telemetry {
+        provider: Some(provider),
+    }
+}
+
+fn lines<S, W>(
+    service: &'static str,
+    format: LogFormat,
+    writer: W,
+) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    match format {
+        LogFormat::Json => json::Lines::new(service, writer).boxed(),
+        LogFormat::Text => tracing_subscriber::fmt::layer()
+            .with_writer(writer)
+            .with_ansi(false)
+            .boxed(),
+    }
+}
