@@ -166,32 +166,42 @@ impl Scored {
     }
 
     fn with_focus(plan: &Plan, post: &PostText, focus: Focus) -> Self {
-        let mut features = Features::default();
-        let mut any = false;
-        for term in &plan.include {
-            let strength = strength_of_term(post, term);
-            features.topic += strength;
-            any |= strength > 0.0;
-        }
-        for name in &plan.names {
-            let strength = strength_of_name(post, name);
-            any |= strength > 0.0;
-            // One name often is not two names.
-            match name.kind {
-                NameKind::Own => features.own_name = features.own_name.max(strength),
-                NameKind::Watched => features.watched_names = features.watched_names.max(strength),
-            }
-        }
+        let (features, any) = features(plan, post);
         if !any {
             // Nothing to be calibrated: the post has nothing to do with the plan.
             return Self { score: 0.0, any };
         }
-        features.lexicon = f64::from(post.lexicon(focus));
+        let lexicon = f64::from(post.lexicon(focus));
+        let features = Features {
+            lexicon,
+            ..features
+        };
         Self {
             score: model::score(focus, &features),
             any,
         }
     }
+}
+
+/// What the plan's own terms and names say, and whether any occurs.
+fn features(plan: &Plan, post: &PostText) -> (Features, bool) {
+    let mut features = Features::default();
+    let mut any = false;
+    for term in &plan.include {
+        let strength = strength_of_term(post, term);
+        features.topic += strength;
+        any |= strength > 0.0;
+    }
+    for name in &plan.names {
+        let strength = strength_of_name(post, name);
+        any |= strength > 0.0;
+        // One name often is not two names.
+        match name.kind {
+            NameKind::Own => features.own_name = features.own_name.max(strength),
+            NameKind::Watched => features.watched_names = features.watched_names.max(strength),
+        }
+    }
+    (features, any)
 }
 
 /// A term's weight times its saturated frequency.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What lies beyond is not read. No platform's posts are longer, but a feed's entry can be.
-pub const MAX_BYTES: usize = 128 * 1024;
+const MAX_BYTES: usize = 128 * 1024;
 
 /// A phrase is looked for in this many steps: enough for any text that somebody wrote, and an end for
 /// one made of a single word.
