@@ -1,0 +1,134 @@
+//! The client: one guarded pool of connections, shared by its clones.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use domain::address::AddressPolicy;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Uri,
+    header::{HOST, USER_AGENT},
+};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::{
+    client::legacy,
+    rt::{TokioExecutor, TokioTimer},
+};
+use rustls::RootCertStore;
+use url::{Position, Url};
+
+use crate::{
+    Failure, Resolve, SystemResolver,
+    connect::Connector,
+    trace::{TRACE, Trace},
+};
+
+/// Idle connections are closed before the usual server does so (Node after 5 s), lest a request meet
+/// the closing and fail.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+/// As many as a Connection's lane sends at a time.
+const MAX_IDLE_PER_HOST: usize = 8;
+/// Enough for any honest head of an answer.
+const MAX_HEAD_BYTES: usize = 64 * 1_024;
+
+/// Speaks to addresses that customers name. Cloning is cheap and shares the connections.
+#[derive(Clone)]
+pub struct Client {
+    http: legacy::Client<Connector, Full<Bytes>>,
+    connector: Connector,
+    user_agent: HeaderValue,
+}
+
+impl Client {
+    /// Trusts the public certificate authorities and this machine's name servers.
+    #[must_use]
+    pub fn new(policy: AddressPolicy, user_agent: &str) -> Self {
+        let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        Self::with_parts(policy, user_agent, Arc::new(SystemResolver::new()), roots)
+    }
+
+    /// With other ways to resolve and to trust; the guard stays the same.
+    #[must_use]
+    pub fn with_parts(
+        policy: AddressPolicy,
+        user_agent: &str,
+        resolver: Arc<dyn Resolve>,
+        roots: RootCertStore,
+    ) -> Self {
+        let connector = Connector::new(policy, resolver, tls_config(roots));
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
+            .http2_max_header_list_size(64 * 1_024)
+            // A dead HTTP/2 connection must not swallow all requests to its host until TCP notices.
+            .http2_keep_alive_interval(Duration::from_secs(5))
+            .http2_keep_alive_timeout(Duration::from_secs(5))
+            .build(connector.clone());
+        Self {
+            http,
+            connector,
+            user_agent: HeaderValue::from_str(user_agent)
+                .unwrap_or_else(|_| HeaderValue::from_static("Earshot")),
+        }
+    }
+
+    /// What this client lets addresses be.
+    #[must_use]
+    pub fn policy(&self) -> &AddressPolicy {
+        self.connector.policy()
+    }
+
+    /// Sends one request and waits for the head of its answer.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        mut headers: HeaderMap,
+        body: Bytes,
+        trace: Arc<Trace>,
+    ) -> Result<http::Response<Incoming>, Failure> {
+        // A fragment stays with the client (RFC 9110 7.1).
+        let uri: Uri = url[..Position::AfterQuery]
+            .parse()
+            .map_err(Failure::invalid_request)?;
+        headers.remove(HOST);
+        headers
+            .entry(USER_AGENT)
+            .or_insert_with(|| self.user_agent.clone());
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        TRACE
+            .scope(trace, self.http.request(request))
+            .await
+            .map_err(|error| Failure::of(&error))
+    }
+}
+
+/// Later values replace earlier ones of the same name.
+pub(crate) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, Failure> {
+    let mut map = HeaderMap::with_capacity(headers.len() + 4);
+    for (name, value) in headers {
+        // Neither name nor value is repeated: either may be a secret in the wrong place.
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(Failure::invalid_request)?;
+        let mut value = HeaderValue::from_str(value).map_err(Failure::invalid_request)?;
+        value.set_sensitive(true);
+        map.insert(name, value);
+    }
+    Ok(map)
+}
+
+fn tls_config(roots: RootCertStore) -> rustls::ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring has cipher suites for the default versions of tls")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config
+}

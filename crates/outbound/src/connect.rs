@@ -1,0 +1,321 @@
+//! Opens connections, and is the one place that does: whatever a URL says, a redirect points to or a
+//! name server answers, no packet leaves for an address that was not checked here.
+//!
+//! The name is resolved once, all its addresses are judged, and the socket is opened to those very
+//! addresses, so a name that changes its mind between check and use (DNS rebinding) gains nothing.
+//! A connection kept alive for later requests needs no second check: it ends at the peer that was
+//! checked, whatever its name resolves to by now.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use domain::{address::AddressPolicy, web_url};
+use futures::{
+    StreamExt,
+    future::{BoxFuture, FutureExt},
+    stream::FuturesUnordered,
+};
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection},
+    rt::TokioIo,
+};
+use rustls::pki_types::ServerName;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
+
+use crate::{
+    Failure, Resolve,
+    trace::{Stage, Trace},
+};
+
+/// No caller waits longer; this bounds connections whose caller went on with another.
+const LIMIT: Duration = Duration::from_secs(30);
+/// When the next address is tried beside one that is silent (RFC 8305 section 8).
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+/// A name with more addresses than this does not make us knock on all of them.
+const MAX_ATTEMPTS: usize = 6;
+
+#[derive(Clone)]
+pub(crate) struct Connector(Arc<Inner>);
+
+struct Inner {
+    policy: AddressPolicy,
+    resolver: Arc<dyn Resolve>,
+    tls: TlsConnector,
+}
+
+/// Handed along with each answer of a connection: whose trace opened it, and where it leads.
+#[derive(Clone)]
+pub(crate) struct Opened {
+    pub(crate) by: Arc<Trace>,
+    pub(crate) address: IpAddr,
+}
+
+impl Connector {
+    pub(crate) fn new(
+        policy: AddressPolicy,
+        resolver: Arc<dyn Resolve>,
+        tls: rustls::ClientConfig,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            policy,
+            resolver,
+            tls: TlsConnector::from(Arc::new(tls)),
+        }))
+    }
+
+    pub(crate) fn policy(&self) -> &AddressPolicy {
+        &self.0.policy
+    }
+}
+
+impl tower_service::Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = Failure;
+    type Future = BoxFuture<'static, Result<Stream, Failure>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let inner = Arc::clone(&self.0);
+        let trace = Trace::current();
+        async move {
+            let opening = inner.open(&uri, &trace);
+            tokio::time::timeout(LIMIT, opening)
+                .await
+                .unwrap_or(Err(Failure::ConnectTimeout { after: LIMIT }))
+        }
+        .boxed()
+    }
+}
+
+impl Inner {
+    async fn open(&self, uri: &Uri, trace: &Arc<Trace>) -> Result<Stream, Failure> {
+        let host = uri
+            .host()
+            .ok_or_else(|| Failure::invalid_request("no host"))?;
+        let is_tls = uri.scheme_str() == Some("https");
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+
+        trace.enter(Stage::Resolving);
+        let started = Instant::now();
+        let addresses = self.permitted_addresses(host).await?;
+        trace.resolved(started);
+
+        trace.enter(Stage::Connecting);
+        let started = Instant::now();
+        let (tcp, address) = connect_any(&addresses, port, trace).await?;
+        trace.connected(started);
+        // Requests are written whole; waiting for more only delays them. Failing costs that delay.
+        let _ = tcp.set_nodelay(true);
+
+        let opened = Opened {
+            by: Arc::clone(trace),
+            address,
+        };
+        let mut is_h2 = false;
+        let io: Box<dyn Io> = if is_tls {
+            trace.enter(Stage::Securing);
+            let started = Instant::now();
+            let stream = self.secure(host, tcp).await?;
+            trace.secured(started);
+            is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            Box::new(stream)
+        } else {
+            Box::new(tcp)
+        };
+        trace.enter(Stage::Waiting);
+        Ok(Stream {
+            io: TokioIo::new(io),
+            opened,
+            is_h2,
+        })
+    }
+
+    /// All addresses of `host`, or a refusal when any of them is not permitted: a name that leads
+    /// both outside and inside has no honest reason to.
+    async fn permitted_addresses(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
+        let forbidden = |address| Failure::ForbiddenAddress {
+            host: host.to_owned(),
+            address,
+        };
+        let mut addresses = if let Some(literal) = web_url::literal_address(host) {
+            vec![literal]
+        } else if web_url::is_localhost(host) {
+            let loopback = self.policy.permitted_loopback();
+            if loopback.is_empty() {
+                return Err(forbidden(Some(IpAddr::from([127, 0, 0, 1]))));
+            }
+            loopback
+        } else if web_url::is_reserved_name(host) {
+            return Err(forbidden(None));
+        } else {
+            let failure = |reason| Failure::Dns {
+                host: host.to_owned(),
+                reason,
+            };
+            let answer = self
+                .resolver
+                .resolve(host.trim_end_matches('.'))
+                .await
+                .map_err(failure)?;
+            if answer.is_empty() {
+                return Err(failure("no addresses".to_owned()));
+            }
+            answer
+        };
+        if let Some(refused) = addresses.iter().find(|ip| !self.policy.permits(**ip)) {
+            return Err(forbidden(Some(*refused)));
+        }
+        interleave(&mut addresses);
+        addresses.truncate(MAX_ATTEMPTS);
+        Ok(addresses)
+    }
+
+    async fn secure(
+        &self,
+        host: &str,
+        tcp: TcpStream,
+    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(bare.to_owned()).map_err(Failure::invalid_request)?;
+        self.tls
+            .connect(name, tcp)
+            .await
+            .map_err(|error| Failure::Tls {
+                reason: error.to_string(),
+            })
+    }
+}
+
+/// Families take turns, IPv4 first: that is the one which every network routes.
+fn interleave(addresses: &mut Vec<IpAddr>) {
+    let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) = addresses.drain(..).partition(IpAddr::is_ipv4);
+    let (mut v4, mut v6) = (v4.into_iter(), v6.into_iter());
+    loop {
+        let before = addresses.len();
+        addresses.extend(v4.next());
+        addresses.extend(v6.next());
+        if addresses.len() == before {
+            return;
+        }
+    }
+}
+
+/// The first of `addresses` that answers. The next one is tried when one fails, or beside it when it
+/// is silent.
+async fn connect_any(
+    addresses: &[IpAddr],
+    port: u16,
+    trace: &Trace,
+) -> Result<(TcpStream, IpAddr), Failure> {
+    let mut untried = addresses.iter().copied();
+    let mut attempts = FuturesUnordered::new();
+    let mut failure = Failure::invalid_request("no addresses");
+    loop {
+        if let Some(address) = untried.next() {
+            trace.tried(address);
+            attempts.push(connect_one(address, port));
+        } else if attempts.is_empty() {
+            return Err(failure);
+        }
+        tokio::select! {
+            Some(outcome) = attempts.next() => match outcome {
+                Ok(found) => {
+                    trace.tried(found.1);
+                    return Ok(found);
+                }
+                Err(error) => failure = error,
+            },
+            () = tokio::time::sleep(ATTEMPT_DELAY), if untried.len() > 0 => {}
+        }
+    }
+}
+
+async fn connect_one(address: IpAddr, port: u16) -> Result<(TcpStream, IpAddr), Failure> {
+    match TcpStream::connect(SocketAddr::new(address, port)).await {
+        Ok(tcp) => Ok((tcp, address)),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            Err(Failure::ConnectRefused { address })
+        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(Failure::Reset),
+        Err(error) => Err(Failure::Unreachable {
+            address,
+            reason: error.to_string(),
+        }),
+    }
+}
+
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// A connection, plain or secured, as hyper wants it.
+pub(crate) struct Stream {
+    io: TokioIo<Box<dyn Io>>,
+    opened: Opened,
+    is_h2: bool,
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        let connected = Connected::new().extra(self.opened.clone());
+        if self.is_h2 {
+            connected.negotiated_h2()
+        } else {
+            connected
+        }
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+}

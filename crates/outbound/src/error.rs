@@ -1,0 +1,134 @@
+//! What can go wrong with a stranger's server, in words that stay stable.
+
+use std::{error::Error as StdError, io, net::IpAddr, time::Duration};
+
+use domain::Issue;
+
+/// Why an exchange got no answer. [`Failure::word`] is stored and shown to customers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    #[error("cannot resolve `{host}`: {reason}")]
+    Dns { host: String, reason: String },
+    /// Without an address the name itself is one that never is public.
+    #[error("`{host}` is not a permitted address{}", leads_to(host, *address))]
+    ForbiddenAddress {
+        host: String,
+        address: Option<IpAddr>,
+    },
+    #[error("{address} refused the connection")]
+    ConnectRefused { address: IpAddr },
+    #[error("no connection within {after:?}")]
+    ConnectTimeout { after: Duration },
+    #[error("cannot reach {address}: {reason}")]
+    Unreachable { address: IpAddr, reason: String },
+    #[error("tls handshake failed: {reason}")]
+    Tls { reason: String },
+    #[error("timed out after {after:?} {activity}")]
+    Timeout {
+        after: Duration,
+        activity: &'static str,
+    },
+    #[error("connection closed before the answer was complete")]
+    Reset,
+    #[error("not a valid http answer: {reason}")]
+    Protocol { reason: String },
+    /// The request could not even be built from what is stored.
+    #[error("invalid request: {reason}")]
+    InvalidRequest { reason: String },
+}
+
+fn leads_to(host: &str, address: Option<IpAddr>) -> String {
+    match address {
+        Some(address) if host != address.to_string() => format!(": it leads to {address}"),
+        _ => String::new(),
+    }
+}
+
+impl Failure {
+    /// The word that logs, metrics and the API use.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Dns { .. } => "dns_failure",
+            Self::ForbiddenAddress { .. } => "forbidden_address",
+            Self::ConnectRefused { .. } => "connect_refused",
+            Self::ConnectTimeout { .. } => "connect_timeout",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Tls { .. } => "tls_failure",
+            Self::Timeout { .. } => "timeout",
+            Self::Reset => "reset",
+            Self::Protocol { .. } => "protocol_error",
+            Self::InvalidRequest { .. } => "invalid_request",
+        }
+    }
+
+    pub(crate) fn invalid_request(reason: impl ToString) -> Self {
+        Self::InvalidRequest {
+            reason: reason.to_string(),
+        }
+    }
+
+    /// Finds the cause that branches in a chain of errors from hyper or from our own connector.
+    pub(crate) fn of(error: &(dyn StdError + 'static)) -> Self {
+        let mut deepest = error;
+        let mut next = Some(error);
+        while let Some(current) = next {
+            if let Some(failure) = current.downcast_ref::<Self>() {
+                return failure.clone();
+            }
+            if let Some(io) = current.downcast_ref::<io::Error>()
+                && is_reset(io)
+            {
+                return Self::Reset;
+            }
+            if let Some(hyper) = current.downcast_ref::<hyper::Error>()
+                && (hyper.is_incomplete_message() || hyper.is_canceled() || hyper.is_closed())
+            {
+                return Self::Reset;
+            }
+            deepest = current;
+            next = current.source();
+        }
+        Self::Protocol {
+            reason: deepest.to_string(),
+        }
+    }
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(
+        error.kind(),
+        ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof
+    )
+}
+
+/// Why a page could not be fetched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// `redirected` tells a bad target of a redirect from the URL that was asked for.
+    #[error("{} is not one to request ({issue:?})", if *redirected { "the target of a redirect" } else { "the url" })]
+    Url { issue: Issue, redirected: bool },
+    #[error("more than {limit} redirects")]
+    TooManyRedirects { limit: usize },
+    /// Before decompression (`wire`) or after it.
+    #[error("larger than {limit_bytes} bytes{}", if *wire { "" } else { " when decompressed" })]
+    TooLarge { limit_bytes: usize, wire: bool },
+    #[error("cannot decompress the content: {reason}")]
+    Encoding { reason: String },
+    #[error(transparent)]
+    Exchange(#[from] Failure),
+}
+
+impl Error {
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Url { .. } => "invalid_url",
+            Self::TooManyRedirects { .. } => "too_many_redirects",
+            Self::TooLarge { .. } => "too_large",
+            Self::Encoding { .. } => "invalid_encoding",
+            Self::Exchange(failure) => failure.word(),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! One webhook: a request, and what came of it.
+//!
+//! One deadline spans everything from DNS to the body. A status in time is the answer: the body is
+//! read for the log only, and neither its length, its speed nor its end changes the outcome. Redirects
+//! are answers like any other.
+
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use domain::{
+    Issue, Timestamp,
+    web_url::{Kind, WebUrl},
+};
+use http::{HeaderMap, Method, header::RETRY_AFTER};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::timeout_at;
+
+use crate::{
+    Client, Failure, Phases,
+    client::header_map,
+    connect::Opened,
+    trace::{Stage, Trace},
+};
+
+/// Read so that a short body ends and its connection can be used again.
+const MAX_READ_BYTES: usize = 64 * 1_024;
+/// Kept for the log.
+const MAX_KEPT_BYTES: usize = 4 * 1_024;
+
+/// A request to a customer's endpoint.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    pub method: Method,
+    /// Judged again before it is used: what the operator allows may have changed since it was stored.
+    pub url: &'a str,
+    /// Of two with the same name the later one is sent.
+    pub headers: &'a [(String, String)],
+    pub body: Bytes,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    pub status: Result<u16, Failure>,
+    pub phases: Phases,
+    /// The peer; where there is no answer, the address tried last.
+    pub address: Option<IpAddr>,
+    /// The first 4 KiB of the answer's body as text, safe to store.
+    pub body: Option<String>,
+    /// How long the endpoint asks to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+impl Exchange {
+    /// Whether the endpoint took it: any 2xx.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        matches!(self.status, Ok(200..=299))
+    }
+}
+
+impl Client {
+    /// Sends `request` and gives up when `deadline` has passed since now.
+    pub async fn exchange(&self, request: Request<'_>, deadline: Duration) -> Exchange {
+        let started = Instant::now();
+        let until = (started + deadline).into();
+        let trace = Arc::new(Trace::default());
+
+        let head = async {
+            let url = self.judge(request.url)?;
+            let headers = header_map(request.headers)?;
+            let sent = self.send(
+                request.method,
+                url.url(),
+                headers,
+                request.body,
+                Arc::clone(&trace),
+            );
+            let host = url.url().host_str().unwrap_or_default();
+            timeout_at(until, sent)
+                .await
+                .unwrap_or_else(|_| Err(trace.timeout(host, deadline)))
+        };
+        let head = Box::pin(head).await;
+        let first_byte = started.elapsed();
+        trace.enter(Stage::Reading);
+
+        let mut progress = trace.snapshot();
+        let mut exchange = match head {
+            Err(failure) => failed(failure),
+            Ok(response) => {
+                progress.phases.first_byte = Some(first_byte);
+                if let Some(opened) = response.extensions().get::<Opened>() {
+                    progress.address = Some(opened.address);
+                    if !Arc::ptr_eq(&opened.by, &trace) {
+                        // A connection that was there: what we measured was one begun in vain.
+                        progress.phases.dns = None;
+                        progress.phases.connect = None;
+                        progress.phases.tls = None;
+                    }
+                }
+                Exchange {
+                    status: Ok(response.status().as_u16()),
+                    retry_after: retry_after(response.headers(), Timestamp::now()),
+                    body: excerpt(response.into_body(), until).await,
+                    ..failed(Failure::Reset)
+                }
+            }
+        };
+        exchange.address = progress.address;
+        exchange.phases = Phases {
+            total: started.elapsed(),
+            ..progress.phases
+        };
+        exchange
+    }
+
+    fn judge(&self, url: &str) -> Result<WebUrl, Failure> {
+        WebUrl::parse(url, self.policy(), Kind::Connection).map_err(|issue| match issue {
+            Issue::ForbiddenAddress => forbidden(url),
+            Issue::Forbidden => Failure::invalid_request("http is not allowed here"),
+            _ => Failure::invalid_request("not a url to deliver to"),
+        })
+    }
+}
+
+fn failed(failure: Failure) -> Exchange {
+    Exchange {
+        status: Err(failure),
+        phases: Phases::default(),
+        address: None,
+        body: None,
+        retry_after: None,
+    }
+}
+
+/// Names the host alone: paths of webhooks are often secrets.
+pub(crate) fn forbidden(url: &str) -> Failure {
+    let host = url::Url::parse(url)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned))
+        .unwrap_or_default();
+    let address = domain::web_url::literal_address(&host);
+    Failure::ForbiddenAddress { host, address }
+}
+
+/// Reads until the end, the bound or the deadline. Only a body read to its end leaves the connection
+/// in use; dropped earlier, it is closed.
+async fn excerpt(mut body: Incoming, until: tokio::time::Instant) -> Option<String> {
+    let mut kept = Vec::new();
+    let mut read = 0;
+    while read <= MAX_READ_BYTES
+        && let Ok(Some(Ok(frame))) = timeout_at(until, body.frame()).await
+    {
+        let Some(data) = frame.data_ref() else {
+            continue;
+        };
+        read += data.len();
+        let room = MAX_KEPT_BYTES - kept.len();
+        kept.extend_from_slice(&data[..data.len().min(room)]);
+    }
+    (!kept.is_empty()).then(|| printable(&kept))
+}
+
+/// Text of at most the kept size. PostgreSQL knows no NUL in text.
+fn printable(bytes: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
+    text.truncate(text.floor_char_boundary(MAX_KEPT_BYTES));
+    text
+}
+
+/// RFC 9110 10.2.3: seconds, or a date; a date that has passed means now.
+pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Some(Duration::from_secs(seconds.into()));
+    }
+    let date = DateTime::parse_from_rfc2822(text).ok()?;
+    Some(Timestamp::from(date.with_timezone(&Utc)).since(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::{HeaderMap, HeaderValue};
+
+    use super::{MAX_KEPT_BYTES, printable, retry_after};
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = "1994-11-06T08:49:07Z".parse().unwrap();
+        for (text, expected) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(30)),
+            ("Sun, 06 Nov 1994 08:49:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+            ("99999999999999999999", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("retry-after", HeaderValue::from_str(text).unwrap());
+            let expected = expected.map(Duration::from_secs);
+            assert_eq!(retry_after(&headers, now), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_excerpt_is_storable_text_of_bounded_size() {
+        assert_eq!(printable(b"a\0b\xffc"), "a\u{fffd}b\u{fffd}c");
+        assert!(printable(&[0xff; MAX_KEPT_BYTES]).len() <= MAX_KEPT_BYTES);
+    }
+}

@@ -1,0 +1,195 @@
+//! Reads a page that a customer named: GET, redirects followed by hand, everything bounded.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use domain::{
+    Issue, Timestamp,
+    web_url::{self, Kind, WebUrl},
+};
+use http::{
+    HeaderMap, HeaderValue, Method, Response, StatusCode,
+    header::{
+        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, COOKIE, LOCATION,
+    },
+};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use url::Url;
+
+use crate::{
+    Client, Error, Failure, Page,
+    client::header_map,
+    decode::{ACCEPTED, Decoder},
+    exchange::{forbidden, retry_after},
+    trace::{Stage, Trace},
+};
+
+/// What a fetch may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// For everything together, redirects included.
+    pub total: Duration,
+    pub max_redirects: usize,
+    /// Of the body as it is sent.
+    pub max_wire_bytes: usize,
+    /// Of the body once decompressed.
+    pub max_body_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            total: Duration::from_secs(20),
+            max_redirects: 5,
+            max_wire_bytes: 5 << 20,
+            max_body_bytes: 10 << 20,
+        }
+    }
+}
+
+impl Client {
+    /// Gets `url`. Any status is an answer; `headers` (conditional ones, say) are sent along.
+    ///
+    /// # Errors
+    /// When the URL or a redirect's target is refused, nothing answers in time, or a limit is met.
+    pub async fn fetch(
+        &self,
+        url: &str,
+        limits: Limits,
+        headers: &[(String, String)],
+    ) -> Result<Page, Error> {
+        let url = WebUrl::parse(url, self.policy(), Kind::Seed)
+            .map_err(|issue| refusal(issue, url, false))?
+            .url()
+            .clone();
+        let mut headers = header_map(headers)?;
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+        headers
+            .entry(ACCEPT)
+            .or_insert(HeaderValue::from_static("*/*"));
+
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let trace = Arc::new(Trace::default());
+        let work = Box::pin(self.fetch_hops(url, limits, headers, &trace));
+        match tokio::time::timeout(limits.total, work).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(trace.timeout(&host, limits.total).into()),
+        }
+    }
+
+    async fn fetch_hops(
+        &self,
+        mut url: Url,
+        limits: Limits,
+        mut headers: HeaderMap,
+        trace: &Arc<Trace>,
+    ) -> Result<Page, Error> {
+        for _ in 0..=limits.max_redirects {
+            trace.enter(Stage::Waiting);
+            let response = self
+                .send(
+                    Method::GET,
+                    &url,
+                    headers.clone(),
+                    Bytes::new(),
+                    Arc::clone(trace),
+                )
+                .await?;
+            trace.enter(Stage::Reading);
+            let Some(location) = redirect(&response) else {
+                return read(url, response, limits).await;
+            };
+            let target = self.judge_redirect(&url, location)?;
+            if target.origin() != url.origin() {
+                headers.remove(AUTHORIZATION);
+                headers.remove(COOKIE);
+            }
+            url = target;
+        }
+        Err(Error::TooManyRedirects {
+            limit: limits.max_redirects,
+        })
+    }
+
+    /// A redirect is the word of whoever answered, so its target is judged like a customer's URL.
+    fn judge_redirect(&self, from: &Url, location: &HeaderValue) -> Result<Url, Error> {
+        let malformed = || Error::Url {
+            issue: Issue::InvalidFormat,
+            redirected: true,
+        };
+        let target = std::str::from_utf8(location.as_bytes())
+            .ok()
+            .and_then(|location| from.join(location).ok())
+            .ok_or_else(malformed)?;
+        match web_url::check(&target, self.policy(), Kind::Seed) {
+            Ok(()) => Ok(target),
+            Err(issue) => Err(refusal(issue, target.as_str(), true)),
+        }
+    }
+}
+
+fn refusal(issue: Issue, url: &str, redirected: bool) -> Error {
+    match issue {
+        Issue::ForbiddenAddress => forbidden(url).into(),
+        issue => Error::Url { issue, redirected },
+    }
+}
+
+/// Where a redirect points. 300 and 304 are not redirects, and neither is one that points nowhere.
+fn redirect(response: &Response<Incoming>) -> Option<&HeaderValue> {
+    let is_redirect = matches!(
+        response.status(),
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    is_redirect
+        .then(|| response.headers().get(LOCATION))
+        .flatten()
+}
+
+async fn read(url: Url, response: Response<Incoming>, limits: Limits) -> Result<Page, Error> {
+    let (head, mut body) = response.into_parts();
+    let too_large = Error::TooLarge {
+        limit_bytes: limits.max_wire_bytes,
+        wire: true,
+    };
+    // Announced too large: not a byte of it need be read.
+    let announced = head
+        .headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limits.max_wire_bytes as u64) {
+        return Err(too_large);
+    }
+
+    let encoding = head
+        .headers
+        .get(CONTENT_ENCODING)
+        .map(|value| value.to_str().unwrap_or("?"));
+    let mut decoder = Decoder::new(encoding, limits.max_body_bytes)?;
+    let mut read_bytes = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::of(&error))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        read_bytes += data.len();
+        if read_bytes > limits.max_wire_bytes {
+            return Err(too_large);
+        }
+        decoder.write(&data)?;
+    }
+    // No content is no content in any coding: 304 answers carry the header without a body.
+    let bytes = if read_bytes == 0 {
+        Vec::new()
+    } else {
+        decoder.finish()?
+    };
+    let status = head.status.as_u16();
+    let wait = retry_after(&head.headers, Timestamp::now());
+    Ok(Page::new(url, status, &head.headers, wait, bytes.into()))
+}

@@ -1,0 +1,155 @@
+//! What a fetch brings home.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use encoding_rs::{Encoding, UTF_8};
+use http::{
+    HeaderMap, HeaderName,
+    header::{CONTENT_TYPE, ETAG, LAST_MODIFIED},
+};
+use url::Url;
+
+/// HTML must name its encoding within so many bytes.
+const PRESCAN_BYTES: usize = 1_024;
+
+/// An answer, whatever its status. The body is decompressed and within the limits.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// After redirects.
+    pub url: Url,
+    pub status: u16,
+    /// The media type, lower case, without parameters.
+    pub content_type: Option<String>,
+    /// As the answer's head names it, lower case.
+    pub charset: Option<String>,
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+    pub retry_after: Option<Duration>,
+    pub body: Bytes,
+}
+
+impl Page {
+    pub(crate) fn new(
+        url: Url,
+        status: u16,
+        headers: &HeaderMap,
+        retry_after: Option<Duration>,
+        body: Bytes,
+    ) -> Self {
+        let full_type = text(headers, &CONTENT_TYPE).map(|value| value.to_ascii_lowercase());
+        let charset = full_type.as_deref().and_then(charset_of);
+        let media_type = |value: &str| {
+            value
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        };
+        Self {
+            url,
+            status,
+            content_type: full_type.as_deref().map(media_type),
+            charset,
+            etag: text(headers, &ETAG),
+            last_modified: text(headers, &LAST_MODIFIED),
+            retry_after,
+            body,
+        }
+    }
+
+    /// The body as text: by its byte order mark, else the head's charset, else what the first bytes
+    /// of HTML or XML declare, else UTF-8. What does not decode becomes U+FFFD.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let named = self
+            .charset
+            .as_deref()
+            .and_then(|label| Encoding::for_label(label.as_bytes()));
+        let encoding = named.or_else(|| declared(&self.body)).unwrap_or(UTF_8);
+        encoding.decode(&self.body).0.into_owned()
+    }
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// Of `text/html; charset="utf-8"`, which is lower case already.
+fn charset_of(content_type: &str) -> Option<String> {
+    content_type
+        .split(';')
+        .skip(1)
+        .filter_map(|parameter| parameter.split_once('='))
+        .find(|(name, _)| name.trim() == "charset")
+        .map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
+        .filter(|value| !value.is_empty())
+}
+
+/// `<meta charset=…>`, `<meta … content="…; charset=…">` or `<?xml encoding="…"?>`.
+fn declared(body: &[u8]) -> Option<&'static Encoding> {
+    let head = String::from_utf8_lossy(&body[..body.len().min(PRESCAN_BYTES)]).to_ascii_lowercase();
+    let (_, after) = head
+        .split_once("charset=")
+        .or_else(|| head.split_once("encoding="))?;
+    let label: String = after
+        .trim_start_matches(['"', '\'', ' '])
+        .chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || "-_:.".contains(*c))
+        .collect();
+    let encoding = Encoding::for_label(label.as_bytes())?;
+    // Bytes in which these words can be read are not UTF-16, whatever they say (WHATWG HTML).
+    let readable = encoding.is_ascii_compatible();
+    Some(if readable { encoding } else { UTF_8 })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::HeaderMap;
+
+    use super::Page;
+
+    fn page(content_type: &str, body: &'static [u8]) -> Page {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", content_type.parse().unwrap());
+        let url = "https://acme.com/".parse().unwrap();
+        Page::new(url, 200, &headers, None, Bytes::from_static(body))
+    }
+
+    #[test]
+    fn the_content_type_is_taken_apart() {
+        let page = page("Text/HTML; x=y; Charset=\"ISO-8859-1\"", b"");
+        assert_eq!(page.content_type.as_deref(), Some("text/html"));
+        assert_eq!(page.charset.as_deref(), Some("iso-8859-1"));
+    }
+
+    #[test]
+    fn text_is_decoded_by_what_is_known_of_its_encoding() {
+        for (content_type, body, expected) in [
+            ("text/html", "größe".as_bytes(), "größe"),
+            ("text/html; charset=iso-8859-1", b"gr\xf6\xdfe", "größe"),
+            ("text/html; charset=nonsense", b"a", "a"),
+            (
+                "text/html",
+                b"<meta charset=latin1>\xf6",
+                "<meta charset=latin1>ö",
+            ),
+            (
+                "text/html",
+                b"<meta charset=utf-16>a",
+                "<meta charset=utf-16>a",
+            ),
+            (
+                "text/xml",
+                b"<?xml encoding='windows-1252'?>\x80",
+                "<?xml encoding='windows-1252'?>€",
+            ),
+            ("text/plain; charset=latin1", b"\xef\xbb\xbf\xc3\xb6", "ö"),
+            ("text/plain", b"a\xffb", "a\u{fffd}b"),
+        ] {
+            assert_eq!(page(content_type, body).text(), expected, "{content_type}");
+        }
+    }
+}

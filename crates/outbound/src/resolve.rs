@@ -1,0 +1,70 @@
+//! From a host's name to its addresses.
+
+use std::{net::IpAddr, time::Duration};
+
+use futures::future::{BoxFuture, FutureExt};
+use hickory_resolver::{
+    TokioResolver,
+    config::{LookupIpStrategy, ResolverConfig},
+    net::runtime::TokioRuntimeProvider,
+};
+
+/// Answers with all addresses of a host. The guard judges them; this does not.
+pub trait Resolve: Send + Sync {
+    /// `host` comes without a final dot; the error is a reason for people.
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>>;
+}
+
+/// The name servers and the hosts file of this machine, with a cache that obeys the records' TTL.
+pub struct SystemResolver(TokioResolver);
+
+impl SystemResolver {
+    /// Without a readable system configuration only the hosts file is left, and a warning says so.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut builder = TokioResolver::builder_tokio().unwrap_or_else(|error| {
+            tracing::warn!(%error, "no dns configuration found; names will not resolve");
+            TokioResolver::builder_with_config(
+                ResolverConfig::default(),
+                TokioRuntimeProvider::default(),
+            )
+        });
+        let options = builder.options_mut();
+        // Both families, so that the check sees every address that a name has.
+        options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+        options.cache_size = 8_192;
+        // A moved endpoint is found again within minutes, whatever its records once promised.
+        options.positive_max_ttl = Some(Duration::from_secs(600));
+        options.negative_max_ttl = Some(Duration::from_secs(15));
+        // A silent server leaves time for its neighbour within the callers' ten seconds.
+        options.timeout = Duration::from_secs(2);
+        options.attempts = 2;
+        Self(
+            builder
+                .build()
+                .expect("only tls to name servers can fail, and it is not compiled in"),
+        )
+    }
+}
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Resolve for SystemResolver {
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>> {
+        async move {
+            // The final dot keeps the search list out: under Kubernetes it would try
+            // `acme.com.default.svc.cluster.local` first.
+            let absolute = format!("{host}.");
+            let answer = self.0.lookup_ip(absolute).await;
+            match answer {
+                Ok(addresses) => Ok(addresses.iter().collect()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,103 @@
+//! Where the time of an exchange goes, and how far it has come when the deadline cuts it.
+//!
+//! hyper opens connections inside the caller's request future, so a task-local leads from the
+//! connector back to the exchange that it works for.
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::Failure;
+
+tokio::task_local! {
+    pub(crate) static TRACE: Arc<Trace>;
+}
+
+/// Durations of the phases that took place. On a reused connection the first three did not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Phases {
+    pub dns: Option<Duration>,
+    pub connect: Option<Duration>,
+    pub tls: Option<Duration>,
+    /// From the start to the head of the answer.
+    pub first_byte: Option<Duration>,
+    pub total: Duration,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// On a connection that is there: sending, or waiting for the head of the answer.
+    #[default]
+    Waiting,
+    Resolving,
+    Connecting,
+    Securing,
+    /// The head is there, the body is not.
+    Reading,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Trace(Mutex<Progress>);
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Progress {
+    pub(crate) stage: Stage,
+    pub(crate) phases: Phases,
+    /// The address tried last.
+    pub(crate) address: Option<IpAddr>,
+}
+
+impl Trace {
+    /// The trace of the exchange that runs here; a fresh one for a connection that none waits for.
+    pub(crate) fn current() -> Arc<Self> {
+        TRACE.try_with(Arc::clone).unwrap_or_default()
+    }
+
+    pub(crate) fn enter(&self, stage: Stage) {
+        self.progress().stage = stage;
+    }
+
+    pub(crate) fn tried(&self, address: IpAddr) {
+        self.progress().address = Some(address);
+    }
+
+    pub(crate) fn resolved(&self, since: Instant) {
+        self.progress().phases.dns = Some(since.elapsed());
+    }
+
+    pub(crate) fn connected(&self, since: Instant) {
+        self.progress().phases.connect = Some(since.elapsed());
+    }
+
+    pub(crate) fn secured(&self, since: Instant) {
+        self.progress().phases.tls = Some(since.elapsed());
+    }
+
+    pub(crate) fn snapshot(&self) -> Progress {
+        *self.progress()
+    }
+
+    /// What a deadline that struck now interrupted.
+    pub(crate) fn timeout(&self, host: &str, after: Duration) -> Failure {
+        let activity = match self.progress().stage {
+            Stage::Resolving => {
+                return Failure::Dns {
+                    host: host.to_owned(),
+                    reason: format!("no answer within {after:?}"),
+                };
+            }
+            Stage::Connecting => return Failure::ConnectTimeout { after },
+            Stage::Securing => "in the tls handshake",
+            Stage::Waiting => "waiting for the answer",
+            Stage::Reading => "reading the body",
+        };
+        Failure::Timeout { after, activity }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        // Plain values, assigned whole: a panic elsewhere leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

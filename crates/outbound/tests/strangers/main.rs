@@ -1,0 +1,10 @@
+//! The client against servers of every temper, scripted on loopback.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not know as such"
+)]
+
+mod exchange;
+mod fetch;
+mod support;
+mod tls;

@@ -1,0 +1,97 @@
+//! Endpoints behind TLS, with certificates of the fixtures.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+
+use crate::support::{client_with_names, dev_policy, serve};
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use outbound::{Client, Exchange, Method, Request};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// Speaks HTTP/2 where `h2`, else HTTP/1.1, and answers with the version it heard.
+async fn serve_tls(h2: bool) -> SocketAddr {
+    let leaf = CertificateDer::from(include_bytes!("fixtures/leaf.der").to_vec());
+    let key = PrivatePkcs8KeyDer::from(include_bytes!("fixtures/leaf-key.der").to_vec());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![leaf], PrivateKeyDer::from(key))
+        .unwrap();
+    if h2 {
+        config.alpn_protocols = vec![b"h2".to_vec()];
+    }
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    serve(move |stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let Ok(stream) = acceptor.accept(stream).await else {
+                return;
+            };
+            let service = service_fn(|request: http::Request<Incoming>| async move {
+                let version = Bytes::from(format!("{:?}", request.version()));
+                Ok::<_, Infallible>(Response::new(Full::new(version)))
+            });
+            let io = TokioIo::new(stream);
+            if h2 {
+                let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                let _ = server.serve_connection(io, service).await;
+            } else {
+                let server = hyper::server::conn::http1::Builder::new();
+                let _ = server.serve_connection(io, service).await;
+            }
+        }
+    })
+    .await
+}
+
+async fn post(client: &Client, url: &str) -> Exchange {
+    let request = Request {
+        method: Method::POST,
+        url,
+        headers: &[],
+        body: Bytes::from_static(b"{}"),
+    };
+    client.exchange(request, Duration::from_secs(5)).await
+}
+
+#[tokio::test]
+async fn http_2_is_spoken_where_offered_and_1_where_not() {
+    for (h2, version) in [(true, "HTTP/2.0"), (false, "HTTP/1.1")] {
+        let address = serve_tls(h2).await;
+        let client = client_with_names(dev_policy(), &[("hooks.acme.test", &["127.0.0.1"])]);
+        let url = format!("https://hooks.acme.test:{}/", address.port());
+
+        let first = post(&client, &url).await;
+        let second = post(&client, &url).await;
+
+        assert_eq!(first.status, Ok(200));
+        assert_eq!(first.body.as_deref(), Some(version));
+        assert!(first.phases.tls.is_some());
+        assert_eq!(second.status, Ok(200));
+        assert_eq!(second.phases.tls, None, "the connection is used again");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused() {
+    let address = serve_tls(false).await;
+    let client = client_with_names(dev_policy(), &[("other.acme.test", &["127.0.0.1"])]);
+    for host in ["other.acme.test", "127.0.0.1"] {
+        let exchange = post(&client, &format!("https://{host}:{}/", address.port())).await;
+        assert_eq!(exchange.status.unwrap_err().word(), "tls_failure", "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_of_an_unknown_authority_is_refused() {
+    let address = serve_tls(false).await;
+    let url = format!("https://localhost:{}/", address.port());
+    let exchange = post(&Client::new(dev_policy(), "Earshot/test"), &url).await;
+    assert_eq!(exchange.status.unwrap_err().word(), "tls_failure");
+}
