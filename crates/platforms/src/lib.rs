@@ -14,7 +14,10 @@
 
 pub mod adapter;
 pub mod cursor;
+pub mod feed;
 pub mod fetch;
+pub mod hackernews;
+pub mod lemmy;
 mod reading;
 pub mod registry;
 pub mod settings;

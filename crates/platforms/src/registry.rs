@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use domain::FeedName;
 use url::Url;
 
-use crate::{Adapter, Direct, Fetch, Settings, SettingsError, Source};
+use crate::{
+    Adapter, Direct, Fetch, Settings, SettingsError, Source, feed::Feeds, hackernews::HackerNews,
+    lemmy::Lemmy,
+};
 
 /// The kinds of platforms that there are adapters for.
 pub const KINDS: [&str; 3] = ["feed", "hackernews", "lemmy"];
@@ -120,6 +123,23 @@ fn build(settings: &Settings, guarded: &Arc<dyn Fetch>) -> Result<Platform, Sett
         Some(_) => Err(value("source is FORUM for this kind")),
     };
     let (source, adapter): (Source, Arc<dyn Adapter>) = match settings.kind.as_str() {
+        "hackernews" => {
+            let items = settings.items_url.clone();
+            let adapter = HackerNews::new(name.clone(), base_url()?, items, direct()?);
+            (forum()?, Arc::new(adapter))
+        }
+        "lemmy" => (forum()?, Arc::new(Lemmy::new(base_url()?, direct()?))),
+        "feed" => {
+            let needed = value("source is needed for kind `feed`");
+            let source = settings.source.ok_or(needed)?;
+            let fetch = match settings.base_url {
+                Some(_) => direct()?,
+                None => Arc::clone(guarded),
+            };
+            let base_url = settings.base_url.clone();
+            let adapter = Feeds::new(name.clone(), source, base_url, fetch);
+            (source, Arc::new(adapter))
+        }
         kind => {
             let kind = kind.to_owned();
             return Err(SettingsError::Kind { name, kind });

@@ -6,7 +6,7 @@
 mod html;
 mod markdown;
 
-pub use html::from_html;
+pub use html::{decode_entities, from_html};
 pub use markdown::from_markdown;
 
 /// The longest text of a post.

@@ -1,0 +1,92 @@
+//! From bytes to a feed, refusing what only an attacker sends.
+
+use feed_rs::{model::Feed, parser};
+use url::Url;
+
+use crate::PollError;
+
+/// How much of a document is searched for its document type.
+const PROLOG_BYTES: usize = 64 * 1024;
+
+/// Parses a feed of any format; relative links are resolved against `url`.
+pub(super) fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
+    if declares_entities(body) {
+        let problem = "a document type with declarations of its own";
+        return Err(PollError::Malformed(problem.to_owned()));
+    }
+    parser::Builder::new()
+        .base_uri(Some(url.as_str()))
+        // Left empty, so that [`super::entry`] sees which are missing.
+        .id_generator(|_, _, _| String::new())
+        .sanitize_content(false)
+        .build()
+        .parse(body)
+        .map_err(|error| PollError::Malformed(error.to_string()))
+}
+
+/// Whether the document type has an internal subset: `<!DOCTYPE rss [ … ]>`.
+fn declares_entities(body: &[u8]) -> bool {
+    // Without zeros UTF-16 reads as ASCII, for what matters here.
+    let prolog: Vec<u8> = body
+        .iter()
+        .take(PROLOG_BYTES)
+        .filter(|byte| **byte != 0)
+        .map(u8::to_ascii_uppercase)
+        .collect();
+    let root = prolog
+        .windows(2)
+        .position(|pair| pair[0] == b'<' && pair[1].is_ascii_alphabetic())
+        .unwrap_or(prolog.len());
+    let prolog = &prolog[..root];
+    let holds = |word: &[u8]| prolog.windows(word.len()).any(|window| window == word);
+    if holds(b"<!ENTITY") {
+        return true;
+    }
+    let Some(start) = prolog.windows(9).position(|window| window == b"<!DOCTYPE") else {
+        return false;
+    };
+    let end = prolog[start..].iter().position(|byte| *byte == b'>');
+    let declaration = &prolog[start..end.map_or(prolog.len(), |end| start + end)];
+    declaration.contains(&b'[')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &[u8]) -> Result<Feed, PollError> {
+        parse(body, &Url::parse("https://a.example/feed").unwrap())
+    }
+
+    #[test]
+    fn an_entity_bomb_is_refused() {
+        let bomb = br#"<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY lol "lol">
+            <!ENTITY lol2 "&lol;&lol;">]><rss version="2.0"><channel><title>&lol2;</title></channel></rss>"#;
+        assert!(matches!(read(bomb), Err(PollError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_plain_document_type_is_not() {
+        let plain = br#"<?xml version="1.0"?><!DOCTYPE rss PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN"
+            "http://my.netscape.com/publish/formats/rss-0.91.dtd"><rss version="0.91"><channel><title>a</title>
+            <link>http://a.example/</link><description>[b]</description></channel></rss>"#;
+        assert!(read(plain).is_ok());
+    }
+
+    #[test]
+    fn nesting_is_survived() {
+        let deep = "<a>".repeat(500_000);
+        for body in [
+            format!("<rss version=\"2.0\"><channel><item><description>{deep}"),
+            format!("<feed><entry><content type=\"xhtml\">{deep}"),
+            format!("<rss version=\"2.0\"><channel><item>{deep}"),
+            format!(
+                "{{\"version\":\"https://jsonfeed.org/version/1\",\"items\":{}",
+                "[".repeat(500_000)
+            ),
+            deep,
+        ] {
+            let _ = read(body.as_bytes());
+        }
+    }
+}

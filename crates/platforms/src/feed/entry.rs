@@ -1,0 +1,259 @@
+//! From a feed's entry to a post.
+
+use domain::{Post, PostType, Subforum, Timestamp, User};
+use feed_rs::model::{Entry, Feed, FeedType, Link, Person, Text};
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use crate::text;
+
+/// The longest id that is given as it is.
+const MAX_ID_BYTES: usize = 500;
+
+/// Where a feed was read.
+pub(super) struct Origin<'a> {
+    pub(super) platform: &'a str,
+    /// What tells this feed's ids from those of its platform's others.
+    pub(super) feed: Option<&'a str>,
+    pub(super) post_type: PostType,
+    /// Where the redirects ended.
+    pub(super) url: &'a Url,
+    /// The address as it was named.
+    pub(super) feed_url: &'a Url,
+}
+
+/// A feed, as its entries speak of it.
+pub(super) struct About<'a> {
+    origin: &'a Origin<'a>,
+    format: &'a FeedType,
+    /// The feed as an author.
+    itself: User,
+    author: Option<User>,
+}
+
+/// The entry's time, where it has one.
+pub(super) fn time(entry: &Entry) -> Option<Timestamp> {
+    entry.published.or(entry.updated).map(Timestamp::from)
+}
+
+/// The entry's id; else its link; else a hash of what it says.
+pub(super) fn native_id(entry: &Entry) -> String {
+    let id = entry.id.trim();
+    if !id.is_empty() {
+        return id.to_owned();
+    }
+    if let Some(link) = entry.links.first() {
+        return link.href.clone();
+    }
+    let title = entry.title.as_ref().map_or("", |title| &title.content);
+    let summary = entry.summary.as_ref().map_or("", |text| &text.content);
+    let date = time(entry).map_or_else(String::new, |time| time.to_string());
+    let mut hash = Sha256::new();
+    // A title alone repeats ("Weekly thread"); a summary alone too.
+    for part in [title, &date, if date.is_empty() { summary } else { "" }] {
+        hash.update(part);
+        hash.update([0]);
+    }
+    text::hex(&hash.finalize()[..16])
+}
+
+impl<'a> About<'a> {
+    pub(super) fn new(origin: &'a Origin<'a>, feed: &'a Feed) -> Self {
+        let title = feed
+            .title
+            .as_ref()
+            .map(|title| plain(title, &feed.feed_type));
+        let title = title.map(|title| text::line(&title));
+        let host = origin.url.host_str().unwrap_or(origin.platform);
+        let site = web_link(&feed.links, origin.url, &[None, Some("alternate")]);
+        let itself = User {
+            id: origin.feed_url.to_string(),
+            name: title
+                .filter(|title| !title.is_empty())
+                .unwrap_or_else(|| host.to_owned()),
+            url: site.unwrap_or_else(|| origin.feed_url.to_string()),
+        };
+        let author = feed.authors.iter().find_map(|person| user(person, &itself));
+        Self {
+            origin,
+            format: &feed.feed_type,
+            itself,
+            author,
+        }
+    }
+
+    /// `None` when the entry says nothing.
+    pub(super) fn post(&self, entry: &Entry, native: &str, time: Timestamp) -> Option<Post> {
+        let body = self.body(entry);
+        let title = entry.title.as_ref().map(|title| plain(title, self.format));
+        let title = title
+            .map(|title| text::line(&title))
+            .filter(|title| !title.is_empty());
+        let post_type = self.origin.post_type;
+        let (title, body) = match post_type {
+            PostType::ForumLink => {
+                let from_body = || Some(text::title_of(body.as_deref()?));
+                (Some(title.or_else(from_body)?), body)
+            }
+            PostType::MicroblogTweet => (None, Some(body.or(title)?)),
+            PostType::NetworkPost => {
+                let body = body.or_else(|| title.clone())?;
+                (title, Some(body))
+            }
+        };
+        let named = || {
+            let found = entry.authors.iter().find_map(|one| user(one, &self.itself));
+            found.or_else(|| self.author.clone())
+        };
+        Some(Post {
+            post_type,
+            time,
+            id: self.id(native),
+            url: self.url(entry),
+            title,
+            text: body,
+            subforum: (post_type == PostType::ForumLink).then(|| Subforum {
+                id: self.itself.id.clone(),
+                name: self.itself.name.clone(),
+                url: self.itself.url.clone(),
+            }),
+            user: named().unwrap_or_else(|| self.itself.clone()),
+        })
+    }
+
+    /// A URI is unique as it is; another id only within its feed.
+    fn id(&self, native: &str) -> String {
+        let is_uri = Url::parse(native).is_ok_and(|uri| {
+            let scheme = uri.scheme();
+            let opaque = matches!(scheme, "tag" | "urn" | "at");
+            opaque || (matches!(scheme, "http" | "https") && uri.has_host())
+        });
+        let platform = self.origin.platform;
+        let id = match (is_uri, self.origin.feed) {
+            (true, _) => native.to_owned(),
+            (false, Some(feed)) => format!("{platform}:{feed}#{native}"),
+            (false, None) => format!("{platform}:{native}"),
+        };
+        let odd = id.len() > MAX_ID_BYTES || id.chars().any(char::is_control);
+        if odd {
+            let hash = Sha256::digest(id.as_bytes());
+            return format!("{platform}:{}", text::hex(&hash[..16]));
+        }
+        id
+    }
+
+    fn url(&self, entry: &Entry) -> String {
+        let base = entry.base.as_deref();
+        let base = base.and_then(|base| self.origin.url.join(base).ok());
+        let base = base.as_ref().unwrap_or(self.origin.url);
+        web_link(&entry.links, base, &[None, Some("alternate")])
+            .or_else(|| web_address(&entry.id, None))
+            .or_else(|| web_link(&entry.links, base, &[Some("self")]))
+            .unwrap_or_else(|| self.itself.url.clone())
+    }
+
+    fn body(&self, entry: &Entry) -> Option<String> {
+        let content = entry.content.as_ref().and_then(|content| {
+            let body = content.body.as_deref()?;
+            let kind = content.content_type.subty();
+            let is_text = content.content_type.ty() == "text" || kind == "xhtml";
+            is_text.then(|| self.markup(body, kind == "plain"))
+        });
+        let content = content.filter(|content| !content.trim().is_empty());
+        let summary = || {
+            let summary = entry.summary.as_ref()?;
+            Some(self.markup(&summary.content, summary.content_type.subty() == "plain"))
+        };
+        let body = content.or_else(summary)?;
+        text::some_block(without_frame(&text::block(&body)))
+    }
+
+    fn markup(&self, body: &str, is_plain: bool) -> String {
+        if is_plain && keeps_plain_text(self.format) {
+            body.to_owned()
+        } else {
+            text::from_html(body)
+        }
+    }
+}
+
+/// Whether what the format calls plain text is that; RSS holds HTML everywhere.
+fn keeps_plain_text(format: &FeedType) -> bool {
+    matches!(format, FeedType::Atom | FeedType::JSON)
+}
+
+/// A title without its markup, and with what only looks like it: `Vec<T>`.
+fn plain(title: &Text, format: &FeedType) -> String {
+    let is_plain = title.content_type.subty() == "plain";
+    if is_plain && keeps_plain_text(format) {
+        title.content.clone()
+    } else if title.content.contains("</") || title.content.contains("/>") {
+        text::from_html(&title.content)
+    } else {
+        text::decode_entities(&title.content)
+    }
+}
+
+/// Lemmy puts "submitted by" above the text, Reddit below it.
+fn without_frame(body: &str) -> &str {
+    const BY: &str = "submitted by ";
+    if let Some(tail) = body.rfind(BY)
+        && body.ends_with("[comments]")
+    {
+        return &body[..tail];
+    }
+    match body.split_once('\n') {
+        Some((first, rest)) if first.starts_with(BY) => {
+            let links = |line: &&str| line.contains(" points | ") || line.contains(" comments");
+            match rest.split_once('\n') {
+                Some((second, rest)) if links(&second) => rest,
+                None if links(&rest) => "",
+                _ => rest,
+            }
+        }
+        _ => body,
+    }
+}
+
+/// The author as a user, when the feed gives a name.
+fn user(person: &Person, feed: &User) -> Option<User> {
+    let name = text::line(person.name.as_deref().unwrap_or_default());
+    let uri = person.uri.as_deref();
+    let uri = uri.and_then(|uri| web_address(uri, Url::parse(&feed.url).ok().as_ref()));
+    // Some feeds name their authors by the address of their profile.
+    if let Some(profile) = web_address(&name, None) {
+        let path = profile.trim_end_matches('/');
+        let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+        return Some(User {
+            id: profile.clone(),
+            name,
+            url: profile,
+        });
+    }
+    if name.is_empty() {
+        return None;
+    }
+    Some(User {
+        id: uri.clone().unwrap_or_else(|| name.clone()),
+        url: uri.unwrap_or_else(|| feed.url.clone()),
+        name,
+    })
+}
+
+fn web_link(links: &[Link], base: &Url, rels: &[Option<&str>]) -> Option<String> {
+    let fitting = |link: &&Link| rels.contains(&link.rel.as_deref());
+    links
+        .iter()
+        .filter(fitting)
+        .find_map(|link| web_address(&link.href, Some(base)))
+}
+
+fn web_address(text: &str, base: Option<&Url>) -> Option<String> {
+    let text = text.trim();
+    let url = match base {
+        Some(base) if !text.is_empty() => base.join(text).ok()?,
+        _ => Url::parse(text).ok()?,
+    };
+    let sane = matches!(url.scheme(), "http" | "https") && url.as_str().len() <= 2_048;
+    sane.then(|| url.into())
+}

@@ -1,0 +1,187 @@
+//! Feeds: RSS 0.91 to 2.0, RSS 1.0 (RDF), Atom and JSON Feed, told apart by their content.
+//!
+//! - Requests are conditional (`If-None-Match`, `If-Modified-Since`): an unchanged feed costs a 304.
+//! - A feed is a window of 10 to 100 entries in no particular order. When none of them is known any more,
+//!   some may have been missed between.
+//! - Entries of a feed met for the first time are old unless their date says otherwise.
+//! - The id is the entry's URI where it is one; any other id is unique within its feed only.
+//! - A document type with declarations of its own is refused: that is where entity bombs live.
+//!
+//! With a `base_url` a platform is that one feed, `newest`; without, it is every feed that customers
+//! name by its address, fetched through the guarded client.
+//!
+//! Cost: one request a poll. Parsing happens off the runtime's threads.
+
+mod document;
+mod entry;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use url::Url;
+
+use crate::{
+    Adapter, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled, Source,
+    cursor::MAX_SEEN, reading::Reading,
+};
+
+const ACCEPT: &str = "application/atom+xml, application/rss+xml, application/feed+json, \
+                      application/xml;q=0.9, application/json;q=0.8, */*;q=0.5";
+/// The longest wait that a feed may ask for.
+const MAX_HINT: Duration = Duration::from_hours(24);
+const MAX_URL_BYTES: usize = 2_048;
+
+/// The adapter of kind `feed`.
+pub struct Feeds {
+    name: String,
+    source: Source,
+    base_url: Option<Url>,
+    fetch: Arc<dyn Fetch>,
+}
+
+impl Feeds {
+    #[must_use]
+    pub fn new(name: String, source: Source, base_url: Option<Url>, fetch: Arc<dyn Fetch>) -> Self {
+        Self {
+            name,
+            source,
+            base_url,
+            fetch,
+        }
+    }
+
+    /// The address of the feed `what`.
+    fn address(&self, what: &str) -> Option<Url> {
+        if let Some(base_url) = &self.base_url {
+            return (what == "newest").then(|| base_url.clone());
+        }
+        let url = Url::parse(what)
+            .ok()
+            .filter(|_| what.len() <= MAX_URL_BYTES)?;
+        let plain = url.username().is_empty() && url.password().is_none();
+        (plain && matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+    }
+}
+
+#[async_trait]
+impl Adapter for Feeds {
+    fn kind(&self) -> &'static str {
+        "feed"
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        self.address(what).is_some()
+    }
+
+    fn default_interval(&self) -> Duration {
+        Duration::from_mins(5)
+    }
+
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError> {
+        let url = self
+            .address(what)
+            .ok_or_else(|| PollError::NotFound(what.to_owned()))?;
+        let mut headers = vec![("accept", ACCEPT)];
+        if let Some(cursor) = cursor {
+            let etag = cursor.etag.as_deref();
+            headers.extend(etag.map(|etag| ("if-none-match", etag)));
+            let modified = cursor.last_modified.as_deref();
+            headers.extend(modified.map(|modified| ("if-modified-since", modified)));
+        }
+        let answer = self
+            .fetch
+            .get(&url, &headers, &FetchLimits::default())
+            .await?;
+        if let (304, Some(cursor)) = (answer.status, cursor) {
+            return Ok(Polled {
+                posts: Vec::new(),
+                cursor: cursor.clone(),
+                gap: None,
+                not_modified: true,
+                next_hint: max_age(&answer),
+            });
+        }
+        let mut answer = answer.success(what)?;
+        let (body, final_url) = (std::mem::take(&mut answer.body), answer.final_url.clone());
+        let parsed = tokio::task::spawn_blocking(move || document::parse(&body, &final_url));
+        // A panic of the parser is this document's fault, and stays with it.
+        let feed = parsed
+            .await
+            .map_err(|error| PollError::Malformed(error.to_string()))??;
+
+        let origin = entry::Origin {
+            platform: &self.name,
+            // The feed itself has no need of a distinction within its platform.
+            feed: self.base_url.is_none().then_some(what),
+            post_type: self.source.post_type(),
+            url: &answer.final_url,
+            feed_url: &url,
+        };
+        let mut reading = Reading::new(cursor, limits);
+        let floor = reading.floor();
+        let gap = offer(&origin, &feed, &mut reading);
+        reading.cursor.etag = validator(&answer, "etag");
+        reading.cursor.last_modified = validator(&answer, "last-modified");
+        let mut polled = reading.finish();
+        // Feeds have no order: what fell out of the seen set says nothing about the others' times.
+        polled.cursor.floor = floor;
+        polled.gap = polled.gap.or(gap);
+        let ttl = feed.ttl.map(|minutes| Duration::from_mins(minutes.into()));
+        polled.next_hint = max_age(&answer).max(ttl).map(|hint| hint.min(MAX_HINT));
+        Ok(polled)
+    }
+}
+
+/// Offers the feed's entries, oldest first; tells of a gap when none of them was known.
+fn offer(
+    origin: &entry::Origin<'_>,
+    feed: &feed_rs::model::Feed,
+    reading: &mut Reading,
+) -> Option<Gap> {
+    let about = entry::About::new(origin, feed);
+    let mut entries: Vec<_> = feed
+        .entries
+        .iter()
+        .map(|entry| (entry::time(entry), entry))
+        .collect();
+    entries.sort_by_key(|(time, _)| *time);
+    let entries = &entries[entries.len().saturating_sub(MAX_SEEN)..];
+    let mut known = 0;
+    for (time, entry) in entries {
+        let native = entry::native_id(entry);
+        known += usize::from(reading.knew(&native));
+        let time = reading.sane(*time);
+        if time.is_none() && reading.is_first() && reading.floor().is_some() {
+            reading.note(&native, None);
+            continue;
+        }
+        reading.offer(&native, time, |time| about.post(entry, &native, time));
+    }
+    let emptied = known == 0 && !entries.is_empty() && !reading.cursor.seen.is_empty();
+    emptied.then(|| Gap {
+        from: None,
+        to: entries.iter().find_map(|(time, _)| *time),
+        reason: "none of the feed's entries was known",
+    })
+}
+
+/// A header to be sent back as it came.
+fn validator(answer: &Fetched, name: &str) -> Option<String> {
+    let sane = |value: &&str| {
+        (1..=512).contains(&value.len()) && value.bytes().all(|b| (b' '..=b'~').contains(&b))
+    };
+    answer.header(name).filter(sane).map(str::to_owned)
+}
+
+fn max_age(answer: &Fetched) -> Option<Duration> {
+    let directives = answer.header("cache-control")?.split(',');
+    let seconds = directives
+        .filter_map(|directive| directive.trim().strip_prefix("max-age="))
+        .find_map(|seconds| seconds.trim_matches('"').parse().ok())?;
+    Some(Duration::from_secs(seconds).min(MAX_HINT)).filter(|age| !age.is_zero())
+}

@@ -1,0 +1,148 @@
+//! Algolia's side: windows over the creation time, newest first.
+
+use domain::Timestamp;
+use serde::Deserialize;
+
+use super::{HackerNews, List, below, post::Parts};
+use crate::{
+    FetchLimits, Gap, PollError, PollLimits,
+    cursor::{from_seconds, to_seconds},
+    reading::{Met, Reading},
+};
+
+/// The most that one query answers, whatever page is asked for.
+const PER_QUERY: usize = 1_000;
+/// A thousand long posts, each also highlighted.
+const MAX_BYTES: usize = 24 * 1024 * 1024;
+
+#[derive(Deserialize)]
+struct Answer {
+    hits: Vec<serde_json::Value>,
+    #[serde(rename = "hitsPerPage")]
+    per_page: Option<usize>,
+}
+
+/// One hit. What is missing or null reads as empty.
+#[derive(Debug, Deserialize)]
+pub(super) struct Hit {
+    #[serde(rename = "objectID")]
+    id: String,
+    created_at_i: Option<i64>,
+    title: Option<String>,
+    author: Option<String>,
+    story_text: Option<String>,
+    #[serde(rename = "_tags", default)]
+    tags: Vec<String>,
+}
+
+pub(super) struct Found {
+    pub(super) hits: Vec<Hit>,
+    pub(super) gap: Option<Gap>,
+}
+
+/// Reads everything created since `start`.
+pub(super) async fn read(
+    platform: &HackerNews,
+    list: List,
+    start: Option<Timestamp>,
+    limits: &PollLimits,
+) -> Result<Found, PollError> {
+    let mut found = Found {
+        hits: Vec::new(),
+        gap: None,
+    };
+    let mut until: Option<i64> = None;
+    for _ in 0..limits.max_pages {
+        let mut url = below(&platform.search_url, "search_by_date");
+        let mut filters = Vec::new();
+        filters.extend(start.map(|start| format!("created_at_i>={}", to_seconds(start))));
+        filters.extend(until.map(|until| format!("created_at_i<={until}")));
+        url.query_pairs_mut()
+            .append_pair("tags", list.tags())
+            .append_pair("hitsPerPage", &PER_QUERY.to_string())
+            .append_pair("attributesToHighlight", "none")
+            .append_pair("numericFilters", &filters.join(","));
+        let bounds = FetchLimits {
+            max_bytes: MAX_BYTES,
+            ..FetchLimits::default()
+        };
+        let answer: Answer = platform
+            .fetch
+            .get(&url, &[], &bounds)
+            .await?
+            .success(list.tags())?
+            .json()?;
+        let count = answer.hits.len();
+        let oldest = answer
+            .hits
+            .iter()
+            .filter_map(|hit| hit.get("created_at_i")?.as_i64())
+            .min();
+        found.hits.extend(answer.hits.into_iter().filter_map(|hit| {
+            let read = Hit::deserialize(hit);
+            read.inspect_err(|error| tracing::debug!(%error, "skipped an unreadable hit"))
+                .ok()
+        }));
+        let full = count >= answer.per_page.unwrap_or(PER_QUERY).clamp(1, PER_QUERY);
+        let Some(oldest) = oldest.filter(|_| full) else {
+            return Ok(found);
+        };
+        if start.is_none() && found.hits.len() >= limits.max_posts {
+            return Ok(found);
+        }
+        // A whole answer within one second: go on below it, for more cannot be asked.
+        if until == Some(oldest) {
+            found.gap = gap(Some(oldest), Some(oldest));
+            until = Some(oldest - 1);
+        } else {
+            until = Some(oldest);
+        }
+    }
+    if start.is_some() {
+        found.gap = gap(start.map(to_seconds), until);
+    }
+    Ok(found)
+}
+
+fn gap(from: Option<i64>, to: Option<i64>) -> Option<Gap> {
+    Some(Gap {
+        from: from.and_then(from_seconds),
+        to: to.and_then(from_seconds),
+        reason: "more posts in the search than can be read",
+    })
+}
+
+impl Hit {
+    pub(super) fn offer(&self, platform: &str, reading: &mut Reading) -> Met {
+        let Ok(id) = self.id.parse::<u64>() else {
+            return Met::Old;
+        };
+        let tagged = |tag: &str| self.tags.iter().any(|own| own == tag);
+        // A comment has no title of its own; none is asked for.
+        if tagged("comment") {
+            return Met::Old;
+        }
+        let parts = Parts {
+            platform,
+            id,
+            author: self.author.as_deref().unwrap_or_default(),
+            title: self.title.as_deref().unwrap_or_default(),
+            text: self.story_text.as_deref().unwrap_or_default(),
+            is_job: tagged("job"),
+            is_ask: tagged("ask_hn"),
+            is_show: tagged("show_hn"),
+        };
+        let time = self.created_at_i.and_then(from_seconds);
+        reading.offer(&self.id, time, |time| parts.post(time))
+    }
+
+    #[cfg(test)]
+    pub(super) fn all(body: &[u8]) -> Result<Vec<Self>, serde_json::Error> {
+        let answer: Answer = serde_json::from_slice(body)?;
+        Ok(answer
+            .hits
+            .into_iter()
+            .filter_map(|hit| Hit::deserialize(hit).ok())
+            .collect())
+    }
+}

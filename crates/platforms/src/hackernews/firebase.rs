@@ -1,0 +1,151 @@
+//! Firebase's side: lists of ids, and single items.
+
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use serde::Deserialize;
+
+use super::{HackerNews, List, below, post::Parts};
+use crate::{
+    FetchLimits, PollError,
+    cursor::{MAX_PENDING, Pending, from_seconds},
+    reading::Reading,
+};
+
+const AT_ONCE: usize = 8;
+/// The most items read in one poll; the rest is still in the list at the next.
+const ITEMS_PER_POLL: usize = 200;
+/// How many items a first poll reads that the search does not know yet.
+const FIRST_ITEMS: usize = 50;
+/// The longest list that is looked at.
+const MAX_IDS: usize = 1_000;
+/// How long an item may stay unreadable before it is given up.
+const PENDING_FOR: Duration = Duration::from_mins(15);
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Item {
+    id: u64,
+    #[serde(rename = "type", default)]
+    kind: String,
+    by: Option<String>,
+    time: Option<i64>,
+    title: Option<String>,
+    text: Option<String>,
+    #[serde(default)]
+    deleted: bool,
+    #[serde(default)]
+    dead: bool,
+}
+
+/// The ids of `list`, newest first; `None` without an address for items.
+pub(super) async fn list(platform: &HackerNews, list: List) -> Option<Result<Vec<u64>, PollError>> {
+    let url = below(platform.items_url.as_ref()?, list.document());
+    Some(get::<Vec<u64>>(platform, &url).await.map(|mut ids| {
+        ids.truncate(MAX_IDS);
+        ids
+    }))
+}
+
+/// Offers every listed item that is not known.
+pub(super) async fn read(platform: &HackerNews, ids: &[u64], reading: &mut Reading) {
+    let unread = choose(ids, reading);
+    let items = stream::iter(unread)
+        .map(|id| async move { (id, item(platform, id).await) })
+        .buffered(AT_ONCE)
+        .collect::<Vec<_>>()
+        .await;
+    for (id, item) in items {
+        match item {
+            Ok(Some(item)) => item.offer(&platform.name, reading),
+            Ok(None) => wait_for(id, reading),
+            // Still in the list, and not known, at the next poll.
+            Err(error) => tracing::debug!(id, %error, "an item could not be read"),
+        }
+    }
+}
+
+/// The items to read; the others are met.
+fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
+    let mut unread = Vec::new();
+    if reading.is_first() {
+        // What the search has answered is the past; what lies above it is not indexed yet.
+        let indexed = ids.iter().filter(|id| reading.knows(&id.to_string())).max();
+        let indexed = indexed.copied().unwrap_or(0);
+        for id in ids {
+            if *id > indexed && unread.len() < FIRST_ITEMS {
+                unread.push(*id);
+            } else {
+                reading.note(&id.to_string(), None);
+            }
+        }
+        return unread;
+    }
+    let waiting = std::mem::take(&mut reading.cursor.pending);
+    for Pending(id, since) in waiting {
+        if reading.knows(&id) {
+            continue;
+        }
+        if reading.now.since(since) > PENDING_FOR {
+            reading.note(&id, None);
+            continue;
+        }
+        unread.extend(id.parse::<u64>().ok());
+        reading.cursor.pending.push(Pending(id, since));
+    }
+    for id in ids {
+        if reading.knows(&id.to_string()) {
+            reading.note(&id.to_string(), None);
+        } else if unread.len() < ITEMS_PER_POLL && !unread.contains(id) {
+            unread.push(*id);
+        }
+    }
+    unread
+}
+
+/// Keeps an item that has no content yet for the next polls.
+fn wait_for(id: u64, reading: &mut Reading) {
+    let id = id.to_string();
+    let pending = &mut reading.cursor.pending;
+    if pending.len() < MAX_PENDING && !pending.iter().any(|pending| pending.0 == id) {
+        pending.push(Pending(id, reading.now));
+    }
+}
+
+async fn item(platform: &HackerNews, id: u64) -> Result<Option<Item>, PollError> {
+    let Some(base) = &platform.items_url else {
+        return Ok(None);
+    };
+    get(platform, &below(base, &format!("item/{id}.json"))).await
+}
+
+async fn get<T: serde::de::DeserializeOwned>(
+    platform: &HackerNews,
+    url: &url::Url,
+) -> Result<T, PollError> {
+    let limits = FetchLimits::default();
+    let answer = platform.fetch.get(url, &[], &limits).await?;
+    answer.success(url.path())?.json()
+}
+
+impl Item {
+    pub(super) fn offer(&self, platform: &str, reading: &mut Reading) {
+        let id = self.id.to_string();
+        reading.cursor.pending.retain(|pending| pending.0 != id);
+        let gone = self.deleted || self.dead;
+        let listed = matches!(self.kind.as_str(), "story" | "job" | "poll");
+        let parts = Parts {
+            platform,
+            id: self.id,
+            author: self.by.as_deref().unwrap_or_default(),
+            title: self.title.as_deref().unwrap_or_default(),
+            text: self.text.as_deref().unwrap_or_default(),
+            is_job: self.kind == "job",
+            is_ask: false,
+            is_show: false,
+        };
+        let time = self.time.and_then(from_seconds);
+        reading.offer(&id, time, |time| {
+            (listed && !gone).then(|| parts.post(time)).flatten()
+        });
+    }
+}
