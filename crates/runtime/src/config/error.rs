@@ -19,14 +19,6 @@ pub struct Problem {
     pub origin: Option<String>,
 }
 
-impl ConfigError {
-    pub(super) fn one(key: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self {
-            problems: vec![Problem::new(key, reason)],
-        }
-    }
-}
-
 impl Problem {
     pub(super) fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
+    check::check,
     error::{ConfigError, Problem},
     reader::Reader,
     sections::Config,
@@ -87,6 +88,7 @@ impl Loader {
         let mut config = self.base;
         let mut reader = Reader::new(tree);
         config.read(&mut reader);
+        check(&config, &mut reader);
         let (_, problems) = reader.finish();
         if problems.is_empty() {
             Ok(config)

@@ -7,12 +7,14 @@
 //! [`sections`] and [`platform`] say what can be set; their doc comments are the reference in
 //! `docs/operations/configuration.md`. [`Loader`] reads it.
 
+mod check;
 mod error;
 mod filter;
 mod key;
 mod load;
 mod platform;
 mod reader;
+mod reference;
 mod sections;
 mod setting;
 mod tree;
@@ -22,6 +24,7 @@ pub use filter::LogFilter;
 pub use key::EncryptionKey;
 pub use load::{Loader, load};
 pub use platform::{Kind, PlatformConfig, Source};
+pub use reference::reference;
 pub use sections::{
     Bus, Compiler, Config, Database, Dispatcher, Gateway, Log, LogFormat, Model, Ops, Outbound,
     Retention, Scanner, Secrets,

@@ -16,6 +16,9 @@ use super::{
 /// How far apart two keys may be for one to be a slip of the other.
 const MAX_SLIPS: usize = 3;
 
+/// The one list of tables.
+const PLATFORMS: &str = "platforms";
+
 pub(super) struct Reader {
     tree: Tree,
     used: BTreeSet<String>,
@@ -33,7 +36,7 @@ pub(super) enum Entry {
     Key {
         key: String,
         doc: String,
-        form: &'static str,
+        form: String,
         default: String,
         within: Option<String>,
         required: bool,
@@ -97,7 +100,7 @@ impl Reader {
         }
     }
 
-    /// A key of an optional part: `path.name`, which must be there when the part is `given`.
+    /// A key of a part that may be absent: `path.name`, which must be there when the part is `given`.
     pub(super) fn required<T: Setting>(
         &mut self,
         path: &str,
@@ -158,7 +161,7 @@ impl Reader {
         self.entries.push(Entry::Key {
             key: key.to_owned(),
             doc: doc.trim().to_owned(),
-            form: T::FORM,
+            form: T::describe(),
             default,
             within: within.map(|within| within.shown.clone()),
             required,
@@ -231,16 +234,16 @@ impl Reader {
     }
 
     fn is_section(&self, path: &str) -> bool {
-        self.keys().any(|key| lies_below(key, path))
+        path == PLATFORMS || self.keys().any(|key| lies_below(key, path))
     }
 
     fn is_empty_section(&self, key: &str, given: &Given) -> bool {
         let empty = match &given.value {
             Raw::Toml(Value::Table(table)) => table.is_empty(),
-            Raw::Toml(Value::Array(items)) => items.is_empty() && key == "platforms",
+            Raw::Toml(Value::Array(items)) => items.is_empty() && key == PLATFORMS,
             _ => false,
         };
-        empty && (self.is_section(key) || key == "platforms")
+        empty && self.is_section(key)
     }
 
     fn why_unknown(&self, key: &str) -> String {

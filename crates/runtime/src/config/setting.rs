@@ -25,6 +25,12 @@ pub(super) trait Setting: Sized {
         }
     }
 
+    /// What the reference says of the type; its column has no room for an example.
+    fn describe() -> String {
+        let form = Self::FORM;
+        form.split(" such as ").next().unwrap_or(form).to_owned()
+    }
+
     /// The value as TOML has it; nothing where there is none, or none to show.
     fn show(&self) -> String;
 }
@@ -232,6 +238,10 @@ impl<T: Setting> Setting for Vec<T> {
             .enumerate()
             .map(|(index, item)| T::from_toml(item).map_err(|reason| at(index, &reason)))
             .collect()
+    }
+
+    fn describe() -> String {
+        format!("a list; each item {}", T::FORM)
     }
 
     fn show(&self) -> String {

@@ -1,0 +1,461 @@
+//! The configuration as an operator meets it: files, variables, and what is said about mistakes.
+
+use std::{path::Path, time::Duration};
+
+use runtime::config::{Config, Kind, Loader, LogFormat, Source, reference};
+use secrecy::ExposeSecret;
+
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+fn load(toml: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+    load_onto(Config::default(), toml, variables)
+}
+
+fn load_onto(base: Config, toml: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("earshot.toml");
+    std::fs::write(&path, toml).unwrap();
+    let variables = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    Loader::new(base)
+        .file(&path)
+        .environment(variables)
+        .load()
+        .map_err(|error| {
+            error
+                .to_string()
+                .replace(&path.display().to_string(), "earshot.toml")
+        })
+}
+
+fn refused(toml: &str, variables: &[(&str, &str)]) -> String {
+    load(toml, variables).unwrap_err()
+}
+
+#[test]
+fn the_sample_is_a_good_configuration() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/earshot.toml");
+    let config = runtime::config::load(Some(&sample), Vec::new()).unwrap();
+    config.check_service("scanner").unwrap();
+    assert_eq!(config.platforms.len(), 3);
+}
+
+#[test]
+fn what_the_sample_comments_out_are_the_defaults() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/earshot.toml");
+    let sample = std::fs::read_to_string(sample).unwrap();
+    let is_setting = |line: &str| {
+        let key = line.split(" = ").next().unwrap_or_default();
+        line.contains(" = ") && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    };
+    let uncommented: Vec<_> = sample
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if is_setting(rest) && !rest.contains("_file") => rest,
+            _ => line,
+        })
+        .filter(|line| !line.contains("models.example") && !line.contains("some-model"))
+        .collect();
+    let config = load(&uncommented.join("\n"), &[]).unwrap();
+    let defaults = load(&sample, &[]).unwrap();
+    assert_eq!(format!("{config:?}"), format!("{defaults:?}"));
+    assert!(uncommented.contains(&"max_in_flight = 512"));
+}
+
+#[test]
+fn the_reference_is_what_generate_writes() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations/configuration.md");
+    let committed = std::fs::read_to_string(page).unwrap();
+    assert!(
+        committed == reference(),
+        "docs/operations/configuration.md is out of date: run `cargo xtask generate`"
+    );
+}
+
+#[test]
+fn variables_win_over_the_file_and_the_file_over_defaults() {
+    let toml = "[scanner]\npoll_interval_min = '7s'\nbackfill = '1h'";
+    let config = load(toml, &[("EARSHOT_SCANNER__BACKFILL", "2d")]).unwrap();
+    assert_eq!(config.scanner.poll_interval_min, Duration::from_secs(7));
+    assert_eq!(config.scanner.backfill, Duration::from_secs(2 * 86_400));
+    assert_eq!(config.dispatcher.timeout, Duration::from_secs(10));
+}
+
+#[test]
+fn every_form_of_a_value_is_read_from_variables() {
+    let config = load(
+        "",
+        &[
+            ("EARSHOT_GATEWAY__LISTEN", "[::1]:0"),
+            ("EARSHOT_GATEWAY__TRUSTED_PROXIES", "10.0.0.0/8, fd00::/8"),
+            ("EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE", "5"),
+            ("EARSHOT_OUTBOUND__ALLOW_HTTP", "true"),
+            ("EARSHOT_OUTBOUND__ALLOW_CIDRS", "[\"192.0.2.0/24\"]"),
+            ("EARSHOT_DISPATCHER__RETRY_SCHEDULE", "1s,2s"),
+            ("EARSHOT_LOG__FORMAT", "text"),
+            ("EARSHOT_LOG__FILTER", "warn,scanner=debug"),
+            (
+                "EARSHOT_COMPILER__MODEL__BASE_URL",
+                "https://models.example.com/v1",
+            ),
+            ("EARSHOT_COMPILER__MODEL__MODEL", "m"),
+            ("EARSHOT_PLATFORMS__0__NAME", "hn"),
+            ("EARSHOT_PLATFORMS__0__KIND", "hackernews"),
+            ("EARSHOT_BUS__URL", ""),
+            ("EARSHOT_SERVICE_HOST", "10.0.0.1"),
+            ("PATH", "/bin"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(config.gateway.listen.to_string(), "[::1]:0");
+    assert_eq!(config.gateway.trusted_proxies.len(), 2);
+    assert_eq!(config.gateway.rate_limit_per_minute, 5);
+    assert!(config.outbound.allow_http);
+    assert_eq!(config.outbound.allow_cidrs.len(), 1);
+    assert_eq!(config.dispatcher.retry_schedule.len(), 2);
+    assert_eq!(config.log.format, LogFormat::Text);
+    assert_eq!(config.compiler.model.unwrap().model, "m");
+    assert_eq!(config.platforms[0].kind, Kind::HackerNews);
+}
+
+#[test]
+fn mistakes_are_named_by_key_reason_and_place() {
+    let cases: &[(&str, &str)] = &[
+        (
+            "[scanner]\npol_interval_min = '5s'",
+            "scanner.pol_interval_min: unknown key; did you mean `scanner.poll_interval_min`? (file earshot.toml)",
+        ),
+        (
+            "[scaner]\nbackfill = '5s'",
+            "scaner.backfill: unknown key; did you mean `scanner.backfill`? (file earshot.toml)",
+        ),
+        ("[nonsense]", "nonsense: unknown key (file earshot.toml)"),
+        (
+            "scanner = 5",
+            "scanner: is a section, not a value (file earshot.toml)",
+        ),
+        (
+            "platforms = 5",
+            "platforms: is a section, not a value (file earshot.toml)",
+        ),
+        (
+            "[ops.listen]\nport = 1",
+            "ops.listen.port: unknown key, because `ops.listen` is a value, not a section (file earshot.toml)",
+        ),
+        (
+            "[dispatcher]\ntimeout = 10",
+            "dispatcher.timeout: needs a unit, as in \"5s\" (file earshot.toml)",
+        ),
+        (
+            "[dispatcher]\ntimeout = true",
+            "dispatcher.timeout: expected a duration such as \"5s\", \"2h\" or \"30d\", found a boolean (file earshot.toml)",
+        ),
+        (
+            "[dispatcher]\ntimeout = '1h'",
+            "dispatcher.timeout: must lie between \"100ms\" and \"2m\" (file earshot.toml)",
+        ),
+        (
+            "[dispatcher]\nretry_schedule = ['5s', 'x']",
+            "dispatcher.retry_schedule: item 2: expected a duration such as \"5s\", \"2h\" or \"30d\": expected number at 0 (file earshot.toml)",
+        ),
+        (
+            "[dispatcher]\nretry_schedule = ['5s', '400d']",
+            "dispatcher.retry_schedule: item 2: must lie between \"1ms\" and \"30d\" (file earshot.toml)",
+        ),
+        (
+            "[dispatcher]\nlane_limit = '8'",
+            "dispatcher.lane_limit: expected a whole number, found a string (file earshot.toml)",
+        ),
+        (
+            "[dispatcher]\nlane_limit = -1",
+            "dispatcher.lane_limit: must lie between 0 and 4294967295 (file earshot.toml)",
+        ),
+        (
+            "[dispatcher]\nlane_limit = 0",
+            "dispatcher.lane_limit: must lie between 1 and 1000 (file earshot.toml)",
+        ),
+        (
+            "[gateway]\nlisten = 'localhost'",
+            "gateway.listen: expected an address and port such as \"0.0.0.0:8080\" (file earshot.toml)",
+        ),
+        (
+            "[outbound]\nallow_cidrs = ['10.0.0.0/64']",
+            "outbound.allow_cidrs: item 1: expected a network such as \"10.0.0.0/8\", not `10.0.0.0/64` (file earshot.toml)",
+        ),
+        (
+            "[log]\nformat = 'xml'",
+            "log.format: expected one of `json`, `text`, not `xml` (file earshot.toml)",
+        ),
+        (
+            "[log]\nfilter = 'loud'",
+            "log.filter: expected a level or directives such as \"info,scanner=debug\", not `loud` (file earshot.toml)",
+        ),
+        (
+            "[bus]\nurl = 'http://localhost'",
+            "bus.url: expected a URL that begins with amqp:// or amqps://, or `in-process:` (file earshot.toml)",
+        ),
+        (
+            "[database]\nurl = 'mysql://localhost'",
+            "database.url: expected a URL that begins with postgres:// (file earshot.toml)",
+        ),
+        (
+            "[compiler.model]\nmodel = 'm'",
+            "compiler.model.base_url: is required",
+        ),
+        (
+            "[compiler.model]\nmodel = 'm'\nbase_url = 'file:///etc'",
+            "compiler.model.base_url: expected an http(s) or ws(s) URL, not `file:` (file earshot.toml)",
+        ),
+        (
+            "[scanner]\nbackfill = ",
+            "earshot.toml: line 2: not TOML: string values must be quoted, expected literal string",
+        ),
+    ];
+    for (toml, expected) in cases {
+        let said = refused(toml, &[]);
+        if expected.contains("not TOML") {
+            assert!(
+                said.starts_with("earshot.toml: line 2: not TOML: "),
+                "{said}"
+            );
+        } else {
+            assert_eq!(&said, expected);
+        }
+    }
+}
+
+#[test]
+fn wrong_variables_are_named() {
+    let cases = [
+        (
+            "EARSHOT_SCANNER__BACKFIL",
+            "1h",
+            "scanner.backfil: unknown key; did you mean `scanner.backfill`? (environment variable EARSHOT_SCANNER__BACKFIL)",
+        ),
+        (
+            "EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE",
+            "many",
+            "gateway.rate_limit_per_minute: expected a whole number (environment variable EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE)",
+        ),
+        (
+            "EARSHOT_OUTBOUND__ALLOW_HTTP",
+            "yes",
+            "outbound.allow_http: expected true or false (environment variable EARSHOT_OUTBOUND__ALLOW_HTTP)",
+        ),
+    ];
+    for (name, value, expected) in cases {
+        assert_eq!(refused("", &[(name, value)]), expected);
+    }
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let said = refused(
+        "[scanner]\nbackfill = 5\nx = 1\n[ops]\nlisten = 1",
+        &[("EARSHOT_LOG__FORMAT", "xml")],
+    );
+    let keys: Vec<_> = said
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .collect();
+    assert_eq!(
+        keys,
+        ["ops.listen", "scanner.backfill", "log.format", "scanner.x"]
+    );
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = runtime::config::load(Some(Path::new("/nowhere/earshot.toml")), Vec::new());
+    let said = error.unwrap_err().to_string();
+    assert!(
+        said.starts_with("/nowhere/earshot.toml: cannot read the file: "),
+        "{said}"
+    );
+}
+
+#[test]
+fn secrets_are_read_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let url = write("url", "postgres://a:hunter2@b/c\n");
+    let keys = write("keys", &format!("new:{KEY}\nold:{KEY}\n"));
+    let toml = format!("[database]\nurl_file = '{url}'");
+    let config = load(&toml, &[("EARSHOT_SECRETS__ENCRYPTION_KEYS_FILE", &keys)]).unwrap();
+    assert_eq!(
+        config.database.url.expose_secret(),
+        "postgres://a:hunter2@b/c"
+    );
+    let ids: Vec<_> = config
+        .secrets
+        .encryption_keys
+        .iter()
+        .map(|key| key.id())
+        .collect();
+    assert_eq!(ids, ["new", "old"]);
+
+    let config = load(&toml, &[("EARSHOT_DATABASE__URL", "postgres://variable")]).unwrap();
+    assert_eq!(config.database.url.expose_secret(), "postgres://variable");
+
+    let twice = format!("{toml}\nurl = 'postgres://hunter2'");
+    let said = refused(&twice, &[]);
+    assert!(said.starts_with("database.url: is given twice"), "{said}");
+    assert!(!said.contains("hunter2"));
+
+    let said = refused("[bus]\nurl_file = '/nowhere/url'", &[]);
+    assert!(
+        said.starts_with("bus.url_file: `/nowhere/url`: cannot read the file"),
+        "{said}"
+    );
+}
+
+#[test]
+fn secrets_never_show() {
+    let toml = format!(
+        "[database]\nurl = 'postgres://a:hunter2@b/c'\n[bus]\nurl = 'amqp://a:hunter2@b'\n\
+         [secrets]\nencryption_keys = ['k:{KEY}']\n\
+         [compiler.model]\nbase_url = 'https://m.example'\nmodel = 'm'\napi_key = 'hunter2'"
+    );
+    let shown = format!("{:?}", load(&toml, &[]).unwrap());
+    assert!(
+        !shown.contains("hunter2") && !shown.contains("AAEC"),
+        "{shown}"
+    );
+
+    for wrong in [
+        "[database]\nurl = 'hunter2:x'",
+        "[bus]\nurl = 'hunter2'",
+        "[secrets]\nencryption_keys = ['hunter2']",
+        "[secrets]\nencryption_keys = ['k:hunter2']",
+        "[database]\nurl = 'hunter2",
+        "[database]\nurl = ['hunter2']",
+    ] {
+        let said = refused(wrong, &[]);
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn platforms_are_read_with_the_source_of_their_kind() {
+    let config = load(
+        "[[platforms]]\nname = 'hn'\nkind = 'hackernews'\nitems_url = 'http://127.0.0.1:1/v0'\n\
+         [[platforms]]\nname = 'programming.dev'\nkind = 'lemmy'\nbase_url = 'https://programming.dev'\n\
+         poll_interval = '30s'\n\
+         [[platforms]]\nname = 'blogs'\nkind = 'feed'\nsource = 'NETWORK'",
+        &[],
+    )
+    .unwrap();
+    let [hn, lemmy, blogs] = &config.platforms[..] else {
+        panic!("{:?}", config.platforms);
+    };
+    assert_eq!(hn.source, Source::Forum);
+    assert_eq!(
+        hn.base_url.as_ref().unwrap().as_str(),
+        "https://hn.algolia.com/api/v1"
+    );
+    assert_eq!(lemmy.poll_interval, Some(Duration::from_secs(30)));
+    assert_eq!((blogs.source, &blogs.base_url), (Source::Network, &None));
+}
+
+#[test]
+fn wrong_platforms_are_named() {
+    let cases = [
+        (
+            "kind = 'lemmy'\nbase_url = 'https://a.b'",
+            "platforms[0].name: is required",
+        ),
+        ("name = 'a'", "platforms[0].kind: is required"),
+        (
+            "name = 'a'\nkind = 'usenet'",
+            "platforms[0].kind: unknown kind `usenet`; expected one of `hackernews`, `lemmy`, `feed` (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'reddit'\nclient_id = 'x'",
+            "platforms[0].kind: kind `reddit` has no adapter in this version; it has `hackernews`, `lemmy` and `feed` (file earshot.toml)",
+        ),
+        (
+            "name = 'A b'\nkind = 'hackernews'",
+            "platforms[0].name: expected 1 to 64 of small letters, digits, `.`, `_` and `-` (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'lemmy'",
+            "platforms[0].base_url: is required for kind `lemmy`",
+        ),
+        (
+            "name = 'a'\nkind = 'feed'",
+            "platforms[0].source: is required for kind `feed`",
+        ),
+        (
+            "name = 'a'\nkind = 'hackernews'\nsource = 'NETWORK'",
+            "platforms[0].source: kind `hackernews` is FORUM (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'feed'\nsource = 'FORUM'\nitems_url = 'https://a.b'",
+            "platforms[0].items_url: not a setting of kind `feed` (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'hackernews'\npoll_interval = 0",
+            "platforms[0].poll_interval: must be at least 100ms (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'hackernews'\nbase_uri = 'x'",
+            "platforms[0].base_uri: unknown key; did you mean `platforms[0].base_url`? (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'hackernews'\n[[platforms]]\nname = 'a'\nkind = 'hackernews'",
+            "platforms[1].name: another platform is named `a` (file earshot.toml)",
+        ),
+    ];
+    for (toml, expected) in cases {
+        assert_eq!(refused(&format!("[[platforms]]\n{toml}"), &[]), expected);
+    }
+}
+
+#[test]
+fn a_far_platform_in_a_variable_is_refused_cheaply() {
+    let said = refused("", &[("EARSHOT_PLATFORMS__60000__NAME", "a")]);
+    assert!(said.contains("platforms"), "{said}");
+}
+
+#[test]
+fn dev_overlays_its_own_base() {
+    let config = load_onto(Config::dev(), "", &[]).unwrap();
+    assert!(config.bus.is_in_process() && config.outbound.allow_http);
+    assert_eq!(config.outbound.allow_cidrs.len(), 2);
+    let toml = "[outbound]\nallow_cidrs = ['10.1.0.0/16']";
+    let config = load_onto(Config::dev(), toml, &[]).unwrap();
+    assert_eq!(
+        config.outbound.allow_cidrs,
+        ["10.1.0.0/16".parse().unwrap()]
+    );
+    let said = config.check_service("scanner").unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "database.url: is required\n\
+         bus.url: `in-process:` works in `earshot dev` only; a service needs amqp:// or amqps://"
+    );
+}
+
+#[test]
+fn services_need_what_they_use() {
+    let toml = "[database]\nurl = 'postgres://a'\n[bus]\nurl = 'amqp://b'";
+    let config = load(toml, &[]).unwrap();
+    config.check_service("manager-compiler").unwrap();
+    let said = config.check_service("api-gateway").unwrap_err().to_string();
+    assert_eq!(said, "secrets.encryption_keys: is required");
+}
+
+#[test]
+fn a_plain_database_url_counts_where_it_is_asked_for() {
+    let variables = vec![("DATABASE_URL".to_owned(), "postgres://plain".to_owned())];
+    let loader = || Loader::new(Config::default()).environment(variables.clone());
+    let config = loader().plain_database_url().load().unwrap();
+    assert_eq!(config.database.url.expose_secret(), "postgres://plain");
+    assert_eq!(loader().load().unwrap().database.url.expose_secret(), "");
+}

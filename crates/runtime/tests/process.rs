@@ -1,0 +1,268 @@
+//! `service_main` as a process: exit codes, signals, logs, and traces that nobody takes.
+//!
+//! The test runs itself: with a mode in the environment it is a service, else the test of one.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    process::{Child, Command, ExitCode, Output, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+const MODE: &str = "TEST_SERVICE_MODE";
+
+fn main() -> ExitCode {
+    let mode = runtime::environment::variables()
+        .into_iter()
+        .find(|(name, _)| name == MODE);
+    if let Some((_, mode)) = mode {
+        return serve(mode);
+    }
+    let tests: &[(&str, fn())] = &[
+        ("help and version exit 0, wrong usage 2", usage),
+        ("a wrong configuration exits 1", wrong_configuration),
+        ("check-config touches nothing", check_config),
+        ("SIGTERM drains and exits 0", drains),
+        ("work that does not finish is cut", cuts_what_hangs),
+        ("the second signal ends at once", second_signal),
+        ("a failed service exits 1", fails),
+        ("a busy port is named", busy_port),
+        ("traces reach the collector", traces),
+        (
+            "a collector that hangs does not hold the end",
+            dead_collector,
+        ),
+    ];
+    for (name, test) in tests {
+        println!("test {name} ...");
+        test();
+    }
+    ExitCode::SUCCESS
+}
+
+fn serve(mode: String) -> ExitCode {
+    runtime::service_main("scanner", |config, context| async move {
+        let span = tracing::info_span!("work", feed = "hn:newest");
+        span.in_scope(|| tracing::info!(backfill = ?config.scanner.backfill, "working"));
+        drop(span);
+        match mode.as_str() {
+            "fail" => anyhow::bail!("no luck"),
+            "hang" => std::future::pending().await,
+            _ => context.shutdown.cancelled().await,
+        }
+        Ok(())
+    })
+}
+
+fn command(mode: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .env_clear()
+        .env(MODE, mode)
+        .env(
+            "EARSHOT_DATABASE__URL",
+            "postgres://nobody@127.0.0.1:1/none",
+        )
+        .env("EARSHOT_BUS__URL", "amqp://127.0.0.1:1")
+        .env("EARSHOT_OPS__LISTEN", "127.0.0.1:0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    let status = Command::new("kill").args(["-s", name, &pid]).status();
+    assert!(status.unwrap().success());
+}
+
+/// The process, and its log lines up to the first that says `message`.
+fn started(command: &mut Command, message: &str) -> (Child, Vec<Value>) {
+    let mut child = command.spawn().unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut lines = Vec::new();
+    let mut rest = stdout.lines();
+    for line in rest.by_ref() {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let last = line["message"] == message;
+        lines.push(line);
+        if last {
+            break;
+        }
+    }
+    // A full pipe would block the process.
+    thread::spawn(move || rest.for_each(drop));
+    (child, lines)
+}
+
+fn usage() {
+    let run = |argument: &str| command("work").arg(argument).output().unwrap();
+    let version = run("--version");
+    assert!(version.status.success());
+    let printed = String::from_utf8(version.stdout).unwrap();
+    assert!(printed.starts_with(&format!("scanner {}", env!("CARGO_PKG_VERSION"))));
+    let help = run("--help");
+    assert!(help.status.success());
+    assert!(
+        String::from_utf8(help.stdout)
+            .unwrap()
+            .contains("--check-config")
+    );
+    assert_eq!(run("--nonsense").status.code(), Some(2));
+}
+
+fn wrong_configuration() {
+    let output = command("work")
+        .env("EARSHOT_SCANNER__BACKFIL", "1h")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("scanner.backfil: unknown key"),
+        "{}",
+        stderr(&output)
+    );
+
+    let output = command("work")
+        .env_remove("EARSHOT_DATABASE__URL")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("database.url: is required"));
+
+    let output = command("work")
+        .env("EARSHOT_BUS__URL", "in-process:")
+        .output()
+        .unwrap();
+    assert!(stderr(&output).contains("bus.url: `in-process:` works in `earshot dev` only"));
+}
+
+fn check_config() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let output = command("work")
+        .env(
+            "EARSHOT_OPS__LISTEN",
+            taken.local_addr().unwrap().to_string(),
+        )
+        .arg("--check-config")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.stdout.is_empty() && output.stderr.is_empty());
+}
+
+fn drains() {
+    let (mut child, lines) = started(&mut command("work"), "working");
+    let working = lines.last().unwrap();
+    assert_eq!(working["service"], "scanner");
+    assert_eq!(working["feed"], "hn:newest");
+    assert_eq!(working["backfill"], "86400s");
+    assert_eq!(working["trace_id"].as_str().unwrap().len(), 32);
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+fn cuts_what_hangs() {
+    let mut command = command("hang");
+    command.env("EARSHOT_OPS__GRACE_PERIOD", "1s");
+    let (mut child, _) = started(&mut command, "working");
+    signal(&child, "INT");
+    let start = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(
+        start.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+fn second_signal() {
+    let (mut child, _) = started(&mut command("hang"), "working");
+    signal(&child, "TERM");
+    thread::sleep(Duration::from_millis(300));
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+fn fails() {
+    let output = command("fail").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("stopped: no luck")
+    );
+}
+
+fn busy_port() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = command("work")
+        .env("EARSHOT_OPS__LISTEN", &address)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.contains(&format!("ops.listen: cannot listen on {address}")),
+        "{said}"
+    );
+}
+
+fn traces() {
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", collector.local_addr().unwrap());
+    let (sender, requests) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in collector.incoming() {
+            let mut stream = stream.unwrap();
+            let mut bytes = vec![0; 65_536];
+            let read = stream.read(&mut bytes).unwrap();
+            sender
+                .send(String::from_utf8_lossy(&bytes[..read]).into_owned())
+                .unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                .unwrap();
+        }
+    });
+    let mut command = command("work");
+    command
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        .env("OTEL_TRACES_SAMPLER", "always_on");
+    let (mut child, _) = started(&mut command, "working");
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let request = requests.recv_timeout(Duration::from_secs(5)).unwrap();
+    assert!(request.starts_with("POST /v1/traces "), "{request}");
+    assert!(request.contains("application/x-protobuf"), "{request}");
+    assert!(request.contains("earshot-scanner"), "{request}");
+}
+
+fn dead_collector() {
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = command("work");
+    command
+        .env(
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            format!("http://{}", collector.local_addr().unwrap()),
+        )
+        .env("OTEL_TRACES_SAMPLER", "always_on");
+    let (mut child, _) = started(&mut command, "working");
+    signal(&child, "TERM");
+    let start = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
+}
