@@ -62,11 +62,14 @@ macro_rules! events {
             pub fn key(&self) -> &'static str {
                 match self { $(Self::$name(_) => $name::KEY,)+ }
             }
+        }
 
-            /// The full name of its message in `proto-events/`.
-            #[must_use]
-            pub fn type_name(&self) -> &'static str {
-                match self { $(Self::$name(_) => concat!("earshot.events.v1.", stringify!($name)),)+ }
+        /// The full name of the message that goes under a routing key.
+        #[must_use]
+        pub fn type_name(key: &str) -> Option<&'static str> {
+            match key {
+                $($key => Some(concat!("earshot.events.v1.", stringify!($name))),)+
+                _ => None,
             }
         }
 

@@ -1,0 +1,168 @@
+//! The bus over RabbitMQ, 3.10 and up.
+//!
+//! A durable topic exchange takes all events. Each reader of work has a quorum queue with a delivery
+//! limit and a dead-letter queue; each reader of news an exclusive queue that ends with its connection.
+//! Publishing waits for the broker's confirm, acknowledging is by hand.
+//!
+//! [`link`] keeps a connection, [`publisher`] and [`subscription`] use one each: a broker that is short
+//! of memory blocks connections that publish, and must not block acknowledgements with them.
+//! [`declare`] makes the queues, [`dead_letters`] shows what was set aside and puts it back.
+
+mod dead_letters;
+mod declare;
+mod link;
+mod properties;
+mod publisher;
+mod subscription;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lapin::uri::AMQPUri;
+
+pub use dead_letters::DeadLetter;
+
+use self::{
+    link::{Link, Role},
+    publisher::Publisher,
+    subscription::{Kind, RabbitMqSubscription},
+};
+use crate::{
+    Topology,
+    topology::dead_letter_queue,
+    transport::{Bus, Error, Outgoing, Published, QueueDepth, Subscription},
+};
+
+/// A broker, and our exchanges and queues on it. Clones share its connections, which are made when they
+/// are needed, and again when they are lost.
+#[derive(Clone)]
+pub struct RabbitMq {
+    topology: Arc<Topology>,
+    consuming: Arc<Link>,
+    publisher: Arc<Publisher>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct RabbitMqOptions {
+    pub topology: Topology,
+    /// Shown in the broker's list of connections, such as `earshot-scanner`.
+    pub connection_name: String,
+    /// Certificates, as PEM, to trust for `amqps:` beside the usual ones.
+    pub ca_certificates: Option<String>,
+}
+
+/// The text is no `amqp:` or `amqps:` address. It may hold a password, so it is not repeated.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid broker address: {0}")]
+pub struct InvalidUrl(String);
+
+impl RabbitMq {
+    /// Connects to nothing yet: whether the broker answers is found out at first use.
+    ///
+    /// # Errors
+    /// When `url` is none for AMQP.
+    pub fn new(url: &str, options: RabbitMqOptions) -> Result<Self, InvalidUrl> {
+        let uri: AMQPUri = url.parse().map_err(InvalidUrl)?;
+        let link = |role| {
+            Arc::new(Link::new(
+                uri.clone(),
+                role,
+                &options.connection_name,
+                options.ca_certificates.clone(),
+            ))
+        };
+        let topology = Arc::new(options.topology);
+        Ok(Self {
+            publisher: Arc::new(Publisher::new(
+                link(Role::Publishing),
+                Arc::clone(&topology),
+            )),
+            consuming: link(Role::Consuming),
+            topology,
+        })
+    }
+
+    /// The oldest of the dead letters of `queue`, up to `limit`, which stay where they are.
+    ///
+    /// # Errors
+    /// When the broker is away or has no such queue.
+    pub async fn dead_letters(&self, queue: &str, limit: usize) -> Result<Vec<DeadLetter>, Error> {
+        let queue = self.topology.queue_name(queue);
+        dead_letters::list(&self.consuming, &queue, limit).await
+    }
+
+    /// Puts up to `limit` dead letters of `queue` back into it, the oldest first; how many there were.
+    ///
+    /// # Errors
+    /// When the broker is away or has no such queue. What was put back until then stays put back.
+    pub async fn requeue_dead_letters(&self, queue: &str, limit: usize) -> Result<usize, Error> {
+        let queue = self.topology.queue_name(queue);
+        dead_letters::requeue(&self.consuming, &queue, limit).await
+    }
+
+    /// The names of the queues of work that have dead letters, for whoever names none.
+    #[must_use]
+    pub fn work_queues(&self) -> Vec<String> {
+        self.topology
+            .work
+            .iter()
+            .map(|queue| queue.name.clone())
+            .collect()
+    }
+}
+
+#[async_trait]
+impl Bus for RabbitMq {
+    fn system(&self) -> &'static str {
+        "rabbitmq"
+    }
+
+    fn exchange(&self) -> &str {
+        &self.topology.exchange
+    }
+
+    async fn publish(&self, batch: &[Outgoing]) -> Vec<Result<Published, Error>> {
+        self.publisher.publish(batch).await
+    }
+
+    fn work(&self, queue: &str, keys: &[&str], prefetch: u16) -> Box<dyn Subscription> {
+        self.subscribe(Kind::Work {
+            queue: self.topology.work_queue(queue, keys),
+            prefetch,
+        })
+    }
+
+    fn news(&self, keys: &[&str]) -> Box<dyn Subscription> {
+        self.subscribe(Kind::News {
+            keys: keys.iter().map(|&key| key.to_owned()).collect(),
+        })
+    }
+
+    async fn depth(&self, queue: &str) -> Result<QueueDepth, Error> {
+        let queue = self.topology.queue_name(queue);
+        // A queue that does not exist closes the channel, so this one is for nothing else.
+        let channel = self.consuming.channel().await?;
+        let (ready, consumers) = declare::depth(&channel, &queue).await?;
+        let (dead_letters, _) = declare::depth(&channel, &dead_letter_queue(&queue)).await?;
+        Ok(QueueDepth {
+            ready,
+            consumers,
+            dead_letters,
+        })
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.publisher.check().await?;
+        self.consuming.channel().await.map(drop)
+    }
+}
+
+impl RabbitMq {
+    fn subscribe(&self, kind: Kind) -> Box<dyn Subscription> {
+        Box::new(RabbitMqSubscription::new(
+            Arc::clone(&self.consuming),
+            Arc::clone(&self.topology),
+            kind,
+        ))
+    }
+}

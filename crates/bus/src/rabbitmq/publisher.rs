@@ -1,0 +1,186 @@
+//! Publishes and waits for the broker's confirms.
+//!
+//! A batch is written without waiting in between, on one channel, and its confirms are awaited together:
+//! a round trip and a write to the broker's disk for the whole of it. A message that nothing is bound to
+//! comes back before its confirm, which is how [`Published::Unroutable`] is told apart.
+
+use std::{sync::Arc, time::Instant};
+
+use futures::future::join_all;
+use lapin::{
+    Channel, Confirmation,
+    options::{BasicPublishOptions, ConfirmSelectOptions},
+};
+use tokio::sync::Mutex;
+
+use super::{
+    declare,
+    link::{Link, answer},
+    properties,
+};
+use crate::{
+    Topology, metrics,
+    transport::{Error, Outgoing, Published},
+};
+
+pub(super) struct Publisher {
+    link: Arc<Link>,
+    topology: Arc<Topology>,
+    channel: Mutex<Option<Channel>>,
+}
+
+const MANDATORY: BasicPublishOptions = BasicPublishOptions {
+    mandatory: true,
+    immediate: false,
+};
+
+impl Publisher {
+    pub(super) fn new(link: Arc<Link>, topology: Arc<Topology>) -> Self {
+        Self {
+            link,
+            topology,
+            channel: Mutex::new(None),
+        }
+    }
+
+    pub(super) async fn check(&self) -> Result<(), Error> {
+        self.channel().await.map(drop)
+    }
+
+    pub(super) async fn publish(&self, batch: &[Outgoing]) -> Vec<Result<Published, Error>> {
+        let begin = Instant::now();
+        let mut results = self.try_publish(batch).await;
+
+        // Somebody deleted a queue that should be there: make it, and send its messages once more.
+        let lost: Vec<usize> = (0..batch.len())
+            .filter(|&index| {
+                matches!(results[index], Ok(Published::Unroutable))
+                    && self.topology.is_work(&batch[index].message.key)
+            })
+            .collect();
+        if !lost.is_empty() {
+            self.forget(None).await;
+            let again: Vec<Outgoing> = lost.iter().map(|&index| batch[index].clone()).collect();
+            for (index, result) in lost.into_iter().zip(self.try_publish(&again).await) {
+                results[index] = result;
+            }
+        }
+
+        self.count(begin, &results);
+        results
+    }
+
+    async fn try_publish(&self, batch: &[Outgoing]) -> Vec<Result<Published, Error>> {
+        let channel = match self.channel().await {
+            Ok(channel) => channel,
+            Err(error) => return all_failed(batch.len(), error),
+        };
+        let mut results = Vec::with_capacity(batch.len());
+        let mut confirms = Vec::with_capacity(batch.len());
+        for outgoing in batch {
+            let sent = answer(channel.basic_publish(
+                self.topology.exchange.as_str().into(),
+                outgoing.message.key.as_str().into(),
+                MANDATORY,
+                &outgoing.message.payload,
+                properties::of(outgoing),
+            ))
+            .await;
+            match sent {
+                Ok(confirm) => confirms.push(answer(confirm)),
+                Err(error) => {
+                    // What follows would fail alike.
+                    results = all_failed(batch.len() - confirms.len(), error);
+                    break;
+                }
+            }
+        }
+        let mut confirmed: Vec<_> = join_all(confirms)
+            .await
+            .into_iter()
+            .map(|confirm| confirm.and_then(read))
+            .collect();
+        confirmed.append(&mut results);
+        if confirmed
+            .iter()
+            .any(|result| matches!(result, Err(Error::Away(_) | Error::TimedOut(_))))
+        {
+            self.forget(Some(&channel)).await;
+        }
+        confirmed
+    }
+
+    /// The channel, made and the topology with it where there is none.
+    async fn channel(&self) -> Result<Channel, Error> {
+        let mut slot = self.channel.lock().await;
+        if let Some(channel) = &*slot
+            && channel.status().connected()
+        {
+            return Ok(channel.clone());
+        }
+        *slot = None;
+        for queue in &self.topology.work {
+            // On a channel of its own: a user who may not make this queue loses that channel, and
+            // leaves the queue to its readers.
+            let channel = self.link.channel().await?;
+            if let Err(error) = declare::work(&channel, &self.topology, queue).await {
+                let error = anyhow::Error::from(error);
+                tracing::debug!(queue = queue.name, "left to its readers: {error:#}");
+            }
+        }
+        let channel = self.link.channel().await?;
+        declare::exchange(&channel, &self.topology).await?;
+        answer(channel.confirm_select(ConfirmSelectOptions::default())).await?;
+        Ok(slot.insert(channel).clone())
+    }
+
+    /// Drops the channel, unless somebody has replaced `failed` already.
+    async fn forget(&self, failed: Option<&Channel>) {
+        let mut slot = self.channel.lock().await;
+        if failed.is_none() || slot.as_ref() == failed {
+            *slot = None;
+        }
+    }
+
+    fn count(&self, begin: Instant, results: &[Result<Published, Error>]) {
+        let destination = self.topology.exchange.as_str();
+        let mut error_type = "";
+        for result in results {
+            let outcome = match result {
+                Ok(_) => "",
+                Err(Error::Away(_)) => "away",
+                Err(Error::TimedOut(_)) => "timeout",
+                Err(Error::Refused) => "refused",
+                Err(Error::Full) => "full",
+            };
+            if !outcome.is_empty() {
+                error_type = outcome;
+            }
+            metrics::SENT
+                .with_label_values(&[destination, "publish", outcome])
+                .inc();
+        }
+        metrics::CLIENT_DURATION
+            .with_label_values(&[destination, "publish", error_type])
+            .observe(begin.elapsed().as_secs_f64());
+    }
+}
+
+fn read(confirmation: Confirmation) -> Result<Published, Error> {
+    match confirmation {
+        Confirmation::Ack(None) => Ok(Published::Routed),
+        Confirmation::Ack(Some(_)) => Ok(Published::Unroutable),
+        Confirmation::Nack(_) | Confirmation::NotRequested => Err(Error::Refused),
+    }
+}
+
+/// One error as that of many messages; its cause is told once.
+fn all_failed(count: usize, error: Error) -> Vec<Result<Published, Error>> {
+    let mut results: Vec<_> = (1..count)
+        .map(|_| Err(Error::Away("an earlier message of the batch failed".into())))
+        .collect();
+    if count > 0 {
+        results.push(Err(error));
+    }
+    results
+}

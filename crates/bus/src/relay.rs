@@ -1,0 +1,217 @@
+//! The outbox relay: publishes committed events and deletes them once the bus has them.
+//!
+//! It is woken by whoever has just committed one, and sweeps every five seconds for what a crash, or a
+//! transaction of another process, left behind. Any number of relays share the table: each skips the
+//! rows that another holds. An event is published at least once; a relay that dies between the confirm
+//! and the commit leaves rows that are published again, under the same message id.
+//!
+//! While the bus is away rows stay where they are, and only the waits between tries grow.
+//!
+//! Cost: a round is one connection, one transaction of three statements and one wait for the confirms
+//! of up to 256 messages, however many there are: on one machine a few milliseconds with RabbitMQ, most
+//! of it the broker's write to disk. Wakes that come during a round become one further round. Idle, it
+//! is two small statements every five seconds.
+
+use std::{sync::Arc, time::Duration};
+
+use diesel_async::AsyncConnection;
+use domain::Timestamp;
+use events::{Encoded, TraceContext};
+use store::{Pool, outbox};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::Span;
+
+use crate::{
+    backoff::Backoff,
+    metrics,
+    transport::{Bus, Error, Outgoing, Published},
+};
+
+const BATCH: i64 = 256;
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Tells the relay that there is something in the outbox. Clones wake the same relay.
+#[derive(Debug, Clone, Default)]
+pub struct OutboxWaker(Arc<Notify>);
+
+impl OutboxWaker {
+    /// Call after the commit. Costs next to nothing, and nothing breaks without it: the sweep finds
+    /// the event, seconds later.
+    pub fn wake(&self) {
+        self.0.notify_one();
+    }
+}
+
+pub struct Relay {
+    pool: Pool,
+    bus: Arc<dyn Bus>,
+    waker: OutboxWaker,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum RoundError {
+    #[error("cannot reach the outbox")]
+    Connect(#[source] anyhow::Error),
+    #[error("cannot read or clear the outbox")]
+    Database(#[from] diesel::result::Error),
+}
+
+/// What a round did.
+struct Round {
+    /// There may be more.
+    full: bool,
+    refusal: Option<Error>,
+}
+
+impl Relay {
+    #[must_use]
+    pub fn new(pool: Pool, bus: Arc<dyn Bus>) -> Self {
+        Self {
+            pool,
+            bus,
+            waker: OutboxWaker::default(),
+        }
+    }
+
+    #[must_use]
+    pub fn waker(&self) -> OutboxWaker {
+        self.waker.clone()
+    }
+
+    /// Relays until `shutdown`, and ends the round that it is in. What is left is for other relays or
+    /// the next start.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let mut backoff = Backoff::reconnect();
+        let mut failing = false;
+        let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
+        sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let swept = tokio::select! {
+                () = shutdown.cancelled() => return,
+                _ = sweep.tick() => true,
+                () = self.waker.0.notified() => false,
+            };
+            loop {
+                let error = match self.round(swept).await {
+                    Ok(Round {
+                        refusal: None,
+                        full,
+                    }) => {
+                        if std::mem::replace(&mut failing, false) {
+                            tracing::info!("the outbox is relayed again");
+                            backoff.reset();
+                        }
+                        if full && !shutdown.is_cancelled() {
+                            continue;
+                        }
+                        break;
+                    }
+                    Ok(Round {
+                        refusal: Some(error),
+                        ..
+                    }) => anyhow::Error::from(error),
+                    Err(error) => error.into(),
+                };
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!("cannot relay the outbox, trying until it works: {error:#}");
+                }
+                tokio::select! {
+                    () = shutdown.cancelled() => return,
+                    () = backoff.wait() => {}
+                }
+            }
+        }
+    }
+
+    async fn round(&self, measure: bool) -> Result<Round, RoundError> {
+        let mut conn = self
+            .pool
+            .get()
+            .await
+            .map_err(|error| RoundError::Connect(error.into()))?;
+        let round = conn
+            .transaction(async |conn| {
+                let rows = outbox::take(conn, BATCH).await?;
+                let full = rows.len() as i64 == BATCH;
+                let (published, refusal) = self.publish(rows).await;
+                outbox::delete(conn, &published).await?;
+                Ok::<_, diesel::result::Error>(Round { full, refusal })
+            })
+            .await?;
+        if measure {
+            let pending = outbox::pending(&mut conn).await?;
+            metrics::OUTBOX_PENDING.set(pending.count);
+            let age = pending.oldest.map(|oldest| Timestamp::now().since(oldest));
+            metrics::OUTBOX_OLDEST_AGE.set(age.unwrap_or_default().as_secs_f64());
+        }
+        Ok(round)
+    }
+
+    /// Which rows are done with, and why the others are not.
+    async fn publish(&self, rows: Vec<outbox::OutboxRow>) -> (Vec<i64>, Option<Error>) {
+        let mut ids = Vec::with_capacity(rows.len());
+        let mut spans = Vec::with_capacity(rows.len());
+        let mut batch = Vec::with_capacity(rows.len());
+        for row in rows {
+            let created = TraceContext {
+                traceparent: row.traceparent,
+                tracestate: row.tracestate,
+            };
+            let span = self.span(&row.event, row.message_id, &created);
+            let sent = TraceContext::of(&span);
+            ids.push(row.id);
+            spans.push(span);
+            batch.push(Outgoing {
+                message: Encoded {
+                    id: row.message_id,
+                    key: row.event,
+                    payload: row.payload.into(),
+                },
+                create_time: row.create_time.into(),
+                trace: if sent.is_empty() { created } else { sent },
+            });
+        }
+
+        let results = self.bus.publish(&batch).await;
+        let mut done = Vec::with_capacity(ids.len());
+        let mut refusal = None;
+        for (((id, message), span), result) in ids.into_iter().zip(&batch).zip(&spans).zip(results)
+        {
+            let outcome = match result {
+                Ok(Published::Routed) => "published",
+                // Nobody reads such events now. Whoever will reads the database first.
+                Ok(Published::Unroutable) => "unroutable",
+                Err(_) => "failed",
+            };
+            metrics::OUTBOX_PUBLISHED
+                .with_label_values(&[message.message.key.as_str(), outcome])
+                .inc();
+            match result {
+                Ok(_) => done.push(id),
+                Err(error) => {
+                    span.record("otel.status_code", "ERROR");
+                    refusal = Some(error);
+                }
+            }
+        }
+        (done, refusal)
+    }
+
+    fn span(&self, key: &str, id: uuid::Uuid, parent: &TraceContext) -> Span {
+        let destination = format!("{}:{key}", self.bus.exchange());
+        let span = tracing::info_span!(
+            parent: None,
+            "publish",
+            otel.name = format!("publish {destination}"),
+            otel.kind = "producer",
+            otel.status_code = tracing::field::Empty,
+            messaging.system = self.bus.system(),
+            messaging.operation.type = "send",
+            messaging.destination.name = destination,
+            messaging.message.id = %id,
+        );
+        parent.set_as_parent_of(&span);
+        span
+    }
+}
