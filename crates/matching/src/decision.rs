@@ -305,11 +305,7 @@ fn terms(plan: &Plan, post: &PostText) -> Vec<String> {
 }
 
 fn rounded(sum: f64) -> f64 {
-    if sum.abs() < 1e6 {
-        (sum * PRECISION).round() / PRECISION
-    } else {
-        sum
-    }
+    (sum * PRECISION).round() / PRECISION
 }
 
 #[cfg(test)]

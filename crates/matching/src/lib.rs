@@ -9,6 +9,7 @@
 //! plan and release give the same decision, bit for bit, on every machine.
 
 mod decision;
+mod index;
 mod lexicon;
 mod model;
 mod phrase;
@@ -17,6 +18,7 @@ mod post;
 pub mod text;
 
 pub use decision::{Decision, Reason, evaluate};
+pub use index::{Change, Index, LiveIndex};
 pub use model::THRESHOLD;
 pub use plan::{Plan, PlanError};
 pub use post::PostText;

@@ -132,7 +132,7 @@ pub(crate) fn scale(terms: &mut [Term]) {
     let sum: f64 = strongest.iter().map(|term| term.weight.max(0.0)).sum();
     #[expect(clippy::cast_precision_loss, reason = "five at most")]
     let mean = sum / strongest.len().max(1) as f64;
-    if mean > 0.0 && mean.is_finite() {
+    if mean > 0.0 {
         for term in terms {
             term.weight /= mean;
         }

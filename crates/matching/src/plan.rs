@@ -73,8 +73,8 @@ pub(crate) struct Spelling {
 pub enum PlanError {
     #[error("`{field}` has no letter and no digit")]
     NoWords { field: String },
-    #[error("`{field}` is not a finite number")]
-    NotFinite { field: String },
+    #[error("`{field}` is not a number between -1e6 and 1e6")]
+    OutOfRange { field: String },
     #[error("`{field}` is an empty group, which nothing satisfies")]
     EmptyGroup { field: String },
 }
@@ -83,7 +83,7 @@ impl PlanError {
     /// The path of the field within the instructions.
     #[must_use]
     pub fn field(&self) -> &str {
-        let (Self::NoWords { field } | Self::NotFinite { field } | Self::EmptyGroup { field }) =
+        let (Self::NoWords { field } | Self::OutOfRange { field } | Self::EmptyGroup { field }) =
             self;
         field
     }
@@ -200,8 +200,8 @@ impl Name {
 
 fn rule(instructions: &Instructions) -> Result<Rule, PlanError> {
     let threshold = match instructions.threshold {
-        Some(threshold) if !threshold.is_finite() => {
-            return Err(PlanError::NotFinite {
+        Some(threshold) if !in_range(threshold) => {
+            return Err(PlanError::OutOfRange {
                 field: "threshold".to_owned(),
             });
         }
@@ -227,8 +227,8 @@ fn include(instructions: &Instructions) -> Result<Vec<Term>, PlanError> {
     let focus = instructions.focus.is_some();
     let mut distinct: BTreeMap<Readings, Term> = BTreeMap::new();
     for (at, term) in instructions.include.iter().enumerate() {
-        if !term.weight.is_finite() {
-            return Err(PlanError::NotFinite {
+        if !in_range(term.weight) {
+            return Err(PlanError::OutOfRange {
                 field: format!("include[{at}].weight"),
             });
         }
@@ -253,6 +253,11 @@ fn include(instructions: &Instructions) -> Result<Vec<Term>, PlanError> {
         model::scale(&mut terms);
     }
     Ok(terms)
+}
+
+/// Sums of weights within these bounds are exact enough, and never infinite.
+fn in_range(number: f64) -> bool {
+    (-1e6..=1e6).contains(&number)
 }
 
 fn heavier(a: &Term, b: &Term) -> std::cmp::Ordering {
@@ -309,6 +314,11 @@ mod tests {
     #[test]
     fn what_cannot_be_executed_is_named() {
         for (json, field) in [
+            (
+                serde_json::json!({"include": [{"text": "a", "weight": 1e300}]}),
+                "include[0].weight",
+            ),
+            (serde_json::json!({"threshold": -1e7}), "threshold"),
             (
                 serde_json::json!({"include": [{"text": "a", "weight": 1}, {"text": "🔥", "weight": 1}]}),
                 "include[1].text",

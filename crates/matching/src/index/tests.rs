@@ -1,0 +1,235 @@
+//! The index against asking every plan, on random plans and posts.
+
+use std::sync::Arc;
+
+use domain::{FeedName, Id, Instructions, ManagerName};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Change, Index, LiveIndex};
+use crate::{Plan, PostText, evaluate};
+
+/// Few words, so that they meet; several in more than one form, script or spelling.
+const WORDS: &[&str] = &[
+    "crm",
+    "bike",
+    "bikes",
+    "biking",
+    "wi-fi",
+    "wifi",
+    "fi",
+    "Apple",
+    "apple",
+    "@acme",
+    "acme",
+    "acme's",
+    "node.js",
+    "c++",
+    "the",
+    "recommend",
+    "looking for",
+    "terrible",
+    "better than",
+    "東京",
+    "京都",
+    "tower",
+    "e-mail",
+    "café",
+    "project management",
+    "management",
+    "refund",
+    "a",
+    "AT&T",
+    "worth it",
+    "🔥",
+];
+const FEEDS: &[&str] = &["hackernews:newest", "reddit:r/rust", "lemmy:c/bikes"];
+
+fn name(number: u64) -> ManagerName {
+    let id = |number: u64| -> Id { format!("{number:0>26}").parse().unwrap() };
+    ManagerName {
+        namespace: id(number % 3),
+        manager: id(number),
+    }
+}
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => prop::sample::select(WORDS).prop_filter("has a word", |w| *w != "🔥").prop_map(str::to_owned),
+        2 => prop::collection::vec(prop::sample::select(WORDS), 1..3).prop_map(|w| format!("x {}", w.join(" "))),
+        2 => prop::collection::vec(prop::sample::select(WORDS), 2..3).prop_map(|w| format!("{} the", w.join(" "))),
+    ]
+}
+
+fn texts(range: std::ops::Range<usize>) -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec(word(), range)
+}
+
+fn watched_name() -> impl Strategy<Value = Value> {
+    (
+        word(),
+        any::<bool>(),
+        texts(0..2),
+        any::<bool>(),
+        texts(0..2),
+    )
+        .prop_map(|(text, own, aliases, cased, context)| {
+            json!({"text": text, "kind": if own {"OWN"} else {"WATCHED"}, "aliases": aliases,
+            "caseSensitive": cased, "context": context})
+        })
+}
+
+fn plan() -> impl Strategy<Value = Arc<Plan>> {
+    let weight = prop_oneof![4 => Just(1.0), 2 => 0.0..3.0, 1 => -1.0..0.5];
+    let include = prop::collection::vec((word(), weight), 0..5);
+    let focus = prop::option::weighted(
+        0.6,
+        prop::sample::select(vec!["SALES", "COMPETITOR", "CRISIS"]),
+    );
+    let threshold = prop::option::of(prop_oneof![
+        0.0..1.0,
+        Just(0.0),
+        Just(-1.0),
+        Just(1.0),
+        Just(2.0)
+    ]);
+    let require = prop::collection::vec(texts(1..3), 0..3);
+    let exclude = prop_oneof![2 => texts(0..1), 1 => texts(0..2)];
+    let feeds = prop::sample::subsequence(FEEDS, 0..=FEEDS.len());
+    let names = prop::collection::vec(watched_name(), 0..3);
+    (include, focus, threshold, require, exclude, feeds, names).prop_map(
+        |(include, focus, threshold, require, exclude, feeds, names)| {
+            let include: Vec<Value> = include.iter().map(|(text, weight)| json!({"text": text, "weight": weight})).collect();
+            let json = json!({"include": include, "focus": focus, "threshold": threshold, "require": require,
+                "exclude": exclude, "feeds": feeds, "names": names});
+            let instructions: Instructions = serde_json::from_value(json).unwrap();
+            Arc::new(Plan::compile(&instructions).unwrap())
+        },
+    )
+}
+
+fn post() -> impl Strategy<Value = PostText> {
+    let words = |range| {
+        let word =
+            prop_oneof![9 => prop::sample::select(WORDS).prop_map(str::to_owned), 1 => "\\PC{0,6}"];
+        let gap = prop::sample::select(vec![" ", " ", " ", ". ", ", ", "-", "\n\n", ""]);
+        prop::collection::vec((word, gap), range).prop_map(|all| {
+            all.into_iter()
+                .map(|(word, gap)| word + gap)
+                .collect::<String>()
+        })
+    };
+    (words(0..6), words(0..30)).prop_map(|(title, text)| PostText::new(Some(&title), Some(&text)))
+}
+
+fn plans(count: usize) -> impl Strategy<Value = Vec<(ManagerName, Arc<Plan>)>> {
+    prop::collection::vec(plan(), count).prop_map(|plans| (1_u64..).map(name).zip(plans).collect())
+}
+
+/// Panics where the index and asking every plan differ; answers how many pairs were compared, and matched.
+fn compare(
+    index: &Index,
+    plans: &[(ManagerName, Arc<Plan>)],
+    posts: &[PostText],
+) -> (usize, usize) {
+    let mut matched = 0;
+    for post in posts {
+        for feed in FEEDS {
+            let feed: FeedName = feed.parse().unwrap();
+            let mut expected: Vec<_> = plans
+                .iter()
+                .map(|(name, plan)| (*name, evaluate(plan, post, Some(&feed))))
+                .filter(|(_, decision)| decision.value)
+                .collect();
+            expected.sort_by_key(|(name, _)| *name);
+            matched += expected.len();
+            assert_eq!(index.matches(post, &feed), expected);
+        }
+    }
+    (plans.len() * posts.len() * FEEDS.len(), matched)
+}
+
+#[test]
+fn the_index_answers_as_asking_every_plan_does() {
+    let config = ProptestConfig {
+        cases: 60,
+        max_shrink_iters: 200,
+        ..ProptestConfig::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let pairs = std::cell::Cell::new((0, 0));
+    let input = (plans(60), prop::collection::vec(post(), 40));
+    runner
+        .run(&input, |(plans, posts)| {
+            let index = Index::build(plans.clone(), 1);
+            let (compared, matched) = compare(&index, &plans, &posts);
+            pairs.set((pairs.get().0 + compared, pairs.get().1 + matched));
+            Ok(())
+        })
+        .unwrap();
+    let (compared, matched) = pairs.get();
+    assert!(
+        compared >= 400_000 && matched * 50 > compared && matched * 2 < compared,
+        "{matched} of {compared}"
+    );
+}
+
+#[test]
+fn the_order_of_plans_and_the_way_they_came_change_nothing() {
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(8));
+    let steps = prop::collection::vec((1..150_u64, prop::option::weighted(0.8, plan())), 300);
+    runner
+        .run(
+            &(steps, prop::collection::vec(post(), 20)),
+            |(steps, posts)| {
+                let mut index = Index::default();
+                let mut alive = std::collections::BTreeMap::new();
+                for (version, chunk) in (1..).zip(steps.chunks(7)) {
+                    let changes = chunk.iter().map(|(number, plan)| {
+                        let name = name(*number);
+                        match plan {
+                            Some(plan) => {
+                                alive.insert(name, Arc::clone(plan));
+                                Change::Put(name, Arc::clone(plan))
+                            }
+                            None => {
+                                alive.remove(&name);
+                                Change::Remove(name)
+                            }
+                        }
+                    });
+                    index = index.apply(changes.collect::<Vec<_>>(), version);
+                }
+                let alive: Vec<_> = alive.into_iter().rev().collect();
+                assert_eq!((index.len(), index.version()), (alive.len(), 43));
+                assert!(
+                    alive
+                        .iter()
+                        .all(|(name, plan)| Arc::ptr_eq(index.plan(name).unwrap(), plan))
+                );
+                compare(&index, &alive, &posts);
+                compare(&Index::build(alive.clone(), 1), &alive, &posts);
+                Ok(())
+            },
+        )
+        .unwrap();
+}
+
+#[test]
+fn many_changes_flow_into_the_base() {
+    let instructions: Instructions =
+        serde_json::from_value(json!({"feeds": [FEEDS[0]], "require": [["crm"]]})).unwrap();
+    let plan = Arc::new(Plan::compile(&instructions).unwrap());
+    let live = LiveIndex::default();
+    for number in 0..3_000 {
+        live.apply([Change::Put(name(number), Arc::clone(&plan))], 1);
+    }
+    live.apply((0..2_500).map(|number| Change::Remove(name(number))), 2);
+    let index = live.load();
+    let found = index.matches(
+        &PostText::new(Some("A CRM"), None),
+        &FEEDS[0].parse().unwrap(),
+    );
+    assert_eq!((index.len(), found.len(), index.version()), (500, 500, 2));
+    assert!(index.base.segment.len() > super::MIDDLE && index.delta.len() <= super::DELTA);
+}
