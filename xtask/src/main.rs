@@ -1,1 +1,60 @@
-fn main() {}
+//! `cargo xtask`: what a person who works on Earshot asks of the machine.
+//!
+//! Builds fast, since it stands before all else: what needs heavy crates runs as a child `cargo`.
+
+mod cargo;
+mod generate;
+mod install;
+mod signals;
+mod test;
+mod up;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "Tasks of the Earshot workspace"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Brings up Earshot with its demo: installs PostgreSQL where it is missing, builds, runs `earshot dev --demo`
+    Up {
+        /// Further arguments of `earshot dev`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Runs every test, with a private PostgreSQL and RabbitMQ, or those that DATABASE_URL and AMQP_URL name
+    Test {
+        /// Further arguments of `cargo test`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Writes the generated files
+    Generate {
+        /// Write nothing, and fail naming the files that differ
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().task {
+        Task::Up { arguments } => up::run(&arguments),
+        Task::Test { arguments } => test::run(&arguments),
+        Task::Generate { check } => generate::run(check),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -22,3 +22,8 @@ mod watcher;
 pub use ports::free_port;
 pub use postgres::Postgres;
 pub use rabbitmq::RabbitMq;
+
+/// Whether some process has a server with this home directory.
+pub fn is_in_use(home: &std::path::Path) -> bool {
+    home::Home::is_held(home)
+}

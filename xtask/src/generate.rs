@@ -1,0 +1,82 @@
+//! `cargo xtask generate`: the files in the repository that are written by a program.
+//!
+//! A generator is an example of the crate that knows the content: it writes its file, and with
+//! `--check` writes nothing and fails where the file differs, saying so. To add one, write the
+//! example and add a line to [`GENERATORS`].
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::cargo;
+
+struct Generator {
+    /// What it writes, from the workspace's root.
+    path: &'static str,
+    package: &'static str,
+    example: &'static str,
+}
+
+const GENERATORS: &[Generator] = &[Generator {
+    path: "crates/events/src/generated/earshot.events.v1.rs",
+    package: "events",
+    example: "generate",
+}];
+
+pub(crate) fn run(check: bool) -> Result<ExitCode> {
+    let mut failed = Vec::new();
+    for generator in GENERATORS {
+        let mut command = cargo::command();
+        command.args([
+            "run",
+            "--quiet",
+            "--package",
+            generator.package,
+            "--example",
+            generator.example,
+            "--",
+        ]);
+        if check {
+            command.arg("--check");
+        }
+        let status = command.status().context("run cargo")?;
+        match (status.success(), check) {
+            (true, true) => println!("{} is up to date", generator.path),
+            (true, false) => println!("wrote {}", generator.path),
+            (false, _) => failed.push(generator.path),
+        }
+    }
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let problem = if check {
+        "not up to date, run `cargo xtask generate`"
+    } else {
+        "not written"
+    };
+    for path in failed {
+        eprintln!("error: {path}: {problem}");
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_generated_file_and_its_generator_exist() {
+        for generator in GENERATORS {
+            assert!(
+                cargo::root().join(generator.path).is_file(),
+                "{}",
+                generator.path
+            );
+            let example = format!(
+                "crates/{}/examples/{}.rs",
+                generator.package, generator.example
+            );
+            assert!(cargo::root().join(&example).is_file(), "{example}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Ctrl-C and its like, for a task that has something to clean up.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result};
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::unistd::Pid;
+
+/// The exit code that shells give to what ctrl-c ended.
+const INTERRUPTED: u8 = 130;
+
+/// Holds back signals that ask us to end, and passes them to the child that runs.
+///
+/// Make it before the first thread. Children do not inherit it: the standard library resets theirs.
+pub(crate) struct Signals(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    arrived: AtomicBool,
+    /// The process group of the child that runs, or 0.
+    group: AtomicI32,
+}
+
+impl Signals {
+    pub(crate) fn hold() -> Result<Self> {
+        let set = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
+        set.thread_block().context("hold back signals")?;
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            while let Ok(signal) = set.wait() {
+                shared.arrived.store(true, Ordering::SeqCst);
+                let group = shared.group.load(Ordering::SeqCst);
+                if group != 0 {
+                    // An error means that the group has just ended.
+                    let _ = killpg(Pid::from_raw(group), signal);
+                }
+            }
+        });
+        Ok(Self(state))
+    }
+
+    /// Runs `command` to its end and gives its exit code, or the one that says we were interrupted.
+    pub(crate) fn run(&self, mut command: Command) -> Result<ExitCode> {
+        if self.0.arrived.load(Ordering::SeqCst) {
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        // A group of its own: ctrl-c at the terminal reaches us alone, and the child by us.
+        let mut child = command
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("start {command:?}"))?;
+        let group = i32::try_from(child.id()).context("process id out of range")?;
+        self.0.group.store(group, Ordering::SeqCst);
+        if self.0.arrived.load(Ordering::SeqCst) {
+            // It came between the first question and the store.
+            let _ = killpg(Pid::from_raw(group), Signal::SIGINT);
+        }
+        let status = child.wait();
+        self.0.group.store(0, Ordering::SeqCst);
+        let status = status.context("wait for a child process")?;
+        if self.0.arrived.load(Ordering::SeqCst) {
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        Ok(status
+            .code()
+            .and_then(|code| u8::try_from(code).ok())
+            .map_or(ExitCode::FAILURE, ExitCode::from))
+    }
+}

@@ -1,0 +1,185 @@
+//! `cargo xtask test`: every test of the workspace, with the servers that they need.
+//!
+//! PostgreSQL and RabbitMQ run for this one run, below the target directory, on free ports. Tests
+//! find them by `DATABASE_URL` and `AMQP_URL`; where these are set already, those servers are used.
+//! However the run ends, the servers end with it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+use private_servers::postgres::{Options, Postgres};
+use private_servers::rabbitmq::RabbitMq;
+
+use crate::cargo;
+use crate::install::{self, Software};
+use crate::signals::Signals;
+
+pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
+    let signals = Signals::hold()?;
+    let selection = packages(arguments);
+    if selection.is_empty() || selection.iter().any(|package| package == "tests-e2e") {
+        let code = signals.run(build(arguments))?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+    }
+
+    let servers = Servers::start()?;
+    let mut test = cargo::command();
+    test.arg("test");
+    if selection.is_empty() {
+        test.arg("--workspace");
+    }
+    test.args(arguments).envs(servers.urls());
+    let code = signals.run(test);
+    drop(servers);
+    code
+}
+
+/// Makes the binaries that tests-e2e runs.
+///
+/// With all targets, since these have the features that tests are built with: else the dependencies
+/// would be built twice.
+fn build(arguments: &[OsString]) -> Command {
+    let mut build = cargo::command();
+    build.args(["build", "--workspace", "--all-targets"]);
+    build.args(
+        own_arguments(arguments)
+            .filter(|argument| ["--release", "--locked", "--offline"].contains(argument)),
+    );
+    build
+}
+
+/// The packages that `cargo test` was told; `--workspace` would override them.
+fn packages(arguments: &[OsString]) -> Vec<String> {
+    let mut packages = Vec::new();
+    let mut arguments = own_arguments(arguments);
+    while let Some(argument) = arguments.next() {
+        if argument == "-p" || argument == "--package" {
+            packages.extend(arguments.next().map(String::from));
+        } else if let Some(package) = argument
+            .strip_prefix("--package=")
+            .or_else(|| argument.strip_prefix("-p"))
+        {
+            packages.push(package.trim_start_matches('=').to_owned());
+        }
+    }
+    packages
+}
+
+/// Those for cargo, not for the test programs. What is not UTF-8 is none that we look for.
+fn own_arguments(arguments: &[OsString]) -> impl Iterator<Item = &str> {
+    arguments
+        .iter()
+        .take_while(|argument| *argument != "--")
+        .filter_map(|argument| argument.to_str())
+}
+
+/// The servers that the environment does not name.
+struct Servers {
+    postgres: Option<Postgres>,
+    rabbitmq: Option<RabbitMq>,
+    directory: PathBuf,
+}
+
+impl Servers {
+    fn start() -> Result<Self> {
+        let parent = cargo::target_dir()?.join("test-servers");
+        remove_leftovers(&parent);
+        let directory = parent.join(std::process::id().to_string());
+        let mut servers = Self {
+            postgres: None,
+            rabbitmq: None,
+            directory,
+        };
+
+        if !is_set("DATABASE_URL") {
+            install::ensure(&[Software::PostgreSql])?;
+            let server =
+                Postgres::start(&servers.directory.join("postgresql"), &Options::throwaway())?;
+            eprintln!("DATABASE_URL={}", server.url());
+            servers.postgres = Some(server);
+        }
+        if !is_set("AMQP_URL") {
+            install::ensure(&[Software::RabbitMq])?;
+            let server = RabbitMq::start(&servers.directory.join("rabbitmq"))?;
+            eprintln!("AMQP_URL={}", server.amqp_url());
+            servers.rabbitmq = Some(server);
+        }
+        Ok(servers)
+    }
+
+    fn urls(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let postgres = self
+            .postgres
+            .as_ref()
+            .map(|server| ("DATABASE_URL", server.url()));
+        let rabbitmq = self
+            .rabbitmq
+            .as_ref()
+            .map(|server| ("AMQP_URL", server.amqp_url()));
+        postgres.into_iter().chain(rabbitmq)
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // Nobody will read their data.
+        if let Some(server) = &mut self.rabbitmq {
+            server.kill();
+        }
+        self.rabbitmq = None;
+        self.postgres = None;
+        // What cannot be removed now is removed by the next run.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Removes what runs left behind that were killed.
+fn remove_leftovers(parent: &Path) {
+    let Ok(runs) = fs::read_dir(parent) else {
+        return;
+    };
+    for run in runs.flatten().map(|entry| entry.path()) {
+        let homes = ["postgresql", "rabbitmq"].map(|name| run.join(name));
+        if !homes.iter().any(|home| private_servers::is_in_use(home)) {
+            let _ = fs::remove_dir_all(run);
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tests' own convention, not a setting of Earshot"
+)]
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value: OsString| value != OsStr::new(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_told_from_what_goes_to_the_test_programs() {
+        let named = |arguments: &[&str]| {
+            let arguments: Vec<_> = arguments.iter().map(OsString::from).collect();
+            packages(&arguments).join(" ")
+        };
+        assert_eq!(
+            named(&[
+                "-p",
+                "store",
+                "-pbus",
+                "--package=events",
+                "--package",
+                "domain"
+            ]),
+            "store bus events domain"
+        );
+        assert_eq!(named(&["--release", "a_manager", "--", "-p", "x"]), "");
+    }
+}
