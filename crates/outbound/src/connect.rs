@@ -96,7 +96,7 @@ impl tower_service::Service<Uri> for Connector {
             let opening = inner.open(&uri, &trace);
             tokio::time::timeout(LIMIT, opening)
                 .await
-                .unwrap_or(Err(Failure::ConnectTimeout { after: LIMIT }))
+                .unwrap_or_else(|_| Err(trace.timeout(LIMIT)))
         }
         .boxed()
     }
@@ -110,7 +110,7 @@ impl Inner {
         let is_tls = uri.scheme_str() == Some("https");
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
 
-        trace.enter(Stage::Resolving);
+        trace.resolving(host);
         let started = Instant::now();
         let addresses = self.permitted_addresses(host).await?;
         trace.resolved(started);

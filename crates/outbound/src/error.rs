@@ -17,8 +17,8 @@ pub enum Failure {
     },
     #[error("{address} refused the connection")]
     ConnectRefused { address: IpAddr },
-    #[error("no connection within {after:?}")]
-    ConnectTimeout { after: Duration },
+    #[error("no connection to `{host}` within {after:?}")]
+    ConnectTimeout { host: String, after: Duration },
     #[error("cannot reach {address}: {reason}")]
     Unreachable { address: IpAddr, reason: String },
     #[error("tls handshake failed: {reason}")]

@@ -82,10 +82,9 @@ impl Client {
                 request.body,
                 Arc::clone(&trace),
             );
-            let host = url.url().host_str().unwrap_or_default();
             timeout_at(until, sent)
                 .await
-                .unwrap_or_else(|_| Err(trace.timeout(host, deadline)))
+                .unwrap_or_else(|_| Err(trace.timeout(deadline)))
         };
         let head = Box::pin(head).await;
         let first_byte = started.elapsed();

@@ -69,12 +69,11 @@ impl Client {
             .entry(ACCEPT)
             .or_insert(HeaderValue::from_static("*/*"));
 
-        let host = url.host_str().unwrap_or_default().to_owned();
         let trace = Arc::new(Trace::default());
         let work = Box::pin(self.fetch_hops(url, limits, headers, &trace));
         match tokio::time::timeout(limits.total, work).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(trace.timeout(&host, limits.total).into()),
+            Err(_) => Err(trace.timeout(limits.total).into()),
         }
     }
 

@@ -6,7 +6,8 @@ use futures::future::{BoxFuture, FutureExt};
 use hickory_resolver::{
     TokioResolver,
     config::{LookupIpStrategy, ResolverConfig},
-    net::runtime::TokioRuntimeProvider,
+    net::{NetError, runtime::TokioRuntimeProvider},
+    proto::rr::Name,
 };
 
 /// Answers with all addresses of a host. The guard judges them; this does not.
@@ -58,13 +59,36 @@ impl Resolve for SystemResolver {
         async move {
             // The final dot keeps the search list out: under Kubernetes it would try
             // `acme.com.default.svc.cluster.local` first.
-            let absolute = format!("{host}.");
+            let absolute = Name::from_ascii(format!("{host}.")).map_err(|e| e.to_string())?;
             let answer = self.0.lookup_ip(absolute).await;
             match answer {
                 Ok(addresses) => Ok(addresses.iter().collect()),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(reason(&error)),
             }
         }
         .boxed()
+    }
+}
+
+fn reason(error: &NetError) -> String {
+    if error.is_nx_domain() {
+        "no such name".to_owned()
+    } else if error.is_no_records_found() {
+        "the name has no addresses".to_owned()
+    } else {
+        error.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Resolve, SystemResolver};
+
+    /// The hosts file of every machine has it, so this needs no network.
+    #[tokio::test]
+    async fn the_hosts_file_is_read_though_names_are_absolute() {
+        let addresses = SystemResolver::new().resolve("localhost").await.unwrap();
+        assert!(addresses.iter().all(std::net::IpAddr::is_loopback));
+        assert!(!addresses.is_empty());
     }
 }

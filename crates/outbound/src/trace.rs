@@ -41,8 +41,10 @@ pub(crate) enum Stage {
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Mutex<Progress>);
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
+    /// Which the newest connection is for.
+    host: String,
     pub(crate) stage: Stage,
     pub(crate) phases: Phases,
     /// The address tried last.
@@ -57,6 +59,12 @@ impl Trace {
 
     pub(crate) fn enter(&self, stage: Stage) {
         self.progress().stage = stage;
+    }
+
+    pub(crate) fn resolving(&self, host: &str) {
+        let mut progress = self.progress();
+        progress.stage = Stage::Resolving;
+        host.clone_into(&mut progress.host);
     }
 
     pub(crate) fn tried(&self, address: IpAddr) {
@@ -76,19 +84,19 @@ impl Trace {
     }
 
     pub(crate) fn snapshot(&self) -> Progress {
-        *self.progress()
+        self.progress().clone()
     }
 
     /// What a deadline that struck now interrupted.
-    pub(crate) fn timeout(&self, host: &str, after: Duration) -> Failure {
-        let activity = match self.progress().stage {
+    pub(crate) fn timeout(&self, after: Duration) -> Failure {
+        let progress = self.snapshot();
+        let host = progress.host;
+        let activity = match progress.stage {
             Stage::Resolving => {
-                return Failure::Dns {
-                    host: host.to_owned(),
-                    reason: format!("no answer within {after:?}"),
-                };
+                let reason = format!("no answer within {after:?}");
+                return Failure::Dns { host, reason };
             }
-            Stage::Connecting => return Failure::ConnectTimeout { after },
+            Stage::Connecting => return Failure::ConnectTimeout { host, after },
             Stage::Securing => "in the tls handshake",
             Stage::Waiting => "waiting for the answer",
             Stage::Reading => "reading the body",
@@ -99,5 +107,52 @@ impl Trace {
     fn progress(&self) -> MutexGuard<'_, Progress> {
         // Plain values, assigned whole: a panic elsewhere leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Stage, Trace};
+
+    #[test]
+    fn a_timeout_says_what_it_interrupted() {
+        let trace = Trace::default();
+        trace.resolving("acme.com");
+        for (stage, word, message) in [
+            (
+                Stage::Resolving,
+                "dns_failure",
+                "cannot resolve `acme.com`: no answer within 10s",
+            ),
+            (
+                Stage::Connecting,
+                "connect_timeout",
+                "no connection to `acme.com` within 10s",
+            ),
+            (
+                Stage::Securing,
+                "timeout",
+                "timed out after 10s in the tls handshake",
+            ),
+            (
+                Stage::Waiting,
+                "timeout",
+                "timed out after 10s waiting for the answer",
+            ),
+            (
+                Stage::Reading,
+                "timeout",
+                "timed out after 10s reading the body",
+            ),
+        ] {
+            trace.enter(stage);
+            let failure = trace.timeout(Duration::from_secs(10));
+            assert_eq!(
+                (failure.word(), failure.to_string().as_str()),
+                (word, message)
+            );
+        }
     }
 }

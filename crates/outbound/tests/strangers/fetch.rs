@@ -356,3 +356,27 @@ async fn credentials_do_not_follow_a_redirect_to_another_origin() {
 
     assert!(!page.text().contains("s3cret"));
 }
+
+#[tokio::test]
+async fn urls_with_odd_characters_can_be_requested() {
+    let address = serve(|mut stream| async move {
+        let request = read_request(&mut stream).await;
+        let line = request.lines().next().unwrap_or_default();
+        let _ = stream.write_all(ok(line).as_bytes()).await;
+    })
+    .await;
+    for (path, expected) in [
+        ("?q", "/?q"),
+        ("/a//b/../c", "/a//c"),
+        ("/%zz%", "/%zz%"),
+        ("/größe?q=ü", "/gr%C3%B6%C3%9Fe?q=%C3%BC"),
+        (
+            "/a|b^c{d}[e]\"<f>?x={y}|[z]\"<>",
+            "/a|b^c%7Bd%7D[e]%22%3Cf%3E?x={y}|[z]%22%3C%3E",
+        ),
+    ] {
+        let url = format!("http://{address}{path}");
+        let page = dev_client().fetch(&url, limits(), &[]).await.unwrap();
+        assert_eq!(page.text(), format!("GET {expected} HTTP/1.1"));
+    }
+}
