@@ -6,11 +6,27 @@
 //! the Namespace. Time is an argument, save where an order must hold across replicas: there the
 //! database's clock rules.
 
+mod error;
+mod listing;
 mod pool;
 mod schema;
+mod words;
 
+pub mod connections;
+pub mod deliveries;
+pub mod feeds;
+pub mod keys;
+pub mod managers;
+pub mod migrations;
+pub mod namespaces;
 pub mod outbox;
+pub mod plans;
+pub mod replicas;
+pub mod scans;
+pub mod seal;
 
 pub use diesel::result::{Error as QueryError, QueryResult};
-pub use diesel_async::AsyncPgConnection;
+pub use diesel_async::{AsyncConnection, AsyncPgConnection};
+pub use error::Error;
+pub use listing::Page;
 pub use pool::{ConnectError, Pool, connect};

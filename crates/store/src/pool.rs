@@ -24,7 +24,7 @@ pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
     let manager = AsyncDieselConnectionManager::<AsyncPgConnection>::new(url);
     Pool::builder(manager)
         .max_size(size)
-        .runtime(deadpool::Runtime::Tokio1)
+        .runtime(::deadpool::Runtime::Tokio1)
         .wait_timeout(Some(Duration::from_secs(5)))
         .create_timeout(Some(Duration::from_secs(5)))
         .build()

@@ -227,6 +227,7 @@ diesel::table! {
         create_time -> Timestamptz,
         update_time -> Timestamptz,
         post_id -> Uuid,
+        post_receive_time -> Timestamptz,
         value -> Bool,
         matched -> Jsonb,
         fanned_out -> Bool,

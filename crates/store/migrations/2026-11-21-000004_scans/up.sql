@@ -62,11 +62,13 @@ CREATE TABLE scans (
     create_time timestamptz NOT NULL,
     update_time timestamptz NOT NULL,
     post_id uuid NOT NULL,
+    post_receive_time timestamptz NOT NULL,
     value boolean NOT NULL,
     matched jsonb NOT NULL,
     fanned_out boolean NOT NULL DEFAULT false,
     CONSTRAINT scans_pkey PRIMARY KEY (namespace_id, manager_id, create_time, id)
 ) PARTITION BY RANGE (create_time);
 CREATE INDEX scans_not_fanned_out_idx ON scans (create_time) WHERE NOT fanned_out;
-COMMENT ON COLUMN scans.post_id IS 'posts.id; its time is posts.receive_time';
+COMMENT ON COLUMN scans.post_id IS 'posts.id';
+COMMENT ON COLUMN scans.post_receive_time IS 'posts.receive_time, so that a join reads one partition';
 COMMENT ON COLUMN scans.fanned_out IS 'set by the transaction that inserts the deliveries, of which there may be none';

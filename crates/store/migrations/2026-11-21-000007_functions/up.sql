@@ -24,3 +24,24 @@ BEGIN
 END
 $$;
 SELECT ensure_partitions(clock_timestamp() - interval '7 days', 6);
+
+-- The text of an id as clients see it, for lists that filter by name and for people with psql.
+CREATE FUNCTION ulid(id uuid) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT string_agg(
+        substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + substring(bits FROM 5 * place + 1 FOR 5)::bit(5)::integer, 1),
+        '' ORDER BY place
+    )
+    FROM (SELECT B'00' || ('x' || replace(id::text, '-', ''))::bit(128) AS bits) AS whole,
+         generate_series(0, 25) AS place
+$$;
+
+-- The creation time that an id carries (crates/domain/src/id.rs), by which its row is found in one
+-- partition.
+CREATE FUNCTION id_time(id uuid) RETURNS timestamptz
+LANGUAGE sql STABLE STRICT PARALLEL SAFE AS $$
+    SELECT 'epoch'::timestamptz
+        + (('x' || substr(hex, 1, 12))::bit(48)::bigint * 1000 + (('x' || substr(hex, 13, 3))::bit(12) >> 2)::integer)
+        * interval '1 microsecond'
+    FROM replace(id::text, '-', '') AS hex
+$$;

@@ -1,1 +1,3 @@
+DROP FUNCTION id_time(uuid);
+DROP FUNCTION ulid(uuid);
 DROP FUNCTION ensure_partitions(timestamptz, integer);

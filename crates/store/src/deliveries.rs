@@ -1,0 +1,180 @@
+//! Deliveries: made once per Scan and Connection, leased while their request is open, and every
+//! attempt recorded.
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{BigInt, Integer, Text, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    ConnectionName, DeliveryName, Id, Post, ScanName,
+    connection::{Headers, Method},
+};
+use uuid::Uuid;
+
+use crate::{
+    Error, QueryResult, connections, replicas,
+    scans::{PostRow, post_columns},
+    seal::Sealer,
+};
+
+mod fan_out;
+mod results;
+
+pub use fan_out::fan_out;
+pub use results::{Attempt, AttemptResult, Verdict, record_results};
+
+/// All that a dispatcher needs to make one attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    pub delivery: DeliveryName,
+    pub scan: ScanName,
+    /// Attempts made so far.
+    pub attempt_count: u32,
+    pub url: String,
+    pub method: Method,
+    pub headers: Headers,
+    pub post: Post,
+}
+
+#[derive(QueryableByName)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct TaskRow {
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    connection_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    manager_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    scan_id: Uuid,
+    #[diesel(sql_type = Integer)]
+    attempt_count: i32,
+    #[diesel(sql_type = Text)]
+    url: String,
+    #[diesel(sql_type = Text)]
+    method: String,
+    #[diesel(sql_type = diesel::sql_types::Bytea)]
+    headers_sealed: Vec<u8>,
+    #[diesel(embed)]
+    post: PostRow,
+}
+
+impl TaskRow {
+    fn open(self, sealer: &Sealer) -> Result<Task, Error> {
+        let namespace = Id::from_uuid(self.namespace_id);
+        let connection = ConnectionName {
+            namespace,
+            connection: Id::from_uuid(self.connection_id),
+        };
+        Ok(Task {
+            delivery: DeliveryName {
+                namespace,
+                connection: connection.connection,
+                delivery: Id::from_uuid(self.id),
+            },
+            scan: ScanName {
+                namespace,
+                manager: Id::from_uuid(self.manager_id),
+                scan: Id::from_uuid(self.scan_id),
+            },
+            attempt_count: self.attempt_count.try_into().unwrap_or(0),
+            url: self.url,
+            method: connections::method(&self.method)?,
+            headers: connections::open_headers(&self.headers_sealed, connection, sealer)?,
+            post: self.post.into_post()?,
+        })
+    }
+}
+
+/// Leases up to `limit` deliveries that are due to `replica`, the longest due first. Those of disabled
+/// Connections wait. Served by `deliveries_due_idx`.
+///
+/// A delivery whose headers cannot be opened is returned as the error, and stays leased: the key that
+/// it needs may be configured by the next start.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn claim_due(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    replica: Uuid,
+    limit: i64,
+) -> QueryResult<Vec<Result<Task, Error>>> {
+    let rows: Vec<TaskRow> = sql_query(concat!(
+        "WITH due AS ( \
+             SELECT d.namespace_id, d.connection_id, d.create_time, d.id FROM deliveries AS d \
+             JOIN connections AS c ON c.namespace_id = d.namespace_id AND c.id = d.connection_id \
+             WHERE d.state IN ('PENDING', 'RETRYING') AND d.next_attempt_time <= clock_timestamp() \
+               AND c.state = 'ACTIVE' \
+             ORDER BY d.next_attempt_time LIMIT $2 FOR UPDATE OF d SKIP LOCKED \
+         ), leased AS ( \
+             UPDATE deliveries AS d SET state = 'IN_FLIGHT', leased_by = $1, next_attempt_time = NULL, \
+                 update_time = clock_timestamp() \
+             FROM due WHERE d.namespace_id = due.namespace_id AND d.connection_id = due.connection_id \
+               AND d.create_time = due.create_time AND d.id = due.id \
+             RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.attempt_count \
+         ) \
+         SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt_count, \
+             c.url, c.method, c.headers_sealed, ",
+        post_columns!(),
+        " FROM leased AS l \
+         JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id \
+         JOIN scans AS s ON s.namespace_id = l.namespace_id AND s.manager_id = l.manager_id \
+           AND s.create_time = id_time(l.scan_id) AND s.id = l.scan_id \
+         JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id"
+    ))
+    .bind::<SqlUuid, _>(replica)
+    .bind::<BigInt, _>(limit)
+    .load(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| row.open(sealer)).collect())
+}
+
+/// Frees what dead replicas hold: those requests are repeated, since nobody knows how they ended.
+/// Returns how many there were. Served by `deliveries_in_flight_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn free_orphans(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+    let alive = replicas::ALIVE;
+    sql_query(format!(
+        "UPDATE deliveries SET leased_by = NULL, next_attempt_time = clock_timestamp(), \
+             update_time = clock_timestamp(), \
+             state = CASE WHEN attempt_count = 0 THEN 'PENDING' ELSE 'RETRYING' END \
+         WHERE state = 'IN_FLIGHT' AND NOT leased_by {alive}"
+    ))
+    .execute(conn)
+    .await
+}
+
+/// How long until the next delivery falls due, zero when one is; `None` when none waits. Served by
+/// `deliveries_due_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<std::time::Duration>> {
+    #[derive(QueryableByName)]
+    struct Due {
+        #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Double>)]
+        seconds: Option<f64>,
+    }
+    let due: Due = sql_query(
+        "SELECT extract(epoch FROM min(d.next_attempt_time) - clock_timestamp())::float8 AS seconds \
+         FROM deliveries AS d JOIN connections AS c ON c.namespace_id = d.namespace_id AND c.id = d.connection_id \
+         WHERE d.state IN ('PENDING', 'RETRYING') AND c.state = 'ACTIVE'",
+    )
+    .get_result(conn)
+    .await?;
+    Ok(due
+        .seconds
+        .map(|seconds| std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default()))
+}
+
+/// The time of a row, from the id that carries it.
+fn time_of(id: Id) -> DateTime<Utc> {
+    id.time().to_chrono()
+}

@@ -1,0 +1,127 @@
+//! One delivery per Scan and Connection, made once however often the event comes.
+
+use diesel::prelude::*;
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{ConnectionName, DeliveryName, Id, ScanName};
+use uuid::Uuid;
+
+use super::{Task, time_of};
+use crate::{
+    Error, connections,
+    scans::{PostRow, post_columns},
+    schema::{deliveries, scans},
+    seal::Sealer,
+};
+
+#[derive(QueryableByName)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    connection_id: Option<Uuid>,
+    #[diesel(sql_type = Nullable<Text>)]
+    url: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    method: Option<String>,
+    #[diesel(sql_type = Nullable<Bytea>)]
+    headers_sealed: Option<Vec<u8>>,
+    #[diesel(sql_type = Nullable<Text>)]
+    state: Option<String>,
+    #[diesel(embed)]
+    post: PostRow,
+}
+
+/// Inserts the deliveries of a Scan, one per Connection in its Manager's notices as they stand, and
+/// marks the Scan. Those that may go now are leased to `replica` and returned, ready to be sent; those
+/// of disabled Connections wait. A Scan that was marked before, or is gone, gives none.
+///
+/// Three statements. Call inside of a transaction: the Scan's row lock makes a second caller wait, and
+/// then find the mark.
+///
+/// # Errors
+/// When the database does not answer, or headers cannot be opened: nothing is marked then.
+pub async fn fan_out(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    scan: ScanName,
+    replica: Uuid,
+) -> Result<Vec<Task>, Error> {
+    let marked = diesel::update(scans::table)
+        .filter(scans::namespace_id.eq(scan.namespace.to_uuid()))
+        .filter(scans::manager_id.eq(scan.manager.to_uuid()))
+        .filter(scans::create_time.eq(time_of(scan.scan)))
+        .filter(scans::id.eq(scan.scan.to_uuid()))
+        .filter(scans::fanned_out.eq(false))
+        .set(scans::fanned_out.eq(true))
+        .execute(conn)
+        .await?;
+    if marked == 0 {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<Row> = sql_query(concat!(
+        "SELECT c.id AS connection_id, c.url, c.method, c.headers_sealed, c.state, ",
+        post_columns!(),
+        " FROM scans AS s JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
+         JOIN manager_notices AS n ON n.namespace_id = s.namespace_id AND n.manager_id = s.manager_id \
+         JOIN connections AS c ON c.namespace_id = n.namespace_id AND c.id = n.connection_id \
+         WHERE s.namespace_id = $1 AND s.manager_id = $2 AND s.create_time = $3 AND s.id = $4 ORDER BY n.position"
+    ))
+    .bind::<SqlUuid, _>(scan.namespace.to_uuid())
+    .bind::<SqlUuid, _>(scan.manager.to_uuid())
+    .bind::<Timestamptz, _>(time_of(scan.scan))
+    .bind::<SqlUuid, _>(scan.scan.to_uuid())
+    .load(conn)
+    .await?;
+
+    let mut tasks = Vec::new();
+    let mut inserts = Vec::new();
+    for row in rows {
+        let (Some(connection), Some(url), Some(method), Some(sealed)) =
+            (row.connection_id, row.url, row.method, row.headers_sealed)
+        else {
+            continue;
+        };
+        let name = ConnectionName {
+            namespace: scan.namespace,
+            connection: Id::from_uuid(connection),
+        };
+        let id = Id::generate();
+        let now = time_of(id);
+        let active = row.state.as_deref() == Some("ACTIVE");
+        inserts.push((
+            deliveries::namespace_id.eq(scan.namespace.to_uuid()),
+            deliveries::connection_id.eq(connection),
+            deliveries::id.eq(id.to_uuid()),
+            deliveries::create_time.eq(now),
+            deliveries::update_time.eq(now),
+            deliveries::manager_id.eq(scan.manager.to_uuid()),
+            deliveries::scan_id.eq(scan.scan.to_uuid()),
+            deliveries::state.eq(if active { "IN_FLIGHT" } else { "PENDING" }),
+            deliveries::leased_by.eq(active.then_some(replica)),
+            deliveries::next_attempt_time.eq((!active).then_some(now)),
+        ));
+        if active {
+            tasks.push(Task {
+                delivery: DeliveryName {
+                    namespace: scan.namespace,
+                    connection: name.connection,
+                    delivery: id,
+                },
+                scan,
+                attempt_count: 0,
+                url,
+                method: connections::method(&method)?,
+                headers: connections::open_headers(&sealed, name, sealer)?,
+                post: row.post.into_post()?,
+            });
+        }
+    }
+    diesel::insert_into(deliveries::table)
+        .values(inserts)
+        .execute(conn)
+        .await?;
+    Ok(tasks)
+}

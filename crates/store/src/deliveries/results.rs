@@ -1,0 +1,153 @@
+//! Records attempts, many at a time: two statements a batch.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    prelude::*,
+    sql_query,
+    sql_types::{Array, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{DeliveryName, DeliveryState, Timestamp};
+use uuid::Uuid;
+
+use super::time_of;
+use crate::{QueryResult, schema::delivery_attempts};
+
+/// One attempt, as the log keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// From 1.
+    pub number: u32,
+    pub time: Timestamp,
+    pub status_code: Option<u16>,
+    pub error: Option<String>,
+    pub latency: Duration,
+    pub dns: Option<Duration>,
+    pub connect: Option<Duration>,
+    pub tls: Option<Duration>,
+    pub first_byte: Option<Duration>,
+    pub address: Option<String>,
+    pub response_body: Option<String>,
+}
+
+/// What becomes of the delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Succeeded,
+    RetryAt(Timestamp),
+    Exhausted,
+}
+
+impl Verdict {
+    fn state(self) -> DeliveryState {
+        match self {
+            Self::Succeeded => DeliveryState::Succeeded,
+            Self::RetryAt(_) => DeliveryState::Retrying,
+            Self::Exhausted => DeliveryState::Exhausted,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptResult {
+    pub delivery: DeliveryName,
+    pub attempt: Attempt,
+    pub verdict: Verdict,
+}
+
+/// Stores the attempts and moves their deliveries on. A delivery whose lease `replica` has lost keeps
+/// the state that its new holder gives it; the attempt is recorded all the same, for it was made.
+///
+/// Call inside of a transaction.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn record_results(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    results: &[AttemptResult],
+) -> QueryResult<()> {
+    let attempts: Vec<_> = results
+        .iter()
+        .map(|result| {
+            let attempt = &result.attempt;
+            (
+                delivery_attempts::delivery_id.eq(result.delivery.delivery.to_uuid()),
+                delivery_attempts::number.eq(i32::try_from(attempt.number).unwrap_or(i32::MAX)),
+                delivery_attempts::time.eq(attempt.time.to_chrono()),
+                delivery_attempts::status_code.eq(attempt
+                    .status_code
+                    .and_then(|code| i16::try_from(code).ok())),
+                delivery_attempts::error.eq(attempt.error.as_deref()),
+                delivery_attempts::latency_ms.eq(millis(attempt.latency)),
+                delivery_attempts::dns_ms.eq(attempt.dns.map(millis)),
+                delivery_attempts::connect_ms.eq(attempt.connect.map(millis)),
+                delivery_attempts::tls_ms.eq(attempt.tls.map(millis)),
+                delivery_attempts::first_byte_ms.eq(attempt.first_byte.map(millis)),
+                delivery_attempts::address.eq(attempt.address.as_deref()),
+                delivery_attempts::response_body.eq(attempt.response_body.as_deref()),
+            )
+        })
+        .collect();
+    diesel::insert_into(delivery_attempts::table)
+        .values(attempts)
+        .on_conflict_do_nothing()
+        .execute(conn)
+        .await?;
+
+    // In the order of the key, so that two batches never wait for each other in a circle.
+    let mut sorted: Vec<&AttemptResult> = results.iter().collect();
+    sorted.sort_unstable_by_key(|result| result.delivery);
+    let column = |value: fn(&AttemptResult) -> Uuid| {
+        sorted
+            .iter()
+            .map(|result| value(result))
+            .collect::<Vec<Uuid>>()
+    };
+    let next: Vec<Option<DateTime<Utc>>> = sorted
+        .iter()
+        .map(|result| match result.verdict {
+            Verdict::RetryAt(time) => Some(time.to_chrono()),
+            Verdict::Succeeded | Verdict::Exhausted => None,
+        })
+        .collect();
+    sql_query(
+        "UPDATE deliveries AS d SET state = r.state, leased_by = NULL, update_time = clock_timestamp(), \
+             attempt_count = attempt_count + 1, last_attempt_time = r.attempt_time, \
+             next_attempt_time = r.next_time, last_status_code = r.status_code, last_error = r.error \
+         FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+             AS r (namespace_id, connection_id, create_time, id, state, attempt_time, next_time, status_code, error) \
+         WHERE d.namespace_id = r.namespace_id AND d.connection_id = r.connection_id \
+           AND d.create_time = r.create_time AND d.id = r.id AND d.leased_by = $10",
+    )
+    .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.namespace.to_uuid()))
+    .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.connection.to_uuid()))
+    .bind::<Array<Timestamptz>, _>(
+        sorted.iter().map(|result| time_of(result.delivery.delivery)).collect::<Vec<_>>(),
+    )
+    .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.delivery.to_uuid()))
+    .bind::<Array<Text>, _>(sorted.iter().map(|result| result.verdict.state().as_str()).collect::<Vec<_>>())
+    .bind::<Array<Timestamptz>, _>(
+        sorted.iter().map(|result| result.attempt.time.to_chrono()).collect::<Vec<_>>(),
+    )
+    .bind::<Array<Nullable<Timestamptz>>, _>(next)
+    .bind::<Array<Nullable<SmallInt>>, _>(
+        sorted
+            .iter()
+            .map(|result| result.attempt.status_code.and_then(|code| i16::try_from(code).ok()))
+            .collect::<Vec<_>>(),
+    )
+    .bind::<Array<Nullable<Text>>, _>(
+        sorted.iter().map(|result| result.attempt.error.as_deref()).collect::<Vec<_>>(),
+    )
+    .bind::<SqlUuid, _>(replica)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+fn millis(duration: Duration) -> i32 {
+    i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,318 @@
+//! One page of any list: filter, order and place put to SQL.
+//!
+//! Keyset paging: a page costs what its rows cost, however deep it lies, as long as an index serves the
+//! order. Literals are always bound, never spelled into the text; column expressions come from the
+//! tables below, never from the request.
+
+use diesel::{
+    pg::Pg,
+    query_builder::{BoxedSqlQuery, SqlQuery},
+    sql_query,
+    sql_types::{BigInt, Bool, Double, Text, Timestamptz, Uuid as SqlUuid},
+};
+use domain::{
+    Id, Timestamp,
+    filter::{Clause, Comparison, Literal, Op},
+    list::{self, Direction, Field, Kind, ListQuery},
+    page::PageToken,
+};
+use serde::Serialize;
+use uuid::Uuid;
+
+/// The SQL of a field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) field: &'static str,
+    pub(crate) sql: &'static str,
+    /// Whether the expression may be NULL. A missing value equals the empty text, and no time.
+    pub(crate) nullable: bool,
+}
+
+pub(crate) const fn column(field: &'static str, sql: &'static str) -> Column {
+    Column {
+        field,
+        sql,
+        nullable: false,
+    }
+}
+
+pub(crate) const fn nullable(field: &'static str, sql: &'static str) -> Column {
+    Column {
+        field,
+        sql,
+        nullable: true,
+    }
+}
+
+/// What to read, and how its fields are spelled.
+pub(crate) struct Listing {
+    /// `SELECT … FROM … WHERE …`, with `$1`, `$2` … for the ids of the parents.
+    pub(crate) select: &'static str,
+    pub(crate) columns: &'static [Column],
+    /// The id that breaks ties, and that orders as `name` does.
+    pub(crate) id: &'static str,
+}
+
+/// One page of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Absent on the last page.
+    pub next_page_token: Option<String>,
+}
+
+impl<T: Serialize> Page<T> {
+    /// From the rows of [`Listing::page`], the surplus one included.
+    pub(crate) fn new(list: &ListQuery, mut rows: Vec<(Id, T)>) -> Self {
+        let size = usize::try_from(list.page_size).unwrap_or(usize::MAX);
+        let more = rows.len() > size;
+        rows.truncate(size);
+        let next_page_token = rows.last().filter(|_| more).map(|(id, item)| {
+            // An item of ours always has a JSON form; were it not so, its place would be the start.
+            let json = serde_json::to_value(item).unwrap_or_default();
+            let values = list
+                .order
+                .0
+                .iter()
+                .map(|(field, _)| list::value_of(&json, field))
+                .collect();
+            PageToken { values, id: *id }.encode(&list.binding)
+        });
+        Self {
+            items: rows.into_iter().map(|(_, item)| item).collect(),
+            next_page_token,
+        }
+    }
+}
+
+pub(crate) type Query = BoxedSqlQuery<'static, Pg, SqlQuery>;
+
+enum Bind {
+    Uuid(Uuid),
+    Literal(Literal),
+    Count(i64),
+}
+
+impl Listing {
+    /// The query for one page and one item more, which tells whether another page follows.
+    pub(crate) fn page(&self, parents: &[Uuid], list: &ListQuery) -> Query {
+        let mut text = Builder {
+            listing: self,
+            sql: self.select.to_owned(),
+            binds: parents.iter().map(|id| Bind::Uuid(*id)).collect(),
+        };
+        for clause in &list.filter.0 {
+            text.clause(clause);
+        }
+        text.after(list);
+        text.order(list);
+        text.bind(Bind::Count(i64::from(list.page_size) + 1), |sql, place| {
+            sql.push_str(" LIMIT ");
+            sql.push_str(place);
+        });
+        let mut query = sql_query(text.sql).into_boxed::<Pg>();
+        for bind in text.binds {
+            query = match bind {
+                Bind::Uuid(id) => query.bind::<SqlUuid, _>(id),
+                Bind::Count(count) => query.bind::<BigInt, _>(count),
+                Bind::Literal(Literal::Text(text)) => query.bind::<Text, _>(text),
+                Bind::Literal(Literal::Time(time)) => {
+                    query.bind::<Timestamptz, _>(time.to_chrono())
+                }
+                Bind::Literal(Literal::Bool(flag)) => query.bind::<Bool, _>(flag),
+                Bind::Literal(Literal::Number(number)) => query.bind::<Double, _>(number),
+            };
+        }
+        query
+    }
+
+    fn column(&self, field: &str) -> &Column {
+        self.columns
+            .iter()
+            .find(|column| column.field == field)
+            .expect("every field of a list has a column: tests hold both tables to each other")
+    }
+}
+
+struct Builder<'a> {
+    listing: &'a Listing,
+    sql: String,
+    binds: Vec<Bind>,
+}
+
+impl Builder<'_> {
+    fn bind(&mut self, bind: Bind, write: impl FnOnce(&mut String, &str)) {
+        self.binds.push(bind);
+        let place = format!("${}", self.binds.len());
+        write(&mut self.sql, &place);
+    }
+
+    fn clause(&mut self, clause: &Clause) {
+        for (at, comparison) in clause.0.iter().enumerate() {
+            self.sql.push_str(if at == 0 { " AND (" } else { " OR " });
+            self.comparison(comparison);
+        }
+        self.sql.push(')');
+    }
+
+    fn comparison(&mut self, comparison: &Comparison) {
+        let column = *self.listing.column(comparison.field);
+        let text = matches!(comparison.literal, Literal::Text(_));
+        // Text compares by code point whatever the database's locale, and missing text is empty.
+        let left = match (text, column.nullable) {
+            (true, true) => format!("coalesce({}, '') COLLATE \"C\"", column.sql),
+            (true, false) => format!("{} COLLATE \"C\"", column.sql),
+            (false, _) => column.sql.to_owned(),
+        };
+        let negation = if comparison.negated { "NOT " } else { "" };
+        let op = match comparison.op {
+            Op::Equal => "=",
+            Op::NotEqual => "<>",
+            Op::Less => "<",
+            Op::LessOrEqual => "<=",
+            Op::Greater => ">",
+            Op::GreaterOrEqual => ">=",
+            Op::Has => {
+                return self.bind(Bind::Literal(comparison.literal.clone()), |sql, place| {
+                    sql.push_str(&format!(
+                        "{negation}strpos(lower({left}), lower({place})) > 0"
+                    ));
+                });
+            }
+        };
+        let guard = column.nullable && !text;
+        self.bind(Bind::Literal(comparison.literal.clone()), |sql, place| {
+            sql.push_str(&if guard {
+                format!("{negation}coalesce({left} {op} {place}, false)")
+            } else {
+                format!("{negation}{left} {op} {place}")
+            });
+        });
+    }
+
+    /// The condition that an item comes after the place of the page token.
+    ///
+    /// `(a, b, id) > (x, y, z)` where all directions are the same, which an index serves as it is; else
+    /// `a > x OR (a = x AND (b < y OR …))`.
+    fn after(&mut self, list: &ListQuery) {
+        let Some(token) = &list.after else { return };
+        let mut keys: Vec<(String, Direction, Bind)> = Vec::new();
+        for ((field, direction), value) in effective(list).iter().zip(&token.values) {
+            let value = value.clone().unwrap_or_else(|| missing(field.kind));
+            keys.push((
+                self.order_key(field.name, field.kind),
+                *direction,
+                Bind::Literal(value),
+            ));
+        }
+        let last = last_direction(list);
+        keys.push((
+            self.listing.id.to_owned(),
+            last,
+            Bind::Uuid(token.id.to_uuid()),
+        ));
+
+        if keys.iter().all(|(_, direction, _)| *direction == last) {
+            let columns = keys
+                .iter()
+                .map(|(sql, ..)| sql.as_str())
+                .collect::<Vec<_>>()
+                .join(", ");
+            self.sql
+                .push_str(&format!(" AND ({columns}) {} (", sign(last)));
+            for (at, (_, _, bind)) in keys.into_iter().enumerate() {
+                self.bind(bind, |sql, place| {
+                    sql.push_str(&format!("{}{place}", if at == 0 { "" } else { ", " }))
+                });
+            }
+            self.sql.push(')');
+            return;
+        }
+        self.sql.push_str(" AND (");
+        let depth = keys.len();
+        for (at, (column, direction, bind)) in keys.into_iter().enumerate() {
+            self.bind(bind, |sql, place| {
+                sql.push_str(&format!("{column} {} {place}", sign(direction)));
+                if at + 1 < depth {
+                    sql.push_str(&format!(" OR ({column} = {place} AND ("));
+                }
+            });
+        }
+        self.sql.push_str(&"))".repeat(depth - 1));
+        self.sql.push(')');
+    }
+
+    fn order(&mut self, list: &ListQuery) {
+        let mut keys: Vec<String> = effective(list)
+            .iter()
+            .map(|(field, direction)| {
+                format!(
+                    "{} {}",
+                    self.order_key(field.name, field.kind),
+                    word(*direction)
+                )
+            })
+            .collect();
+        keys.push(format!(
+            "{} {}",
+            self.listing.id,
+            word(last_direction(list))
+        ));
+        self.sql.push_str(" ORDER BY ");
+        self.sql.push_str(&keys.join(", "));
+    }
+
+    fn order_key(&self, field: &str, kind: Kind) -> String {
+        let column = self.listing.column(field);
+        match (kind, column.nullable) {
+            (Kind::Text | Kind::Word(_), true) => {
+                format!("coalesce({}, '') COLLATE \"C\"", column.sql)
+            }
+            (Kind::Text | Kind::Word(_), false) => format!("{} COLLATE \"C\"", column.sql),
+            (Kind::Time, true) => format!("coalesce({}, 'epoch'::timestamptz)", column.sql),
+            (Kind::Time | Kind::Bool | Kind::Number, _) => column.sql.to_owned(),
+        }
+    }
+}
+
+/// The value in whose place a missing one is ordered.
+fn missing(kind: Kind) -> Literal {
+    match kind {
+        Kind::Text | Kind::Word(_) => Literal::Text(String::new()),
+        Kind::Time => Literal::Time(Timestamp::UNIX_EPOCH),
+        Kind::Bool => Literal::Bool(false),
+        Kind::Number => Literal::Number(0.0),
+    }
+}
+
+/// The fields before `name`, which leaves no ties to those after it.
+fn effective(list: &ListQuery) -> &[(Field, Direction)] {
+    let order = &list.order.0;
+    let end = order
+        .iter()
+        .position(|(field, _)| field.name == "name")
+        .unwrap_or(order.len());
+    &order[..end]
+}
+
+/// The direction of the id: that of `name`, or of the last field.
+fn last_direction(list: &ListQuery) -> Direction {
+    let order = &list.order.0;
+    let name = order.iter().find(|(field, _)| field.name == "name");
+    name.or(order.last())
+        .map_or(Direction::Descending, |(_, direction)| *direction)
+}
+
+fn sign(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ascending => ">",
+        Direction::Descending => "<",
+    }
+}
+
+fn word(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ascending => "ASC",
+        Direction::Descending => "DESC",
+    }
+}

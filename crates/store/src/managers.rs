@@ -1,0 +1,410 @@
+//! Managers: stored by the gateway, applied by the compiler.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    ConnectionName, FeedName, Id, Instructions, Manager, ManagerName, Timestamp,
+    list::ListQuery,
+    manager::{
+        ApplyError, CreateManager, Input, ManagerState, ManagerType, Mode, Notice, NoticeType,
+        Origin, Source, SourceType,
+    },
+};
+use uuid::Uuid;
+
+use crate::{
+    Error, QueryResult,
+    listing::{Listing, Page, column, nullable},
+    plans,
+    schema::{manager_notices, managers, scan_clocks},
+    words,
+};
+
+#[derive(Queryable, Selectable, QueryableByName)]
+#[diesel(table_name = managers)]
+struct Row {
+    namespace_id: Uuid,
+    id: Uuid,
+    nickname: String,
+    enable: bool,
+    mode: String,
+    source: String,
+    state: String,
+    generation: i64,
+    input: Option<serde_json::Value>,
+    submitted_instructions: Option<serde_json::Value>,
+    instructions: Option<serde_json::Value>,
+    apply_time: Option<DateTime<Utc>>,
+    apply_error_code: Option<String>,
+    apply_error_message: Option<String>,
+    create_time: DateTime<Utc>,
+    update_time: DateTime<Utc>,
+}
+
+impl Row {
+    fn into_manager(self, notices: Vec<Notice>) -> Result<Manager, Error> {
+        let mode: Mode = words::parse(&self.mode)?;
+        let state: ManagerState = words::parse(&self.state)?;
+        // Those at work, save for a MANUAL Manager whose new ones are on their way.
+        let shown = match (mode, state) {
+            (Mode::Manual, ManagerState::PendingApply) => self.submitted_instructions,
+            _ => self.instructions,
+        };
+        Ok(Manager {
+            name: ManagerName {
+                namespace: Id::from_uuid(self.namespace_id),
+                manager: Id::from_uuid(self.id),
+            },
+            create_time: self.create_time.into(),
+            update_time: self.update_time.into(),
+            nickname: self.nickname,
+            manager_type: ManagerType::FeedManager,
+            enable: self.enable,
+            mode,
+            state,
+            apply_time: self.apply_time.map(Into::into),
+            apply_error: match (self.apply_error_code, self.apply_error_message) {
+                (Some(code), Some(message)) => Some(ApplyError {
+                    code: words::parse(&code)?,
+                    message,
+                }),
+                _ => None,
+            },
+            source: Source {
+                source_type: words::parse(&self.source)?,
+            },
+            input: self.input.as_ref().map(read).transpose()?,
+            instructions: shown.as_ref().map(read).transpose()?,
+            notices,
+        })
+    }
+}
+
+fn read<'a, T: serde::Deserialize<'a>>(json: &'a serde_json::Value) -> Result<T, Error> {
+    T::deserialize(json).map_err(Error::Json)
+}
+
+fn write(value: &impl serde::Serialize) -> Result<serde_json::Value, Error> {
+    serde_json::to_value(value).map_err(Error::Json)
+}
+
+/// Stores a Manager in PENDING_APPLY, generation 1, with its notices and its clock. The caller enqueues
+/// the event, in the same transaction.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn insert(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    draft: &CreateManager,
+) -> Result<Manager, Error> {
+    let id = Id::generate();
+    let time = id.time();
+    let (mode, input, submitted) = match &draft.origin {
+        Origin::Input(input) => ("AUTOMATIC", Some(write(input)?), None),
+        Origin::Instructions(instructions) => ("MANUAL", None, Some(write(instructions)?)),
+    };
+    let row = diesel::insert_into(managers::table)
+        .values((
+            managers::namespace_id.eq(namespace.to_uuid()),
+            managers::id.eq(id.to_uuid()),
+            managers::nickname.eq(&draft.nickname),
+            managers::enable.eq(draft.enable),
+            managers::mode.eq(mode),
+            managers::source.eq(draft.source.as_str()),
+            managers::state.eq(ManagerState::PendingApply.as_str()),
+            managers::input.eq(input),
+            managers::submitted_instructions.eq(submitted),
+            managers::submit_time.eq(time.to_chrono()),
+            managers::create_time.eq(time.to_chrono()),
+            managers::update_time.eq(time.to_chrono()),
+        ))
+        .returning(Row::as_returning())
+        .get_result(conn)
+        .await?;
+    diesel::insert_into(scan_clocks::table)
+        .values((
+            scan_clocks::namespace_id.eq(namespace.to_uuid()),
+            scan_clocks::manager_id.eq(id.to_uuid()),
+            scan_clocks::last_time.eq(time.to_chrono()),
+        ))
+        .execute(conn)
+        .await?;
+    let notices: Vec<_> = (0_i16..)
+        .zip(&draft.notices)
+        .map(|(position, connection)| {
+            (
+                manager_notices::namespace_id.eq(namespace.to_uuid()),
+                manager_notices::manager_id.eq(id.to_uuid()),
+                manager_notices::position.eq(position),
+                manager_notices::connection_id.eq(connection.connection.to_uuid()),
+            )
+        })
+        .collect();
+    diesel::insert_into(manager_notices::table)
+        .values(notices)
+        .execute(conn)
+        .await?;
+    row.into_manager(draft.notices.iter().copied().map(notice).collect())
+}
+
+fn notice(connection: ConnectionName) -> Notice {
+    Notice {
+        notice_type: NoticeType::HttpRequest,
+        connection,
+    }
+}
+
+/// # Errors
+/// When the database does not answer.
+pub async fn get(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+) -> Result<Option<Manager>, Error> {
+    let found = managers::table
+        .find((name.namespace.to_uuid(), name.manager.to_uuid()))
+        .select(Row::as_select())
+        .first(conn)
+        .await
+        .optional()?;
+    let Some(row) = found else { return Ok(None) };
+    let mut notices = load_notices(conn, name.namespace, &[row.id]).await?;
+    let notices = notices.remove(&row.id).unwrap_or_default();
+    row.into_manager(notices).map(Some)
+}
+
+/// Whether the Manager exists; by primary key.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn exists(conn: &mut AsyncPgConnection, name: ManagerName) -> QueryResult<bool> {
+    diesel::select(diesel::dsl::exists(
+        managers::table.find((name.namespace.to_uuid(), name.manager.to_uuid())),
+    ))
+    .get_result(conn)
+    .await
+}
+
+async fn load_notices(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    managers: &[Uuid],
+) -> QueryResult<HashMap<Uuid, Vec<Notice>>> {
+    let rows: Vec<(Uuid, Uuid)> = manager_notices::table
+        .filter(manager_notices::namespace_id.eq(namespace.to_uuid()))
+        .filter(manager_notices::manager_id.eq_any(managers))
+        .order((
+            manager_notices::manager_id.asc(),
+            manager_notices::position.asc(),
+        ))
+        .select((manager_notices::manager_id, manager_notices::connection_id))
+        .load(conn)
+        .await?;
+    let mut notices: HashMap<Uuid, Vec<Notice>> = HashMap::new();
+    for (manager, connection) in rows {
+        let name = ConnectionName {
+            namespace,
+            connection: Id::from_uuid(connection),
+        };
+        notices.entry(manager).or_default().push(notice(name));
+    }
+    Ok(notices)
+}
+
+pub(crate) const LISTING: Listing = Listing {
+    select: "SELECT namespace_id, id, nickname, enable, mode, source, state, generation, input, \
+             submitted_instructions, instructions, apply_time, apply_error_code, apply_error_message, \
+             create_time, update_time FROM managers WHERE namespace_id = $1",
+    columns: &[
+        column(
+            "name",
+            "('namespaces/' || ulid(namespace_id) || '/managers/' || ulid(id))",
+        ),
+        column("createTime", "create_time"),
+        column("updateTime", "update_time"),
+        column("nickname", "nickname"),
+        column("type", "'FEED_MANAGER'"),
+        column("enable", "enable"),
+        column("mode", "mode"),
+        column("state", "state"),
+        nullable("applyTime", "apply_time"),
+        column("source.type", "source"),
+    ],
+    id: "id",
+};
+
+/// Default order served by `managers_list_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn list(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    list: &ListQuery,
+) -> Result<Page<Manager>, Error> {
+    let rows: Vec<Row> = LISTING
+        .page(&[namespace.to_uuid()], list)
+        .load(conn)
+        .await?;
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let mut notices = load_notices(conn, namespace, &ids).await?;
+    let items = rows
+        .into_iter()
+        .map(|row| {
+            let notices = notices.remove(&row.id).unwrap_or_default();
+            Ok((Id::from_uuid(row.id), row.into_manager(notices)?))
+        })
+        .collect::<Result<_, Error>>()?;
+    Ok(Page::new(list, items))
+}
+
+/// What the compiler works on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    pub manager: ManagerName,
+    pub generation: i64,
+    pub source: SourceType,
+    pub origin: Origin,
+    pub submit_time: Timestamp,
+}
+
+/// The Manager's present submission, while it waits for the compiler.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn submission(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+) -> Result<Option<Submission>, Error> {
+    let found = managers::table
+        .find((name.namespace.to_uuid(), name.manager.to_uuid()))
+        .filter(managers::state.eq(ManagerState::PendingApply.as_str()))
+        .select((
+            managers::generation,
+            managers::source,
+            managers::input,
+            managers::submitted_instructions,
+            managers::submit_time,
+        ))
+        .first::<(
+            i64,
+            String,
+            Option<serde_json::Value>,
+            Option<serde_json::Value>,
+            DateTime<Utc>,
+        )>(conn)
+        .await
+        .optional()?;
+    let Some((generation, source, input, instructions, submit_time)) = found else {
+        return Ok(None);
+    };
+    let origin = match (&input, &instructions) {
+        (Some(input), _) => Origin::Input(read::<Input>(input)?),
+        (None, Some(instructions)) => Origin::Instructions(read::<Instructions>(instructions)?),
+        // Held off by `managers_mode_input_check`.
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(Submission {
+        manager: name,
+        generation,
+        source: words::parse(&source)?,
+        origin,
+        submit_time: submit_time.into(),
+    }))
+}
+
+/// Managers that have waited for the compiler since before `before`: their events may have been lost.
+/// Served by `managers_pending_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn pending(
+    conn: &mut AsyncPgConnection,
+    before: Timestamp,
+    limit: i64,
+) -> QueryResult<Vec<ManagerName>> {
+    let rows: Vec<(Uuid, Uuid)> = managers::table
+        .filter(managers::state.eq(ManagerState::PendingApply.as_str()))
+        .filter(managers::submit_time.lt(before.to_chrono()))
+        .order(managers::submit_time.asc())
+        .limit(limit)
+        .select((managers::namespace_id, managers::id))
+        .load(conn)
+        .await?;
+    Ok(rows
+        .into_iter()
+        .map(|(namespace, manager)| ManagerName {
+            namespace: Id::from_uuid(namespace),
+            manager: Id::from_uuid(manager),
+        })
+        .collect())
+}
+
+/// Puts compiled instructions to work, if `generation` is still the Manager's. Returns the new plan
+/// version, or `None` for a stale result, which is dropped.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn apply(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    generation: i64,
+    instructions: &Instructions,
+    now: Timestamp,
+) -> Result<Option<i64>, Error> {
+    let enabled: Option<bool> = diesel::update(pending_generation(name, generation))
+        .set((
+            managers::state.eq(ManagerState::Applied.as_str()),
+            managers::instructions.eq(write(instructions)?),
+            managers::apply_time.eq(now.to_chrono()),
+            managers::apply_error_code.eq(None::<String>),
+            managers::apply_error_message.eq(None::<String>),
+            managers::update_time.eq(now.to_chrono()),
+        ))
+        .returning(managers::enable)
+        .get_result(conn)
+        .await
+        .optional()?;
+    let Some(enabled) = enabled else {
+        return Ok(None);
+    };
+    let watched: &[FeedName] = if enabled { &instructions.feeds } else { &[] };
+    Ok(Some(plans::record_change(conn, name, watched, now).await?))
+}
+
+/// Records why the Manager could not be compiled; instructions at work stay at work. Whether it was
+/// still the Manager's generation.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn fail(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    generation: i64,
+    error: &ApplyError,
+    now: Timestamp,
+) -> QueryResult<bool> {
+    let changed = diesel::update(pending_generation(name, generation))
+        .set((
+            managers::state.eq(ManagerState::ApplyFailed.as_str()),
+            managers::apply_error_code.eq(error.code.as_str()),
+            managers::apply_error_message.eq(&error.message),
+            managers::update_time.eq(now.to_chrono()),
+        ))
+        .execute(conn)
+        .await?;
+    Ok(changed > 0)
+}
+
+#[diesel::dsl::auto_type(no_type_alias)]
+fn pending_generation(name: ManagerName, generation: i64) -> _ {
+    let (namespace, manager): (Uuid, Uuid) = (name.namespace.to_uuid(), name.manager.to_uuid());
+    managers::table
+        .filter(managers::namespace_id.eq(namespace))
+        .filter(managers::id.eq(manager))
+        .filter(managers::generation.eq(generation))
+        .filter(managers::state.eq("PENDING_APPLY"))
+}

@@ -1,0 +1,111 @@
+//! Brings a database to the schema of this version, and tells whether one is there.
+//!
+//! Migrations are never run by a replica on its own: `earshot migrate` and `earshot dev` call
+//! [`migrate`], under an advisory lock, so that two at once do the work once.
+
+use anyhow::{Context, anyhow};
+use diesel::{QueryableByName, sql_query, sql_types::Text};
+use diesel_async::{AsyncConnection, AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl};
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+
+use crate::{QueryError, QueryResult};
+
+const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
+
+/// The newest migration that this version needs.
+pub const REQUIRED_VERSION: &str = "20261121000007";
+
+/// Runs what is missing and returns the names of what was run.
+///
+/// # Errors
+/// When the database does not answer, or a migration fails; it is rolled back then.
+pub async fn migrate(url: &str) -> anyhow::Result<Vec<String>> {
+    let mut guard = connect(url).await?;
+    // Held by this session until it ends; the harness below works on another.
+    sql_query("SELECT pg_advisory_lock(hashtext('earshot.migrate'))")
+        .execute(&mut guard)
+        .await?;
+    let mut harness = AsyncMigrationHarness::new(connect(url).await?);
+    tokio::task::spawn_blocking(move || {
+        let run = harness
+            .run_pending_migrations(MIGRATIONS)
+            .map_err(|error| anyhow!(error))?;
+        Ok(run.iter().map(ToString::to_string).collect())
+    })
+    .await
+    .context("the migration was interrupted")?
+}
+
+/// Takes back every migration. For tests of `down.sql` alone.
+///
+/// # Errors
+/// As [`migrate`].
+pub async fn revert_all(url: &str) -> anyhow::Result<()> {
+    let mut harness = AsyncMigrationHarness::new(connect(url).await?);
+    tokio::task::spawn_blocking(move || {
+        harness
+            .revert_all_migrations(MIGRATIONS)
+            .map(|_| ())
+            .map_err(|error| anyhow!(error))
+    })
+    .await
+    .context("the migration was interrupted")?
+}
+
+async fn connect(url: &str) -> anyhow::Result<AsyncPgConnection> {
+    AsyncPgConnection::establish(url)
+        .await
+        .context("cannot connect to the database")
+}
+
+/// How the schema of a database stands to this version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Schema {
+    Suits,
+    /// `earshot migrate` has not been run, or that of an older version.
+    TooOld {
+        found: Option<String>,
+    },
+}
+
+/// A newer schema suits too: migrations work with the release before.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn schema(conn: &mut AsyncPgConnection) -> QueryResult<Schema> {
+    #[derive(QueryableByName)]
+    struct Version {
+        #[diesel(sql_type = Text)]
+        version: String,
+    }
+    let newest = sql_query(
+        "SELECT version::text FROM __diesel_schema_migrations ORDER BY version DESC LIMIT 1",
+    )
+    .get_result::<Version>(conn)
+    .await;
+    match newest {
+        Ok(Version { version }) if version.as_str() >= REQUIRED_VERSION => Ok(Schema::Suits),
+        Ok(Version { version }) => Ok(Schema::TooOld {
+            found: Some(version),
+        }),
+        Err(QueryError::NotFound) => Ok(Schema::TooOld { found: None }),
+        // No table at all: nothing was ever migrated here.
+        Err(QueryError::DatabaseError(_, info))
+            if info.message().contains("__diesel_schema_migrations") =>
+        {
+            Ok(Schema::TooOld { found: None })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the partitions of last week, this one, and the four to come. Cheap when they are there.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn ensure_partitions(conn: &mut AsyncPgConnection) -> QueryResult<()> {
+    sql_query("SELECT ensure_partitions(clock_timestamp() - interval '7 days', 6)")
+        .execute(conn)
+        .await?;
+    Ok(())
+}

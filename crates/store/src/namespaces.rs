@@ -1,0 +1,130 @@
+//! Namespaces.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{Id, Namespace, NamespaceName, list::ListQuery, namespace::CreateNamespace};
+use uuid::Uuid;
+
+use crate::{
+    QueryResult,
+    listing::{Listing, Page, column},
+    schema::namespaces,
+};
+
+#[derive(Queryable, Selectable, QueryableByName)]
+#[diesel(table_name = namespaces)]
+struct Row {
+    id: Uuid,
+    nickname: String,
+    create_time: DateTime<Utc>,
+    update_time: DateTime<Utc>,
+}
+
+impl From<Row> for Namespace {
+    fn from(row: Row) -> Self {
+        Self {
+            name: NamespaceName {
+                namespace: Id::from_uuid(row.id),
+            },
+            create_time: row.create_time.into(),
+            update_time: row.update_time.into(),
+            nickname: row.nickname,
+        }
+    }
+}
+
+/// # Errors
+/// When the database does not answer.
+pub async fn insert(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    draft: &CreateNamespace,
+) -> QueryResult<Namespace> {
+    let id = Id::generate();
+    let time = id.time().to_chrono();
+    diesel::insert_into(namespaces::table)
+        .values((
+            namespaces::id.eq(id.to_uuid()),
+            namespaces::account_id.eq(account.to_uuid()),
+            namespaces::nickname.eq(&draft.nickname),
+            namespaces::create_time.eq(time),
+            namespaces::update_time.eq(time),
+        ))
+        .returning(Row::as_returning())
+        .get_result(conn)
+        .await
+        .map(Into::into)
+}
+
+/// The account that a Namespace belongs to; by primary key.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn account(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<Option<Id>> {
+    let found = namespaces::table
+        .find(namespace.to_uuid())
+        .select(namespaces::account_id)
+        .first(conn)
+        .await;
+    found.optional().map(|id| id.map(Id::from_uuid))
+}
+
+/// # Errors
+/// When the database does not answer.
+pub async fn get(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    namespace: Id,
+) -> QueryResult<Option<Namespace>> {
+    namespaces::table
+        .find(namespace.to_uuid())
+        .filter(namespaces::account_id.eq(account.to_uuid()))
+        .select(Row::as_select())
+        .first(conn)
+        .await
+        .optional()
+        .map(|found| found.map(Into::into))
+}
+
+pub(crate) const LISTING: Listing = Listing {
+    select: "SELECT id, nickname, create_time, update_time FROM namespaces WHERE account_id = $1",
+    columns: &[
+        column("name", "('namespaces/' || ulid(id))"),
+        column("createTime", "create_time"),
+        column("updateTime", "update_time"),
+        column("nickname", "nickname"),
+    ],
+    id: "id",
+};
+
+/// As [`LISTING`], for a key that is narrowed to some Namespaces.
+const NARROWED: Listing = Listing {
+    select: "SELECT id, nickname, create_time, update_time FROM namespaces WHERE account_id = $1 \
+             AND id = ANY ((SELECT namespace_ids FROM api_keys WHERE id = $2)::uuid[])",
+    ..LISTING
+};
+
+/// The Namespaces of `account`; of a key that is narrowed, those that it may see. Default order served
+/// by `namespaces_list_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn list(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    narrowed_key: Option<Id>,
+    list: &ListQuery,
+) -> QueryResult<Page<Namespace>> {
+    let query = match narrowed_key {
+        None => LISTING.page(&[account.to_uuid()], list),
+        Some(key) => NARROWED.page(&[account.to_uuid(), key.to_uuid()], list),
+    };
+    let rows: Vec<Row> = query.load(conn).await?;
+    Ok(Page::new(
+        list,
+        rows.into_iter()
+            .map(|row| (Id::from_uuid(row.id), row.into()))
+            .collect(),
+    ))
+}

@@ -1,0 +1,239 @@
+//! What is matched: the plan version, the log of changes behind it, and the plans themselves.
+//!
+//! Whoever changes what a Manager matches calls [`record_change`] in the same transaction. The lock on
+//! the version's one row puts those transactions in order, so a reader that has seen version `n` has
+//! seen every change up to it.
+
+use diesel::{
+    prelude::*,
+    sql_query,
+    sql_types::{Array, BigInt, Text, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{FeedName, Id, Instructions, ManagerName, Timestamp};
+use uuid::Uuid;
+
+use crate::{
+    Error, QueryResult,
+    schema::{managers, plan_changes, plan_version},
+};
+
+/// How many changes the log keeps. A reader further behind loads everything.
+const KEPT_CHANGES: i64 = 100_000;
+
+/// One Manager's part in matching.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanRecord {
+    pub manager: ManagerName,
+    /// `None` when the Manager is gone, disabled, or was never applied.
+    pub instructions: Option<Instructions>,
+}
+
+/// What a reader of the changes learns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Changes {
+    /// The Managers that changed after the version asked for, as they stand at `version` or later.
+    Since {
+        version: i64,
+        plans: Vec<PlanRecord>,
+    },
+    /// The log does not reach back that far: load everything.
+    TooFarBehind,
+}
+
+/// Raises the version, logs the change, and brings the Manager's feeds in line with what it now
+/// watches. Returns the new version. Five statements, on primary keys.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn record_change(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    watched: &[FeedName],
+    now: Timestamp,
+) -> QueryResult<i64> {
+    let version: i64 = diesel::update(plan_version::table)
+        .set(plan_version::version.eq(plan_version::version + 1))
+        .returning(plan_version::version)
+        .get_result(conn)
+        .await?;
+    diesel::insert_into(plan_changes::table)
+        .values((
+            plan_changes::version.eq(version),
+            plan_changes::namespace_id.eq(manager.namespace.to_uuid()),
+            plan_changes::manager_id.eq(manager.manager.to_uuid()),
+            plan_changes::change_time.eq(now.to_chrono()),
+        ))
+        .execute(conn)
+        .await?;
+    diesel::delete(plan_changes::table.filter(plan_changes::version.lt(version - KEPT_CHANGES)))
+        .execute(conn)
+        .await?;
+
+    let names: Vec<&str> = watched.iter().map(FeedName::as_str).collect();
+    let platforms: Vec<&str> = watched.iter().map(FeedName::platform).collect();
+    sql_query(
+        "INSERT INTO feeds (name, platform, watched, next_poll_time, create_time) \
+         SELECT name, platform, true, clock_timestamp(), clock_timestamp() \
+         FROM unnest($1, $2) AS given (name, platform) ON CONFLICT (name) DO NOTHING",
+    )
+    .bind::<Array<Text>, _>(&names)
+    .bind::<Array<Text>, _>(&platforms)
+    .execute(conn)
+    .await?;
+    // The version's lock keeps others out, so what is counted here stays true until the commit.
+    sql_query(
+        "WITH gone AS (DELETE FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
+                       AND feed <> ALL ($3) RETURNING feed), \
+              come AS (INSERT INTO feed_watchers (feed, namespace_id, manager_id) \
+                       SELECT DISTINCT name, $1, $2 FROM unnest($3) AS given (name) \
+                       ON CONFLICT DO NOTHING RETURNING feed) \
+         UPDATE feeds SET \
+             watched = name = ANY ($3) OR EXISTS (SELECT FROM feed_watchers AS other \
+                 WHERE other.feed = feeds.name AND (other.namespace_id, other.manager_id) <> ($1, $2)), \
+             next_poll_time = CASE WHEN watched THEN next_poll_time ELSE clock_timestamp() END \
+         WHERE name IN (SELECT feed FROM gone UNION ALL SELECT feed FROM come) OR name = ANY ($3) AND NOT watched",
+    )
+    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
+    .bind::<SqlUuid, _>(manager.manager.to_uuid())
+    .bind::<Array<Text>, _>(&names)
+    .execute(conn)
+    .await?;
+    Ok(version)
+}
+
+/// The version now. One read of one row: scanners do this in every poll's transaction.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn version(conn: &mut AsyncPgConnection) -> QueryResult<i64> {
+    plan_version::table
+        .select(plan_version::version)
+        .first(conn)
+        .await
+}
+
+/// What changed after version `after`.
+///
+/// # Errors
+/// When the database does not answer, or holds instructions that cannot be read.
+pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> Result<Changes, Error> {
+    #[derive(QueryableByName)]
+    struct Change {
+        #[diesel(sql_type = BigInt)]
+        version: i64,
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+    }
+    let changes: Vec<Change> = sql_query(
+        "SELECT version, namespace_id, manager_id FROM plan_changes WHERE version > $1 ORDER BY version",
+    )
+    .bind::<BigInt, _>(after)
+    .load(conn)
+    .await?;
+    let Some(last) = changes.last() else {
+        // Nothing logged: either nothing changed, or the log was cut.
+        let now = version(conn).await?;
+        return Ok(if now > after {
+            Changes::TooFarBehind
+        } else {
+            Changes::Since {
+                version: after,
+                plans: Vec::new(),
+            }
+        });
+    };
+    if changes[0].version != after + 1 {
+        return Ok(Changes::TooFarBehind);
+    }
+    let version = last.version;
+    let mut changed: Vec<(Uuid, Uuid)> = changes
+        .iter()
+        .map(|change| (change.namespace_id, change.manager_id))
+        .collect();
+    changed.sort_unstable();
+    changed.dedup();
+    let ids: Vec<Uuid> = changed.iter().map(|(_, manager)| *manager).collect();
+    let rows: Vec<(Uuid, Uuid, bool, Option<serde_json::Value>)> = managers::table
+        .filter(managers::namespace_id.eq_any(changed.iter().map(|(namespace, _)| *namespace)))
+        .filter(managers::id.eq_any(ids))
+        .select((
+            managers::namespace_id,
+            managers::id,
+            managers::enable,
+            managers::instructions,
+        ))
+        .load(conn)
+        .await?;
+    let mut plans = Vec::with_capacity(changed.len());
+    for (namespace, manager) in changed {
+        let row = rows
+            .iter()
+            .find(|row| (row.0, row.1) == (namespace, manager));
+        let name = ManagerName {
+            namespace: Id::from_uuid(namespace),
+            manager: Id::from_uuid(manager),
+        };
+        let instructions = match row {
+            Some((_, _, true, Some(json))) => Some(read(json)?),
+            _ => None,
+        };
+        plans.push(PlanRecord {
+            manager: name,
+            instructions,
+        });
+    }
+    Ok(Changes::Since { version, plans })
+}
+
+/// Every plan, in pages: those after `after` in the order of their names.
+///
+/// Read the version first: a change that comes while pages are read is then seen again as a change.
+///
+/// # Errors
+/// When the database does not answer, or holds instructions that cannot be read.
+pub async fn load_page(
+    conn: &mut AsyncPgConnection,
+    after: Option<ManagerName>,
+    limit: i64,
+) -> Result<Vec<PlanRecord>, Error> {
+    let nil = Uuid::nil();
+    let (namespace, manager) = after.map_or((nil, nil), |name| {
+        (name.namespace.to_uuid(), name.manager.to_uuid())
+    });
+    let rows: Vec<(Uuid, Uuid, bool, Option<serde_json::Value>)> = managers::table
+        .filter(
+            managers::namespace_id
+                .gt(namespace)
+                .or(managers::namespace_id
+                    .eq(namespace)
+                    .and(managers::id.gt(manager))),
+        )
+        .order((managers::namespace_id.asc(), managers::id.asc()))
+        .limit(limit)
+        .select((
+            managers::namespace_id,
+            managers::id,
+            managers::enable,
+            managers::instructions,
+        ))
+        .load(conn)
+        .await?;
+    rows.into_iter()
+        .map(|(namespace, manager, enable, json)| {
+            Ok(PlanRecord {
+                manager: ManagerName {
+                    namespace: Id::from_uuid(namespace),
+                    manager: Id::from_uuid(manager),
+                },
+                instructions: json.filter(|_| enable).as_ref().map(read).transpose()?,
+            })
+        })
+        .collect()
+}
+
+fn read(json: &serde_json::Value) -> Result<Instructions, Error> {
+    serde::Deserialize::deserialize(json).map_err(Error::Json)
+}

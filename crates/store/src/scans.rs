@@ -1,0 +1,212 @@
+//! Scans and the posts that they are of.
+
+use chrono::{DateTime, Utc};
+use diesel::{prelude::*, sql_query, sql_types::Uuid as SqlUuid};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{Id, ManagerName, Post, Scan, ScanName, Subforum, Timestamp, User, list::ListQuery};
+use uuid::Uuid;
+
+use crate::{
+    Error, QueryResult,
+    listing::{Listing, Page, column, nullable},
+    words,
+};
+
+mod record;
+
+pub use record::{NewScan, record};
+
+#[derive(QueryableByName)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+pub(crate) struct PostRow {
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    post_type: String,
+    #[diesel(sql_type = diesel::sql_types::Timestamptz)]
+    time: DateTime<Utc>,
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    native_id: String,
+    #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Text>)]
+    title: Option<String>,
+    #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Text>)]
+    text: Option<String>,
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    post_url: String,
+    #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Text>)]
+    subforum_id: Option<String>,
+    #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Text>)]
+    subforum_name: Option<String>,
+    #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Text>)]
+    subforum_url: Option<String>,
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    user_id: String,
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    user_name: String,
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    user_url: String,
+}
+
+/// The columns of [`PostRow`], of `posts` as `p`.
+macro_rules! post_columns {
+    () => {
+        "p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, p.subforum_id, \
+         p.subforum_name, p.subforum_url, p.user_id, p.user_name, p.user_url"
+    };
+}
+pub(crate) use post_columns;
+
+impl PostRow {
+    pub(crate) fn into_post(self) -> Result<Post, Error> {
+        let subforum = match (self.subforum_id, self.subforum_name, self.subforum_url) {
+            (Some(id), Some(name), Some(url)) => Some(Subforum { id, name, url }),
+            _ => None,
+        };
+        Ok(Post {
+            post_type: words::parse(&self.post_type)?,
+            time: self.time.into(),
+            id: self.native_id,
+            title: self.title,
+            text: self.text,
+            url: self.post_url,
+            subforum,
+            user: User {
+                id: self.user_id,
+                name: self.user_name,
+                url: self.user_url,
+            },
+        })
+    }
+}
+
+#[derive(QueryableByName)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    manager_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = diesel::sql_types::Timestamptz)]
+    create_time: DateTime<Utc>,
+    #[diesel(sql_type = diesel::sql_types::Timestamptz)]
+    update_time: DateTime<Utc>,
+    #[diesel(sql_type = diesel::sql_types::Bool)]
+    value: bool,
+    #[diesel(sql_type = diesel::sql_types::Jsonb)]
+    matched: serde_json::Value,
+    #[diesel(embed)]
+    post: PostRow,
+}
+
+impl Row {
+    fn into_scan(self) -> Result<Scan, Error> {
+        Ok(Scan {
+            name: ScanName {
+                namespace: Id::from_uuid(self.namespace_id),
+                manager: Id::from_uuid(self.manager_id),
+                scan: Id::from_uuid(self.id),
+            },
+            create_time: self.create_time.into(),
+            update_time: self.update_time.into(),
+            post: self.post.into_post()?,
+            value: self.value,
+            matched: serde_json::from_value(self.matched).map_err(Error::Json)?,
+        })
+    }
+}
+
+const SELECT: &str = concat!(
+    "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, ",
+    post_columns!(),
+    " FROM scans AS s JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
+     WHERE s.namespace_id = $1 AND s.manager_id = $2"
+);
+
+/// By primary key: the id tells the partition.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn get(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<Scan>, Error> {
+    sql_query(format!("{SELECT} AND s.create_time = $3 AND s.id = $4"))
+        .bind::<SqlUuid, _>(name.namespace.to_uuid())
+        .bind::<SqlUuid, _>(name.manager.to_uuid())
+        .bind::<diesel::sql_types::Timestamptz, _>(name.scan.time().to_chrono())
+        .bind::<SqlUuid, _>(name.scan.to_uuid())
+        .get_result::<Row>(conn)
+        .await
+        .optional()?
+        .map(Row::into_scan)
+        .transpose()
+}
+
+pub(crate) const LISTING: Listing = Listing {
+    select: SELECT,
+    columns: &[
+        column(
+            "name",
+            "('namespaces/' || ulid(s.namespace_id) || '/managers/' || ulid(s.manager_id) || '/scans/' || ulid(s.id))",
+        ),
+        column("createTime", "s.create_time"),
+        column("updateTime", "s.update_time"),
+        column("value", "s.value"),
+        column("post.type", "p.type"),
+        column("post.time", "p.time"),
+        column("post.id", "p.post_id"),
+        nullable("post.title", "p.title"),
+        nullable("post.text", "p.text"),
+        column("post.url", "p.url"),
+        nullable("post.subforum.id", "p.subforum_id"),
+        nullable("post.subforum.name", "p.subforum_name"),
+        column("post.user.id", "p.user_id"),
+        column("post.user.name", "p.user_name"),
+        column("match.score", "(s.matched ->> 'score')::float8"),
+    ],
+    id: "s.id",
+};
+
+/// The orders by `createTime` are served by `scans_pkey`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn list(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    list: &ListQuery,
+) -> Result<Page<Scan>, Error> {
+    let parents = [manager.namespace.to_uuid(), manager.manager.to_uuid()];
+    let rows: Vec<Row> = LISTING.page(&parents, list).load(conn).await?;
+    let items = rows
+        .into_iter()
+        .map(|row| Ok((Id::from_uuid(row.id), row.into_scan()?)))
+        .collect::<Result<_, Error>>()?;
+    Ok(Page::new(list, items))
+}
+
+/// Scans made before `before` whose deliveries were not: their events may have been lost. Served by
+/// `scans_not_fanned_out_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn not_fanned_out(
+    conn: &mut AsyncPgConnection,
+    before: Timestamp,
+    limit: i64,
+) -> QueryResult<Vec<ScanName>> {
+    use crate::schema::scans;
+    let rows: Vec<(Uuid, Uuid, Uuid)> = scans::table
+        .filter(scans::fanned_out.eq(false))
+        .filter(scans::create_time.lt(before.to_chrono()))
+        .order(scans::create_time.asc())
+        .limit(limit)
+        .select((scans::namespace_id, scans::manager_id, scans::id))
+        .load(conn)
+        .await?;
+    Ok(rows
+        .into_iter()
+        .map(|(namespace, manager, scan)| ScanName {
+            namespace: Id::from_uuid(namespace),
+            manager: Id::from_uuid(manager),
+            scan: Id::from_uuid(scan),
+        })
+        .collect())
+}

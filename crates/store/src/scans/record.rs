@@ -1,0 +1,281 @@
+//! Makes Scans: each post once, each Scan once, createTimes that ascend.
+//!
+//! Seven statements for a poll with matches, whatever their number; none for one without. Locks are
+//! taken in one order everywhere (post keys, scan keys, clocks, each sorted), so two scanners wait for
+//! each other but never in a circle.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::{
+    prelude::*,
+    sql_query,
+    sql_types::{Array, Integer, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{FeedName, Id, ManagerName, Match, Post, PostType, ScanName, Timestamp};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::{
+    Error, QueryResult,
+    schema::{post_keys, posts, scan_keys, scans},
+};
+
+/// A match that becomes a Scan, unless the Manager has one of this post already.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewScan<'a> {
+    pub manager: ManagerName,
+    pub post: &'a Post,
+    pub matched: Match,
+}
+
+/// Stores what is new of `matches`, found through `feed`, and returns the Scans made. Call inside of a
+/// transaction that ends soon after: the Managers' clocks stay locked to its end.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn record(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    matches: &[NewScan<'_>],
+    now: Timestamp,
+) -> Result<Vec<ScanName>, Error> {
+    if matches.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Sorted by key, and each post once, though several Managers match it.
+    let posts: BTreeMap<Uuid, &Post> = matches
+        .iter()
+        .map(|one| (post_key(one.post), one.post))
+        .collect();
+    let stored = store_posts(conn, feed, &posts, now).await?;
+
+    // Sorted by Manager and post.
+    let wanted: BTreeMap<(ManagerName, Uuid), &NewScan<'_>> = matches
+        .iter()
+        .map(|one| ((one.manager, post_key(one.post)), one))
+        .collect();
+    let fresh = claim_keys(conn, wanted.keys(), now).await?;
+    let mut clocks = advance_clocks(conn, &fresh).await?;
+
+    let mut names = Vec::with_capacity(fresh.len());
+    let mut rows = Vec::with_capacity(fresh.len());
+    for key in fresh {
+        let (Some(clock), Some(one), Some(post)) =
+            (clocks.get_mut(&key.0), wanted.get(&key), stored.get(&key.1))
+        else {
+            // Without a clock the Manager is gone: nobody is left to read the Scan.
+            continue;
+        };
+        let time = *clock;
+        *clock += TimeDelta::microseconds(1);
+        let name = ScanName {
+            namespace: key.0.namespace,
+            manager: key.0.manager,
+            scan: Id::at(time.into()),
+        };
+        rows.push((
+            scans::namespace_id.eq(name.namespace.to_uuid()),
+            scans::manager_id.eq(name.manager.to_uuid()),
+            scans::id.eq(name.scan.to_uuid()),
+            scans::create_time.eq(time),
+            scans::update_time.eq(time),
+            scans::post_id.eq(post.to_uuid()),
+            scans::post_receive_time.eq(post.time().to_chrono()),
+            scans::value.eq(true),
+            scans::matched.eq(serde_json::to_value(&one.matched).map_err(Error::Json)?),
+        ));
+        names.push(name);
+    }
+    diesel::insert_into(scans::table)
+        .values(rows)
+        .execute(conn)
+        .await?;
+    Ok(names)
+}
+
+/// What makes a post the same post.
+fn post_key(post: &Post) -> Uuid {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&Sha256::digest(post.id.as_bytes())[..16]);
+    Uuid::from_bytes(bytes)
+}
+
+/// The rows of these posts, made where there were none.
+async fn store_posts(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    given: &BTreeMap<Uuid, &Post>,
+    now: Timestamp,
+) -> QueryResult<HashMap<Uuid, Id>> {
+    let keys: Vec<_> = given
+        .keys()
+        .map(|key| {
+            (
+                post_keys::post_key.eq(*key),
+                post_keys::id.eq(Id::at(now).to_uuid()),
+            )
+        })
+        .collect();
+    let made: Vec<(Uuid, Uuid)> = diesel::insert_into(post_keys::table)
+        .values(keys)
+        .on_conflict_do_nothing()
+        .returning((post_keys::post_key, post_keys::id))
+        .get_results(conn)
+        .await?;
+    let rows: Vec<_> = made
+        .iter()
+        .filter_map(|(key, id)| {
+            let post = given.get(key)?;
+            let subforum = post.subforum.as_ref();
+            Some((
+                posts::id.eq(*id),
+                posts::receive_time.eq(now.to_chrono()),
+                posts::post_key.eq(*key),
+                posts::feed.eq(feed.as_str()),
+                posts::type_.eq(word(post.post_type)),
+                posts::time.eq(post.time.to_chrono()),
+                posts::post_id.eq(&post.id),
+                posts::title.eq(post.title.as_deref()),
+                posts::text.eq(post.text.as_deref()),
+                posts::url.eq(&post.url),
+                posts::subforum_id.eq(subforum.map(|at| at.id.as_str())),
+                posts::subforum_name.eq(subforum.map(|at| at.name.as_str())),
+                posts::subforum_url.eq(subforum.map(|at| at.url.as_str())),
+                posts::user_id.eq(&post.user.id),
+                posts::user_name.eq(&post.user.name),
+                posts::user_url.eq(&post.user.url),
+            ))
+        })
+        .collect();
+    diesel::insert_into(posts::table)
+        .values(rows)
+        .execute(conn)
+        .await?;
+
+    let mut stored: HashMap<Uuid, Id> = made
+        .into_iter()
+        .map(|(key, id)| (key, Id::from_uuid(id)))
+        .collect();
+    let known: Vec<Uuid> = given
+        .keys()
+        .filter(|key| !stored.contains_key(key))
+        .copied()
+        .collect();
+    if !known.is_empty() {
+        let rows: Vec<(Uuid, Uuid)> = post_keys::table
+            .filter(post_keys::post_key.eq_any(known))
+            .select((post_keys::post_key, post_keys::id))
+            .load(conn)
+            .await?;
+        stored.extend(rows.into_iter().map(|(key, id)| (key, Id::from_uuid(id))));
+    }
+    Ok(stored)
+}
+
+fn word(post_type: PostType) -> &'static str {
+    match post_type {
+        PostType::ForumLink => "FORUM_LINK",
+        PostType::MicroblogTweet => "MICROBLOG_TWEET",
+        PostType::NetworkPost => "NETWORK_POST",
+    }
+}
+
+/// Those Manager and post pairs that have no Scan yet, now claimed; in their order.
+async fn claim_keys(
+    conn: &mut AsyncPgConnection,
+    wanted: impl Iterator<Item = &(ManagerName, Uuid)>,
+    now: Timestamp,
+) -> QueryResult<Vec<(ManagerName, Uuid)>> {
+    let rows: Vec<_> = wanted
+        .map(|(manager, key)| {
+            (
+                scan_keys::namespace_id.eq(manager.namespace.to_uuid()),
+                scan_keys::manager_id.eq(manager.manager.to_uuid()),
+                scan_keys::post_key.eq(*key),
+                scan_keys::create_time.eq(now.to_chrono()),
+            )
+        })
+        .collect();
+    let fresh: Vec<(Uuid, Uuid, Uuid)> = diesel::insert_into(scan_keys::table)
+        .values(rows)
+        .on_conflict_do_nothing()
+        .returning((
+            scan_keys::namespace_id,
+            scan_keys::manager_id,
+            scan_keys::post_key,
+        ))
+        .get_results(conn)
+        .await?;
+    let mut fresh: Vec<(ManagerName, Uuid)> = fresh
+        .into_iter()
+        .map(|(namespace, manager, key)| {
+            (
+                ManagerName {
+                    namespace: Id::from_uuid(namespace),
+                    manager: Id::from_uuid(manager),
+                },
+                key,
+            )
+        })
+        .collect();
+    fresh.sort_unstable();
+    Ok(fresh)
+}
+
+/// Moves each Manager's clock on by as many microseconds as it gets Scans; returns the first new time
+/// of each. By the database's clock, after the lock: later commits have later times.
+async fn advance_clocks(
+    conn: &mut AsyncPgConnection,
+    fresh: &[(ManagerName, Uuid)],
+) -> QueryResult<HashMap<ManagerName, DateTime<Utc>>> {
+    #[derive(QueryableByName)]
+    struct Clock {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = Timestamptz)]
+        first_time: DateTime<Utc>,
+    }
+    let mut counts: BTreeMap<ManagerName, i32> = BTreeMap::new();
+    for (manager, _) in fresh {
+        *counts.entry(*manager).or_default() += 1;
+    }
+    let namespaces: Vec<Uuid> = counts.keys().map(|name| name.namespace.to_uuid()).collect();
+    let managers: Vec<Uuid> = counts.keys().map(|name| name.manager.to_uuid()).collect();
+    let counts: Vec<i32> = counts.into_values().collect();
+    sql_query(
+        "SELECT FROM scan_clocks WHERE (namespace_id, manager_id) IN (SELECT * FROM unnest($1, $2)) \
+         ORDER BY namespace_id, manager_id FOR UPDATE",
+    )
+    .bind::<Array<SqlUuid>, _>(&namespaces)
+    .bind::<Array<SqlUuid>, _>(&managers)
+    .execute(conn)
+    .await?;
+    let clocks: Vec<Clock> = sql_query(
+        "UPDATE scan_clocks AS clock SET last_time = \
+             greatest(clock_timestamp(), clock.last_time + interval '1 microsecond') \
+             + (given.count - 1) * interval '1 microsecond' \
+         FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, count) \
+         WHERE clock.namespace_id = given.namespace_id AND clock.manager_id = given.manager_id \
+         RETURNING clock.namespace_id, clock.manager_id, \
+             clock.last_time - (given.count - 1) * interval '1 microsecond' AS first_time",
+    )
+    .bind::<Array<SqlUuid>, _>(&namespaces)
+    .bind::<Array<SqlUuid>, _>(&managers)
+    .bind::<Array<Integer>, _>(&counts)
+    .load(conn)
+    .await?;
+    Ok(clocks
+        .into_iter()
+        .map(|clock| {
+            let name = ManagerName {
+                namespace: Id::from_uuid(clock.namespace_id),
+                manager: Id::from_uuid(clock.manager_id),
+            };
+            (name, clock.first_time)
+        })
+        .collect())
+}
