@@ -9,6 +9,7 @@ pub mod backoff;
 pub mod build_info;
 pub mod cli;
 pub mod config;
+pub mod crypto;
 pub mod environment;
 pub mod health;
 pub mod ops;

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Config, ConfigError, Context, Health,
     cli::Arguments,
-    ops, shutdown,
+    crypto, ops, shutdown,
     telemetry::{self, Output},
 };
 
@@ -36,7 +36,7 @@ where
         return ExitCode::SUCCESS;
     }
 
-    install_crypto();
+    crypto::install();
     let telemetry = telemetry::init(service, &config.log, Output::Stdout);
     let outcome = start(service, &config, run);
     let code = match outcome {
@@ -56,12 +56,6 @@ where
 /// Prints what is wrong with a configuration to stderr, one problem a line.
 pub fn print_config_error(program: &str, error: &ConfigError) {
     eprintln!("{program}: the configuration is wrong:\n{error}");
-}
-
-/// Chooses the TLS implementation of this process; a second call changes nothing.
-pub fn install_crypto() {
-    // An error only says that it is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 fn start<F, R>(service: &'static str, config: &Arc<Config>, run: R) -> anyhow::Result<()>

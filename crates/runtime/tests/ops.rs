@@ -1,5 +1,7 @@
 //! The ops server over real HTTP.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},

@@ -2,6 +2,8 @@
 //!
 //! The test runs itself: with a mode in the environment it is a service, else the test of one.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpListener,

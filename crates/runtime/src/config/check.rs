@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use secrecy::ExposeSecret;
+use url::Url;
 
 use super::{reader::Reader, sections::Config};
 
@@ -27,6 +28,8 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
     if !url.is_empty() && !is_amqp && !config.bus.is_in_process() {
         let reason = "expected a URL that begins with amqp:// or amqps://, or `in-process:`";
         reader.reject("bus.url", reason);
+    } else if let (true, Err(error)) = (is_amqp, Url::parse(url)) {
+        reader.reject("bus.url", format!("not a URL: {error}"));
     }
 
     let mut ids = BTreeSet::new();

@@ -61,10 +61,12 @@ impl Setting for EncryptionKey {
         let decoded = Zeroizing::new(
             BASE64_STANDARD
                 .decode(key)
-                .map_err(|_| format!("key `{id}` is not base64"))?,
+                .ok()
+                .ok_or_else(|| format!("key `{id}` is not base64"))?,
         );
         let bytes = <[u8; KEY_BYTES]>::try_from(decoded.as_slice())
-            .map_err(|_| format!("key `{id}` has {} bytes, not {KEY_BYTES}", decoded.len()))?;
+            .ok()
+            .ok_or_else(|| format!("key `{id}` has {} bytes, not {KEY_BYTES}", decoded.len()))?;
         Ok(Self::new(id, bytes))
     }
 

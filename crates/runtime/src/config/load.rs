@@ -138,6 +138,10 @@ impl Config {
         if uses_keys && self.secrets.encryption_keys.is_empty() {
             problems.push(Problem::new("secrets.encryption_keys", "is required"));
         }
+        if service == "webhook-dispatcher" && self.ops.grace_period < self.dispatcher.timeout {
+            let reason = "must be at least `dispatcher.timeout`, or attempts are cut short";
+            problems.push(Problem::new("ops.grace_period", reason));
+        }
         if problems.is_empty() {
             Ok(())
         } else {

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::FeedName;
+use domain::{FeedName, manager::SourceType};
 use url::Url;
 
 use super::{
     reader::Reader,
-    setting::{Setting, choice, one_of},
+    setting::{Setting, one_of},
 };
 
 /// One configured platform. Two may be of the same kind, under different names.
@@ -18,22 +18,13 @@ pub struct PlatformConfig {
     /// Which adapter speaks to it.
     pub kind: Kind,
     /// What it is to customers; given by the kind, save for `feed`.
-    pub source: Source,
+    pub source: SourceType,
     /// Always there, save for a `feed` that reads whatever feeds customers name.
     pub base_url: Option<Url>,
     /// Hacker News: where single items are read, if anywhere.
     pub items_url: Option<Url>,
     /// Kept exactly where given; else the interval adapts.
     pub poll_interval: Option<Duration>,
-}
-
-choice! {
-    /// What a platform is to customers: the `source` of a Manager.
-    pub enum Source {
-        Forum = "FORUM",
-        Microblog = "MICROBLOG",
-        Network = "NETWORK",
-    }
 }
 
 /// Which adapter speaks to a platform.
@@ -47,9 +38,6 @@ pub enum Kind {
 const ABOUT: &str = "One block for each platform that is watched. In variables a platform is \
     known by its place: `EARSHOT_PLATFORMS__0__BASE_URL`.";
 
-/// How many platforms a configuration may have; far more than there are adapters for.
-const MAX_PLATFORMS: usize = 1_000;
-
 impl Kind {
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -62,9 +50,9 @@ impl Kind {
 
     /// What platforms of this kind are; a feed may be anything.
     #[must_use]
-    pub fn source(self) -> Option<Source> {
+    pub fn source(self) -> Option<SourceType> {
         match self {
-            Self::HackerNews | Self::Lemmy => Some(Source::Forum),
+            Self::HackerNews | Self::Lemmy => Some(SourceType::Forum),
             Self::Feed => None,
         }
     }
@@ -100,18 +88,35 @@ impl Setting for Kind {
     }
 }
 
+impl Setting for SourceType {
+    const FORM: &'static str = one_of!("FORUM", "MICROBLOG", "NETWORK");
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        [Self::Forum, Self::Microblog, Self::Network]
+            .into_iter()
+            .find(|source| source.as_str() == text)
+            .ok_or_else(|| format!("expected {}, not `{text}`", Self::FORM))
+    }
+
+    fn show(&self) -> String {
+        format!("\"{}\"", self.as_str())
+    }
+}
+
 impl PlatformConfig {
     /// `None` where the configuration does not speak of platforms.
     pub(super) fn read_all(reader: &mut Reader) -> Option<Vec<Self>> {
-        let count = reader.items("platforms")?;
-        if count > MAX_PLATFORMS {
-            reader.reject("platforms", format!("more than {MAX_PLATFORMS} platforms"));
+        let indexes = reader.items("platforms")?;
+        // Only variables can leave one out, and then none is where it was thought to be.
+        if let Some((place, index)) = indexes.iter().enumerate().find(|(at, index)| at != *index) {
+            let reason = format!("comes without a `platforms[{place}]` before it");
+            reader.reject(&format!("platforms[{index}]"), reason);
             reader.ignore_below("platforms");
             return None;
         }
         let mut names = BTreeSet::new();
         let mut platforms = Vec::new();
-        for index in 0..count {
+        for index in indexes {
             let path = format!("platforms[{index}]");
             let Some(platform) = Self::read(reader, &path) else {
                 continue;
@@ -139,7 +144,7 @@ impl PlatformConfig {
             true,
         );
         let kind: Option<Kind> = reader.required(path, "kind", "Which adapter speaks to it.", true);
-        let source: Option<Source> = reader.optional(
+        let source: Option<SourceType> = reader.optional(
             path,
             "source",
             "What it is to customers. Given by the kind; required where `kind` is `feed`.",

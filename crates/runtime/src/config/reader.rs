@@ -68,16 +68,14 @@ impl Reader {
             .any(|key| lies_below(key, path) || key == path)
     }
 
-    /// How many `path[0]`, `path[1]`, … were given; `None` where the list was not mentioned.
-    pub(super) fn items(&self, path: &str) -> Option<usize> {
+    /// Which of `path[0]`, `path[1]`, … were given; `None` where the list was not mentioned.
+    pub(super) fn items(&self, path: &str) -> Option<BTreeSet<usize>> {
         let indexes = self.tree.keys().filter_map(|key| {
             let (index, _) = key.strip_prefix(path)?.strip_prefix('[')?.split_once(']')?;
             index.parse::<usize>().ok()
         });
-        match indexes.max() {
-            Some(last) => Some(last + 1),
-            None => self.tree.contains_key(path).then_some(0),
-        }
+        let indexes: BTreeSet<_> = indexes.collect();
+        (!indexes.is_empty() || self.tree.contains_key(path)).then_some(indexes)
     }
 
     /// Replaces `slot` when the key was given a good value.

@@ -90,7 +90,9 @@ impl Setting for bool {
     const FORM: &'static str = "true or false";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| format!("expected {}", Self::FORM))
+        text.parse()
+            .ok()
+            .ok_or_else(|| format!("expected {}", Self::FORM))
     }
 
     fn from_toml(value: &Value) -> Result<Self, String> {
@@ -110,14 +112,14 @@ macro_rules! whole_numbers {
             fn from_text(text: &str) -> Result<Self, String> {
                 let number: i64 = text
                     .parse()
-                    .map_err(|_| format!("expected {}", Self::FORM))?;
+                    .ok().ok_or_else(|| format!("expected {}", Self::FORM))?;
                 Self::from_toml(&Value::Integer(number))
             }
 
             fn from_toml(value: &Value) -> Result<Self, String> {
                 let number = value.as_integer().ok_or_else(|| unexpected::<Self>(value))?;
                 Self::try_from(number)
-                    .map_err(|_| format!("must lie between 0 and {}", Self::MAX))
+                    .ok().ok_or_else(|| format!("must lie between 0 and {}", Self::MAX))
             }
 
             fn show(&self) -> String {
@@ -176,7 +178,9 @@ impl Setting for SocketAddr {
     const FORM: &'static str = "an address and port such as \"0.0.0.0:8080\"";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| format!("expected {}", Self::FORM))
+        text.parse()
+            .ok()
+            .ok_or_else(|| format!("expected {}", Self::FORM))
     }
 
     fn show(&self) -> String {
@@ -189,7 +193,8 @@ impl Setting for IpNet {
 
     fn from_text(text: &str) -> Result<Self, String> {
         text.parse()
-            .map_err(|_| format!("expected {}, not `{text}`", Self::FORM))
+            .ok()
+            .ok_or_else(|| format!("expected {}, not `{text}`", Self::FORM))
     }
 
     fn show(&self) -> String {
@@ -220,7 +225,10 @@ impl<T: Setting> Setting for Vec<T> {
 
     fn from_text(text: &str) -> Result<Self, String> {
         if text.trim_start().starts_with('[') {
-            let value: Value = text.parse().map_err(|_| "not a TOML list".to_owned())?;
+            let value: Value = text
+                .parse()
+                .ok()
+                .ok_or_else(|| "not a TOML list".to_owned())?;
             return Self::from_toml(&value);
         }
         text.split([',', '\n'])

@@ -88,7 +88,8 @@ impl Exporting {
         }
         finished
             .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-            .map_err(|_| OTelSdkError::Timeout(timeout))
+            .ok()
+            .ok_or(OTelSdkError::Timeout(timeout))
     }
 }
 
@@ -149,4 +150,44 @@ fn dropped(spans: usize) {
     DROPPED
         .with_label_values(&["traces"])
         .inc_by(u64::try_from(spans).unwrap_or(u64::MAX));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use opentelemetry::trace::{Tracer, TracerProvider};
+    use opentelemetry_sdk::{
+        error::OTelSdkResult,
+        trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter},
+    };
+
+    use super::{BATCH, DROPPED, Exporting, QUEUE};
+
+    /// Takes a batch and never comes back.
+    #[derive(Debug)]
+    struct Stuck;
+
+    impl SpanExporter for Stuck {
+        async fn export(&self, _: Vec<SpanData>) -> OTelSdkResult {
+            std::future::pending().await
+        }
+    }
+
+    #[test]
+    fn a_stuck_collector_costs_spans_and_no_time() {
+        let provider = SdkTracerProvider::builder()
+            .with_span_processor(Exporting::start(Stuck).unwrap())
+            .with_sampler(Sampler::AlwaysOn)
+            .build();
+        let tracer = provider.tracer("test");
+        let start = Instant::now();
+        for _ in 0..2 * (QUEUE + BATCH) {
+            drop(tracer.start("span"));
+        }
+        assert!(DROPPED.with_label_values(&["traces"]).get() >= QUEUE as u64);
+        let shutdown = provider.shutdown_with_timeout(Duration::from_millis(200));
+        assert!(shutdown.is_err());
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
 }

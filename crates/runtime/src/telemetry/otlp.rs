@@ -8,7 +8,7 @@ use opentelemetry_sdk::{
 };
 
 use super::export::Exporting;
-use crate::{build_info::VERSION, environment::variable};
+use crate::{build_info::VERSION, crypto, environment::variable};
 
 /// The share of traces that is kept where `OTEL_TRACES_SAMPLER` says nothing.
 const SAMPLED: f64 = 0.1;
@@ -25,6 +25,7 @@ pub(super) fn provider(service: &'static str) -> Result<SdkTracerProvider, Strin
     if !is_wanted() {
         return Ok(silent_provider());
     }
+    crypto::install();
     let resource = resource(service);
     let mut exporter = SpanExporter::builder()
         .with_http()
