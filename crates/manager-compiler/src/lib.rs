@@ -2,8 +2,13 @@
 //!
 //! The core is pure: pages in, instructions out, the same for the same pages. [`extract`] reads a
 //! page, [`terms`] and [`names`] find what it is about, [`feeds`] where to listen, and [`compile`]
-//! puts them together. [`background`] knows how common words are.
+//! puts them together. [`background`] knows how common words are, and [`evaluate`] measures how well
+//! it all decides on labelled posts.
 
 pub mod background;
+pub mod compile;
+pub mod evaluate;
 pub mod extract;
+pub mod feeds;
+pub mod names;
 pub mod terms;

@@ -1,0 +1,178 @@
+//! From fetched pages to instructions.
+//!
+//! Pure and deterministic: the same pages give the same instructions, byte for byte.
+
+use domain::{
+    FeedName, Focus, Instructions,
+    instructions::{MAX_BRIEF_CHARS, MAX_TERMS, Term},
+};
+use url::Url;
+
+use crate::{
+    extract::{self, PageText},
+    feeds::{self, Platform},
+    names::Names,
+    terms,
+};
+
+/// What a seed URL answered.
+#[derive(Debug, Clone)]
+pub struct FetchedPage {
+    /// After redirects.
+    pub url: Url,
+    pub content_type: Option<String>,
+    pub body: Vec<u8>,
+}
+
+/// A page that has been read.
+#[derive(Debug, Clone)]
+pub struct Page {
+    pub url: Url,
+    pub text: PageText,
+}
+
+impl Page {
+    /// `None` when there is nothing to read.
+    #[must_use]
+    pub fn read(url: &Url, content_type: Option<&str>, body: &[u8]) -> Option<Self> {
+        let text = extract::extract(url, content_type, body)?;
+        let url = url.clone();
+        Some(Self { url, text })
+    }
+}
+
+/// Why pages made no instructions: an answer about the customer's pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CompileFailure {
+    /// None of the pages says anything to go by; only the customer can fix that.
+    #[error("no usable content on any url")]
+    NoUsableContent,
+    /// Something to listen to, and nothing to listen for.
+    #[error("the urls name places to listen to, and no page says what for")]
+    OnlyPlatformPages,
+}
+
+impl CompileFailure {
+    /// The code of `Manager.applyError`.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::NoUsableContent | Self::OnlyPlatformPages => "no_usable_content",
+        }
+    }
+}
+
+/// Compiles the seed pages.
+///
+/// `focus_names` are the customer's `focus.names`; `source` is the Manager's. Pages that are places on
+/// a configured platform name feeds, and say nothing about the subject.
+///
+/// # Errors
+/// [`CompileFailure`] when there is nothing to go by.
+pub fn compile(
+    pages: &[FetchedPage],
+    focus: Focus,
+    focus_names: &[String],
+    source: &str,
+    platforms: &[Platform],
+) -> Result<Instructions, CompileFailure> {
+    let (subjects, feeds) = sort_out(pages, source, platforms);
+    let names = Names::find(&subjects, focus_names);
+    let texts: Vec<PageText> = subjects.into_iter().map(|page| page.text).collect();
+    let terms = terms::terms(&texts, &names.stems());
+    let entries = names.entries(&terms);
+    if terms.is_empty() && entries.is_empty() {
+        return Err(if feeds.is_empty() {
+            CompileFailure::NoUsableContent
+        } else {
+            CompileFailure::OnlyPlatformPages
+        });
+    }
+
+    let mut instructions = Instructions {
+        feeds: feeds::choose(feeds, source, platforms),
+        brief: brief(focus, &names, &terms),
+        include: terms,
+        names: entries,
+        focus: Some(focus),
+        threshold: Some(threshold(focus)),
+        ..Instructions::default()
+    };
+    keep_in_bounds(&mut instructions);
+    Ok(instructions)
+}
+
+/// Pages about the subject, and the feeds that the others are.
+fn sort_out(
+    pages: &[FetchedPage],
+    source: &str,
+    platforms: &[Platform],
+) -> (Vec<Page>, Vec<FeedName>) {
+    let mut subjects = Vec::new();
+    let mut feeds = Vec::new();
+    for page in pages {
+        if let Some(feed) = feeds::platform_page(&page.url, source, platforms) {
+            feeds.push(feed);
+        } else if let Some(page) = Page::read(&page.url, page.content_type.as_deref(), &page.body)
+            && page.text.is_usable()
+        {
+            let feed = feeds::feed_of_page(&page.url, &page.text, source, platforms);
+            feeds.extend(feed.filter(|_| page.text.is_feed));
+            subjects.push(page);
+        }
+    }
+    (subjects, feeds)
+}
+
+/// From which score on a post is worth attention.
+const fn threshold(focus: Focus) -> f64 {
+    match focus {
+        Focus::Sales | Focus::Competitor | Focus::Crisis => matching::THRESHOLD,
+    }
+}
+
+fn brief(focus: Focus, names: &Names, terms: &[Term]) -> String {
+    let subject = terms.iter().take(8).map(|term| term.text.as_str());
+    let subject = subject.collect::<Vec<_>>().join(", ");
+    let watched: Vec<&str> = names
+        .watched
+        .iter()
+        .map(|n| n.spellings[0].as_str())
+        .collect();
+    let own = names.primary().unwrap_or("the customer");
+    let brief = match focus {
+        Focus::Sales => format!(
+            "Posts whose author wants to choose, buy or hire something that {own} offers: {subject}."
+        ),
+        Focus::Competitor if watched.is_empty() => {
+            format!("Posts that name or compare providers of what {own} offers: {subject}.")
+        }
+        Focus::Competitor => format!(
+            "Posts that name, compare or judge {}, in the field of {own}: {subject}.",
+            watched
+                .iter()
+                .take(20)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+        Focus::Crisis => format!(
+            "Posts that complain about {own} or report trouble with it. It is known for: {subject}."
+        ),
+    };
+    brief.chars().take(MAX_BRIEF_CHARS).collect()
+}
+
+/// Every spelling and context word counts as a term; the weakest go first.
+fn keep_in_bounds(instructions: &mut Instructions) {
+    let mut count = instructions.include.len();
+    let mut kept = Vec::new();
+    for name in std::mem::take(&mut instructions.names) {
+        count += 1 + name.aliases.len() + name.context.len();
+        if count > MAX_TERMS {
+            break;
+        }
+        kept.push(name);
+    }
+    instructions.names = kept;
+}

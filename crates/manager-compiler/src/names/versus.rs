@@ -1,0 +1,107 @@
+//! Whom the pages compare their subject with: `X vs Y`, `alternative to Y`, links to comparisons.
+
+use matching::text;
+
+use super::{MAX_NAMES, Named, squeeze};
+use crate::{background, compile::Page};
+
+/// Longer lines are prose, where what stands beside `vs` is seldom a whole name.
+const MAX_LINE_WORDS: usize = 12;
+const MAX_NAME_WORDS: usize = 4;
+
+/// Names of others, in reading order.
+pub(super) fn rivals(pages: &[Page], own: &[Named]) -> Vec<String> {
+    let is_own = |name: &str| {
+        let name = squeeze(name);
+        let spellings = own.iter().flat_map(|named| &named.spellings);
+        spellings
+            .map(|s| squeeze(s))
+            .any(|s| name == s || (s.len() >= 4 && name.starts_with(&s)))
+    };
+    let mut found: Vec<String> = Vec::new();
+    for line in pages.iter().flat_map(lines) {
+        for name in of_line(line) {
+            let known = found.iter().any(|other| squeeze(other) == squeeze(&name));
+            if !known && !is_own(&name) && found.len() < MAX_NAMES {
+                found.push(name);
+            }
+        }
+    }
+    found
+}
+
+fn lines(page: &Page) -> impl Iterator<Item = &str> {
+    let page = &page.text;
+    let links = page.links.iter().map(|link| link.text.as_str());
+    [page.title.as_str(), page.description.as_str()]
+        .into_iter()
+        .chain(page.headings.iter().map(|heading| heading.text.as_str()))
+        .chain(links)
+        .chain(page.blocks.iter().map(|block| block.text.as_str()))
+}
+
+/// Both sides of a comparison, and what something is an alternative to.
+fn of_line(line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let folded: Vec<String> = words.iter().map(|word| squeeze(word)).collect();
+    let mut names = Vec::new();
+    for (at, word) in folded.iter().enumerate() {
+        if matches!(word.as_str(), "vs" | "versus") && words.len() <= MAX_LINE_WORDS {
+            names.extend(name_before(&words[..at]));
+            names.extend(name_after(&words[at + 1..]));
+        }
+        let alternative = matches!(word.as_str(), "alternative" | "alternatives")
+            && folded.get(at + 1).is_some_and(|next| next == "to");
+        let moving = matches!(
+            word.as_str(),
+            "switch" | "switching" | "migrate" | "migrating"
+        ) && folded.get(at + 1).is_some_and(|next| next == "from");
+        if alternative || moving {
+            names.extend(name_after(&words[at + 2..]));
+        }
+    }
+    names
+}
+
+/// The run of capitalised words that begins here.
+fn name_after(words: &[&str]) -> Option<String> {
+    let mut name: Vec<&str> = Vec::new();
+    for word in words.iter().take(MAX_NAME_WORDS) {
+        if !is_capitalised(word) {
+            break;
+        }
+        name.push(word);
+        // Punctuation ends a name, but for the stop inside of `proxy.sh`.
+        if word.ends_with([',', '.', ';', ':', '!', '?', ')', '|']) {
+            break;
+        }
+    }
+    checked(&name)
+}
+
+/// The run of capitalised words that ends here.
+fn name_before(words: &[&str]) -> Option<String> {
+    let from = words
+        .iter()
+        .rposition(|word| !is_capitalised(word) || word.ends_with([',', ':', '|']));
+    let run = &words[from.map_or(0, |at| at + 1)..];
+    (run.len() <= MAX_NAME_WORDS)
+        .then(|| checked(run))
+        .flatten()
+}
+
+fn is_capitalised(word: &str) -> bool {
+    let word = word.trim_start_matches(['(', '"', '“', '\'']);
+    word.chars()
+        .next()
+        .is_some_and(|c| c.is_uppercase() || c.is_ascii_digit())
+        || word.chars().any(char::is_uppercase)
+}
+
+fn checked(words: &[&str]) -> Option<String> {
+    let name = super::clean(&words.join(" "));
+    let says_something = text::words(&name).any(|word| {
+        !background::is_stop_word(&word.text) && word.text.chars().any(char::is_alphabetic)
+    });
+    (says_something && squeeze(&name).len() >= 2).then_some(name)
+}
