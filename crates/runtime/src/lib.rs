@@ -20,7 +20,6 @@ pub mod telemetry;
 use tokio_util::sync::CancellationToken;
 
 pub use backoff::Backoff;
-
 pub use config::{Config, ConfigError};
 pub use health::{Check, Health};
 pub use service::service_main;

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The whole `main` of a service: reads command line and configuration, starts logs, traces, the
-/// ops server and signals, runs `run`, and gives it [`config::Ops::grace_period`] to drain.
+/// ops server and signals, runs `run`, and gives it [`crate::config::Ops::grace_period`] to drain.
 ///
 /// Exits 0 after a drain in time, 1 when the configuration is wrong or the service failed, 2 on
 /// wrong usage.
