@@ -67,11 +67,13 @@ struct Round {
 impl Relay {
     #[must_use]
     pub fn new(pool: Pool, bus: Arc<dyn Bus>) -> Self {
-        Self {
-            pool,
-            bus,
-            waker: OutboxWaker::default(),
-        }
+        Self::with_waker(pool, bus, OutboxWaker::default())
+    }
+
+    /// One that an existing waker wakes.
+    #[must_use]
+    pub fn with_waker(pool: Pool, bus: Arc<dyn Bus>, waker: OutboxWaker) -> Self {
+        Self { pool, bus, waker }
     }
 
     #[must_use]

@@ -1,0 +1,215 @@
+//! A broker, a consumer that does as it is told, and waiting with an end.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, LazyLock, Mutex},
+    time::Duration,
+};
+
+use bus::{Bus, ConsumeOptions, Consumer, Outcome, Outgoing, RabbitMq, RabbitMqOptions, Topology};
+use domain::{Id, ManagerName, Timestamp};
+use events::{Event, ManagerSubmitted, Message, TraceContext};
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const QUEUE: &str = "test-compiler.manager-submitted";
+/// Long enough for a machine that compiles at the same time.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The address of the broker that tests share.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests have no configuration but this"
+)]
+pub(crate) fn amqp_url() -> String {
+    static PRIVATE: LazyLock<Mutex<private_servers::RabbitMq>> = LazyLock::new(|| {
+        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bus-rabbitmq");
+        Mutex::new(private_servers::RabbitMq::start(&home).unwrap())
+    });
+    std::env::var("AMQP_URL").unwrap_or_else(|_| PRIVATE.lock().unwrap().amqp_url())
+}
+
+/// Exchanges and queues of a test.
+pub(crate) fn topology() -> Topology {
+    Topology::scoped(&format!("test-{}", Id::generate())).with_work(QUEUE, &[ManagerSubmitted::KEY])
+}
+
+pub(crate) fn rabbitmq_at(url: &str, topology: &Topology) -> RabbitMq {
+    let options = RabbitMqOptions {
+        topology: topology.clone(),
+        connection_name: "bus-test".into(),
+        ca_certificates: None,
+    };
+    RabbitMq::new(url, options).unwrap()
+}
+
+pub(crate) async fn rabbitmq() -> RabbitMq {
+    let url = tokio::task::spawn_blocking(amqp_url).await.unwrap();
+    rabbitmq_at(&url, &topology())
+}
+
+/// Our queues do not end with the test.
+pub(crate) async fn delete_queues(bus: &RabbitMq, url: &str) {
+    let connection = lapin::Connection::connect(url, lapin::ConnectionProperties::default())
+        .await
+        .unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    for queue in bus.work_queues() {
+        for queue in [format!("{queue}.dead"), queue] {
+            let options = lapin::options::QueueDeleteOptions::default();
+            channel.queue_delete(queue.into(), options).await.unwrap();
+        }
+    }
+}
+
+pub(crate) fn submitted(generation: i64) -> ManagerSubmitted {
+    ManagerSubmitted {
+        name: ManagerName {
+            namespace: Id::generate(),
+            manager: Id::generate(),
+        },
+        generation,
+    }
+}
+
+pub(crate) fn outgoing(event: impl Into<events::AnyEvent>) -> Outgoing {
+    let message = Message::new(event);
+    Outgoing {
+        create_time: message.create_time,
+        message: message.encode(),
+        trace: TraceContext::default(),
+    }
+}
+
+/// Bytes that are no message, under the key of one.
+pub(crate) fn poison() -> Outgoing {
+    let mut poison = outgoing(submitted(0));
+    poison.message.payload = b"\xff\xff not an envelope".as_slice().into();
+    poison.create_time = Timestamp::UNIX_EPOCH;
+    poison
+}
+
+pub(crate) async fn publish(bus: &dyn Bus, outgoing: Outgoing) {
+    assert_eq!(
+        bus.publish(&[outgoing]).await.remove(0).unwrap(),
+        bus::Published::Routed
+    );
+}
+
+/// Publishes as a relay does: until it works.
+pub(crate) async fn publish_until_taken(bus: &dyn Bus, outgoing: Outgoing) {
+    until("the bus takes a message", async || {
+        bus.publish(std::slice::from_ref(&outgoing)).await[0].is_ok()
+    })
+    .await;
+}
+
+type Script = dyn Fn(&ManagerSubmitted, u32) -> Outcome + Send + Sync;
+
+/// Answers each event as the script says, given how often it came before.
+pub(crate) struct Scripted {
+    script: Box<Script>,
+    counts: Mutex<HashMap<ManagerName, u32>>,
+    seen: mpsc::UnboundedSender<i64>,
+}
+
+impl Consumer for Scripted {
+    const QUEUE: &'static str = QUEUE;
+    type Event = ManagerSubmitted;
+
+    async fn consume(&self, event: ManagerSubmitted) -> Outcome {
+        let count = {
+            let mut counts = self.counts.lock().unwrap();
+            let count = counts.entry(event.name).or_default();
+            *count += 1;
+            *count - 1
+        };
+        self.seen.send(event.generation).unwrap();
+        (self.script)(&event, count)
+    }
+}
+
+/// A running consumer. Dropped, it dies on the spot, with what it has in hand.
+pub(crate) struct Running {
+    task: JoinHandle<()>,
+    seen: mpsc::UnboundedReceiver<i64>,
+    shutdown: CancellationToken,
+}
+
+pub(crate) fn start(
+    bus: Arc<dyn Bus>,
+    script: impl Fn(&ManagerSubmitted, u32) -> Outcome + Send + Sync + 'static,
+) -> Running {
+    let (sender, seen) = mpsc::unbounded_channel();
+    let consumer = Scripted {
+        script: Box::new(script),
+        counts: Mutex::default(),
+        seen: sender,
+    };
+    let options = ConsumeOptions {
+        concurrency: 4,
+        max_backoff: Duration::from_millis(400),
+        ..ConsumeOptions::default()
+    };
+    let shutdown = CancellationToken::new();
+    Running {
+        task: tokio::spawn(bus::consume(
+            bus,
+            Arc::new(consumer),
+            options,
+            shutdown.clone(),
+        )),
+        seen,
+        shutdown,
+    }
+}
+
+impl Running {
+    /// The generation of the next event that is handled, or tried.
+    pub(crate) async fn next(&mut self) -> i64 {
+        tokio::time::timeout(PATIENCE, self.seen.recv())
+            .await
+            .expect("an event comes")
+            .unwrap()
+    }
+
+    pub(crate) async fn nothing_for(&mut self, time: Duration) {
+        let event = tokio::time::timeout(time, self.seen.recv()).await;
+        assert!(event.is_err(), "{event:?} came");
+    }
+
+    pub(crate) async fn stop(mut self) {
+        self.shutdown.cancel();
+        tokio::time::timeout(PATIENCE, &mut self.task)
+            .await
+            .expect("the consumer drains")
+            .unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("waited in vain: {what}"));
+}
+
+pub(crate) async fn has_dead_letters(bus: &dyn Bus, count: u32) {
+    until("the dead letters", async || {
+        bus.depth(QUEUE)
+            .await
+            .is_ok_and(|depth| depth.dead_letters == count)
+    })
+    .await;
+}
