@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use domain::instructions::{MAX_TERM_CHARS, Term};
-use matching::text::{self, Kind};
+use matching::text::{self, Kind, Token};
 
 use crate::{background, extract::PageText};
 
@@ -83,7 +83,8 @@ impl Count {
 struct Word {
     form: String,
     stem: String,
-    place: u32,
+    /// Right behind the word before, with nothing between them.
+    tied: bool,
     character: bool,
     web: bool,
 }
@@ -124,10 +125,7 @@ impl Counter {
         for start in 0..words.len() {
             for end in start + 2..=(start + MAX_PHRASE_WORDS).min(words.len()) {
                 let run = &words[start..end];
-                if run
-                    .windows(2)
-                    .any(|pair| pair[0].place + 1 != pair[1].place)
-                {
+                if run[1..].iter().any(|word| !word.tied) {
                     break;
                 }
                 let web = run.iter().filter(|word| word.web).count();
@@ -181,25 +179,66 @@ impl Counter {
 }
 
 fn content_words(line: &str, foreign: bool, names: &HashSet<String>) -> Vec<Word> {
-    text::words(line)
-        .filter_map(|token| {
-            let stem = text::stem(&token.text).into_owned();
-            let character = token.kind == Kind::Character;
-            let letters = token.text.chars().filter(|c| c.is_alphabetic()).count();
-            let says_nothing = background::is_stop_word(&token.text)
-                || names.contains(&stem)
-                || (!character && (letters == 0 || token.text.chars().nth(1).is_none()))
-                // The small words of other languages, which the list does not have.
-                || (foreign && !character && letters <= 3);
-            (!says_nothing).then(|| Word {
-                web: background::is_web_word(&stem),
-                form: token.text.into_owned(),
-                stem,
-                place: token.place,
-                character,
-            })
-        })
-        .collect()
+    let mut words: Vec<Word> = Vec::new();
+    let mut free = 0;
+    let mut end = 0;
+    let mut side = 0;
+    let tokens = text::tokens(line);
+    for (at, first) in tokens.iter().enumerate() {
+        if first.place < free || matches!(first.kind, Kind::Joined | Kind::Marked) {
+            continue;
+        }
+        let token = whole_of(&tokens, at);
+        free = token.place + token.width;
+        // Phrases do not reach across commas, brackets and slashes.
+        let between = line.get(end..token.start).unwrap_or_default();
+        let apart = !between
+            .chars()
+            .all(|c| c.is_whitespace() || matches!(c, '-' | '\'' | '’'));
+        end = token.start + token.raw.len();
+        let tied = !apart && first.place == side;
+        side = free;
+
+        let stem = text::stem(&token.text).into_owned();
+        let character = token.kind == Kind::Character;
+        let letters = token.text.chars().filter(|c| c.is_alphabetic()).count();
+        let says_nothing = background::is_stop_word(&token.text)
+            || names.contains(&stem)
+            || (!character && (letters == 0 || token.text.chars().nth(1).is_none()))
+            // The small words of other languages, which the list does not have.
+            || (foreign && !character && letters <= 3);
+        if says_nothing {
+            side = u32::MAX;
+            continue;
+        }
+        words.push(Word {
+            web: background::is_web_word(&stem),
+            form: match token.kind {
+                Kind::Joined => token.raw.to_lowercase(),
+                _ => token.text.to_string(),
+            },
+            stem,
+            tied: tied && !words.is_empty(),
+            character,
+        });
+    }
+    words
+}
+
+/// The joined word where a part says little by itself: `wi-fi`, `e-mail`, `3.5mm`.
+fn whole_of<'a, 'b>(tokens: &'b [Token<'a>], at: usize) -> &'b Token<'a> {
+    let first = &tokens[at];
+    let joined = tokens[at..]
+        .iter()
+        .take_while(|token| token.place < first.place + 4)
+        .find(|token| token.kind == Kind::Joined && token.place == first.place);
+    let short_part = |whole: &Token<'_>| {
+        tokens[at..]
+            .iter()
+            .filter(|token| token.kind == Kind::Word && token.place < whole.place + whole.width)
+            .any(|part| part.text.chars().nth(2).is_none() && !background::is_stop_word(&part.text))
+    };
+    joined.filter(|whole| short_part(whole)).unwrap_or(first)
 }
 
 fn best(terms: impl Iterator<Item = Term>, count: usize) -> Vec<Term> {

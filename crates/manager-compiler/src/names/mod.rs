@@ -27,6 +27,8 @@ const MAX_CONTEXT: usize = 16;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named {
     pub spellings: Vec<String>,
+    /// Spellings that count only in their own case and beside a word of the subject: `PIA`.
+    pub doubtful: Vec<String>,
 }
 
 /// What the pages call their subject, and whom they compare it with.
@@ -52,9 +54,7 @@ impl Names {
             let known =
                 |named: &Named| named.spellings.iter().any(|s| squeeze(s) == squeeze(&name));
             if !squeeze(&name).is_empty() && !watched.iter().any(known) {
-                watched.push(Named {
-                    spellings: with_variants(name),
-                });
+                watched.push(Named::new(name));
             }
         }
         watched.truncate(MAX_NAMES);
@@ -100,13 +100,23 @@ impl Names {
 }
 
 impl Named {
+    fn new(name: String) -> Self {
+        let doubtful = acronym(&name).into_iter().collect();
+        let spellings = with_variants(name);
+        Self {
+            spellings,
+            doubtful,
+        }
+    }
+
     fn entries(&self, kind: NameKind, terms: &[Term]) -> Vec<WatchedName> {
-        let (words, clear): (Vec<_>, Vec<_>) = self
+        let (mut words, clear): (Vec<_>, Vec<_>) = self
             .spellings
             .iter()
             .filter(|spelling| spelling.chars().count() <= MAX_TERM_CHARS)
             .cloned()
             .partition(|spelling| is_also_a_word(spelling));
+        words.extend(self.doubtful.iter().cloned());
         let entry = |spellings: Vec<String>, case_sensitive, context| {
             let mut spellings = spellings.into_iter();
             let text = spellings.next()?;
@@ -143,7 +153,7 @@ impl Named {
 
 /// Whether a spelling by itself may mean something else.
 fn is_also_a_word(spelling: &str) -> bool {
-    if spelling.starts_with(['@', '#']) {
+    if spelling.starts_with(['@', '#']) || is_camel_case(spelling) {
         return false;
     }
     let mut words = text::words(spelling);
@@ -154,18 +164,30 @@ fn is_also_a_word(spelling: &str) -> bool {
     background::is_ordinary(&stem) || background::is_stop_word(&word.text)
 }
 
-/// The spelling and its variants: with and without the spaces of a camel-cased or spaced name.
+/// `iPhone`, `YouTube`: nobody writes a word like that.
+fn is_camel_case(word: &str) -> bool {
+    word.chars().skip(1).any(char::is_uppercase) && word.chars().any(char::is_lowercase)
+}
+
+/// The spelling, and the one without spaces.
 fn with_variants(name: String) -> Vec<String> {
-    let words = name.split_whitespace().count();
+    let joined: String = name.split_whitespace().collect();
+    let spaced = joined.len() < name.len();
     let mut spellings = vec![name];
-    if words == 2 {
-        let joined: String = spellings[0].split_whitespace().collect();
-        // Shorter ones are words by chance.
-        if joined.len() >= 6 && joined.chars().all(char::is_alphanumeric) {
-            spellings.push(joined);
-        }
+    // Shorter ones are words by chance.
+    if spaced && joined.len() >= 6 && joined.chars().all(char::is_alphanumeric) {
+        spellings.push(joined);
     }
     spellings
+}
+
+/// `PIA` of `Private Internet Access`.
+fn acronym(name: &str) -> Option<String> {
+    let initials: Option<String> = name
+        .split_whitespace()
+        .map(|word| word.chars().next().filter(|c| c.is_uppercase()))
+        .collect();
+    initials.filter(|initials| (3..=5).contains(&initials.chars().count()))
 }
 
 /// Without what surrounds a name: legal forms, marks, quotes.

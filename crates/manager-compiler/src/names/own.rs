@@ -3,7 +3,7 @@
 use matching::text;
 use url::Url;
 
-use super::{MAX_NAMES, Named, clean, domain, squeeze, with_variants};
+use super::{MAX_NAMES, Named, clean, domain, is_camel_case, squeeze, with_variants};
 use crate::{background, compile::Page, extract::LinkKind};
 
 const MAX_WORDS: usize = 4;
@@ -140,14 +140,13 @@ fn add(found: &mut Vec<Named>, name: &str) {
                 && first(main) == first(&name)
                 && !background::is_stop_word(&first(main)))
     });
-    let spellings = with_variants(name);
     match same {
         Some(named) => {
-            for spelling in spellings {
+            for spelling in with_variants(name) {
                 push_spelling(named, spelling);
             }
         }
-        None => found.push(Named { spellings }),
+        None => found.push(Named::new(name)),
     }
 }
 
@@ -263,5 +262,7 @@ fn products(page: &Page) -> Vec<String> {
 fn is_written_like_a_name(text: &str) -> bool {
     let capital = |word: &str| word.chars().any(char::is_uppercase);
     text.split_whitespace().all(capital)
-        && text::words(text).any(|word| !background::is_ordinary(&text::stem(&word.text)))
+        && text::words(text).any(|word| {
+            is_camel_case(word.raw) || !background::is_ordinary(&text::stem(&word.text))
+        })
 }
