@@ -259,8 +259,9 @@ impl ListQuery {
         if let Some(token) = page_token.filter(|token| !token.is_empty()) {
             keep(
                 PageToken::parse(token, &binding, &order)
+                    .ok()
                     .map(|parsed| after = Some(parsed))
-                    .map_err(|_| Issues::one("pageToken", Issue::InvalidFormat)),
+                    .ok_or_else(|| Issues::one("pageToken", Issue::InvalidFormat)),
             );
         }
         issues.or(Self {

@@ -15,6 +15,12 @@ const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 /// The newest migration that this version needs.
 pub const REQUIRED_VERSION: &str = "20261121000007";
 
+/// Changes whenever a migration does, so that tests never use the template of another version.
+#[must_use]
+pub fn fingerprint() -> &'static str {
+    env!("MIGRATIONS_FINGERPRINT")
+}
+
 /// Runs what is missing and returns the names of what was run.
 ///
 /// # Errors

@@ -1,0 +1,33 @@
+//! Tells the code when a migration changed: `embed_migrations!` alone would not make cargo look again.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    fs,
+    hash::{Hash, Hasher},
+    path::Path,
+};
+
+fn main() {
+    println!("cargo::rerun-if-changed=migrations");
+    let mut files = Vec::new();
+    collect(Path::new("migrations"), &mut files);
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    files.hash(&mut hasher);
+    println!(
+        "cargo::rustc-env=MIGRATIONS_FINGERPRINT={:016x}",
+        hasher.finish()
+    );
+}
+
+fn collect(folder: &Path, files: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).expect("the migrations can be listed") {
+        let path = entry.expect("the migrations can be listed").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else {
+            let text = fs::read_to_string(&path).expect("a migration can be read");
+            files.push((path.display().to_string(), text));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Rows that a test needs but does not care about.
+
+use diesel_async::AsyncPgConnection;
+use domain::{
+    ConnectionName, Id, Instructions, ManagerName, Post, PostType, Subforum, Timestamp, User,
+    connection::{CreateConnection, Headers, Method},
+    instructions::Term,
+    manager::{CreateManager, Origin, SourceType},
+    namespace::CreateNamespace,
+};
+use store::{connections, keys, managers, namespaces, seal::Sealer};
+
+/// An account with a Namespace, and the sealer of its secrets.
+#[derive(Debug, Clone)]
+pub struct Fixture {
+    pub account: Id,
+    pub namespace: Id,
+    pub sealer: Sealer,
+}
+
+impl Fixture {
+    /// # Panics
+    /// When the database does not take it; so do all below.
+    pub async fn create(conn: &mut AsyncPgConnection) -> Self {
+        let account = keys::ensure_account(conn, "acme", Timestamp::now())
+            .await
+            .expect("an account is made");
+        let draft = CreateNamespace {
+            nickname: "ours".to_owned(),
+        };
+        let namespace = namespaces::insert(conn, account, &draft)
+            .await
+            .expect("a Namespace is made");
+        let sealer = Sealer::new([("test".to_owned(), [7; 32])]).expect("a key makes a sealer");
+        Self {
+            account,
+            namespace: namespace.name.namespace,
+            sealer,
+        }
+    }
+
+    pub async fn connection(&self, conn: &mut AsyncPgConnection, url: &str) -> ConnectionName {
+        let headers = Headers([("x-secret".to_owned(), "hush".to_owned())].into());
+        let draft = CreateConnection {
+            nickname: "hook".to_owned(),
+            url: url.to_owned(),
+            method: Method::Post,
+            headers,
+        };
+        connections::insert(conn, &self.sealer, self.namespace, &draft)
+            .await
+            .expect("a Connection is made")
+            .name
+    }
+
+    /// A Manager that waits for the compiler.
+    pub async fn manager(
+        &self,
+        conn: &mut AsyncPgConnection,
+        instructions: &Instructions,
+        notices: &[ConnectionName],
+    ) -> ManagerName {
+        let draft = CreateManager {
+            nickname: "watch".to_owned(),
+            enable: true,
+            source: SourceType::Forum,
+            origin: Origin::Instructions(instructions.clone()),
+            notices: notices.to_vec(),
+        };
+        managers::insert(conn, self.namespace, &draft)
+            .await
+            .expect("a Manager is made")
+            .name
+    }
+
+    /// A Manager at work.
+    pub async fn applied_manager(
+        &self,
+        conn: &mut AsyncPgConnection,
+        instructions: &Instructions,
+        notices: &[ConnectionName],
+    ) -> ManagerName {
+        let name = self.manager(conn, instructions, notices).await;
+        let version = managers::apply(conn, name, 1, instructions, Timestamp::now())
+            .await
+            .expect("it is applied");
+        assert!(version.is_some(), "generation 1 is the first");
+        name
+    }
+}
+
+/// Instructions that match posts with `term`, on `hackernews:newest`.
+#[must_use]
+pub fn instructions(term: &str) -> Instructions {
+    Instructions {
+        feeds: vec!["hackernews:newest".parse().expect("a feed's name")],
+        include: vec![Term {
+            text: term.to_owned(),
+            weight: 1.0,
+        }],
+        threshold: Some(1.0),
+        ..Instructions::default()
+    }
+}
+
+/// A forum post with this id and title.
+#[must_use]
+pub fn post(id: &str, title: &str) -> Post {
+    Post {
+        post_type: PostType::ForumLink,
+        time: Timestamp::now(),
+        id: id.to_owned(),
+        title: Some(title.to_owned()),
+        text: Some("text".to_owned()),
+        url: format!("https://forum.example/{id}"),
+        subforum: Some(Subforum {
+            id: "s".to_owned(),
+            name: "Sub".to_owned(),
+            url: "https://forum.example/s".to_owned(),
+        }),
+        user: User {
+            id: "u".to_owned(),
+            name: "User".to_owned(),
+            url: "https://forum.example/u".to_owned(),
+        },
+    }
+}

@@ -1,0 +1,186 @@
+//! Databases for tests: migrated, empty, and each test's own.
+//!
+//! The server is the one that `DATABASE_URL` names, which `cargo xtask test` sets, or else a private
+//! one that is started once a test binary and ends with it. Each database is cloned from a migrated
+//! template, which takes some tens of milliseconds, and dropped at the end.
+
+use std::{path::PathBuf, sync::OnceLock};
+
+use diesel::sql_query;
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use private_servers::{Postgres, postgres::Options};
+use store::Pool;
+use url::Url;
+
+/// A database that is dropped with this value.
+pub struct TestDatabase {
+    server: Url,
+    name: String,
+    url: String,
+    pool: Pool,
+}
+
+impl TestDatabase {
+    /// # Panics
+    /// When there is no server to be had, or it does not do as it is told.
+    pub async fn create() -> Self {
+        let server = server().await;
+        let template = template(&server).await;
+        let name = format!("test_{}", uuid::Uuid::new_v4().simple());
+        admin(
+            &server,
+            &format!("CREATE DATABASE {name} TEMPLATE {template}"),
+        )
+        .await;
+        let url = at(&server, &name);
+        let pool = store::connect(&url, 8).expect("the settings of a test database are sound");
+        Self {
+            server,
+            name,
+            url,
+            pool,
+        }
+    }
+
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    #[must_use]
+    pub fn pool(&self) -> Pool {
+        self.pool.clone()
+    }
+
+    /// A connection apart from the pool's.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn connect(&self) -> AsyncPgConnection {
+        AsyncPgConnection::establish(&self.url)
+            .await
+            .expect("the test server answers")
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        // A runtime of its own: the test's may be ending.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(async {
+                let mut conn = AsyncPgConnection::establish(server.as_str()).await?;
+                sql_query(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+                    .execute(&mut conn)
+                    .await?;
+                anyhow::Ok(())
+            })
+        });
+        if let Ok(Err(error)) = dropped.join() {
+            eprintln!("the test database {} stays behind: {error:#}", self.name);
+        }
+    }
+}
+
+async fn server() -> Url {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests are no service: there is no configuration to read"
+    )]
+    if let Ok(url) = std::env::var("DATABASE_URL") {
+        return url.parse().expect("DATABASE_URL is a URL");
+    }
+    static SERVER: tokio::sync::OnceCell<Url> = tokio::sync::OnceCell::const_new();
+    let start = || async {
+        tokio::task::spawn_blocking(|| {
+            let home = target_dir()
+                .join("test-support")
+                .join(format!("postgres-{}", std::process::id()));
+            let server = Postgres::start(&home, &Options::throwaway())
+                .expect("a private PostgreSQL server starts");
+            let url = server.url().parse().expect("its address is a URL");
+            // It ends with the process.
+            std::mem::forget(server);
+            url
+        })
+        .await
+        .expect("starting a server does not panic")
+    };
+    SERVER.get_or_init(start).await.clone()
+}
+
+/// Cargo's target folder: test binaries lie in `<target>/<profile>/deps`.
+fn target_dir() -> PathBuf {
+    let binary = std::env::current_exe().expect("a process knows its binary");
+    binary
+        .ancestors()
+        .nth(3)
+        .map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+/// The migrated database that others are cloned from: made once, by whichever process comes first.
+async fn template(server: &Url) -> String {
+    static NAME: OnceLock<String> = OnceLock::new();
+    if let Some(name) = NAME.get() {
+        return name.clone();
+    }
+    // Another set of migrations gets another template.
+    let name = format!("template_{}", store::migrations::fingerprint());
+    let mut conn = AsyncPgConnection::establish(server.as_str())
+        .await
+        .expect("the test server answers");
+    let lock = |conn| {
+        run(
+            conn,
+            "SELECT pg_advisory_lock(hashtext('earshot.test-template'))".to_owned(),
+        )
+    };
+    lock(&mut conn).await;
+    let found = sql_query(format!(
+        "SELECT FROM pg_database WHERE datname = '{name}' AND datistemplate"
+    ))
+    .execute(&mut conn)
+    .await
+    .expect("databases can be listed");
+    if found == 0 {
+        run(
+            &mut conn,
+            format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+        )
+        .await;
+        run(&mut conn, format!("CREATE DATABASE {name}")).await;
+        store::migrations::migrate(&at(server, &name))
+            .await
+            .expect("the migrations run");
+        // Only now, so that a template is never half made.
+        run(
+            &mut conn,
+            format!("ALTER DATABASE {name} IS_TEMPLATE true ALLOW_CONNECTIONS false"),
+        )
+        .await;
+    }
+    NAME.get_or_init(|| name).clone()
+}
+
+async fn admin(server: &Url, sql: &str) {
+    let mut conn = AsyncPgConnection::establish(server.as_str())
+        .await
+        .expect("the test server answers");
+    run(&mut conn, sql.to_owned()).await;
+}
+
+async fn run(conn: &mut AsyncPgConnection, sql: String) {
+    sql_query(sql.clone())
+        .execute(conn)
+        .await
+        .unwrap_or_else(|error| panic!("`{sql}`: {error}"));
+}
+
+fn at(server: &Url, database: &str) -> String {
+    let mut url = server.clone();
+    url.set_path(database);
+    url.into()
+}
