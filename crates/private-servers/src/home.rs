@@ -4,8 +4,13 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+
+use crate::process::wait_until;
+
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Holds the lock until dropped; the kernel drops it for a process that is killed.
 #[derive(Debug)]
@@ -29,7 +34,14 @@ impl Home {
             .mode(0o600)
             .open(&lock_path)
             .with_context(|| format!("open {}", lock_path.display()))?;
-        match lock.try_lock() {
+        // For a moment it may be held by somebody who only asks, or by a child that is between fork
+        // and exec.
+        let mut answer = Ok(());
+        wait_until(Instant::now() + LOCK_PATIENCE, || {
+            answer = lock.try_lock();
+            !matches!(answer, Err(TryLockError::WouldBlock))
+        });
+        match answer {
             Ok(()) => Ok(Self { path, _lock: lock }),
             Err(TryLockError::WouldBlock) => {
                 bail!("{} is in use by another running process", path.display())

@@ -12,6 +12,7 @@ mod cluster;
 mod install;
 mod orphan;
 
+use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -103,24 +104,26 @@ impl Postgres {
     }
 
     /// The address of the server that another process runs in `home`, or none where none runs.
+    ///
+    /// Waits for one that is just starting.
     pub fn running_url(home: &Path) -> Result<Option<String>> {
-        if !Home::is_held(home) {
-            return Ok(None);
-        }
         let deadline = Instant::now() + START_TIMEOUT;
-        while Home::is_held(home) && Instant::now() < deadline {
+        while Home::is_held(home) {
             if let Some(file) = PidFile::read(&home.join("data")).filter(|file| file.ready) {
                 let path = home.join("password");
-                let password = std::fs::read_to_string(&path)
+                let password = fs::read_to_string(&path)
                     .with_context(|| format!("read {}", path.display()))?;
                 return Ok(Some(url(&password, file.port)));
             }
+            if Instant::now() > deadline {
+                bail!(
+                    "the process that holds {} does not run PostgreSQL there",
+                    home.display()
+                );
+            }
             sleep(Duration::from_millis(50));
         }
-        bail!(
-            "the process that holds {} does not run PostgreSQL there",
-            home.display()
-        )
+        Ok(None)
     }
 
     pub fn url(&self) -> String {
