@@ -20,8 +20,10 @@ const MIN_IDF: f64 = 3.0;
 /// What a term of salience 1 and this inverse document frequency weighs 1.
 const IDF_OF_WEIGHT_ONE: f64 = 8.0;
 const MAX_WEIGHT: f64 = 3.0;
-/// Salience above this is repetition.
-const MAX_SALIENCE: f64 = 2.5;
+/// Repetition says less and less: measured, the exact power matters little.
+const SALIENCE_POWER: f64 = 0.5;
+/// What a phrase counts beside its words, which count too where it occurs.
+const PHRASE: f64 = 0.75;
 
 /// The best terms of the pages, heaviest first. `names` are stems that belong to names.
 #[must_use]
@@ -73,9 +75,8 @@ impl Count {
     }
 
     fn weight(&self, idf: f64) -> f64 {
-        let salience = self.salience.ln_1p().min(MAX_SALIENCE);
-        // Four decimals read well and decide the same.
-        ((idf / IDF_OF_WEIGHT_ONE * salience).min(MAX_WEIGHT) * 1e4).round() / 1e4
+        let salience = self.salience.ln_1p().powf(SALIENCE_POWER);
+        (idf / IDF_OF_WEIGHT_ONE * salience).min(MAX_WEIGHT)
     }
 }
 
@@ -85,6 +86,8 @@ struct Word {
     stem: String,
     /// Right behind the word before, with nothing between them.
     tied: bool,
+    /// Part of a compound with the word before, with the word behind: `hand-made`.
+    glued: (bool, bool),
     character: bool,
     web: bool,
 }
@@ -127,6 +130,9 @@ impl Counter {
                 let run = &words[start..end];
                 if run[1..].iter().any(|word| !word.tied) {
                     break;
+                }
+                if run[0].glued.0 || run[run.len() - 1].glued.1 {
+                    continue;
                 }
                 let web = run.iter().filter(|word| word.web).count();
                 let characters = run.iter().filter(|word| word.character).count();
@@ -171,7 +177,7 @@ impl Counter {
             let idf = idfs.sum::<f64>() / f64::from(u32::try_from(stems.len()).unwrap_or(1));
             (holds && idf >= MIN_IDF).then(|| Term {
                 text: count.form().to_owned(),
-                weight: count.weight(idf),
+                weight: PHRASE * count.weight(idf),
             })
         });
         best(terms, MAX_PHRASES)
@@ -191,7 +197,7 @@ fn content_words(line: &str, foreign: bool, names: &HashSet<String>) -> Vec<Word
         let token = whole_of(&tokens, at);
         free = token.place + token.width;
         // Phrases do not reach across commas, brackets and slashes.
-        let between = line.get(end..token.start).unwrap_or_default();
+        let between = &line[end.min(token.start)..token.start];
         let apart = !between
             .chars()
             .all(|c| c.is_whitespace() || matches!(c, '-' | '\'' | '’'));
@@ -219,6 +225,7 @@ fn content_words(line: &str, foreign: bool, names: &HashSet<String>) -> Vec<Word
             },
             stem,
             tied: tied && !words.is_empty(),
+            glued: (between == "-", line[end..].starts_with('-')),
             character,
         });
     }
@@ -243,6 +250,11 @@ fn whole_of<'a, 'b>(tokens: &'b [Token<'a>], at: usize) -> &'b Token<'a> {
 
 fn best(terms: impl Iterator<Item = Term>, count: usize) -> Vec<Term> {
     let mut terms: Vec<Term> = terms
+        // Three decimals read well, and decide the same.
+        .map(|term| Term {
+            weight: (term.weight * 1e3).round() / 1e3,
+            ..term
+        })
         .filter(|term| term.weight > 0.0 && term.text.chars().count() <= MAX_TERM_CHARS)
         .collect();
     sort(&mut terms);

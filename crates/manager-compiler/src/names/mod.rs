@@ -116,6 +116,15 @@ impl Named {
             .filter(|spelling| spelling.chars().count() <= MAX_TERM_CHARS)
             .cloned()
             .partition(|spelling| is_also_a_word(spelling));
+        // A word is found with its mark too; both would count twice.
+        let unmarked: Vec<String> = clear.iter().map(|s| text::fold(s).into_owned()).collect();
+        let clear = clear
+            .into_iter()
+            .filter(|spelling| match spelling.strip_prefix('@') {
+                Some(handle) => !unmarked.contains(&text::fold(handle).into_owned()),
+                None => true,
+            });
+        let clear: Vec<String> = clear.collect();
         words.extend(self.doubtful.iter().cloned());
         let entry = |spellings: Vec<String>, case_sensitive, context| {
             let mut spellings = spellings.into_iter();
@@ -160,8 +169,10 @@ fn is_also_a_word(spelling: &str) -> bool {
     let (Some(word), None) = (words.next(), words.next()) else {
         return false;
     };
-    let stem = text::stem(&word.text);
-    background::is_ordinary(&stem) || background::is_stop_word(&word.text)
+    // Two letters are an abbreviation of many things.
+    word.text.chars().nth(2).is_none()
+        || background::is_stop_word(&word.text)
+        || background::is_ordinary(&text::stem(&word.text))
 }
 
 /// `iPhone`, `YouTube`: nobody writes a word like that.

@@ -232,9 +232,14 @@ fn add_short_form(named: &mut Named) {
         return;
     };
     let goes_without = words.next().is_none() && KINDS.contains(&text::fold(rest).as_ref());
-    let invented = !background::is_known(&text::stem(&text::fold(first)));
-    if first.chars().nth(3).is_some() && (goes_without || invented) {
+    let known = background::is_known(&text::stem(&text::fold(first)));
+    if first.chars().nth(3).is_none() {
+        return;
+    }
+    if !known {
         push_spelling(named, first.to_owned());
+    } else if goes_without && !named.doubtful.iter().any(|doubtful| doubtful == first) {
+        named.doubtful.push(first.to_owned());
     }
 }
 

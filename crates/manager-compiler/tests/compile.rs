@@ -1,0 +1,284 @@
+//! From invented pages to instructions, and from those to decisions on invented posts.
+
+use domain::{Focus, Instructions, instructions::NameKind};
+use manager_compiler::{
+    compile::{CompileFailure, FetchedPage, compile},
+    feeds::{Platform, PlatformKind},
+};
+use matching::{Plan, PostText};
+
+const ESPRESSO: &str = include_str!("pages/espresso.html");
+const BACKUP: &str = include_str!("pages/backup.html");
+const BIKES: &str = include_str!("pages/bikes.html");
+
+fn page(url: &str, body: &str) -> FetchedPage {
+    FetchedPage {
+        url: url.parse().unwrap(),
+        content_type: Some("text/html; charset=utf-8".to_owned()),
+        body: body.as_bytes().to_vec(),
+    }
+}
+
+fn compiled(url: &str, body: &str, focus: Focus, watch: &[&str]) -> Instructions {
+    let watch: Vec<String> = watch.iter().map(|&name| name.to_owned()).collect();
+    compile(&[page(url, body)], focus, &watch, "FORUM", &[]).unwrap()
+}
+
+/// The texts of the posts that match.
+fn matching<'a>(instructions: &Instructions, posts: &[&'a str]) -> Vec<&'a str> {
+    let plan = Plan::compile(instructions).unwrap();
+    let value = |post: &&&str| {
+        let text = PostText::new(None, Some(post));
+        matching::evaluate(&plan, &text, None).value
+    };
+    posts.iter().filter(value).copied().collect()
+}
+
+fn has_term(instructions: &Instructions, text: &str) -> bool {
+    instructions.include.iter().any(|term| term.text == text)
+}
+
+#[test]
+fn an_espresso_machine_maker_finds_buyers() {
+    let instructions = compiled(
+        "https://www.brewforge.example/",
+        ESPRESSO,
+        Focus::Sales,
+        &[],
+    );
+    for term in [
+        "espresso",
+        "lever",
+        "espresso machines",
+        "grinders",
+        "portafilter",
+    ] {
+        assert!(
+            has_term(&instructions, term),
+            "{term}: {:?}",
+            instructions.include
+        );
+    }
+    for term in [
+        "cookies",
+        "newsletter",
+        "pricing",
+        "brewforge",
+        "jane",
+        "machines espresso",
+    ] {
+        assert!(!has_term(&instructions, term), "{term}");
+    }
+    assert!(instructions.include.len() <= 40);
+    assert_eq!(instructions.names[0].text, "Brewforge");
+    assert!(instructions.brief.contains("Brewforge") && instructions.brief.contains("espresso"));
+
+    let relevant = [
+        "Can anyone recommend an espresso machine for home? Looking for a lever machine, budget 900.",
+        "What is the best espresso grinder to buy under 300? Any suggestions for a small kitchen?",
+    ];
+    let other = [
+        "Had a lovely espresso this morning in Rome.",
+        "Can anyone recommend a good book on Roman history? Looking for suggestions.",
+        "My laptop does not boot any more, what should I buy?",
+        "We use cookies and a newsletter. Any suggestions on pricing?",
+    ];
+    assert_eq!(
+        matching(&instructions, &[relevant.as_slice(), &other].concat()),
+        relevant
+    );
+}
+
+#[test]
+fn a_backup_service_watches_its_rivals() {
+    let instructions = compiled("https://packrat.example/", BACKUP, Focus::Competitor, &[]);
+    let watched: Vec<_> = instructions
+        .names
+        .iter()
+        .filter(|name| name.kind == NameKind::Watched)
+        .map(|name| name.text.as_str())
+        .collect();
+    assert_eq!(
+        watched,
+        ["Chest", "Stashbox", "Old Faithful Vault", "OFV", "Hoardly"]
+    );
+    let relevant = [
+        "Moved from Stashbox to Hoardly last week, restores are much faster.",
+        "Is old faithful vault better than a NAS for off-site copies?",
+        "Chest keeps losing my backup. Which storage is more reliable?",
+    ];
+    let other = [
+        "My chest hurts after the gym, is that normal?",
+        "The Chest of drawers arrived broken.",
+        "How do you keep your photos safe?",
+    ];
+    assert_eq!(
+        matching(&instructions, &[relevant.as_slice(), &other].concat()),
+        relevant
+    );
+}
+
+#[test]
+fn names_that_the_customer_gives_replace_those_of_the_pages() {
+    let instructions = compiled(
+        "https://packrat.example/",
+        BACKUP,
+        Focus::Competitor,
+        &["Tapeworm Pro"],
+    );
+    let watched = instructions
+        .names
+        .iter()
+        .filter(|name| name.kind == NameKind::Watched);
+    let texts: Vec<_> = watched
+        .map(|name| (name.text.as_str(), name.aliases.clone()))
+        .collect();
+    assert_eq!(texts, [("Tapeworm Pro", vec!["TapewormPro".to_owned()])]);
+}
+
+#[test]
+fn a_bike_shop_hears_of_trouble() {
+    let instructions = compiled("https://spoke-and-sons.example/", BIKES, Focus::Crisis, &[]);
+    let own = &instructions.names[0];
+    assert_eq!(
+        (own.text.as_str(), own.kind),
+        ("Spoke & Sons", NameKind::Own)
+    );
+    let relevant = [
+        "Terrible service at Spoke & Sons, still waiting for a refund after six weeks.",
+        "@spokeandsons the brakes that you fixed failed again. Never again!",
+    ];
+    let other = [
+        "Spoke and sons of the desert is a lovely band name.",
+        "Terrible service at the airport, still waiting for a refund.",
+        "I bought a bike and it is great.",
+    ];
+    assert_eq!(
+        matching(&instructions, &[relevant.as_slice(), &other].concat()),
+        relevant
+    );
+}
+
+#[test]
+fn several_pages_make_one_plan_and_the_same_pages_the_same() {
+    let pages = [
+        page("https://www.brewforge.example/", ESPRESSO),
+        page(
+            "https://www.brewforge.example/grinders",
+            "<title>Grinders | Brewforge</title><main><h1>Conical burr grinders</h1><p>Titanium burrs for filter and espresso.</p></main>",
+        ),
+    ];
+    let once = compile(&pages, Focus::Sales, &[], "FORUM", &[]).unwrap();
+    assert!(
+        has_term(&once, "burr") || has_term(&once, "burrs"),
+        "{:?}",
+        once.include
+    );
+    for _ in 0..3 {
+        assert_eq!(
+            compile(&pages, Focus::Sales, &[], "FORUM", &[]).unwrap(),
+            once
+        );
+    }
+}
+
+#[test]
+fn platform_pages_name_feeds_and_say_nothing_of_the_subject() {
+    let platforms = [
+        Platform {
+            name: "lemmy.example".to_owned(),
+            kind: PlatformKind::Lemmy,
+            source: "FORUM".to_owned(),
+            base_url: "https://lemmy.example".parse().ok(),
+        },
+        Platform {
+            name: "hackernews".to_owned(),
+            kind: PlatformKind::HackerNews,
+            source: "FORUM".to_owned(),
+            base_url: None,
+        },
+    ];
+    let community = page(
+        "https://lemmy.example/c/espresso",
+        "<p>llamas llamas llamas</p>",
+    );
+    let subject = page("https://www.brewforge.example/", ESPRESSO);
+    let feeds = |pages: &[FetchedPage]| {
+        let instructions = compile(pages, Focus::Sales, &[], "FORUM", &platforms).unwrap();
+        assert!(!has_term(&instructions, "llamas"));
+        instructions
+            .feeds
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        feeds(&[community.clone(), subject.clone()]),
+        ["lemmy.example:c/espresso"]
+    );
+    assert_eq!(
+        feeds(&[subject]),
+        ["hackernews:newest", "lemmy.example:newest"]
+    );
+    let failure = compile(&[community], Focus::Sales, &[], "FORUM", &platforms);
+    assert_eq!(failure, Err(CompileFailure::OnlyPlatformPages));
+}
+
+#[test]
+fn pages_without_anything_to_go_by_fail_with_the_code() {
+    let nothing = [
+        page("https://a.example/", ""),
+        page(
+            "https://b.example/",
+            "<script>render()</script><div id=root></div>",
+        ),
+        FetchedPage {
+            url: "https://c.example/x.png".parse().unwrap(),
+            content_type: Some("image/png".to_owned()),
+            body: vec![0x89, b'P', b'N', b'G', 0, 1, 2, 3],
+        },
+    ];
+    for pages in [&nothing[..], &[]] {
+        let failure = compile(pages, Focus::Sales, &[], "FORUM", &[]).unwrap_err();
+        assert_eq!(failure.code(), "no_usable_content");
+    }
+}
+
+#[test]
+fn hostile_pages_stay_within_the_bounds() {
+    let names: String = (0..5_000)
+        .map(|i| format!("<li>Packrat vs Rival{i}x</li>"))
+        .collect();
+    let words: String = (0..20_000).map(|i| format!("word{i}abc ")).collect();
+    let body = format!("<title>Packrat</title><h1>{words}</h1><ul>{names}</ul><p>{words}</p>");
+    let watch: Vec<String> = (0..50)
+        .map(|i| format!("{} {i}", "Name ".repeat(18).trim()))
+        .collect();
+    for watch in [&watch[..], &[]] {
+        let pages = [page("https://packrat.example/", &body)];
+        let instructions = compile(&pages, Focus::Competitor, watch, "FORUM", &[]).unwrap();
+        let names = instructions.names.iter();
+        let of_names = names.flat_map(|name| {
+            std::iter::once(&name.text)
+                .chain(&name.aliases)
+                .chain(&name.context)
+        });
+        let terms: Vec<&String> = instructions
+            .include
+            .iter()
+            .map(|term| &term.text)
+            .chain(of_names)
+            .collect();
+        assert!(
+            terms.len() <= domain::instructions::MAX_TERMS,
+            "{}",
+            terms.len()
+        );
+        assert!(
+            terms
+                .iter()
+                .all(|term| (1..=100).contains(&term.chars().count()))
+        );
+        Plan::compile(&instructions).unwrap();
+    }
+}
