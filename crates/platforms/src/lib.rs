@@ -21,6 +21,7 @@ pub mod lemmy;
 mod reading;
 pub mod registry;
 pub mod settings;
+pub mod simulator;
 pub mod text;
 
 pub use adapter::{Adapter, Gap, PollError, PollLimits, Polled};

@@ -119,7 +119,9 @@ impl Reading {
             return Met::Known;
         }
         let time = time.unwrap_or(received);
-        if self.cursor.floor.is_some_and(|floor| time < floor) {
+        // In seconds, for some platforms tell no more of their times.
+        let floor = self.cursor.floor.map(to_seconds);
+        if floor.is_some_and(|floor| to_seconds(time) < floor) {
             return Met::Old;
         }
         self.cursor.high_water = self.cursor.high_water.max(Some(time));

@@ -135,14 +135,4 @@ impl Hit {
         let time = self.created_at_i.and_then(from_seconds);
         reading.offer(&self.id, time, |time| parts.post(time))
     }
-
-    #[cfg(test)]
-    pub(super) fn all(body: &[u8]) -> Result<Vec<Self>, serde_json::Error> {
-        let answer: Answer = serde_json::from_slice(body)?;
-        Ok(answer
-            .hits
-            .into_iter()
-            .filter_map(|hit| Hit::deserialize(hit).ok())
-            .collect())
-    }
 }

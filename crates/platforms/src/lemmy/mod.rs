@@ -112,6 +112,7 @@ impl Adapter for Lemmy {
             let page = self.page(what, number, next.as_deref()).await?;
             let mut any_recent = false;
             let mut any_unpinned = false;
+            let mut any_new = false;
             for value in &page.posts {
                 let Some(view) = view::View::read(value) else {
                     continue;
@@ -123,6 +124,7 @@ impl Adapter for Lemmy {
                 if !view.is_pinned() {
                     any_unpinned = true;
                     any_recent |= met != Met::Old;
+                    any_new |= met == Met::New;
                     known += usize::from(known_before);
                 }
                 read += 1;
@@ -131,7 +133,8 @@ impl Adapter for Lemmy {
                 page.posts.is_empty() || (number > 1 && page.next_page == next && next.is_some());
             let past_the_past = any_unpinned && !any_recent;
             let enough = reading.is_first() && limits.since.is_none() && read >= limits.max_posts;
-            if exhausted || past_the_past || enough || known >= OVERLAP_ITEMS {
+            let overlaps = known >= OVERLAP_ITEMS && !any_new;
+            if exhausted || past_the_past || enough || overlaps {
                 return Ok(reading.finish());
             }
             // By cursor, the end of the list is the end of the cursors.

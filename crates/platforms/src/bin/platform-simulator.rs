@@ -1,0 +1,37 @@
+//! The platform simulator on its own, for end-to-end tests and the demo composition.
+
+use std::{net::SocketAddr, time::Duration};
+
+use clap::Parser;
+use platforms::simulator::{Simulator, demo::Feeder};
+
+/// Speaks the APIs of Hacker News, Lemmy and feeds from posts given at /control/posts.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Where to listen; port 0 picks a free one.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Publish the built-in posts, one every this long (`1s`).
+    #[arg(long)]
+    demo: Option<humantime::Duration>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let simulator = Simulator::start(arguments.listen)
+        .map_err(|error| anyhow::anyhow!("cannot listen on {}: {error}", arguments.listen))?;
+    let interval = arguments.demo.map(Duration::from);
+    let _feeder = interval
+        .map(|interval| Feeder::start(&simulator, interval))
+        .transpose()?;
+    println!("simulator ready {}", simulator.base_url());
+
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Feeds on the simulator.
+
+use platforms::{
+    PollError,
+    simulator::{Fault, FaultKind, NewPost},
+};
+
+use crate::platform::{Feed, minutes_ago, post, posts};
+
+const BLOG: &str = "feed:blog";
+
+#[tokio::test]
+async fn an_unchanged_feed_costs_a_304() {
+    let mut feed = Feed::new("blog:newest");
+    feed.publish(posts(BLOG, 10));
+    assert_eq!(feed.poll().await.posts.len(), 10);
+    let again = feed.poll().await;
+    assert!(again.not_modified && again.posts.is_empty());
+    feed.publish([post(BLOG, "new")]);
+    let polled = feed.poll().await;
+    assert!(!polled.not_modified);
+    assert_eq!(polled.posts.len(), 1);
+}
+
+#[tokio::test]
+async fn all_formats_give_the_same_posts() {
+    for format in ["rss", "atom", "json"] {
+        let mut feed = Feed::new(&format!("blogs:{{base}}/feeds/blog.{format}"));
+        let ids = feed.publish([NewPost {
+            text: Some("<p>Hello <b>there</b> &amp; you</p>".into()),
+            ..post(BLOG, "A <thing> & more")
+        }]);
+        let posts = feed.poll().await.posts;
+        let url = format!("{}/feeds/blog/{}", feed.simulator.base_url(), ids[0]);
+        assert_eq!(posts[0].id, url, "{format}");
+        assert_eq!(posts[0].url, url, "{format}");
+        assert_eq!(
+            posts[0].title.as_deref(),
+            Some("A <thing> & more"),
+            "{format}"
+        );
+        assert_eq!(
+            posts[0].text.as_deref(),
+            Some("Hello there & you"),
+            "{format}"
+        );
+        assert_eq!(posts[0].user.name, "ana", "{format}");
+        let subforum = posts[0].subforum.as_ref().unwrap();
+        assert_eq!(subforum.name, "blog", "{format}");
+        let address = format!("{}/feeds/blog.{format}", feed.simulator.base_url());
+        assert_eq!(subforum.id, address, "{format}");
+    }
+}
+
+#[tokio::test]
+async fn old_entries_of_a_new_feed_are_not_new() {
+    let mut feed = Feed::new("blog:newest");
+    feed.publish([
+        NewPost {
+            time: minutes_ago(60 * 24 * 3),
+            ..post(BLOG, "old")
+        },
+        post(BLOG, "recent"),
+    ]);
+    assert_eq!(feed.titles().await, ["recent"]);
+    feed.publish([NewPost {
+        time: minutes_ago(120),
+        ..post(BLOG, "written earlier")
+    }]);
+    assert_eq!(feed.titles().await, ["written earlier"]);
+}
+
+#[tokio::test]
+async fn a_window_that_emptied_is_a_gap() {
+    let mut feed = Feed::new("blog:newest");
+    feed.publish(posts(BLOG, 40));
+    assert_eq!(feed.poll().await.gap, None);
+    feed.publish((0..60).map(|n| post(BLOG, format!("burst {n}"))));
+    let polled = feed.poll().await;
+    assert_eq!(polled.posts.len(), 50);
+    assert!(polled.gap.is_some());
+}
+
+#[tokio::test]
+async fn a_network_s_post_has_text() {
+    let mut feed = Feed::new("blog:newest");
+    feed.publish([post(BLOG, "Only a title")]);
+    let post = feed.poll().await.posts.remove(0);
+    assert_eq!(post.post_type, domain::PostType::NetworkPost);
+    assert_eq!(post.text.as_deref(), Some("Only a title"));
+    assert_eq!(post.subforum, None);
+}
+
+#[tokio::test]
+async fn faults_are_errors_and_nothing_is_lost() {
+    let mut feed = Feed::new("blog:newest");
+    feed.poll().await;
+    for (kind, value) in [
+        (FaultKind::Garbage, 0),
+        (FaultKind::Reset, 0),
+        (FaultKind::Status, 404),
+        (FaultKind::Huge, 6 * 1024 * 1024),
+    ] {
+        let name = format!("{kind:?} {value}");
+        feed.publish([post(BLOG, name.clone())]);
+        feed.simulator.fail(Fault {
+            platform: BLOG.into(),
+            kind,
+            times: 1,
+            value,
+            path: None,
+        });
+        let error = feed.try_poll().await.unwrap_err();
+        if kind == FaultKind::Status {
+            assert!(matches!(error, PollError::NotFound(_)));
+        }
+        assert_eq!(feed.titles().await, [name]);
+    }
+}

@@ -1,0 +1,221 @@
+//! Hacker News on the simulator.
+
+use std::time::Duration;
+
+use platforms::{
+    PollError,
+    simulator::{Fault, FaultKind, NewPost},
+};
+
+use crate::platform::{Feed, minutes_ago, post, posts, title};
+
+const HN: &str = "hackernews";
+
+#[tokio::test]
+async fn the_backfill_comes_first_and_then_only_what_is_new() {
+    let mut feed = Feed::new("hackernews:newest");
+    feed.publish([
+        NewPost {
+            time: minutes_ago(60 * 48),
+            ..post(HN, "two days old")
+        },
+        NewPost {
+            time: minutes_ago(60),
+            ..post(HN, "an hour old")
+        },
+        post(HN, "just now"),
+    ]);
+
+    assert_eq!(feed.titles().await, ["an hour old", "just now"]);
+    let before = feed.cursor.clone();
+    assert!(feed.titles().await.is_empty());
+    assert_eq!(feed.cursor, before, "nothing new, nothing to store");
+    feed.publish([post(HN, "later")]);
+    assert_eq!(feed.titles().await, ["later"]);
+}
+
+#[tokio::test]
+async fn without_a_backfill_nothing_old_comes() {
+    let mut feed = Feed::new("hackernews:newest");
+    feed.limits.since = Some(domain::Timestamp::now().plus(Duration::from_secs(1)));
+    feed.publish(posts(HN, 100));
+    assert!(feed.titles().await.is_empty());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    feed.publish([post(HN, "new")]);
+    assert_eq!(feed.titles().await, ["new"]);
+}
+
+#[tokio::test]
+async fn a_post_carries_every_field() {
+    let mut feed = Feed::new("hackernews:newest");
+    let ids = feed.publish([NewPost {
+        text: Some("Hello <i>there</i> &amp; you<p>Second".into()),
+        ..post(HN, "Ask HN: A &lt; B?")
+    }]);
+    let given = feed.poll().await.posts.remove(0);
+    let json = serde_json::to_value(&given).unwrap();
+    let id = ids[0];
+    assert_eq!(
+        json,
+        serde_json::json!({
+            "type": "FORUM_LINK",
+            "time": given.time.to_string(),
+            "id": format!("hackernews:{id}"),
+            "title": "Ask HN: A < B?",
+            "text": "Hello there & you\n\nSecond",
+            "url": format!("https://news.ycombinator.com/item?id={id}"),
+            "subforum": {"id": "ask", "name": "Ask HN", "url": "https://news.ycombinator.com/ask"},
+            "user": {"id": "ana", "name": "ana", "url": "https://news.ycombinator.com/user?id=ana"},
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_burst_beyond_one_answer_is_read_whole() {
+    let mut feed = Feed::new("hackernews:newest");
+    feed.limits.max_posts = 10_000;
+    feed.publish([post(HN, "first")]);
+    feed.poll().await;
+    feed.publish(posts(HN, 2_500));
+    let polled = feed.poll().await;
+    assert_eq!((polled.posts.len(), polled.gap), (2_500, None));
+    assert!(feed.titles().await.is_empty());
+}
+
+#[tokio::test]
+async fn more_than_a_poll_may_give_is_a_gap_and_the_newest_are_kept() {
+    let mut feed = Feed::new("hackernews:newest");
+    feed.limits.max_posts = 10;
+    feed.publish(posts(HN, 30));
+    let polled = feed.poll().await;
+    assert_eq!(polled.posts.len(), 10);
+    assert_eq!(title(&polled.posts[9]), "post 29");
+    assert!(polled.gap.is_some());
+}
+
+#[tokio::test]
+async fn posts_that_the_search_does_not_know_yet_are_found() {
+    let mut feed = Feed::new("hackernews:newest");
+    feed.publish(posts(HN, 5));
+    feed.poll().await;
+    feed.publish([NewPost {
+        index_lag_ms: 400,
+        ..post(HN, "not indexed")
+    }]);
+    assert_eq!(feed.titles().await, ["not indexed"]);
+    tokio::time::sleep(Duration::from_millis(450)).await;
+    assert!(feed.titles().await.is_empty(), "indexed now, and known");
+}
+
+#[tokio::test]
+async fn an_item_that_is_null_at_first_is_asked_for_again() {
+    let mut feed = Feed::new("hackernews:newest");
+    feed.publish(posts(HN, 5));
+    feed.poll().await;
+    feed.publish([NewPost {
+        index_lag_ms: 60_000,
+        null_reads: 2,
+        ..post(HN, "slow")
+    }]);
+    assert!(feed.titles().await.is_empty());
+    assert!(feed.titles().await.is_empty());
+    assert_eq!(feed.titles().await, ["slow"]);
+    assert!(feed.titles().await.is_empty());
+}
+
+#[tokio::test]
+async fn late_posts_and_deleted_anchors_change_nothing() {
+    let mut feed = Feed::new("hackernews:newest");
+    let ids = feed.publish(posts(HN, 200));
+    assert_eq!(feed.titles().await.len(), 200);
+    for id in &ids[150..] {
+        assert!(feed.simulator.delete(*id));
+    }
+    assert!(feed.titles().await.is_empty());
+    feed.publish([
+        NewPost {
+            time: minutes_ago(5),
+            ..post(HN, "late")
+        },
+        post(HN, "new"),
+    ]);
+    assert_eq!(feed.titles().await, ["late", "new"]);
+}
+
+#[tokio::test]
+async fn the_lists_are_told_apart() {
+    for (what, expected) in [("ask", "Ask HN: why?"), ("show", "Show HN: this")] {
+        let mut feed = Feed::new(&format!("hackernews:{what}"));
+        feed.publish(["plain", "Ask HN: why?", "Show HN: this"].map(|title| post(HN, title)));
+        assert_eq!(feed.titles().await, [expected]);
+    }
+    let mut feed = Feed::new("hackernews:newest");
+    feed.publish([NewPost {
+        community: Some("job".into()),
+        ..post(HN, "We hire")
+    }]);
+    let subforum = feed.poll().await.posts[0].subforum.clone().unwrap();
+    assert_eq!(subforum.id, "job");
+}
+
+#[tokio::test]
+async fn throttling_is_told_and_nothing_is_lost() {
+    let mut feed = Feed::new("hackernews:newest");
+    feed.poll().await;
+    feed.publish([post(HN, "meanwhile")]);
+    feed.simulator.fail(Fault {
+        platform: HN.into(),
+        kind: FaultKind::RetryAfter,
+        times: 2,
+        value: 7,
+        path: None,
+    });
+    let error = feed.try_poll().await.unwrap_err();
+    assert!(matches!(
+        error,
+        PollError::Throttled { retry_after: Some(wait) } if wait == Duration::from_secs(7)
+    ));
+    assert_eq!(feed.titles().await, ["meanwhile"]);
+}
+
+#[tokio::test]
+async fn each_side_stands_in_for_the_other() {
+    let mut feed = Feed::new("hackernews:newest");
+    feed.publish(posts(HN, 3));
+    feed.poll().await;
+    for (path, name) in [("search_by_date", "by lists"), ("newstories", "by search")] {
+        feed.publish([post(HN, name)]);
+        feed.simulator.fail(Fault {
+            platform: HN.into(),
+            kind: FaultKind::Status,
+            times: 1,
+            value: 503,
+            path: Some(path.into()),
+        });
+        assert_eq!(feed.titles().await, [name]);
+    }
+    assert!(feed.titles().await.is_empty());
+}
+
+#[tokio::test]
+async fn broken_answers_are_errors_and_nothing_is_lost() {
+    for (kind, value) in [
+        (FaultKind::Garbage, 0),
+        (FaultKind::Reset, 0),
+        (FaultKind::Status, 500),
+        (FaultKind::Huge, 30 * 1024 * 1024),
+    ] {
+        let mut feed = Feed::new("hackernews:newest");
+        feed.poll().await;
+        feed.publish([post(HN, "meanwhile")]);
+        feed.simulator.fail(Fault {
+            platform: HN.into(),
+            kind,
+            times: 2,
+            value,
+            path: None,
+        });
+        assert!(feed.try_poll().await.is_err(), "{kind:?}");
+        assert_eq!(feed.titles().await, ["meanwhile"], "{kind:?}");
+    }
+}

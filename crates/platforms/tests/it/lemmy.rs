@@ -1,0 +1,148 @@
+//! Lemmy on the simulator.
+
+use std::time::Duration;
+
+use platforms::{
+    PollError,
+    simulator::{Fault, FaultKind, NewPost},
+};
+
+use crate::platform::{Feed, minutes_ago, post, posts};
+
+const LEMMY: &str = "lemmy";
+
+fn in_community(community: &str, title: &str) -> NewPost {
+    NewPost {
+        community: Some(community.into()),
+        ..post(LEMMY, title)
+    }
+}
+
+#[tokio::test]
+async fn a_post_carries_every_field() {
+    let mut feed = Feed::new("lemmy:newest");
+    let ids = feed.publish([NewPost {
+        text: Some("Hello **there**\n\n* one\n* two".into()),
+        url: Some("https://example.com/".into()),
+        ..in_community("selfhosted", "What do you use?")
+    }]);
+    let given = feed.poll().await.posts.remove(0);
+    let base = format!("{}/lemmy", feed.simulator.base_url());
+    let json = serde_json::to_value(&given).unwrap();
+    let own = format!("{base}/post/{}", ids[0]);
+    assert_eq!(json["type"], "FORUM_LINK");
+    assert_eq!(
+        (&json["id"], &json["url"]),
+        (&own.clone().into(), &own.into())
+    );
+    assert_eq!(json["title"], "What do you use?");
+    assert_eq!(json["text"], "Hello there\n\n- one\n- two");
+    assert_eq!(json["subforum"]["name"], "selfhosted");
+    assert_eq!(json["subforum"]["url"], format!("{base}/c/selfhosted"));
+    assert_eq!(json["user"]["name"], "ana");
+    assert_eq!(json["user"]["url"], format!("{base}/u/ana"));
+}
+
+#[tokio::test]
+async fn a_burst_over_many_pages_is_read_whole_behind_pinned_posts() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.publish((0..3).map(|n| NewPost {
+        featured: true,
+        time: minutes_ago(60 * 24 * 300),
+        ..post(LEMMY, format!("pinned {n}"))
+    }));
+    feed.publish(posts(LEMMY, 120));
+    let backfill = feed.titles().await;
+    assert_eq!(backfill.len(), 120);
+    assert!(backfill.iter().all(|title| title.starts_with("post")));
+    assert!(feed.titles().await.is_empty());
+    feed.publish(posts(LEMMY, 333));
+    assert_eq!(feed.titles().await.len(), 333);
+    assert!(feed.titles().await.is_empty());
+}
+
+#[tokio::test]
+async fn while_nothing_is_new_a_poll_is_one_request() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.publish(posts(LEMMY, 200));
+    feed.poll().await;
+    let before = feed.simulator.requests("/lemmy/api/v3/post/list");
+    feed.poll().await;
+    let after = feed.simulator.requests("/lemmy/api/v3/post/list");
+    assert_eq!(after - before, 1);
+}
+
+#[tokio::test]
+async fn late_posts_and_deleted_anchors_change_nothing() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.limits.since = minutes_ago(2);
+    let ids = feed.publish(posts(LEMMY, 300));
+    let backfill = feed.titles().await.len();
+    assert!((115..=121).contains(&backfill), "{backfill}");
+    for id in &ids[180..] {
+        assert!(feed.simulator.delete(*id));
+    }
+    assert!(
+        feed.titles().await.is_empty(),
+        "what comes up from below is old"
+    );
+    feed.publish([
+        NewPost {
+            time: minutes_ago(1),
+            ..post(LEMMY, "federated late")
+        },
+        post(LEMMY, "new"),
+    ]);
+    assert_eq!(feed.titles().await, ["federated late", "new"]);
+}
+
+#[tokio::test]
+async fn a_community_is_a_feed_of_its_own() {
+    let mut feed = Feed::new("lemmy:c/rust");
+    feed.publish([in_community("rust", "in"), in_community("cats", "out")]);
+    assert_eq!(feed.titles().await, ["in"]);
+
+    let mut missing = Feed::new("lemmy:c/nosuch");
+    let error = missing.try_poll().await.unwrap_err();
+    assert!(matches!(error, PollError::NotFound(_)), "{error}");
+    assert!(error.is_permanent());
+}
+
+#[tokio::test]
+async fn too_many_pages_are_a_gap() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.publish(posts(LEMMY, 60));
+    feed.poll().await;
+    feed.limits.max_pages = 2;
+    feed.publish((0..500).map(|n| post(LEMMY, format!("burst {n}"))));
+    let polled = feed.poll().await;
+    assert_eq!(polled.posts.len(), 100);
+    assert!(polled.gap.is_some());
+}
+
+#[tokio::test]
+async fn faults_are_errors_and_nothing_is_lost() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.poll().await;
+    for (kind, value) in [
+        (FaultKind::Garbage, 0),
+        (FaultKind::Reset, 0),
+        (FaultKind::Status, 502),
+        (FaultKind::Status, 403),
+        (FaultKind::RetryAfter, 3),
+        (FaultKind::Huge, 20 * 1024 * 1024),
+    ] {
+        feed.publish([post(LEMMY, format!("{kind:?} {value}"))]);
+        feed.simulator.fail(Fault {
+            platform: LEMMY.into(),
+            kind,
+            times: 1,
+            value,
+            path: None,
+        });
+        let error = feed.try_poll().await.unwrap_err();
+        let wait = (kind == FaultKind::RetryAfter).then(|| Duration::from_secs(3));
+        assert_eq!(error.retry_after(), wait, "{kind:?}");
+        assert_eq!(feed.titles().await, [format!("{kind:?} {value}")]);
+    }
+}

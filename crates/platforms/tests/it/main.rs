@@ -1,0 +1,10 @@
+//! The adapters against the simulator and against recorded answers.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod feeds;
+mod hackernews;
+mod lemmy;
+mod platform;
+mod recordings;
+mod registry;

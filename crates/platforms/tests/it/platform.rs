@@ -1,0 +1,103 @@
+//! A simulated platform, and one feed on it that is polled again and again.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{Post, Timestamp};
+use platforms::{
+    Cursor, Direct, Fetch, Platforms, PollError, PollLimits, Polled,
+    simulator::{NewPost, Simulator},
+};
+
+pub(crate) struct Feed {
+    pub(crate) simulator: Simulator,
+    platforms: Platforms,
+    name: String,
+    pub(crate) limits: PollLimits,
+    pub(crate) cursor: Option<Cursor>,
+}
+
+impl Feed {
+    /// `name` as in a feed's name: `hackernews:newest`.
+    pub(crate) fn new(name: &str) -> Self {
+        let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        let guarded: Arc<dyn Fetch> = Arc::new(Direct::new(None).unwrap());
+        let mut settings = simulator.settings();
+        settings.push(platforms::Settings {
+            name: "blogs".into(),
+            kind: "feed".into(),
+            source: Some(platforms::Source::Forum),
+            ..platforms::Settings::default()
+        });
+        let platforms = Platforms::from_settings(&settings, &guarded).unwrap();
+        Self {
+            simulator,
+            platforms,
+            name: name.to_owned(),
+            limits: PollLimits {
+                since: Some(Timestamp::now().minus(Duration::from_hours(24))),
+                ..PollLimits::default()
+            },
+            cursor: None,
+        }
+    }
+
+    pub(crate) fn publish(&self, posts: impl IntoIterator<Item = NewPost>) -> Vec<u64> {
+        let posts = posts.into_iter().collect();
+        let published = self.simulator.publish(posts);
+        published.into_iter().map(|one| one.id).collect()
+    }
+
+    pub(crate) async fn try_poll(&mut self) -> Result<Polled, PollError> {
+        let (platform, what) = self.name.split_once(':').unwrap();
+        let what = what.replace("{base}", &self.simulator.base_url());
+        let adapter = Arc::clone(&self.platforms.get(platform).unwrap().adapter);
+        assert!(adapter.accepts(&what), "{what}");
+        let polled = adapter
+            .poll(&what, self.cursor.as_ref(), &self.limits)
+            .await?;
+        // Every cursor goes through its JSON, as it does in the database.
+        let cursor = Cursor::from_json(&polled.cursor.to_json());
+        assert_eq!(cursor.as_ref(), Some(&polled.cursor));
+        self.cursor = cursor;
+        assert!(polled.posts.is_sorted_by_key(|post| post.time));
+        Ok(polled)
+    }
+
+    pub(crate) async fn poll(&mut self) -> Polled {
+        self.try_poll().await.unwrap()
+    }
+
+    /// The titles that a poll gives, oldest first.
+    pub(crate) async fn titles(&mut self) -> Vec<String> {
+        let posts = self.poll().await.posts;
+        posts.into_iter().map(|post| title(&post)).collect()
+    }
+}
+
+pub(crate) fn title(post: &Post) -> String {
+    post.title.clone().unwrap_or_default()
+}
+
+pub(crate) fn post(platform: &str, title: impl Into<String>) -> NewPost {
+    NewPost {
+        platform: platform.into(),
+        title: title.into(),
+        author: "ana".into(),
+        ..NewPost::default()
+    }
+}
+
+/// `count` posts, the first one `count` seconds old.
+pub(crate) fn posts(platform: &str, count: u64) -> Vec<NewPost> {
+    let now = Timestamp::now();
+    (0..count)
+        .map(|n| NewPost {
+            time: Some(now.minus(Duration::from_secs(count - n))),
+            ..post(platform, format!("post {n}"))
+        })
+        .collect()
+}
+
+pub(crate) fn minutes_ago(minutes: u64) -> Option<Timestamp> {
+    Some(Timestamp::now().minus(Duration::from_mins(minutes)))
+}

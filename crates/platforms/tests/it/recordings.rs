@@ -1,0 +1,284 @@
+//! The adapters read recorded answers: a few that are kept here, and all of a larger collection when
+//! `EARSHOT_PLATFORM_RECORDINGS` names its folder.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use domain::{Post, PostType};
+use platforms::{
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source, feed::Feeds,
+    hackernews::HackerNews, lemmy::Lemmy,
+};
+use url::Url;
+
+/// Answers by the part of the address that they answer; 404 for the rest.
+#[derive(Default)]
+struct Recorded(Vec<(String, u16, Vec<u8>)>);
+
+impl Recorded {
+    fn with(mut self, part: &str, status: u16, body: Vec<u8>) -> Self {
+        self.0.push((part.to_owned(), status, body));
+        self
+    }
+}
+
+#[async_trait]
+impl Fetch for Recorded {
+    async fn get(
+        &self,
+        url: &Url,
+        _headers: &[(&str, &str)],
+        _limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let found = self.0.iter().find(|one| url.as_str().contains(&one.0));
+        let (status, body) = found.map_or((404, Vec::new()), |one| (one.1, one.2.clone()));
+        Ok(Fetched {
+            status,
+            headers: Vec::new(),
+            body,
+            final_url: url.clone(),
+        })
+    }
+}
+
+fn fixture(path: &str) -> Vec<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    std::fs::read(root.join(path)).unwrap()
+}
+
+fn url(text: &str) -> Url {
+    text.parse().unwrap()
+}
+
+async fn poll(adapter: impl Adapter, what: &str) -> Result<Vec<Post>, PollError> {
+    let polled = adapter.poll(what, None, &PollLimits::default()).await?;
+    for post in &polled.posts {
+        check(post);
+    }
+    Ok(polled.posts)
+}
+
+/// What every receiver may rely on.
+fn check(post: &Post) {
+    let json = serde_json::to_string(post).unwrap();
+    assert!(!json.contains("\\u00"), "a control character in {json}");
+    assert!(!post.id.is_empty() && post.id.contains(':'), "{json}");
+    assert!(!post.user.id.is_empty() && !post.user.name.is_empty());
+    for address in [&post.url, &post.user.url] {
+        let scheme = Url::parse(address).unwrap().scheme().to_owned();
+        assert!(matches!(scheme.as_str(), "http" | "https"), "{json}");
+    }
+    assert!(post.text.as_deref() != Some(""), "{json}");
+    match post.post_type {
+        PostType::ForumLink => assert!(
+            post.title.as_ref().is_some_and(|title| !title.is_empty()) && post.subforum.is_some(),
+            "{json}"
+        ),
+        PostType::MicroblogTweet => assert!(post.text.is_some() && post.title.is_none()),
+        PostType::NetworkPost => assert!(post.text.is_some()),
+    }
+}
+
+async fn hackernews(search: &[u8], item: Option<(u64, &[u8])>) -> Result<Vec<Post>, PollError> {
+    let mut recorded = Recorded::default().with("search_by_date", 200, search.to_owned());
+    if let Some((id, body)) = item {
+        recorded = recorded
+            .with("newstories", 200, format!("[{id}]").into_bytes())
+            .with(&format!("item/{id}.json"), 200, body.to_owned());
+    }
+    let items = item.map(|_| url("https://items.example/v0"));
+    let search = url("https://search.example/api/v1");
+    let adapter = HackerNews::new("hackernews".into(), search, items, Arc::new(recorded));
+    poll(adapter, "newest").await
+}
+
+async fn lemmy(status: u16, body: Vec<u8>) -> Result<Vec<Post>, PollError> {
+    let recorded = Recorded::default().with("page=1", status, body).with(
+        "page",
+        200,
+        fixture("lemmy/post_list_past_end.json"),
+    );
+    poll(
+        Lemmy::new(url("https://lemmy.example"), Arc::new(recorded)),
+        "newest",
+    )
+    .await
+}
+
+async fn feed(source: Source, body: Vec<u8>) -> Result<Vec<Post>, PollError> {
+    let recorded = Arc::new(Recorded::default().with("feed", 200, body));
+    let what = "https://example.org/feed";
+    poll(Feeds::new("blogs".into(), source, None, recorded), what).await
+}
+
+#[tokio::test]
+async fn algolia_s_hits_become_posts() {
+    let posts = hackernews(&fixture("hackernews/algolia_ask.json"), None)
+        .await
+        .unwrap();
+    assert_eq!(posts[0].id, "hackernews:7915384");
+    assert_eq!(posts[0].subforum.as_ref().unwrap().id, "ask");
+    assert!(
+        posts[0]
+            .text
+            .as_ref()
+            .unwrap()
+            .contains("I'm a college student")
+    );
+    let polls = hackernews(&fixture("hackernews/algolia_poll.json"), None)
+        .await
+        .unwrap();
+    assert_eq!((polls.len(), &polls[0].text), (1, &None));
+}
+
+#[tokio::test]
+async fn firebase_s_items_become_posts() {
+    let nothing = br#"{"hits": [], "hitsPerPage": 1000}"#;
+    for (id, subforum) in [(8863, "story"), (121_003, "ask"), (192_327, "job")] {
+        let body = fixture(&format!("hackernews/firebase_item_{id}.json"));
+        let posts = hackernews(nothing, Some((id, &body))).await.unwrap();
+        assert_eq!(posts[0].id, format!("hackernews:{id}"));
+        assert_eq!(posts[0].subforum.as_ref().unwrap().id, subforum);
+    }
+    let comment = fixture("hackernews/firebase_item_2921983.json");
+    for body in [
+        &comment[..],
+        b"null",
+        br#"{"id": 2921983, "deleted": true, "type": "story"}"#,
+    ] {
+        let posts = hackernews(nothing, Some((2_921_983, body))).await.unwrap();
+        assert!(posts.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn lemmy_s_pages_become_posts() {
+    let posts = lemmy(200, fixture("lemmy/post_list_page1.json"))
+        .await
+        .unwrap();
+    let titles: Vec<_> = posts.iter().filter_map(|post| post.title.clone()).collect();
+    assert!(titles.contains(&"to be edited".to_owned()), "{titles:?}");
+    let edited = posts
+        .iter()
+        .find(|post| post.title.as_deref() == Some("to be edited"));
+    let edited = edited.unwrap();
+    assert_eq!(edited.time.to_string(), "2026-11-21T02:24:12.680057Z");
+    assert_eq!(edited.id, "http://localhost:55536/post/6");
+    assert_eq!(edited.text.as_deref(), Some("first text"));
+    assert_eq!(edited.subforum.as_ref().unwrap().name, "crm_talk");
+
+    let newer = lemmy(200, fixture("lemmy/example_0_19_post_list.json")).await;
+    let newer = newer.unwrap();
+    assert!(
+        newer
+            .iter()
+            .any(|post| post.id == "https://lemmy.example/post/981")
+    );
+}
+
+#[tokio::test]
+async fn lemmy_s_refusals_are_told_apart() {
+    let too_big = lemmy(400, fixture("lemmy/post_list_limit_too_big_400.json")).await;
+    assert!(matches!(
+        too_big,
+        Err(PollError::Status { status: 400, .. })
+    ));
+    let missing = lemmy(400, fixture("lemmy/community_missing.json")).await;
+    assert!(matches!(missing, Err(PollError::NotFound(_))));
+    let throttled = lemmy(400, br#"{"error":"rate_limit_error"}"#.to_vec()).await;
+    assert!(matches!(throttled, Err(PollError::Throttled { .. })));
+}
+
+#[tokio::test]
+async fn every_format_of_feed_is_read() {
+    for file in [
+        "atom_spec_1.xml",
+        "rss_2.0_spec_1.xml",
+        "rss_1.0_spec_1.xml",
+        "rss_0.91_missing_id.xml",
+        "jsonfeed_spec_1.json",
+        "hostile_double-encoded-html.xml",
+    ] {
+        let body = fixture(&format!("feeds/{file}"));
+        let posts = feed(Source::Forum, body).await;
+        assert!(posts.is_ok_and(|posts| !posts.is_empty()), "{file}");
+    }
+}
+
+#[tokio::test]
+async fn feeds_keep_their_links_letters_and_ids() {
+    let relative = feed(Source::Network, fixture("feeds/atom_relative.xml")).await;
+    let relative = relative.unwrap();
+    assert_eq!(
+        relative[0].url,
+        "https://example.org/blog/2003/12/13/atom03"
+    );
+    assert_eq!(
+        relative[0].id,
+        "urn:uuid:1225c695-cfb8-4ebb-aaaa-80da344efa6a"
+    );
+    assert_eq!(relative[0].user.name, "Jane Doe");
+
+    let latin = feed(Source::Network, fixture("feeds/rss_0.91_missing_id.xml")).await;
+    let latin = latin.unwrap();
+    assert!(latin[0].title.as_ref().unwrap().contains("Público"));
+    assert!(
+        latin[0]
+            .text
+            .as_ref()
+            .unwrap()
+            .starts_with("Publicado el 14-05-2021")
+    );
+}
+
+#[tokio::test]
+async fn a_lemmy_feed_loses_its_frame() {
+    let posts = feed(Source::Forum, fixture("lemmy/feed_community.xml"))
+        .await
+        .unwrap();
+    for post in &posts {
+        assert!(!post.text.as_deref().unwrap_or("").contains("submitted by"));
+        assert_eq!(post.user.name, "admin");
+        assert_eq!(post.user.url, "http://localhost:55536/u/admin");
+    }
+}
+
+#[tokio::test]
+async fn every_recording_is_survived() {
+    #[expect(clippy::disallowed_methods, reason = "a test has no configuration")]
+    let folder = std::env::var_os("EARSHOT_PLATFORM_RECORDINGS").map(PathBuf::from);
+    let Some(folder) = folder else {
+        println!("skipped: EARSHOT_PLATFORM_RECORDINGS names no folder of recordings");
+        return;
+    };
+    let (mut files, mut posts) = (0, 0);
+    for platform in ["hackernews", "lemmy", "feeds"] {
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(folder.join(platform))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        paths.sort();
+        for path in paths {
+            let body = std::fs::read(&path).unwrap();
+            let mut given = Vec::new();
+            given.push(hackernews(&body, Some((1, &body))).await);
+            given.push(lemmy(200, body.clone()).await);
+            for source in [Source::Forum, Source::Microblog, Source::Network] {
+                given.push(feed(source, body.clone()).await);
+            }
+            let counts: Vec<usize> = given
+                .iter()
+                .map(|given| given.as_ref().map_or(0, Vec::len))
+                .collect();
+            let name = path.strip_prefix(&folder).unwrap().display();
+            println!("{name}: hackernews, lemmy, forum, microblog, network: {counts:?}");
+            files += 1;
+            posts += counts.iter().sum::<usize>();
+        }
+    }
+    println!("{files} recordings, {posts} posts");
+    assert!(files > 0);
+}
