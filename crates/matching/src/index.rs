@@ -18,6 +18,7 @@ use arc_swap::ArcSwap;
 use domain::{FeedName, ManagerName};
 
 use crate::{Decision, Plan, PostText};
+pub(crate) use key::Key;
 use segment::Segment;
 
 /// Up to this many plans in the tier that each change rebuilds.

@@ -25,6 +25,9 @@ const TITLE: f64 = 2.0;
 /// The topic is counted in terms as strong as the strongest few of the plan.
 const STRONGEST: usize = 5;
 
+/// A name that stands out as much as any.
+pub(crate) const MAX_NAME_STRENGTH: f64 = 1.2;
+
 /// What a post says to a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Features {
@@ -119,7 +122,7 @@ pub(crate) fn saturated(frequency: f64, length: u32) -> f64 {
 /// How strongly a name stands out: 1 when named once, towards 1.2 when named again and again.
 pub(crate) fn name_strength(frequency: f64) -> f64 {
     if frequency > 0.0 {
-        1.2 * frequency / (frequency + 0.2)
+        MAX_NAME_STRENGTH * frequency / (frequency + 0.2)
     } else {
         0.0
     }

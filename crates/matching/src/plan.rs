@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use domain::{FeedName, Focus, Instructions, instructions::NameKind};
 
-use crate::{model, phrase::Readings, text};
+use crate::{index::Key, model, phrase::Readings, text};
 
 /// What one Manager looks for.
 #[derive(Debug, Clone)]
@@ -18,6 +18,7 @@ pub struct Plan {
     pub(crate) names: Vec<Name>,
     pub(crate) require: Vec<Vec<Group>>,
     pub(crate) exclude: Vec<Readings>,
+    pub(crate) key: Key,
     feeds: Vec<FeedName>,
 }
 
@@ -111,14 +112,16 @@ impl Plan {
             .enumerate()
             .map(|(at, term)| exact(term, || format!("exclude[{at}]")))
             .collect::<Result<_, _>>()?;
-        let plan = Self {
+        let mut plan = Self {
             rule: rule(instructions)?,
             include: include(instructions)?,
             names,
             require,
             exclude,
+            key: Key::None,
             feeds: Vec::new(),
         };
+        plan.key = Key::of(&plan);
         Ok(plan.watching(instructions.feeds.iter().cloned()))
     }
 

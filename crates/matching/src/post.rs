@@ -130,6 +130,21 @@ impl PostText {
         })
     }
 
+    /// Tells `found` the form of each word that stands right behind this form, as often as it does.
+    pub(crate) fn followers<'a>(
+        &'a self,
+        form: &str,
+        stemmed: bool,
+        mut found: impl FnMut(&'a str),
+    ) {
+        let words = self.words(stemmed);
+        for Entry { spot, .. } in words.of(form) {
+            for next in words.at(spot.place + spot.width) {
+                found(&words.forms[next.form.clone()]);
+            }
+        }
+    }
+
     fn words(&self, stemmed: bool) -> &Words {
         if stemmed {
             self.stems.get_or_init(|| self.exact.stemmed())
@@ -198,6 +213,8 @@ struct Spot {
 struct Words {
     forms: String,
     entries: Vec<Entry>,
+    /// The entries once more, by place.
+    by_place: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -218,11 +235,17 @@ impl Words {
 
     fn sort(&mut self) {
         let forms = &self.forms;
-        self.entries.sort_by(|a, b| {
-            forms[a.form.clone()]
-                .cmp(&forms[b.form.clone()])
-                .then(a.spot.place.cmp(&b.spot.place))
-        });
+        let key = |entry: &Entry| (&forms[entry.form.clone()], entry.spot.place);
+        self.entries.sort_by(|a, b| key(a).cmp(&key(b)));
+        self.by_place = (0..self.entries.len()).collect();
+        self.by_place.sort_by_key(|&at| self.entries[at].spot.place);
+    }
+
+    fn at(&self, place: u32) -> impl Iterator<Item = &Entry> {
+        let place_of = |at: usize| self.entries[at].spot.place;
+        let from = self.by_place.partition_point(|&at| place_of(at) < place);
+        let here = self.by_place[from..].iter().map(|&at| &self.entries[at]);
+        here.take_while(move |entry| entry.spot.place == place)
     }
 
     fn of(&self, form: &str) -> &[Entry] {

@@ -3,75 +3,175 @@
 //! Each group of `require` is such a set, and so are the terms and names together where the rule asks
 //! for one of them. Cheap is what occurs seldom, guessed from the commonness of words; a wrong
 //! guess costs time and nothing else.
+//!
+//! A key of terms and names also tells how far those that occur can lift the score: a plan that they
+//! cannot lift over its threshold is not asked. The [`Bound`] is never lower than the score.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    sync::LazyLock,
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, LazyLock},
 };
 
+use domain::instructions::NameKind;
+
 use crate::{
+    model::{self, Features},
     phrase::{Phrase, Readings},
     plan::{Plan, Rule},
+    post::PostText,
     text,
 };
 
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Key {
+/// Kept with the plan: it depends on nothing else.
+#[derive(Debug, Clone)]
+pub(crate) enum Key {
     /// At least one of these phrases must occur.
-    AnyOf(BTreeSet<Phrase>),
+    AnyOf(Vec<KeyPhrase>),
     /// Nothing is necessary: every post of the plan's feeds must be asked about.
     None,
 }
 
+#[derive(Debug, Clone)]
+pub(crate) struct KeyPhrase {
+    pub(super) phrase: Arc<Phrase>,
+    pub(super) part: Part,
+}
+
+/// What a phrase is to its plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Part {
+    /// It occurs, so the plan must be asked.
+    Ask,
+    /// A term of this weight.
+    Term(f64),
+    Own,
+    Watched,
+}
+
 impl Key {
-    pub(super) fn of(plan: &Plan) -> Self {
-        let groups = plan
-            .require
-            .iter()
-            .map(|group| phrases(group.iter().map(|term| &term.readings)));
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let groups = plan.require.iter().map(|group| {
+            let mut set = Set::default();
+            for term in group {
+                set.add(&term.readings, Part::Ask);
+            }
+            set
+        });
         let set = groups
             .chain(terms(plan))
-            .min_by(|a, b| cost(a).total_cmp(&cost(b)));
-        set.map_or(Self::None, Self::AnyOf)
+            .min_by(|a, b| a.cost().total_cmp(&b.cost()));
+        match set {
+            Some(Set(phrases)) => Self::AnyOf(
+                phrases
+                    .into_iter()
+                    .map(|(phrase, part)| KeyPhrase {
+                        phrase: Arc::new(phrase),
+                        part,
+                    })
+                    .collect(),
+            ),
+            None => Self::None,
+        }
+    }
+}
+
+/// How far the phrases that occur can lift one plan.
+#[derive(Debug, Default)]
+pub(super) struct Bound {
+    ask: bool,
+    topic: f64,
+    own: bool,
+    watched: bool,
+}
+
+/// What the bound may be too low by, for sums are taken in another order.
+const SLACK: f64 = 1e-6;
+
+impl Bound {
+    /// `saturation` is that of the phrase in the post.
+    pub(super) fn add(&mut self, part: Part, saturation: f64) {
+        match part {
+            Part::Ask => self.ask = true,
+            Part::Term(weight) => self.topic += weight * saturation,
+            Part::Own => self.own = true,
+            Part::Watched => self.watched = true,
+        }
+    }
+
+    pub(super) fn may_reach(&self, plan: &Plan, post: &PostText) -> bool {
+        let strength = |named: bool| if named { model::MAX_NAME_STRENGTH } else { 0.0 };
+        match plan.rule {
+            _ if self.ask => true,
+            Rule::Focus { focus, threshold } => {
+                let best = Features {
+                    topic: self.topic,
+                    own_name: strength(self.own),
+                    watched_names: strength(self.watched),
+                    lexicon: f64::from(post.lexicon(focus)),
+                };
+                model::score(focus, &best) + SLACK >= threshold
+            }
+            Rule::Sum { .. } | Rule::AnyTerm | Rule::AnyName | Rule::Groups => true,
+        }
+    }
+}
+
+/// Phrases, each once.
+#[derive(Default)]
+struct Set(BTreeMap<Phrase, Part>);
+
+impl Set {
+    fn add(&mut self, readings: &Readings, part: Part) {
+        for phrase in readings.phrases() {
+            // One phrase that is two things, as a name of both kinds, leaves no bound.
+            self.0
+                .entry(phrase.clone())
+                .and_modify(|known| {
+                    if *known != part {
+                        *known = Part::Ask;
+                    }
+                })
+                .or_insert(part);
+        }
+    }
+
+    fn cost(&self) -> f64 {
+        let rarest_word = |phrase: &Phrase| {
+            let words = phrase.words.iter().map(|word| commonness(word));
+            words.fold(f64::MAX, f64::min)
+        };
+        self.0.keys().map(rarest_word).sum()
     }
 }
 
 /// The terms and names of which one must occur, where one must.
-fn terms(plan: &Plan) -> Option<BTreeSet<Phrase>> {
-    let positive = plan.include.iter().filter(|term| term.weight > 0.0);
-    let include = positive.map(|term| &term.readings);
-    let names = || {
-        let spellings = plan.names.iter().flat_map(|name| &name.spellings);
-        spellings.map(|spelling| &spelling.readings)
+fn terms(plan: &Plan) -> Option<Set> {
+    let (include, names, bounded) = match plan.rule {
+        Rule::Focus { .. } => (true, true, true),
+        Rule::AnyTerm => (true, false, false),
+        Rule::Sum { threshold } if threshold > 0.0 => (true, false, false),
+        Rule::AnyName => (false, true, false),
+        Rule::Sum { .. } | Rule::Groups => return None,
     };
-    match plan.rule {
-        Rule::Focus { .. } => Some(phrases(include.chain(names()))),
-        Rule::AnyTerm => Some(phrases(include)),
-        Rule::Sum { threshold } if threshold > 0.0 => Some(phrases(include)),
-        Rule::AnyName => Some(phrases(names())),
-        Rule::Sum { .. } | Rule::Groups => None,
+    let part = |part| if bounded { part } else { Part::Ask };
+    let mut set = Set::default();
+    for term in plan
+        .include
+        .iter()
+        .filter(|term| include && term.weight > 0.0)
+    {
+        set.add(&term.readings, part(Part::Term(term.weight)));
     }
-}
-
-fn phrases<'a>(readings: impl Iterator<Item = &'a Readings>) -> BTreeSet<Phrase> {
-    readings.flat_map(Readings::phrases).cloned().collect()
-}
-
-fn cost(phrases: &BTreeSet<Phrase>) -> f64 {
-    phrases
-        .iter()
-        .map(|phrase| commonness(rarest(phrase)))
-        .sum()
-}
-
-/// The word by which a phrase is found.
-pub(super) fn rarest(phrase: &Phrase) -> &str {
-    phrase
-        .words
-        .iter()
-        .map(AsRef::as_ref)
-        .min_by(|a, b| commonness(a).total_cmp(&commonness(b)))
-        .unwrap_or_default()
+    for name in plan.names.iter().filter(|_| names) {
+        let kind = match name.kind {
+            NameKind::Own => Part::Own,
+            NameKind::Watched => Part::Watched,
+        };
+        for spelling in &name.spellings {
+            set.add(&spelling.readings, part(kind));
+        }
+    }
+    Some(set)
 }
 
 /// A guess at how many of a million posts have the word: a short list knows the commonest, the
@@ -111,7 +211,10 @@ mod tests {
     fn key(instructions: serde_json::Value) -> Vec<String> {
         let instructions: Instructions = serde_json::from_value(instructions).unwrap();
         match Key::of(&Plan::compile(&instructions).unwrap()) {
-            Key::AnyOf(phrases) => phrases.iter().map(|p| p.words.join(" ")).collect(),
+            Key::AnyOf(phrases) => phrases
+                .iter()
+                .map(|key| key.phrase.words.join(" "))
+                .collect(),
             Key::None => vec!["*".to_owned()],
         }
     }

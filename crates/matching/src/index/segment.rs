@@ -1,4 +1,6 @@
 //! An immutable set of plans, found by the phrases that are their keys.
+//!
+//! A post costs a look-up a word, and then grows with the plans that have a word of it in their key.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,8 +9,8 @@ use std::{
 
 use domain::{FeedName, ManagerName};
 
-use super::key::{self, Key};
-use crate::{Decision, Plan, PostText, decision::Verdict, phrase::Phrase};
+use super::key::{Bound, Key, Part};
+use crate::{Decision, Plan, PostText, decision::Verdict, model, phrase::Phrase};
 
 /// Plans have slots, by name. With as few watchers as this, asking them all is the quicker way.
 const FEW: usize = 4;
@@ -18,17 +20,25 @@ pub(super) struct Segment {
     /// Sorted by name.
     plans: Vec<(ManagerName, Arc<Plan>)>,
     keys: Vec<Posting>,
-    /// Postings by the rarest word of their phrase, among words as written and among stems.
-    exact: HashMap<Box<str>, Vec<usize>>,
-    stemmed: HashMap<Box<str>, Vec<usize>>,
+    /// By the first word of a phrase, among words as written and among stems.
+    exact: HashMap<Box<str>, Starts>,
+    stemmed: HashMap<Box<str>, Starts>,
     feeds: HashMap<FeedName, Watchers>,
 }
 
-/// A phrase, and the slots that have it in their key, ascending.
+/// The postings of the phrases that start with a word.
+#[derive(Debug, Default)]
+struct Starts {
+    alone: Option<usize>,
+    /// By the second word.
+    longer: HashMap<Box<str>, Vec<usize>>,
+}
+
+/// A phrase, the slots that have it in their key, ascending, and what it is to each.
 #[derive(Debug)]
 struct Posting {
-    phrase: Phrase,
-    slots: Vec<usize>,
+    phrase: Arc<Phrase>,
+    slots: Vec<(usize, Part)>,
 }
 
 /// The slots that watch a feed, ascending.
@@ -46,44 +56,44 @@ impl Segment {
             plans: plans.into_iter().collect(),
             ..Self::default()
         };
-        let mut by_phrase: HashMap<Phrase, usize> = HashMap::new();
+        let mut by_phrase: HashMap<Arc<Phrase>, usize> = HashMap::new();
         for (slot, (_, plan)) in segment.plans.iter().enumerate() {
-            let key = Key::of(plan);
             for feed in plan.feeds() {
                 let watchers = match segment.feeds.get_mut(feed) {
                     Some(watchers) => watchers,
                     None => segment.feeds.entry(feed.clone()).or_default(),
                 };
                 watchers.all.push(slot);
-                if key == Key::None {
+                if matches!(plan.key, Key::None) {
                     watchers.always.push(slot);
                 }
             }
-            let Key::AnyOf(phrases) = key else {
+            let Key::AnyOf(phrases) = &plan.key else {
                 continue;
             };
-            for phrase in phrases {
-                if let Some(&at) = by_phrase.get(&phrase) {
-                    segment.keys[at].slots.push(slot);
-                } else {
-                    by_phrase.insert(phrase.clone(), segment.keys.len());
+            for of_plan in phrases {
+                let phrase = &of_plan.phrase;
+                let at = by_phrase.get(phrase).copied().unwrap_or_else(|| {
+                    let at = segment.keys.len();
+                    by_phrase.insert(Arc::clone(phrase), at);
                     segment.keys.push(Posting {
-                        phrase,
-                        slots: vec![slot],
+                        phrase: Arc::clone(phrase),
+                        slots: Vec::new(),
                     });
-                }
+                    let words = if phrase.stemmed {
+                        &mut segment.stemmed
+                    } else {
+                        &mut segment.exact
+                    };
+                    let starts = words.entry(phrase.words[0].clone()).or_default();
+                    match phrase.words.get(1) {
+                        None => starts.alone = Some(at),
+                        Some(second) => starts.longer.entry(second.clone()).or_default().push(at),
+                    }
+                    at
+                });
+                segment.keys[at].slots.push((slot, of_plan.part));
             }
-        }
-        for (at, Posting { phrase, .. }) in segment.keys.iter().enumerate() {
-            let words = if phrase.stemmed {
-                &mut segment.stemmed
-            } else {
-                &mut segment.exact
-            };
-            words
-                .entry(key::rarest(phrase).into())
-                .or_default()
-                .push(at);
         }
         segment
     }
@@ -134,23 +144,52 @@ impl Segment {
         if watchers.all.len() <= FEW {
             return watchers.all.clone();
         }
+        let mut hits: Vec<(usize, Part, f64)> = Vec::new();
+        for at in self.postings(post) {
+            let Posting { phrase, slots } = &self.keys[at];
+            let count = post.count(phrase);
+            let frequency = model::frequency(count.title, count.text);
+            if frequency > 0.0 {
+                let saturation = model::saturated(frequency, post.length());
+                hits.extend(slots.iter().map(|&(slot, part)| (slot, part, saturation)));
+            }
+        }
+        hits.sort_by_key(|(slot, ..)| *slot);
         let mut slots = watchers.always.clone();
+        for of_slot in hits.chunk_by(|(a, ..), (b, ..)| a == b) {
+            let slot = of_slot[0].0;
+            let mut bound = Bound::default();
+            for &(_, part, saturation) in of_slot {
+                bound.add(part, saturation);
+            }
+            if watchers.all.binary_search(&slot).is_ok() && bound.may_reach(self.plan(slot), post) {
+                slots.push(slot);
+            }
+        }
+        slots
+    }
+
+    /// The postings whose phrase occurs, or whose first two words do.
+    fn postings(&self, post: &PostText) -> Vec<usize> {
+        let mut found = Vec::new();
         for (stemmed, words) in [(false, &self.exact), (true, &self.stemmed)] {
             if words.is_empty() {
                 continue;
             }
-            let hit = post.forms(stemmed).filter_map(|form| words.get(form));
-            for &at in hit.flatten() {
-                let Posting { phrase, slots: of } = &self.keys[at];
-                if phrase.words.len() == 1 || post.contains(phrase) {
-                    slots.extend(of);
+            for form in post.forms(stemmed) {
+                let Some(starts) = words.get(form) else {
+                    continue;
+                };
+                found.extend(starts.alone);
+                if !starts.longer.is_empty() {
+                    post.followers(form, stemmed, |next| {
+                        found.extend(starts.longer.get(next).into_iter().flatten());
+                    });
                 }
             }
         }
-        slots.sort_unstable();
-        slots.dedup();
-        // Without a key a slot is in `always` because it watches; the others have yet to be looked up.
-        slots.retain(|slot| watchers.all.binary_search(slot).is_ok());
-        slots
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 }

@@ -7,11 +7,16 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The form in which words are compared.
+/// The form in which words are compared. A word of which nothing would be left stays as it is.
 #[must_use]
 pub fn fold(word: &str) -> Cow<'_, str> {
     if !word.is_ascii() {
-        return Cow::Owned(unicode(word, true));
+        let folded = unicode(word, true);
+        return if folded.is_empty() {
+            Cow::Borrowed(word)
+        } else {
+            Cow::Owned(folded)
+        };
     }
     if word.bytes().any(|b| b.is_ascii_uppercase()) {
         return Cow::Owned(word.to_ascii_lowercase());
@@ -35,7 +40,7 @@ fn unicode(word: &str, lower: bool) -> String {
             if !accent {
                 latin = c.is_ascii_alphabetic();
             }
-            !(accent && latin) && !vanishes(c)
+            !(accent && latin || vanishes(c))
         })
         .flat_map(|c| Letters::of(c, lower))
         .nfc()
