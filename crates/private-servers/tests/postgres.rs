@@ -8,6 +8,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use nix::sys::signal::{Signal, kill};
+#[cfg(target_os = "linux")]
+use nix::unistd::Pid;
 use private_servers::postgres::{Installation, Options, Postgres};
 
 fn sql(url: &str, statement: &str) -> Result<String, String> {
@@ -145,23 +149,13 @@ fn the_server_ends_with_a_killed_parent_and_the_next_one_starts() {
 }
 
 #[test]
+#[cfg(target_os = "linux")] // looks into /proc
 fn an_orphan_without_a_watcher_is_stopped_by_the_next_parent() {
     let home = tempfile::tempdir().unwrap();
     let (mut parent, url) = parent_process(home.path());
     sql(&url, "create table kept (n int)").unwrap();
-    // The watcher is the shell among the children of the parent.
-    let children = Command::new("pgrep")
-        .args(["-P", &parent.id().to_string(), "sh"])
-        .output()
-        .unwrap();
-    for pid in String::from_utf8(children.stdout).unwrap().lines() {
-        assert!(
-            Command::new("kill")
-                .args(["-9", pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+    for watcher in watchers_of(parent.id()) {
+        kill(watcher, Signal::SIGKILL).unwrap();
     }
     parent.kill().unwrap();
     parent.wait().unwrap();
@@ -173,6 +167,25 @@ fn an_orphan_without_a_watcher_is_stopped_by_the_next_parent() {
     sql(&next.url(), "select * from kept").unwrap();
     sql(&url, "select 1").unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+/// The shells among the children of process `parent`.
+#[cfg(target_os = "linux")]
+fn watchers_of(parent: u32) -> Vec<Pid> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let stats =
+        processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    let found: Vec<_> = stats
+        .filter_map(|stat| {
+            // `pid (name) state parent …`
+            let (pid, rest) = stat.split_once(" (")?;
+            let (name, rest) = rest.rsplit_once(") ")?;
+            let is_child = rest.split(' ').nth(1)? == parent.to_string();
+            (is_child && !name.starts_with("postgres")).then(|| Pid::from_raw(pid.parse().unwrap()))
+        })
+        .collect();
+    assert_eq!(found.len(), 1);
+    found
 }
 
 /// Another process that runs a server in `home`: this test program, told to run the test below.

@@ -1,9 +1,10 @@
 //! A real RabbitMQ node through its life: started, killed, started again, stopped.
 
+#![cfg(target_os = "linux")] // looks into /proc
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::TcpStream;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use private_servers::RabbitMq;
@@ -18,10 +19,12 @@ fn a_node_comes_back_from_a_kill_on_the_same_port_with_the_same_data() {
     let identity = std::fs::read(cluster_identity(home.path())).unwrap();
     println!("first start: {:?}", began.elapsed());
 
+    assert!(processes_of(home.path()) >= 2);
+
     node.kill();
     assert!(!node.is_running());
     TcpStream::connect(("127.0.0.1", port)).unwrap_err();
-    assert_eq!(processes_of(home.path()), "");
+    assert_eq!(processes_of(home.path()), 0);
 
     let began = Instant::now();
     node.restart().unwrap();
@@ -43,19 +46,22 @@ fn a_node_comes_back_from_a_kill_on_the_same_port_with_the_same_data() {
     drop(node);
     println!("stop: {:?}", began.elapsed());
     TcpStream::connect(("127.0.0.1", port)).unwrap_err();
-    assert_eq!(processes_of(home.path()), "");
+    assert_eq!(processes_of(home.path()), 0);
 }
 
 /// A file that a node writes once, when its data directory is new.
-fn cluster_identity(home: &std::path::Path) -> std::path::PathBuf {
+fn cluster_identity(home: &Path) -> PathBuf {
     home.join("data/earshot@localhost/cluster_nodes.config")
 }
 
-/// Erlang machines that name the node's home on their command line.
-fn processes_of(home: &std::path::Path) -> String {
-    let found = Command::new("pgrep")
-        .args(["-af", &format!("beam.*{}", home.display())])
-        .output()
-        .unwrap();
-    String::from_utf8(found.stdout).unwrap()
+/// How many processes have the node's home in their environment: its Erlang machine, its epmd.
+fn processes_of(home: &Path) -> usize {
+    let home = home.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    // Those of other people, and those that have just ended, cannot be read.
+    let environments =
+        processes.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
+    environments
+        .filter(|environment| String::from_utf8_lossy(environment).contains(home))
+        .count()
 }

@@ -85,7 +85,7 @@ impl RabbitMq {
         for _ in 1..STARTS {
             // Somebody else may have taken one of the ports.
             match server.launch() {
-                Err(_) if server.log.since_start().contains("eaddrinuse") => {
+                Err(_) if tells_of_taken_port(&server.log.since_start()) => {
                     server.ports = Ports::free()?
                 }
                 done => return done.map(|()| server),
@@ -228,6 +228,13 @@ impl Ports {
 
 fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("write {}", path.display()))
+}
+
+/// A taken port, in the words of the listener, of the distribution, and of a stranger's epmd.
+fn tells_of_taken_port(output: &str) -> bool {
+    ["eaddrinuse", "in use", "already running"]
+        .iter()
+        .any(|words| output.contains(words))
 }
 
 /// Whether a broker greets us: the answer to the protocol header is a method frame (type 1).
