@@ -65,6 +65,11 @@ impl Process {
         self.child.try_wait().ok().flatten()
     }
 
+    /// Waits for it to end by itself.
+    pub(crate) fn wait(mut self) -> Result<ExitStatus> {
+        self.child.wait().context("wait for a child process")
+    }
+
     /// Sends each signal and waits that long for the end; after the last one the child is killed.
     pub(crate) fn stop(mut self, steps: &[(Signal, Duration)]) {
         for (signal, patience) in steps {

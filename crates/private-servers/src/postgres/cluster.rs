@@ -14,6 +14,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
 use super::NAME;
@@ -21,6 +22,7 @@ use super::install::Installation;
 use crate::account::Account;
 use crate::home::Home;
 use crate::log::Log;
+use crate::process::{Process, Reach};
 
 /// Passwords cross the loopback alone; SCRAM would cost each test connection thousands of hashes.
 const ACCESS: &str = "# type database user address method\nhost all all 127.0.0.1/32 password\n";
@@ -110,10 +112,8 @@ impl Cluster {
             initdb.arg("--no-sync");
         }
         log.attach(&mut initdb)?;
-        let status = initdb
-            .stdin(Stdio::null())
-            .status()
-            .context("start initdb")?;
+        // Killed with us: else it would go on in a directory that our successor begins anew.
+        let status = Process::spawn(&mut initdb, Reach::Group, Signal::SIGKILL)?.wait()?;
         if !status.success() {
             bail!("initdb failed ({status}):\n{}", log.last_lines());
         }
