@@ -7,6 +7,8 @@ use crate::text::{self, Kind, Token};
 pub(crate) struct Phrase {
     /// At least one.
     pub(crate) words: Vec<Box<str>>,
+    /// Which words the term begins a sentence with (`Yahoo! Mail`): a post may do so there, or not.
+    pub(crate) after_break: Vec<usize>,
     /// Whether the words are stems, and looked for among the stems of a post.
     pub(crate) stemmed: bool,
 }
@@ -14,7 +16,7 @@ pub(crate) struct Phrase {
 /// A term, and how it may stand in a post.
 ///
 /// `wi-fi` is looked for as `wi fi` and as `wifi`. A part of one letter says nothing by itself, so
-/// that `e-mail` is looked for as `email` alone. A mark (`@acme`, `c++`) must be there when the term has it.
+/// that `e-mail` is looked for as `email` alone, and `Levi's` as `levis`. A mark (`@acme`, `c++`) must be there when the term has it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Readings(Vec<Phrase>);
 
@@ -36,16 +38,25 @@ impl Readings {
     fn of(term: &str, stemmed: bool) -> Option<Self> {
         let tokens = text::tokens(term);
         let phrase = |joined: bool| {
-            let words = path(&tokens, joined)
-                .map(|word| {
-                    if stemmed {
-                        text::stem(word).into()
-                    } else {
-                        word.into()
-                    }
-                })
-                .collect();
-            Phrase { words, stemmed }
+            let mut words: Vec<Box<str>> = Vec::new();
+            let mut after_break = Vec::new();
+            let mut next = 0;
+            for token in path(&tokens, joined) {
+                if token.place > next {
+                    after_break.push(words.len());
+                }
+                next = token.place + token.width;
+                words.push(if stemmed {
+                    text::stem(&token.text).into()
+                } else {
+                    token.text.as_ref().into()
+                });
+            }
+            Phrase {
+                words,
+                after_break,
+                stemmed,
+            }
         };
         let mut phrases = vec![phrase(false), phrase(true)];
         phrases.dedup();
@@ -53,9 +64,9 @@ impl Readings {
     }
 }
 
-/// One token a place, from the first to the last: marked ones where there are, joined ones where
-/// wanted or where a part is a single letter, words otherwise.
-fn path<'a>(tokens: &'a [Token<'_>], joined: bool) -> impl Iterator<Item = &'a str> {
+/// One token a place, from the first to the last: marked ones where there are; joined ones where
+/// wanted, where a part is a single letter, and with a possessive; words otherwise.
+fn path<'a, 'b>(tokens: &'a [Token<'b>], joined: bool) -> impl Iterator<Item = &'a Token<'b>> {
     let mut free = 0;
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -78,10 +89,12 @@ fn path<'a>(tokens: &'a [Token<'_>], joined: bool) -> impl Iterator<Item = &'a s
                 })
         };
         let token = here(Kind::Marked)
-            .or_else(|| here(Kind::Joined).filter(|whole| joined || letter_in(whole)))
+            .or_else(|| {
+                here(Kind::Joined).filter(|whole| joined || whole.width == 1 || letter_in(whole))
+            })
             .unwrap_or(&tokens[at]);
         free = token.place + token.width;
-        Some(token.text.as_ref())
+        Some(token)
     })
 }
 
@@ -109,7 +122,7 @@ mod tests {
             ("Wi-Fi router", vec!["wi fi router", "wifi router"]),
             ("e-mail", vec!["email"]),
             ("AT&T", vec!["att"]),
-            ("Meguiar's", vec!["meguiar", "meguiars"]),
+            ("Levi's", vec!["levis"]),
             ("@acme", vec!["@acme"]),
             ("c++", vec!["c++"]),
             (".NET", vec![".net"]),

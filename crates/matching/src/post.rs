@@ -130,7 +130,8 @@ impl PostText {
         })
     }
 
-    /// Tells `found` the form of each word that stands right behind this form, as often as it does.
+    /// Tells `found` the form of each word that stands right behind this form, or begins the sentence
+    /// behind it, as often as it does.
     pub(crate) fn followers<'a>(
         &'a self,
         form: &str,
@@ -139,8 +140,13 @@ impl PostText {
     ) {
         let words = self.words(stemmed);
         for Entry { spot, .. } in words.of(form) {
-            for next in words.at(spot.place + spot.width) {
-                found(&words.forms[next.form.clone()]);
+            let place = spot.place + spot.width;
+            let mut next = words.at(place).peekable();
+            if next.peek().is_none() {
+                next = words.at(place + 1).peekable();
+            }
+            for Entry { form, .. } in next {
+                found(&words.forms[form.clone()]);
             }
         }
     }
@@ -173,12 +179,15 @@ impl PostText {
         let mut steps = MAX_STEPS;
         'starts: for start in starts {
             let mut last = &start.spot;
-            for spots in &follow {
+            for (spots, nth) in follow.iter().zip(1..) {
                 steps -= 1;
                 if steps == 0 {
                     return;
                 }
-                let next = last.place + last.width;
+                let mut next = last.place + last.width;
+                if phrase.after_break.contains(&nth) && words.at(next).next().is_none() {
+                    next += 1;
+                }
                 let at = spots.partition_point(|entry| entry.spot.place < next);
                 match spots.get(at) {
                     Some(entry) if entry.spot.place == next => last = &entry.spot,

@@ -1,4 +1,5 @@
-use domain::{FeedName, Instructions};
+use domain::{FeedName, Focus, Instructions};
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::{Decision, Reason, evaluate};
@@ -118,4 +119,48 @@ fn scripts_without_spaces_match_as_substrings() {
     assert!(!decide(plan, "東京の古いタワー").value);
     let plan = json!({"include": [{"text": "애플", "weight": 1.0}]});
     assert!(decide(plan, "새 애플은 비싸다").value);
+}
+
+#[test]
+fn names_are_found_as_they_are_written() {
+    for (name, text) in [
+        ("McDonald's", "at McDonalds today"),
+        ("McDonald's", "McDonald’s fries"),
+        ("Yahoo! Mail", "is Yahoo! Mail down, or yahoo mail?"),
+        ("Yahoo! Mail", "yahoo mail"),
+        ("Dr. Martens", "my dr martens"),
+        ("AT&T", "ATT again"),
+        ("Coca-Cola", "a coca cola"),
+        ("Coca-Cola", "#CocaCola"),
+    ] {
+        let plan = json!({"names": [{"text": name, "kind": "OWN"}]});
+        assert!(decide(plan, text).value, "{name} in {text}");
+    }
+    let plan = json!({"names": [{"text": "Adam's", "kind": "OWN"}]});
+    assert!(!decide(plan, "Adam said so").value);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn a_term_is_found_in_itself(term in "([a-cA-C1 .'&@#+:!é東京-]|ab|The |[.] ){1,12}", focus in any::<bool>()) {
+        let focus = focus.then_some(Focus::Sales);
+        let instructions = serde_json::from_value(json!({"include": [{"text": term, "weight": 1.0}], "focus": focus})).unwrap();
+        if let Ok(plan) = Plan::compile(&instructions) {
+            let decision = evaluate(&plan, &PostText::new(None, Some(&term)), None);
+            prop_assert_eq!(decision.terms, vec![term]);
+        }
+    }
+
+    #[test]
+    fn any_term_and_any_post_are_taken(term in "\\PC{1,30}", text in "(\\PC|\n){0,200}", cased in any::<bool>()) {
+        let instructions: Instructions = serde_json::from_value(json!({"focus": "CRISIS",
+            "include": [{"text": term, "weight": 1.0}], "names": [{"text": term, "kind": "OWN", "caseSensitive": cased}]})).unwrap();
+        if let Ok(plan) = Plan::compile(&instructions) {
+            let post = PostText::new(Some(&text), Some(&format!("{text} {term} {text}")));
+            let score = evaluate(&plan, &post, None).score;
+            prop_assert!((0.0..=1.0).contains(&score));
+        }
+    }
 }

@@ -41,6 +41,9 @@ const WORDS: &[&str] = &[
     "a",
     "AT&T",
     "worth it",
+    "Yahoo! Mail",
+    "yahoo",
+    "mail",
     "🔥",
 ];
 const FEEDS: &[&str] = &["hackernews:newest", "reddit:r/rust", "lemmy:c/bikes"];
