@@ -15,6 +15,9 @@ use crate::{background, extract::PageText};
 const MAX_WORDS: usize = 28;
 const MAX_PHRASES: usize = 12;
 const MAX_PHRASE_WORDS: usize = 3;
+/// The most words that are read, of all pages together: bounds memory, and no pages that are about
+/// something need so many to say it.
+const MAX_WORDS_READ: usize = 40_000;
 /// Commoner words than this say too little by themselves.
 const MIN_IDF: f64 = 3.0;
 /// What a term of salience 1 and this inverse document frequency weighs 1.
@@ -30,6 +33,7 @@ const PHRASE: f64 = 0.75;
 pub fn terms(pages: &[PageText], names: &HashSet<String>) -> Vec<Term> {
     let mut counter = Counter::default();
     for page in pages {
+        counter.words_left = MAX_WORDS_READ / pages.len();
         counter.add_page(page, names);
     }
     let mut terms = counter.words();
@@ -47,6 +51,8 @@ pub fn stems(text: &str) -> impl Iterator<Item = String> {
 struct Counter {
     words: BTreeMap<String, Count>,
     phrases: BTreeMap<Vec<String>, Count>,
+    /// Of the page being read.
+    words_left: usize,
 }
 
 #[derive(Default)]
@@ -120,7 +126,9 @@ impl Counter {
     }
 
     fn add_line(&mut self, line: &str, place: f64, foreign: bool, names: &HashSet<String>) {
-        let words = content_words(line, foreign, names);
+        let mut words = content_words(line, foreign, names);
+        words.truncate(self.words_left);
+        self.words_left -= words.len();
         for word in words.iter().filter(|word| !word.web && !word.character) {
             let count = self.words.entry(word.stem.clone()).or_default();
             count.add(&word.form, place);

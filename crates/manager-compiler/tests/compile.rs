@@ -13,7 +13,7 @@ const BIKES: &str = include_str!("pages/bikes.html");
 
 fn page(url: &str, body: &str) -> FetchedPage {
     FetchedPage {
-        url: url.parse().unwrap(),
+        url: url.parse().expect("a well-formed url"),
         content_type: Some("text/html; charset=utf-8".to_owned()),
         body: body.as_bytes().to_vec(),
     }
@@ -21,12 +21,12 @@ fn page(url: &str, body: &str) -> FetchedPage {
 
 fn compiled(url: &str, body: &str, focus: Focus, watch: &[&str]) -> Instructions {
     let watch: Vec<String> = watch.iter().map(|&name| name.to_owned()).collect();
-    compile(&[page(url, body)], focus, &watch, "FORUM", &[]).unwrap()
+    compile(&[page(url, body)], focus, &watch, "FORUM", &[]).expect("usable pages")
 }
 
 /// The texts of the posts that match.
 fn matching<'a>(instructions: &Instructions, posts: &[&'a str]) -> Vec<&'a str> {
-    let plan = Plan::compile(instructions).unwrap();
+    let plan = Plan::compile(instructions).expect("sound instructions");
     let value = |post: &&&str| {
         let text = PostText::new(None, Some(post));
         matching::evaluate(&plan, &text, None).value

@@ -172,10 +172,10 @@ impl Walk {
             b"br" | b"hr" => self.text(" "),
             _ => {}
         }
-        if is_void(name) || (self_closing && is_foreign(&self.open)) {
+        if regions::is_void(name) || (self_closing && is_foreign(&self.open)) {
             return;
         }
-        if is_block(name) {
+        if regions::is_block(name) {
             self.flush_block();
             self.close_implied(name);
         }
@@ -220,7 +220,7 @@ impl Walk {
             b"a" => self.close_anchor(),
             _ => {}
         }
-        if is_block(name) {
+        if regions::is_block(name) {
             self.flush_block();
         }
         if self.beyond > 0 {
@@ -431,72 +431,4 @@ fn lossy(bytes: &[u8]) -> String {
 fn is_foreign(open: &[Open]) -> bool {
     open.iter()
         .any(|o| matches!(o.tag.as_slice(), b"svg" | b"math"))
-}
-
-fn is_void(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"area"
-            | b"base"
-            | b"br"
-            | b"col"
-            | b"embed"
-            | b"hr"
-            | b"img"
-            | b"input"
-            | b"link"
-            | b"meta"
-            | b"param"
-            | b"source"
-            | b"track"
-            | b"wbr"
-    )
-}
-
-fn is_block(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"address"
-            | b"article"
-            | b"aside"
-            | b"blockquote"
-            | b"body"
-            | b"dd"
-            | b"details"
-            | b"dialog"
-            | b"div"
-            | b"dl"
-            | b"dt"
-            | b"fieldset"
-            | b"figcaption"
-            | b"figure"
-            | b"footer"
-            | b"form"
-            | b"h1"
-            | b"h2"
-            | b"h3"
-            | b"h4"
-            | b"h5"
-            | b"h6"
-            | b"head"
-            | b"header"
-            | b"hgroup"
-            | b"html"
-            | b"li"
-            | b"main"
-            | b"nav"
-            | b"ol"
-            | b"p"
-            | b"pre"
-            | b"section"
-            | b"summary"
-            | b"table"
-            | b"tbody"
-            | b"td"
-            | b"tfoot"
-            | b"th"
-            | b"thead"
-            | b"tr"
-            | b"ul"
-    )
 }

@@ -126,3 +126,39 @@ fn other_forms_are_read_or_refused() {
     assert_eq!(extract(&url, Some("text/html"), &[0; 500]), None);
     assert!(!extract(&url, Some("text/html"), b"").unwrap().is_usable());
 }
+
+/// Damaged pages of every kind: no panic, whatever the bytes.
+#[test]
+fn damaged_pages_are_read_as_far_as_they_go() {
+    let url = Url::parse("https://example.com/").unwrap();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % 1_000_003).unwrap() % bound
+    };
+    for round in 0..500 {
+        let mut body = PAGE.as_bytes().to_vec();
+        for _ in 0..1 + round % 40 {
+            let at = random(body.len());
+            match random(3) {
+                0 => body[at] = u8::try_from(1 + random(255)).unwrap(),
+                1 => body.truncate(at.max(1)),
+                _ => {
+                    let from = random(body.len());
+                    let piece = body[from..(from + 40).min(body.len())].to_vec();
+                    body.splice(at..at, piece);
+                }
+            }
+        }
+        for content_type in [
+            None,
+            Some("text/html"),
+            Some("application/xml"),
+            Some("text/plain"),
+        ] {
+            let _ = extract(&url, content_type, &body);
+        }
+    }
+}

@@ -107,7 +107,7 @@ pub(super) fn handle(href: &str) -> Option<String> {
         _ => return None,
     };
     let handle = handle.trim_start_matches('@');
-    let sane = (3..=40).contains(&handle.len())
+    let sane = (2..=40).contains(&handle.len())
         && handle
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))

@@ -7,6 +7,9 @@ use super::{MAX_NAMES, Named, clean, domain, is_camel_case, squeeze, with_varian
 use crate::{background, compile::Page, extract::LinkKind};
 
 const MAX_WORDS: usize = 4;
+const MAX_SPELLINGS: usize = 12;
+/// A page with more links home, or to accounts, is no ordinary page.
+const MAX_LINKS: usize = 50;
 /// Product names taken from a list on a page.
 const MAX_PRODUCTS: usize = 20;
 /// What separates a page's title from the site's name.
@@ -61,7 +64,6 @@ pub(super) fn own(pages: &[Page]) -> Vec<Named> {
     for name in pages.iter().flat_map(products).take(MAX_PRODUCTS) {
         add(&mut found, &name);
     }
-    found.truncate(MAX_NAMES);
     found
 }
 
@@ -81,7 +83,10 @@ fn home_links(page: &Page) -> Vec<String> {
         })
     };
     let links = page.text.links.iter().filter(|link| is_home(&link.href));
-    links.map(|link| link.text.clone()).collect()
+    links
+        .take(MAX_LINKS)
+        .map(|link| link.text.clone())
+        .collect()
 }
 
 /// Parts of the title that the page speaks of, or that the domain repeats.
@@ -124,7 +129,7 @@ fn split_title(title: &str) -> Vec<&str> {
 /// Adds a name, or a further spelling of one that is there: `Tunnelry VPN` is `Tunnelry`.
 fn add(found: &mut Vec<Named>, name: &str) {
     let name = clean(name);
-    if !is_name(&name) {
+    if !is_name(&name) || found.len() >= MAX_NAMES {
         return;
     }
     let squeezed = squeeze(&name);
@@ -152,11 +157,13 @@ fn add(found: &mut Vec<Named>, name: &str) {
 
 fn push_spelling(named: &mut Named, spelling: String) {
     let folded = text::fold(&spelling).into_owned();
-    if !named
-        .spellings
-        .iter()
-        .any(|known| text::fold(known) == folded)
-    {
+    let is_new = || {
+        !named
+            .spellings
+            .iter()
+            .any(|known| text::fold(known) == folded)
+    };
+    if named.spellings.len() < MAX_SPELLINGS && is_new() {
         named.spellings.push(spelling);
     }
 }
@@ -199,6 +206,7 @@ fn add_handles(found: &mut [Named], pages: &[Page]) {
         .collect();
     handles.sort();
     handles.dedup();
+    handles.truncate(MAX_LINKS);
     let only = handles.len() == 1;
     for handle in handles {
         let squeezed = squeeze(&handle);
