@@ -12,6 +12,9 @@ struct Arguments {
     /// Where to listen; port 0 picks a free one.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+    /// The address by which others know it, where that is not the one it listens on.
+    #[arg(long)]
+    public_url: Option<url::Url>,
     /// Publish the built-in posts, one every this long (`1s`).
     #[arg(long)]
     demo: Option<humantime::Duration>,
@@ -20,13 +23,13 @@ struct Arguments {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let simulator = Simulator::start(arguments.listen)
+    let simulator = Simulator::start_as(arguments.listen, arguments.public_url.as_ref())
         .map_err(|error| anyhow::anyhow!("cannot listen on {}: {error}", arguments.listen))?;
     let interval = arguments.demo.map(Duration::from);
     let _feeder = interval
         .map(|interval| Feeder::start(&simulator, interval))
         .transpose()?;
-    println!("simulator ready {}", simulator.base_url());
+    println!("simulator ready http://{}", simulator.addr());
 
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {

@@ -1,5 +1,7 @@
 //! From bytes to a feed, refusing what only an attacker sends.
 
+use std::borrow::Cow;
+
 use feed_rs::{model::Feed, parser};
 use url::Url;
 
@@ -14,14 +16,49 @@ pub(super) fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
         let problem = "a document type with declarations of its own";
         return Err(PollError::Malformed(problem.to_owned()));
     }
+    let body = with_known_version(body);
     parser::Builder::new()
         .base_uri(Some(url.as_str()))
         // Left empty, so that [`super::entry`] sees which are missing.
         .id_generator(|_, _, _| String::new())
         .sanitize_content(false)
         .build()
-        .parse(body)
+        .parse(body.as_ref())
         .map_err(|error| PollError::Malformed(error.to_string()))
+}
+
+/// The parser takes RSS only with a version that it knows: 0.93, 2.01 and none read as 2.0.
+fn with_known_version(body: &[u8]) -> Cow<'_, [u8]> {
+    let prolog = &body[..body.len().min(PROLOG_BYTES)];
+    let root = prolog.windows(5).position(|window| {
+        window.starts_with(b"<rss") && (window[4].is_ascii_whitespace() || window[4] == b'>')
+    });
+    let Some(start) = root.map(|root| root + 4) else {
+        return Cow::Borrowed(body);
+    };
+    let end = prolog[start..].iter().position(|byte| *byte == b'>');
+    let attributes = &prolog[start..end.map_or(prolog.len(), |end| start + end)];
+    let attributes = String::from_utf8_lossy(attributes);
+    let known = ["2.0", "0.91", "0.92", ""];
+    let named = attributes.split_once(" version=").map(|(before, rest)| {
+        let quote = rest.chars().next().unwrap_or('"');
+        let value = rest.get(quote.len_utf8()..).unwrap_or_default();
+        let value = value.split(quote).next().unwrap_or_default();
+        (before.len(), value.to_owned())
+    });
+    if named
+        .as_ref()
+        .is_some_and(|(_, value)| known.contains(&value.as_str()))
+    {
+        return Cow::Borrowed(body);
+    }
+    let mut patched = body.to_vec();
+    if let Some((at, _)) = named.filter(|(at, _)| body.get(start + at + 1) == Some(&b'v')) {
+        // Out of the way, at the same length.
+        patched[start + at + 1] = b'x';
+    }
+    patched.splice(start..start, *b" version=\"2.0\"");
+    Cow::Owned(patched)
 }
 
 /// Whether the document type has an internal subset: `<!DOCTYPE rss [ … ]>`.
@@ -71,6 +108,22 @@ mod tests {
             "http://my.netscape.com/publish/formats/rss-0.91.dtd"><rss version="0.91"><channel><title>a</title>
             <link>http://a.example/</link><description>[b]</description></channel></rss>"#;
         assert!(read(plain).is_ok());
+    }
+
+    #[test]
+    fn rss_of_any_version_is_read() {
+        for root in [
+            "rss",
+            "rss version=\"0.93\"",
+            "rss  version='2.01' xmlns:a=\"b\"",
+            "rss version='2.0'",
+            "rss version=\"\"",
+            "rss version=",
+        ] {
+            let body = format!("<{root}><channel><title>a</title></channel></rss>");
+            let read = read(body.as_bytes());
+            assert_eq!(read.is_ok(), root != "rss version=", "{root}: {read:?}");
+        }
     }
 
     #[test]

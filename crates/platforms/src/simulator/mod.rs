@@ -51,9 +51,21 @@ impl Simulator {
     /// # Errors
     /// When the address cannot be listened on.
     pub fn start(addr: SocketAddr) -> io::Result<Self> {
+        Self::start_as(addr, None)
+    }
+
+    /// As [`Simulator::start`]; posts and pages name `public_url` as where they are.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on.
+    pub fn start_as(addr: SocketAddr, public_url: Option<&Url>) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind(addr)?;
         let addr = listener.local_addr()?;
-        let world = Arc::new(world::World::new(addr));
+        let base_url = match public_url {
+            Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+            None => format!("http://{addr}"),
+        };
+        let world = Arc::new(world::World::new(base_url));
         let shared = web::Data::from(Arc::clone(&world));
         let (started, starts) = std::sync::mpsc::channel();
         let thread = thread::Builder::new()
@@ -101,7 +113,7 @@ impl Simulator {
         self.addr
     }
 
-    /// `http://<address>`, without a path.
+    /// `http://<address>` or the public address, without a path.
     #[must_use]
     pub fn base_url(&self) -> String {
         self.world.base_url().to_owned()

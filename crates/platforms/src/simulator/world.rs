@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    net::SocketAddr,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -83,9 +82,9 @@ const FIRST_ID: u64 = 1_001;
 const MAX_PATHS: usize = 10_000;
 
 impl World {
-    pub(super) fn new(addr: SocketAddr) -> Self {
+    pub(super) fn new(base_url: String) -> Self {
         Self {
-            base_url: format!("http://{addr}"),
+            base_url,
             state: Mutex::new(State {
                 posts: Vec::new(),
                 next_id: FIRST_ID,

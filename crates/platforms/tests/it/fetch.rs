@@ -1,0 +1,74 @@
+//! The client for addresses that the operator named.
+
+use std::time::Duration;
+
+use platforms::{Direct, Fetch, FetchError, FetchLimits, Fetched};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+/// Answers every request with `answer`, in which `{port}` is the server's own.
+async fn serve(answer: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let answer = answer.replace("{port}", &port.to_string());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    port
+}
+
+async fn get(url: String) -> Result<Fetched, FetchError> {
+    let limits = FetchLimits {
+        max_bytes: 100,
+        timeout: Duration::from_secs(2),
+    };
+    let client = Direct::new(None).unwrap();
+    client.get(&url.parse().unwrap(), &[], &limits).await
+}
+
+#[tokio::test]
+async fn redirects_are_followed_on_the_same_host_alone_and_not_for_ever() {
+    let there = serve("HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 2\r\n\r\nok").await;
+    let answer = get(format!("http://127.0.0.1:{there}/")).await.unwrap();
+    assert_eq!((answer.status, answer.header("x-a")), (200, Some("b")));
+
+    let inward =
+        serve("HTTP/1.1 302 F\r\nLocation: http://localhost:{port}/\r\nContent-Length: 0\r\n\r\n")
+            .await;
+    let metadata =
+        serve("HTTP/1.1 302 F\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n")
+            .await;
+    let round = serve("HTTP/1.1 302 F\r\nLocation: /\r\nContent-Length: 0\r\n\r\n").await;
+    for port in [inward, metadata, round] {
+        let answer = get(format!("http://127.0.0.1:{port}/")).await;
+        assert!(matches!(answer, Err(FetchError::Failed(_))), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn sizes_and_times_are_bounded() {
+    let declared = serve("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n").await;
+    let answer = get(format!("http://127.0.0.1:{declared}/")).await;
+    assert!(matches!(
+        answer,
+        Err(FetchError::TooLarge { limit_bytes: 100 })
+    ));
+
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let answer = get(format!("http://127.0.0.1:{port}/")).await;
+    assert!(matches!(answer, Err(FetchError::Timeout)), "{answer:?}");
+}
+
+#[tokio::test]
+async fn tls_needs_no_provider_of_the_process() {
+    let plain = serve("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let answer = get(format!("https://127.0.0.1:{plain}/")).await;
+    assert!(matches!(answer, Err(FetchError::Failed(_))), "{answer:?}");
+}
