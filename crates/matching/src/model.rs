@@ -22,7 +22,8 @@ const B: f64 = 0.4;
 const USUAL_LENGTH: f64 = 80.0;
 /// An occurrence in the title counts this often.
 const TITLE: f64 = 2.0;
-/// The topic is counted in terms as strong as the strongest few of the plan.
+/// The topic is counted in terms as strong as the strongest few of the plan. A plan of fewer terms is
+/// a pointed one, and each of them says more.
 const STRONGEST: usize = 5;
 
 /// A name that stands out as much as any.
@@ -131,10 +132,10 @@ pub(crate) fn name_strength(frequency: f64) -> f64 {
 /// Makes weights relative to the plan's strongest, so that whoever wrote them, and on whatever scale,
 /// the topic counts in terms.
 pub(crate) fn scale(terms: &mut [Term]) {
-    let strongest = &terms[..terms.len().min(STRONGEST)];
-    let sum: f64 = strongest.iter().map(|term| term.weight.max(0.0)).sum();
-    #[expect(clippy::cast_precision_loss, reason = "five at most")]
-    let mean = sum / strongest.len().max(1) as f64;
+    let strongest = terms.iter().take(STRONGEST);
+    let sum: f64 = strongest.map(|term| term.weight.max(0.0)).sum();
+    #[expect(clippy::cast_precision_loss, reason = "a small constant")]
+    let mean = sum / STRONGEST as f64;
     if mean > 0.0 {
         for term in terms {
             term.weight /= mean;

@@ -76,6 +76,13 @@ fn a_focus_takes_inflections_and_asks_for_intent() {
 }
 
 #[test]
+fn a_plan_of_one_term_can_match() {
+    let plan = json!({"focus": "SALES", "include": [{"text": "crm", "weight": 0.3}]});
+    assert!(decide(plan.clone(), "Can anyone recommend a CRM?").value);
+    assert!(!decide(plan, "Our CRM is down. CRM, CRM, CRM!").value);
+}
+
+#[test]
 fn a_competitor_must_be_named() {
     let plan = json!({"focus": "COMPETITOR", "names": [{"text": "HubSpot", "kind": "WATCHED"}],
         "include": [{"text": "crm", "weight": 1.0}]});
@@ -138,6 +145,29 @@ fn names_are_found_as_they_are_written() {
     }
     let plan = json!({"names": [{"text": "Adam's", "kind": "OWN"}]});
     assert!(!decide(plan, "Adam said so").value);
+}
+
+#[test]
+fn a_post_of_one_word_ends() {
+    let terms: Vec<_> = (1..=50)
+        .flat_map(|count| {
+            [
+                json!({"text": "a ".repeat(count), "weight": 1.0}),
+                json!({"text": "a ".repeat(count) + "b", "weight": 1.0}),
+            ]
+        })
+        .collect();
+    let instructions = serde_json::from_value(json!({"focus": "SALES", "include": terms})).unwrap();
+    let plan = Plan::compile(&instructions).unwrap();
+    let text = "a ".repeat(100_000) + "b";
+    let start = std::time::Instant::now();
+    let post = PostText::new(None, Some(&text));
+    assert!(evaluate(&plan, &post, None).score > 0.0);
+    assert!(
+        start.elapsed() < std::time::Duration::from_secs(10),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 proptest! {
