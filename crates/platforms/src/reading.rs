@@ -163,3 +163,54 @@ impl Reading {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Option<Timestamp> {
+        from_seconds(1_700_000_000 + seconds)
+    }
+
+    fn read(cursor: Option<&Cursor>, ids: std::ops::Range<i64>) -> (Cursor, Vec<Met>) {
+        let mut reading = Reading::new(cursor, &PollLimits::default());
+        let met = ids
+            .map(|id| reading.offer(&id.to_string(), at(id), |_| None))
+            .collect();
+        (reading.finish().cursor, met)
+    }
+
+    #[test]
+    fn the_seen_set_is_bounded_and_what_it_forgot_is_old() {
+        let (mut cursor, _) = read(None, 0..100);
+        for start in (100..20_000).step_by(100) {
+            (cursor, _) = read(Some(&cursor), start..start + 100);
+        }
+        assert_eq!(cursor.seen.len(), KEEP_UNMET + 100);
+        let (_, met) = read(Some(&cursor), 0..1);
+        assert_eq!(met, [Met::Old]);
+        let (_, met) = read(Some(&cursor), 19_950..20_001);
+        assert_eq!(met[49..], [Met::Known, Met::New]);
+        let (cursor, _) = read(Some(&cursor), 30_000..40_000);
+        assert_eq!(cursor.seen.len(), MAX_SEEN);
+    }
+
+    #[test]
+    fn times_that_cannot_be_true_become_the_time_of_receipt() {
+        let mut reading = Reading::new(None, &PollLimits::default());
+        let now = reading.now;
+        for time in [
+            Some(now.plus(std::time::Duration::from_hours(1))),
+            from_seconds(0),
+            None,
+        ] {
+            let mut given = None;
+            reading.offer(&format!("{time:?}"), time, |time| {
+                given = Some(time);
+                None
+            });
+            assert_eq!(given, Some(now));
+        }
+        assert_eq!(reading.finish().cursor.high_water, Some(now));
+    }
+}

@@ -26,7 +26,7 @@ use crate::{
     reading::{Met, Reading},
 };
 
-const PER_PAGE: &str = "50";
+const PER_PAGE: usize = 50;
 /// A page of fifty posts, each with its author and community.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
@@ -59,7 +59,7 @@ impl Lemmy {
             let mut query = url.query_pairs_mut();
             query
                 .append_pair("sort", "New")
-                .append_pair("limit", PER_PAGE);
+                .append_pair("limit", &PER_PAGE.to_string());
             match what.strip_prefix("c/") {
                 Some(community) => query
                     .append_pair("type_", "All")
@@ -133,8 +133,10 @@ impl Adapter for Lemmy {
                 page.posts.is_empty() || (number > 1 && page.next_page == next && next.is_some());
             let past_the_past = any_unpinned && !any_recent;
             let enough = reading.is_first() && limits.since.is_none() && read >= limits.max_posts;
+            // A short page is the last one; read on all the same when it brought something.
+            let ended = page.posts.len() < PER_PAGE && !any_new;
             let overlaps = known >= OVERLAP_ITEMS && !any_new;
-            if exhausted || past_the_past || enough || overlaps {
+            if exhausted || ended || past_the_past || enough || overlaps {
                 return Ok(reading.finish());
             }
             // By cursor, the end of the list is the end of the cursors.

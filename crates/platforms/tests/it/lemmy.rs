@@ -63,13 +63,15 @@ async fn a_burst_over_many_pages_is_read_whole_behind_pinned_posts() {
 
 #[tokio::test]
 async fn while_nothing_is_new_a_poll_is_one_request() {
-    let mut feed = Feed::new("lemmy:newest");
-    feed.publish(posts(LEMMY, 200));
-    feed.poll().await;
-    let before = feed.simulator.requests("/lemmy/api/v3/post/list");
-    feed.poll().await;
-    let after = feed.simulator.requests("/lemmy/api/v3/post/list");
-    assert_eq!(after - before, 1);
+    for count in [1, 200] {
+        let mut feed = Feed::new("lemmy:newest");
+        feed.publish(posts(LEMMY, count));
+        feed.poll().await;
+        let before = feed.simulator.requests("/lemmy/api/v3/post/list");
+        feed.poll().await;
+        let after = feed.simulator.requests("/lemmy/api/v3/post/list");
+        assert_eq!(after - before, 1, "{count}");
+    }
 }
 
 #[tokio::test]
