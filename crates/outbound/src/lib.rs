@@ -31,3 +31,6 @@ pub use page::Page;
 pub use resolve::{Resolve, SystemResolver};
 pub use rustls::RootCertStore;
 pub use trace::Phases;
+
+/// How we name ourselves to strangers' servers.
+pub const USER_AGENT: &str = concat!("Earshot/", env!("CARGO_PKG_VERSION"));

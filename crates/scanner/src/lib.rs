@@ -1,1 +1,90 @@
-//! scanner
+//! The scanner: polls feeds, matches posts, makes Scans.
+//!
+//! Feeds are polled, not Managers: each feed once for all that watch it, by whichever replica leased
+//! it. [`poller`] leases due feeds of a platform and [`poll`] takes one from the platform's answer to
+//! the committed Scans; [`plans`] keeps the index of all Managers' plans fresh. Posts, Scans, events and
+//! the feed's new cursor are one transaction, so a scanner that dies repeats a poll and loses nothing.
+
+mod guarded;
+mod metrics;
+mod plans;
+mod poll;
+mod poller;
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use backbone::Backbone;
+use domain::address::AddressPolicy;
+use platforms::{Fetch, Platforms, Settings, Source};
+use runtime::{Config, Context};
+
+pub use plans::Plans;
+
+/// Scans until the context's shutdown, then finishes the polls that are open.
+///
+/// # Errors
+/// When a configured platform cannot be used.
+pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
+    let platforms = configured(&config).context("platforms")?;
+    let index = context.health.check("index");
+    if !backbone.ready(&context.shutdown).await {
+        return Ok(());
+    }
+
+    let plans = Arc::new(Plans::new(backbone.pool.clone()));
+    if !plans.load(&context.shutdown).await {
+        return Ok(());
+    }
+    index.ok();
+
+    let pollers = platforms.iter().map(|platform| {
+        poller::Poller::new(
+            platform.clone(),
+            Arc::clone(&config),
+            backbone.clone(),
+            Arc::clone(&plans),
+        )
+        .run(context.shutdown.clone())
+    });
+    let pollers: Vec<_> = pollers.map(tokio::spawn).collect();
+    tokio::join!(
+        bus::read_news(
+            Arc::clone(&backbone.bus),
+            Arc::clone(&plans),
+            context.shutdown.clone()
+        ),
+        plans.sweep(context.shutdown.clone()),
+    );
+    for poller in pollers {
+        poller.await.context("a poller panicked")?;
+    }
+    Ok(())
+}
+
+/// The platforms of the configuration, each with its adapter.
+fn configured(config: &Config) -> Result<Platforms, platforms::SettingsError> {
+    let settings: Vec<Settings> = config
+        .platforms
+        .iter()
+        .map(|platform| Settings {
+            name: platform.name.clone(),
+            kind: platform.kind.as_str().to_owned(),
+            source: Some(match platform.source {
+                domain::manager::SourceType::Forum => Source::Forum,
+                domain::manager::SourceType::Microblog => Source::Microblog,
+                domain::manager::SourceType::Network => Source::Network,
+            }),
+            base_url: platform.base_url.clone(),
+            items_url: platform.items_url.clone(),
+            poll_interval: platform.poll_interval,
+            user_agent: None,
+        })
+        .collect();
+    let policy = AddressPolicy {
+        allow_cidrs: config.outbound.allow_cidrs.clone(),
+        allow_http: config.outbound.allow_http,
+    };
+    let guarded: Arc<dyn Fetch> = Arc::new(guarded::Guarded::new(policy));
+    Platforms::from_settings(&settings, &guarded)
+}

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    Connection, ConnectionName, Id,
+    Connection, ConnectionName, Id, Timestamp,
     connection::{ConnectionState, ConnectionType, CreateConnection, Headers, Method},
     list::ListQuery,
 };
@@ -120,6 +120,31 @@ pub async fn get(
         .optional()?
         .map(|row| row.open(sealer))
         .transpose()
+}
+
+/// Stops deliveries to a Connection, for `reason`; what comes waits. One that is disabled already
+/// keeps its reason.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn disable(
+    conn: &mut AsyncPgConnection,
+    name: ConnectionName,
+    reason: &str,
+    now: Timestamp,
+) -> QueryResult<bool> {
+    let changed = diesel::update(
+        connections::table.find((name.namespace.to_uuid(), name.connection.to_uuid())),
+    )
+    .filter(connections::state.eq("ACTIVE"))
+    .set((
+        connections::state.eq("DISABLED"),
+        connections::state_reason.eq(reason),
+        connections::update_time.eq(now.to_chrono()),
+    ))
+    .execute(conn)
+    .await?;
+    Ok(changed > 0)
 }
 
 /// Which of these Connections of a Namespace exist. Locks them against deletion until the end of the

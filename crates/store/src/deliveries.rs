@@ -1,10 +1,12 @@
 //! Deliveries: made once per Scan and Connection, leased while their request is open, and every
 //! attempt recorded.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{BigInt, Integer, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Double, Integer, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -90,8 +92,8 @@ impl TaskRow {
     }
 }
 
-/// Leases up to `limit` deliveries that are due to `replica`, the longest due first. Those of disabled
-/// Connections wait. Served by `deliveries_due_idx`.
+/// Leases up to `limit` deliveries that are due to `replica`, the longest due first, save those of
+/// `full` Connections. Those of disabled ones wait. Served by `deliveries_due_idx`.
 ///
 /// A delivery whose headers cannot be opened is returned as the error, and stays leased: the key that
 /// it needs may be configured by the next start.
@@ -102,6 +104,7 @@ pub async fn claim_due(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
     replica: Uuid,
+    full: &[ConnectionName],
     limit: i64,
 ) -> QueryResult<Vec<Result<Task, Error>>> {
     let rows: Vec<TaskRow> = sql_query(concat!(
@@ -109,7 +112,7 @@ pub async fn claim_due(
              SELECT d.namespace_id, d.connection_id, d.create_time, d.id FROM deliveries AS d \
              JOIN connections AS c ON c.namespace_id = d.namespace_id AND c.id = d.connection_id \
              WHERE d.state IN ('PENDING', 'RETRYING') AND d.next_attempt_time <= clock_timestamp() \
-               AND c.state = 'ACTIVE' \
+               AND c.state = 'ACTIVE' AND c.id <> ALL ($3) \
              ORDER BY d.next_attempt_time LIMIT $2 FOR UPDATE OF d SKIP LOCKED \
          ), leased AS ( \
              UPDATE deliveries AS d SET state = 'IN_FLIGHT', leased_by = $1, next_attempt_time = NULL, \
@@ -129,49 +132,88 @@ pub async fn claim_due(
     ))
     .bind::<SqlUuid, _>(replica)
     .bind::<BigInt, _>(limit)
+    .bind::<Array<SqlUuid>, _>(full.iter().map(|name| name.connection.to_uuid()).collect::<Vec<_>>())
     .load(conn)
     .await?;
     Ok(rows.into_iter().map(|row| row.open(sealer)).collect())
 }
 
-/// Frees what dead replicas hold: those requests are repeated, since nobody knows how they ended.
-/// Returns how many there were. Served by `deliveries_in_flight_idx`.
+/// Frees what dead replicas hold, and what `replica` itself holds for longer than `at_most` without
+/// having it in hand: those requests are repeated, since nobody knows how they ended. Returns how many
+/// there were. Served by `deliveries_in_flight_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn free_orphans(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+pub async fn free_orphans(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    in_hand: &[Id],
+    at_most: Duration,
+) -> QueryResult<usize> {
     let alive = replicas::ALIVE;
     sql_query(format!(
         "UPDATE deliveries SET leased_by = NULL, next_attempt_time = clock_timestamp(), \
              update_time = clock_timestamp(), \
              state = CASE WHEN attempt_count = 0 THEN 'PENDING' ELSE 'RETRYING' END \
-         WHERE state = 'IN_FLIGHT' AND NOT leased_by {alive}"
+         WHERE state = 'IN_FLIGHT' AND (NOT leased_by {alive} \
+             OR leased_by = $1 AND id <> ALL ($2) AND update_time < clock_timestamp() - $3 * interval '1 second')"
     ))
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Array<SqlUuid>, _>(in_hand.iter().map(|id| id.to_uuid()).collect::<Vec<_>>())
+    .bind::<Double, _>(at_most.as_secs_f64())
     .execute(conn)
     .await
 }
 
-/// How long until the next delivery falls due, zero when one is; `None` when none waits. Served by
-/// `deliveries_due_idx`.
+/// Gives leased deliveries back, due at once: there was no place for them.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<std::time::Duration>> {
+pub async fn hand_back(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    deliveries: &[DeliveryName],
+) -> QueryResult<()> {
+    sql_query(
+        "UPDATE deliveries AS d SET leased_by = NULL, next_attempt_time = clock_timestamp(), \
+             state = CASE WHEN attempt_count = 0 THEN 'PENDING' ELSE 'RETRYING' END \
+         FROM unnest($1, $2) AS given (connection_id, id) \
+         WHERE d.connection_id = given.connection_id AND d.id = given.id AND d.create_time = id_time(given.id) \
+           AND d.leased_by = $3",
+    )
+    .bind::<Array<SqlUuid>, _>(deliveries.iter().map(|name| name.connection.to_uuid()).collect::<Vec<_>>())
+    .bind::<Array<SqlUuid>, _>(deliveries.iter().map(|name| name.delivery.to_uuid()).collect::<Vec<_>>())
+    .bind::<SqlUuid, _>(replica)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// How long until the next delivery falls due, save those of `full` Connections; zero when one is,
+/// `None` when none waits. Served by `deliveries_due_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn next_due(
+    conn: &mut AsyncPgConnection,
+    full: &[ConnectionName],
+) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
     struct Due {
-        #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Double>)]
+        #[diesel(sql_type = Nullable<Double>)]
         seconds: Option<f64>,
     }
     let due: Due = sql_query(
         "SELECT extract(epoch FROM min(d.next_attempt_time) - clock_timestamp())::float8 AS seconds \
          FROM deliveries AS d JOIN connections AS c ON c.namespace_id = d.namespace_id AND c.id = d.connection_id \
-         WHERE d.state IN ('PENDING', 'RETRYING') AND c.state = 'ACTIVE'",
+         WHERE d.state IN ('PENDING', 'RETRYING') AND c.state = 'ACTIVE' AND c.id <> ALL ($1)",
     )
+    .bind::<Array<SqlUuid>, _>(full.iter().map(|name| name.connection.to_uuid()).collect::<Vec<_>>())
     .get_result(conn)
     .await?;
     Ok(due
         .seconds
-        .map(|seconds| std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default()))
+        .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
 }
 
 /// The time of a row, from the id that carries it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{BigInt, Double, Integer, Jsonb, Nullable, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Double, Integer, Jsonb, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::FeedName;
@@ -38,7 +38,9 @@ struct Row {
 
 /// Leases up to `limit` due feeds of `platform` to `replica`, oldest first.
 ///
-/// Rows that another scanner is leasing are skipped; a lease lives as long as its replica's heartbeat.
+/// Rows that another scanner is leasing are skipped. A lease lives as long as its replica's heartbeat,
+/// and as long as the replica knows of it: `open` are the polls that it has in hand, so that one which
+/// could not be released, or panicked, is taken up again.
 /// Served by the partial index `feeds_due_idx`.
 ///
 /// # Errors
@@ -47,6 +49,7 @@ pub async fn lease_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
     replica: Uuid,
+    open: &[String],
     limit: i64,
 ) -> QueryResult<Vec<LeasedFeed>> {
     let alive = replicas::ALIVE;
@@ -54,7 +57,7 @@ pub async fn lease_due(
         "UPDATE feeds SET leased_by = $2 FROM ( \
              SELECT name FROM feeds \
              WHERE platform = $1 AND watched AND next_poll_time <= clock_timestamp() \
-               AND (leased_by IS NULL OR NOT leased_by {alive}) \
+               AND (leased_by IS NULL OR NOT leased_by {alive} OR leased_by = $2 AND name <> ALL ($4)) \
              ORDER BY next_poll_time LIMIT $3 FOR UPDATE SKIP LOCKED \
          ) AS due WHERE feeds.name = due.name \
          RETURNING feeds.name, cursor, failure_count, \
@@ -63,6 +66,7 @@ pub async fn lease_due(
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(replica)
     .bind::<BigInt, _>(limit)
+    .bind::<Array<Text>, _>(open)
     .load(conn)
     .await?;
     let leased = rows.into_iter().filter_map(|row| {

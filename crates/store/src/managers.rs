@@ -33,7 +33,6 @@ struct Row {
     mode: String,
     source: String,
     state: String,
-    generation: i64,
     input: Option<serde_json::Value>,
     submitted_instructions: Option<serde_json::Value>,
     instructions: Option<serde_json::Value>,
@@ -215,7 +214,7 @@ async fn load_notices(
 }
 
 pub(crate) const LISTING: Listing = Listing {
-    select: "SELECT namespace_id, id, nickname, enable, mode, source, state, generation, input, \
+    select: "SELECT namespace_id, id, nickname, enable, mode, source, state, input, \
              submitted_instructions, instructions, apply_time, apply_error_code, apply_error_message, \
              create_time, update_time FROM managers WHERE namespace_id = $1",
     columns: &[

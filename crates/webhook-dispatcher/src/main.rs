@@ -1,1 +1,17 @@
-fn main() {}
+//! The `webhook-dispatcher` binary: see the library.
+
+use std::process::ExitCode;
+
+use backbone::Backbone;
+
+fn main() -> ExitCode {
+    runtime::service_main("webhook-dispatcher", async |config, context| {
+        let backbone = Backbone::new(&config, context.service)?;
+        backbone
+            .host(
+                &context,
+                webhook_dispatcher::run(config, context.clone(), backbone.clone()),
+            )
+            .await
+    })
+}

@@ -35,20 +35,22 @@ struct Row {
 }
 
 /// Inserts the deliveries of a Scan, one per Connection in its Manager's notices as they stand, and
-/// marks the Scan. Those that may go now are leased to `replica` and returned, ready to be sent; those
-/// of disabled Connections wait. A Scan that was marked before, or is gone, gives none.
+/// marks the Scan. Those that `admit` gives a permit are leased to `replica` and returned, ready to be
+/// sent without another look at the database; the others, and those of disabled Connections, wait in
+/// it. A Scan that was marked before, or is gone, gives none.
 ///
 /// Three statements. Call inside of a transaction: the Scan's row lock makes a second caller wait, and
 /// then find the mark.
 ///
 /// # Errors
 /// When the database does not answer, or headers cannot be opened: nothing is marked then.
-pub async fn fan_out(
+pub async fn fan_out<P>(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
     scan: ScanName,
     replica: Uuid,
-) -> Result<Vec<Task>, Error> {
+    mut admit: impl FnMut(ConnectionName) -> Option<P>,
+) -> Result<Vec<(Task, P)>, Error> {
     let marked = diesel::update(scans::table)
         .filter(scans::namespace_id.eq(scan.namespace.to_uuid()))
         .filter(scans::manager_id.eq(scan.manager.to_uuid()))
@@ -90,7 +92,12 @@ pub async fn fan_out(
         };
         let id = Id::generate();
         let now = time_of(id);
-        let active = row.state.as_deref() == Some("ACTIVE");
+        let permit = if row.state.as_deref() == Some("ACTIVE") {
+            admit(name)
+        } else {
+            None
+        };
+        let now_sent = permit.is_some();
         inserts.push((
             deliveries::namespace_id.eq(scan.namespace.to_uuid()),
             deliveries::connection_id.eq(connection),
@@ -99,12 +106,12 @@ pub async fn fan_out(
             deliveries::update_time.eq(now),
             deliveries::manager_id.eq(scan.manager.to_uuid()),
             deliveries::scan_id.eq(scan.scan.to_uuid()),
-            deliveries::state.eq(if active { "IN_FLIGHT" } else { "PENDING" }),
-            deliveries::leased_by.eq(active.then_some(replica)),
-            deliveries::next_attempt_time.eq((!active).then_some(now)),
+            deliveries::state.eq(if now_sent { "IN_FLIGHT" } else { "PENDING" }),
+            deliveries::leased_by.eq(now_sent.then_some(replica)),
+            deliveries::next_attempt_time.eq((!now_sent).then_some(now)),
         ));
-        if active {
-            tasks.push(Task {
+        if let Some(permit) = permit {
+            let task = Task {
                 delivery: DeliveryName {
                     namespace: scan.namespace,
                     connection: name.connection,
@@ -116,7 +123,8 @@ pub async fn fan_out(
                 method: connections::method(&method)?,
                 headers: connections::open_headers(&sealed, name, sealer)?,
                 post: row.post.into_post()?,
-            });
+            };
+            tasks.push((task, permit));
         }
     }
     diesel::insert_into(deliveries::table)

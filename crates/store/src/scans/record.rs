@@ -4,7 +4,7 @@
 //! taken in one order everywhere (post keys, scan keys, clocks, each sorted), so two scanners wait for
 //! each other but never in a circle.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::{
@@ -30,8 +30,9 @@ pub struct NewScan<'a> {
     pub matched: Match,
 }
 
-/// Stores what is new of `matches`, found through `feed`, and returns the Scans made. Call inside of a
-/// transaction that ends soon after: the Managers' clocks stay locked to its end.
+/// Stores what is new of `matches`, found through `feed`, and returns the Scans made, in the order of
+/// the matches, which their createTimes follow. Call inside of a transaction that ends soon after: the
+/// Managers' clocks stay locked to its end.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -51,28 +52,30 @@ pub async fn record(
         .collect();
     let stored = store_posts(conn, feed, &posts, now).await?;
 
-    // Sorted by Manager and post.
-    let wanted: BTreeMap<(ManagerName, Uuid), &NewScan<'_>> = matches
+    // Sorted, as all lock them.
+    let wanted: BTreeSet<(ManagerName, Uuid)> = matches
         .iter()
-        .map(|one| ((one.manager, post_key(one.post)), one))
+        .map(|one| (one.manager, post_key(one.post)))
         .collect();
-    let fresh = claim_keys(conn, wanted.keys(), now).await?;
+    let mut fresh = claim_keys(conn, &wanted, now).await?;
     let mut clocks = advance_clocks(conn, &fresh).await?;
 
     let mut names = Vec::with_capacity(fresh.len());
     let mut rows = Vec::with_capacity(fresh.len());
-    for key in fresh {
-        let (Some(clock), Some(one), Some(post)) =
-            (clocks.get_mut(&key.0), wanted.get(&key), stored.get(&key.1))
-        else {
-            // Without a clock the Manager is gone: nobody is left to read the Scan.
+    for one in matches {
+        let key = (one.manager, post_key(one.post));
+        let (Some(post), true) = (stored.get(&key.1), fresh.remove(&key)) else {
+            continue;
+        };
+        // Without a clock the Manager is gone: nobody is left to read the Scan.
+        let Some(clock) = clocks.get_mut(&one.manager) else {
             continue;
         };
         let time = *clock;
         *clock += TimeDelta::microseconds(1);
         let name = ScanName {
-            namespace: key.0.namespace,
-            manager: key.0.manager,
+            namespace: one.manager.namespace,
+            manager: one.manager.manager,
             scan: Id::at(time.into()),
         };
         rows.push((
@@ -182,13 +185,14 @@ fn word(post_type: PostType) -> &'static str {
     }
 }
 
-/// Those Manager and post pairs that have no Scan yet, now claimed; in their order.
+/// Those Manager and post pairs that have no Scan yet, now claimed.
 async fn claim_keys(
     conn: &mut AsyncPgConnection,
-    wanted: impl Iterator<Item = &(ManagerName, Uuid)>,
+    wanted: &BTreeSet<(ManagerName, Uuid)>,
     now: Timestamp,
-) -> QueryResult<Vec<(ManagerName, Uuid)>> {
+) -> QueryResult<BTreeSet<(ManagerName, Uuid)>> {
     let rows: Vec<_> = wanted
+        .iter()
         .map(|(manager, key)| {
             (
                 scan_keys::namespace_id.eq(manager.namespace.to_uuid()),
@@ -208,7 +212,7 @@ async fn claim_keys(
         ))
         .get_results(conn)
         .await?;
-    let mut fresh: Vec<(ManagerName, Uuid)> = fresh
+    Ok(fresh
         .into_iter()
         .map(|(namespace, manager, key)| {
             (
@@ -219,16 +223,14 @@ async fn claim_keys(
                 key,
             )
         })
-        .collect();
-    fresh.sort_unstable();
-    Ok(fresh)
+        .collect())
 }
 
 /// Moves each Manager's clock on by as many microseconds as it gets Scans; returns the first new time
 /// of each. By the database's clock, after the lock: later commits have later times.
 async fn advance_clocks(
     conn: &mut AsyncPgConnection,
-    fresh: &[(ManagerName, Uuid)],
+    fresh: &BTreeSet<(ManagerName, Uuid)>,
 ) -> QueryResult<HashMap<ManagerName, DateTime<Utc>>> {
     #[derive(QueryableByName)]
     struct Clock {

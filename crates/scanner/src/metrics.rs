@@ -1,0 +1,82 @@
+//! What the scanner counts. Names and labels are a contract: `docs/operations/metrics.md`.
+
+use std::sync::LazyLock;
+
+use prometheus::{
+    Histogram, HistogramVec, IntCounterVec, IntGauge, histogram_opts, register_histogram,
+    register_histogram_vec, register_int_counter_vec, register_int_gauge,
+};
+
+const UNREGISTERED: &str = "each metric is registered once";
+/// From a tenth of a second to an hour.
+const LONG: &[f64] = &[
+    0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0,
+];
+
+pub(crate) static POSTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!("earshot_posts_total", "New posts read", &["platform"])
+        .expect(UNREGISTERED)
+});
+
+pub(crate) static GAPS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_posts_gap_total",
+        "Polls after which posts may be missing",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static THROTTLED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_platform_throttled_total",
+        "Polls answered with 429",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static SCANS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!("earshot_scans_total", "Scans made", &["platform"])
+        .expect(UNREGISTERED)
+});
+
+pub(crate) static POLL_DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
+    register_histogram_vec!(
+        "earshot_poll_duration_seconds",
+        "Time of a poll",
+        &["platform", "outcome"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static POLL_DELAY: LazyLock<HistogramVec> = LazyLock::new(|| {
+    let options = histogram_opts!(
+        "earshot_poll_delay_seconds",
+        "How late against its due time a poll started",
+        LONG.to_vec()
+    );
+    register_histogram_vec!(options, &["platform"]).expect(UNREGISTERED)
+});
+
+pub(crate) static DISCOVERY: LazyLock<HistogramVec> = LazyLock::new(|| {
+    let options = histogram_opts!(
+        "earshot_post_discovery_seconds",
+        "From when a post was made to when it was read",
+        LONG.to_vec()
+    );
+    register_histogram_vec!(options, &["platform"]).expect(UNREGISTERED)
+});
+
+pub(crate) static MATCH_DURATION: LazyLock<Histogram> = LazyLock::new(|| {
+    register_histogram!(
+        "earshot_match_duration_seconds",
+        "Time to match the posts of one poll"
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static INDEX_PLANS: LazyLock<IntGauge> = LazyLock::new(|| {
+    register_int_gauge!("earshot_index_plans", "Plans in the index of this replica")
+        .expect(UNREGISTERED)
+});

@@ -1,0 +1,177 @@
+//! The index of all Managers' plans, kept fresh.
+//!
+//! Read whole at start; then news says that something changed, and the log of changes what. A sweep
+//! finds what no news told. However late both are, no post passes an old index: a poll's transaction
+//! compares versions, and brings the index up to date itself when it is behind.
+
+use std::{sync::Arc, time::Duration};
+
+use bus::NewsReader;
+use domain::Timestamp;
+use events::ManagerNews;
+use matching::{Change, Index, LiveIndex, Plan};
+use runtime::Backoff;
+use store::{
+    Error, Pool,
+    plans::{self, Changes, PlanRecord},
+};
+use tokio::sync::{Mutex, Notify};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics;
+
+const SWEEP: Duration = Duration::from_secs(2);
+const PAGE: i64 = 1_000;
+
+pub struct Plans {
+    pool: Pool,
+    live: LiveIndex,
+    /// One refresh at a time: others wait and then find its work done.
+    refreshing: Mutex<()>,
+    changed: Notify,
+}
+
+impl Plans {
+    #[must_use]
+    pub fn new(pool: Pool) -> Self {
+        // No version is below 0, so the first refresh looks at all there is.
+        Self {
+            pool,
+            live: LiveIndex::new(Index::default()),
+            refreshing: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    pub(crate) fn index(&self) -> Arc<Index> {
+        self.live.load()
+    }
+
+    /// Resolves when plans have changed, and with them perhaps the feeds that are watched.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Reads everything, trying until it works; `false` when `shutdown` came first.
+    pub async fn load(&self, shutdown: &CancellationToken) -> bool {
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+        loop {
+            let error = match self.reload().await {
+                Ok(()) => return true,
+                Err(error) => anyhow::Error::from(error),
+            };
+            tracing::warn!("cannot load the plans yet: {error:#}");
+            tokio::select! {
+                () = shutdown.cancelled() => return false,
+                () = tokio::time::sleep(backoff.next()) => {}
+            }
+        }
+    }
+
+    async fn reload(&self) -> Result<(), Error> {
+        let mut conn = self.pool.get().await?;
+        // Before the pages: what changes while they are read is then seen again.
+        let version = plans::version(&mut conn).await?;
+        let mut all = Vec::new();
+        let mut after = None;
+        loop {
+            let page = plans::load_page(&mut conn, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.manager);
+            all.extend(page.into_iter().filter_map(|record| match change(record) {
+                Change::Put(name, plan) => Some((name, plan)),
+                Change::Remove(_) => None,
+            }));
+        }
+        self.live.replace(Index::build(all, version));
+        self.note_change(version);
+        Ok(())
+    }
+
+    /// Brings the index up to date. One read when it is already.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub(crate) async fn refresh(&self) -> Result<(), Error> {
+        let _refreshing = self.refreshing.lock().await;
+        let before = self.live.load().version();
+        let found = {
+            let mut conn = self.pool.get().await?;
+            plans::changes_since(&mut conn, before).await?
+        };
+        match found {
+            Changes::TooFarBehind => self.reload().await,
+            Changes::Since { version, plans } => {
+                if version > before {
+                    self.live.apply(plans.into_iter().map(change), version);
+                    self.note_change(version);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn note_change(&self, version: i64) {
+        let count = self.live.load().len();
+        metrics::INDEX_PLANS.set(i64::try_from(count).unwrap_or(i64::MAX));
+        tracing::debug!(version, plans = count, "the index is up to date");
+        self.changed.notify_waiters();
+    }
+
+    /// Finds what no news told.
+    pub(crate) async fn sweep(&self, shutdown: CancellationToken) {
+        let mut failing = false;
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(SWEEP) => {}
+            }
+            match self.refresh().await {
+                Ok(()) => failing = false,
+                Err(error) => {
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::warn!(
+                            "cannot look for changed plans: {:#}",
+                            anyhow::Error::from(error)
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl NewsReader for Plans {
+    type Event = ManagerNews;
+
+    async fn hear(&self, news: ManagerNews) -> anyhow::Result<()> {
+        if news.plan_version() > self.live.load().version() {
+            self.refresh().await?;
+            tracing::info!(manager.name = %news.name(), "the index knows the change");
+        }
+        Ok(())
+    }
+
+    async fn resync(&self) -> anyhow::Result<()> {
+        Ok(self.refresh().await?)
+    }
+}
+
+fn change(record: PlanRecord) -> Change {
+    let Some(instructions) = record.instructions else {
+        return Change::Remove(record.manager);
+    };
+    match Plan::compile(&instructions) {
+        Ok(plan) => Change::Put(record.manager, Arc::new(plan)),
+        // The compiler refuses such instructions; one that is here all the same must not stop the rest.
+        Err(error) => {
+            tracing::error!(manager.name = %record.manager, "instructions that cannot be executed: {error}");
+            Change::Remove(record.manager)
+        }
+    }
+}
+
+/// The time before which posts of a newly watched feed are taken as known.
+pub(crate) fn backfill_start(backfill: Duration) -> Timestamp {
+    Timestamp::now().minus(backfill)
+}

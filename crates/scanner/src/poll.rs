@@ -1,0 +1,235 @@
+//! One poll: from the platform's answer to the committed Scans.
+//!
+//! A poll without new posts costs one transaction of four statements; one with matches eight more,
+//! whatever their number. Nothing is held open while the platform is waited for, save the lease.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use backbone::Backbone;
+use domain::{Post, ScanName, Timestamp};
+use events::ScanCreated;
+use matching::{Index, PostText};
+use platforms::{Cursor, Platform, PollError, PollLimits, Polled};
+use runtime::Config;
+use store::{
+    AsyncConnection,
+    feeds::{self, LeasedFeed, PollOutcome},
+    outbox, plans as plan_store,
+    scans::{self, NewScan},
+};
+
+use crate::{
+    metrics,
+    plans::{Plans, backfill_start},
+};
+
+const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
+/// Losing against changing plans this often in a row means that something else is wrong.
+const MAX_REMATCHES: u32 = 20;
+
+pub(crate) struct Poll {
+    pub(crate) platform: Platform,
+    pub(crate) config: Arc<Config>,
+    pub(crate) backbone: Backbone,
+    pub(crate) plans: Arc<Plans>,
+    pub(crate) feed: LeasedFeed,
+}
+
+/// How the transaction at the end went.
+enum Stored {
+    Scans(Vec<ScanName>),
+    /// Another replica has the feed now; it reads the same posts.
+    LeaseLost,
+    /// Plans changed since the posts were matched.
+    Behind,
+}
+
+impl Poll {
+    pub(crate) async fn run(self) {
+        let begin = Instant::now();
+        let cursor = self.feed.cursor.as_ref().and_then(Cursor::from_json);
+        if cursor.is_none() && self.feed.cursor.is_some() {
+            tracing::warn!(feed.name = %self.feed.name, "the cursor cannot be read: starting anew");
+        }
+        let limits = PollLimits {
+            since: Some(backfill_start(self.config.scanner.backfill)),
+            ..PollLimits::default()
+        };
+        let answer = self
+            .platform
+            .adapter
+            .poll(self.feed.name.what(), cursor.as_ref(), &limits)
+            .await;
+        let outcome = match answer {
+            Ok(polled) => match self.store(polled).await {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    // The cursor stays: the next poll reads the same posts again.
+                    tracing::warn!(feed.name = %self.feed.name, "cannot store a poll: {:#}", anyhow::Error::from(error));
+                    "store_failed"
+                }
+            },
+            Err(error) => {
+                self.fail(error).await;
+                "failed"
+            }
+        };
+        metrics::POLL_DURATION
+            .with_label_values(&[self.platform.name.as_str(), outcome])
+            .observe(begin.elapsed().as_secs_f64());
+    }
+
+    /// Matches, and commits what matched with the cursor; again when plans have changed meanwhile.
+    async fn store(&self, polled: Polled) -> Result<&'static str, store::Error> {
+        let label = [self.platform.name.as_str()];
+        let next = self.interval().max(polled.next_hint.unwrap_or_default());
+        for _ in 0..MAX_REMATCHES {
+            let index = self.plans.index();
+            let matches = self.find(&index, &polled.posts);
+            match self.commit(&index, &matches, &polled, next).await? {
+                Stored::Behind => self.plans.refresh().await?,
+                Stored::LeaseLost => {
+                    tracing::info!(feed.name = %self.feed.name, "another replica took the feed over");
+                    return Ok("lease_lost");
+                }
+                Stored::Scans(made) => {
+                    self.backbone.outbox.wake();
+                    metrics::SCANS
+                        .with_label_values(&label)
+                        .inc_by(made.len() as u64);
+                    self.tell(&polled, &made);
+                    return Ok("ok");
+                }
+            }
+        }
+        tracing::warn!(feed.name = %self.feed.name, "plans change faster than a poll can be matched");
+        Ok("behind")
+    }
+
+    fn find<'a>(&self, index: &Index, posts: &'a [Post]) -> Vec<NewScan<'a>> {
+        let _timer = metrics::MATCH_DURATION.start_timer();
+        let mut matches = Vec::new();
+        for post in posts {
+            let text = PostText::new(post.title.as_deref(), post.text.as_deref());
+            for (manager, decision) in index.matches(&text, &self.feed.name) {
+                matches.push(NewScan {
+                    manager,
+                    post,
+                    matched: decision.into(),
+                });
+            }
+        }
+        matches
+    }
+
+    async fn commit(
+        &self,
+        index: &Index,
+        matches: &[NewScan<'_>],
+        polled: &Polled,
+        next: Duration,
+    ) -> Result<Stored, store::Error> {
+        let outcome = PollOutcome::Read {
+            cursor: polled.cursor.to_json(),
+            gap: polled.gap.is_some(),
+        };
+        let (feed, replica) = (&self.feed.name, self.backbone.replica);
+        let mut conn = self.backbone.pool.get().await?;
+        conn.transaction(async |conn| {
+            if !feeds::lock(conn, feed, replica).await? {
+                return Ok(Stored::LeaseLost);
+            }
+            if !polled.posts.is_empty() && plan_store::version(conn).await? > index.version() {
+                return Ok(Stored::Behind);
+            }
+            let made = scans::record(conn, feed, matches, Timestamp::now()).await?;
+            let events = made.iter().map(|name| ScanCreated {
+                name: *name,
+                create_time: name.scan.time(),
+            });
+            outbox::enqueue_all(conn, events).await?;
+            feeds::release(conn, feed, replica, &outcome, next).await?;
+            Ok(Stored::Scans(made))
+        })
+        .await
+    }
+
+    fn tell(&self, polled: &Polled, made: &[ScanName]) {
+        let label = [self.platform.name.as_str()];
+        metrics::POSTS
+            .with_label_values(&label)
+            .inc_by(polled.posts.len() as u64);
+        let now = Timestamp::now();
+        for post in &polled.posts {
+            metrics::DISCOVERY
+                .with_label_values(&label)
+                .observe(now.since(post.time).as_secs_f64());
+        }
+        if let Some(gap) = &polled.gap {
+            metrics::GAPS.with_label_values(&label).inc();
+            tracing::warn!(feed.name = %self.feed.name, reason = gap.reason, from = ?gap.from, to = ?gap.to, "posts may be missing");
+        }
+        for name in made {
+            tracing::info!(scan.name = %name, feed.name = %self.feed.name, "found a post");
+        }
+        if self.feed.failure_count > 0 {
+            tracing::info!(feed.name = %self.feed.name, "the feed answers again");
+        }
+        tracing::debug!(feed.name = %self.feed.name, posts = polled.posts.len(), scans = made.len(), "polled");
+    }
+
+    /// Leaves the cursor and backs off, this feed alone.
+    async fn fail(&self, error: PollError) {
+        if matches!(error, PollError::Throttled { .. }) {
+            metrics::THROTTLED
+                .with_label_values(&[&self.platform.name])
+                .inc();
+        }
+        let doubled = self
+            .interval()
+            .saturating_mul(1 << self.feed.failure_count.min(16));
+        let backoff = if error.is_permanent() {
+            MAX_BACKOFF
+        } else {
+            doubled.min(MAX_BACKOFF)
+        };
+        let jitter = rand::random_range(0.8..1.2);
+        let wait = backoff
+            .mul_f64(jitter)
+            .max(error.retry_after().unwrap_or_default());
+        let reason = format!("{:#}", anyhow::Error::from(error));
+        if self.feed.failure_count == 0 {
+            tracing::warn!(feed.name = %self.feed.name, error = reason, "a poll failed");
+        } else {
+            tracing::debug!(feed.name = %self.feed.name, error = reason, "a poll failed again");
+        }
+        let released = async {
+            let mut conn = self.backbone.pool.get().await?;
+            let outcome = PollOutcome::Failed { error: reason };
+            feeds::release(
+                &mut conn,
+                &self.feed.name,
+                self.backbone.replica,
+                &outcome,
+                wait,
+            )
+            .await?;
+            Ok::<_, store::Error>(())
+        };
+        if let Err(error) = released.await {
+            tracing::warn!(feed.name = %self.feed.name, "cannot end a lease: {:#}", anyhow::Error::from(error));
+        }
+    }
+
+    /// The operator's interval exactly, or the platform's, never below the floor.
+    fn interval(&self) -> Duration {
+        self.platform.poll_interval.unwrap_or_else(|| {
+            self.platform
+                .interval()
+                .max(self.config.scanner.poll_interval_min)
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! What the dispatcher counts. Names and labels are a contract: `docs/operations/metrics.md`.
+
+use std::sync::LazyLock;
+
+use prometheus::{
+    HistogramVec, IntCounterVec, IntGauge, histogram_opts, register_histogram_vec,
+    register_int_counter_vec, register_int_gauge,
+};
+
+const UNREGISTERED: &str = "each metric is registered once";
+
+pub(crate) static DELIVERIES: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_deliveries_total",
+        "Attempts by what became of the delivery",
+        &["outcome", "status_class"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static ATTEMPT_DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
+    register_histogram_vec!(
+        "earshot_delivery_attempt_duration_seconds",
+        "Time of one attempt",
+        &["outcome"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static LATENCY: LazyLock<HistogramVec> = LazyLock::new(|| {
+    let options = histogram_opts!(
+        "earshot_delivery_latency_seconds",
+        "From a Scan's creation to its first attempt, and to success",
+        vec![
+            0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+            900.0, 3_600.0
+        ]
+    );
+    register_histogram_vec!(options, &["stage"]).expect(UNREGISTERED)
+});
+
+pub(crate) static IN_FLIGHT: LazyLock<IntGauge> = LazyLock::new(|| {
+    register_int_gauge!(
+        "earshot_deliveries_inflight",
+        "Requests open in this replica"
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static BLOCKED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_outbound_blocked_total",
+        "Requests that the address guard refused",
+        &["reason"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static RECOVERED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_sweep_recovered_total",
+        "Work that a sweep found, not an event",
+        &["kind"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static LEASES_EXPIRED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_leases_expired_total",
+        "Leases of dead replicas that were freed",
+        &["kind"]
+    )
+    .expect(UNREGISTERED)
+});

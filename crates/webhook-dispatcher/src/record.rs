@@ -1,0 +1,129 @@
+//! Writes attempts down, many at a time.
+//!
+//! Results that come within 20 ms share one transaction of two statements. While the database is away
+//! they are held and tried again: a request that was made is not forgotten, nor repeated for want of a
+//! record, as long as the process lives.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use backbone::Backbone;
+use domain::Id;
+use runtime::Backoff;
+use store::{
+    AsyncConnection,
+    deliveries::{self, AttemptResult},
+};
+use tokio::{sync::mpsc, task::JoinHandle, time::Instant};
+
+const BATCH: usize = 256;
+const FLUSH: Duration = Duration::from_millis(20);
+/// Of the recorder's patience after the last sender is gone.
+const LAST_TRIES: Duration = Duration::from_secs(5);
+
+/// Takes results; never waits. What is unwritten is bounded by what may be open, since results hold
+/// back the claims of more while the database is away.
+pub(crate) struct Recorder {
+    results: mpsc::UnboundedSender<AttemptResult>,
+    in_hand: Arc<Mutex<HashSet<Id>>>,
+}
+
+impl Recorder {
+    /// Notes that this process has the delivery, until its result is written.
+    pub(crate) fn take_in_hand(&self, delivery: Id) {
+        self.in_hand
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(delivery);
+    }
+
+    pub(crate) fn in_hand(&self) -> Vec<Id> {
+        self.in_hand
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .copied()
+            .collect()
+    }
+
+    pub(crate) fn record(&self, result: AttemptResult) {
+        // The receiver outlives every sender, unless it panicked; then the lease is freed in time.
+        let _ = self.results.send(result);
+    }
+}
+
+/// Starts the recorder. The task ends when the [`Recorder`] is gone and everything is written.
+pub(crate) fn start(backbone: Backbone) -> (Recorder, JoinHandle<()>) {
+    let (results, receiver) = mpsc::unbounded_channel();
+    let in_hand = Arc::<Mutex<HashSet<Id>>>::default();
+    let task = tokio::spawn(run(backbone, receiver, Arc::clone(&in_hand)));
+    (Recorder { results, in_hand }, task)
+}
+
+async fn run(
+    backbone: Backbone,
+    mut results: mpsc::UnboundedReceiver<AttemptResult>,
+    in_hand: Arc<Mutex<HashSet<Id>>>,
+) {
+    let mut batch = Vec::with_capacity(BATCH);
+    while let Some(first) = results.recv().await {
+        batch.push(first);
+        let flush = Instant::now() + FLUSH;
+        while batch.len() < BATCH {
+            match tokio::time::timeout_at(flush, results.recv()).await {
+                Ok(Some(result)) => batch.push(result),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        write(&backbone, &batch, &results).await;
+        let mut in_hand = in_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        for result in batch.drain(..) {
+            in_hand.remove(&result.delivery.delivery);
+        }
+    }
+}
+
+async fn write(
+    backbone: &Backbone,
+    batch: &[AttemptResult],
+    results: &mpsc::UnboundedReceiver<AttemptResult>,
+) {
+    let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
+    let mut closing: Option<Instant> = None;
+    let mut failed = false;
+    loop {
+        let written = async {
+            let mut conn = backbone.pool.get().await?;
+            conn.transaction(async |conn| {
+                deliveries::record_results(conn, backbone.replica, batch).await
+            })
+            .await?;
+            Ok::<_, store::Error>(())
+        };
+        let Err(error) = written.await else {
+            if failed {
+                tracing::info!("attempts are recorded again");
+            }
+            return;
+        };
+        if !std::mem::replace(&mut failed, true) {
+            tracing::warn!(
+                "cannot record attempts, holding them: {:#}",
+                anyhow::Error::from(error)
+            );
+        }
+        if results.is_closed()
+            && *closing.get_or_insert_with(|| Instant::now() + LAST_TRIES) <= Instant::now()
+        {
+            tracing::error!(
+                attempts = batch.len(),
+                "attempts could not be recorded: their requests will be repeated"
+            );
+            return;
+        }
+        tokio::time::sleep(backoff.next()).await;
+    }
+}

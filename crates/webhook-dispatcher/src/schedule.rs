@@ -1,0 +1,120 @@
+//! What becomes of a delivery after an attempt.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use runtime::config::Dispatcher as Settings;
+use store::deliveries::Verdict;
+
+const GONE: u16 = 410;
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
+const JITTER: std::ops::Range<f64> = 0.8..1.2;
+
+/// What is known after an attempt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tried {
+    /// `None` where there was no answer.
+    pub(crate) status: Option<u16>,
+    pub(crate) retry_after: Option<Duration>,
+    /// This attempt's number, from 1.
+    pub(crate) number: u32,
+    pub(crate) delivery_time: Timestamp,
+}
+
+/// 2xx acknowledges, 410 ends, all else is tried again after the schedule's next wait with ±20 %
+/// jitter. `Retry-After` of a 429 or 503 may lengthen the wait, up to a day, and never shortens it.
+/// After the schedule's last wait, or past the greatest age, the delivery is given up.
+pub(crate) fn verdict(tried: Tried, settings: &Settings, now: Timestamp) -> Verdict {
+    verdict_with(tried, settings, now, rand::random_range(JITTER))
+}
+
+fn verdict_with(tried: Tried, settings: &Settings, now: Timestamp, jitter: f64) -> Verdict {
+    match tried.status {
+        Some(200..=299) => return Verdict::Succeeded,
+        Some(GONE) => return Verdict::Exhausted,
+        _ => {}
+    }
+    let place = usize::try_from(tried.number.saturating_sub(1)).unwrap_or(usize::MAX);
+    let Some(wait) = settings.retry_schedule.get(place) else {
+        return Verdict::Exhausted;
+    };
+    let asked = match tried.status {
+        Some(429 | 503) => tried.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER),
+        _ => Duration::ZERO,
+    };
+    let next = now.plus(wait.mul_f64(jitter).max(asked));
+    if next.since(tried.delivery_time) > settings.max_age {
+        Verdict::Exhausted
+    } else {
+        Verdict::RetryAt(next)
+    }
+}
+
+/// Whether the endpoint said that it is gone for good, so that nothing more shall be sent to it.
+pub(crate) fn is_gone(status: Option<u16>) -> bool {
+    status == Some(GONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use domain::Timestamp;
+    use runtime::Config;
+    use store::deliveries::Verdict;
+
+    use super::{Tried, verdict_with};
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn each_outcome_has_its_verdict() {
+        let settings = Config::default().dispatcher;
+        let now = Timestamp::now();
+        let retry = |wait| Verdict::RetryAt(now.plus(seconds(wait)));
+        for (status, number, retry_after, expected) in [
+            (Some(200), 1, None, Verdict::Succeeded),
+            (Some(204), 7, None, Verdict::Succeeded),
+            (Some(299), 1, None, Verdict::Succeeded),
+            (Some(410), 1, None, Verdict::Exhausted),
+            (None, 1, None, retry(5)),
+            (None, 2, None, retry(30)),
+            (Some(301), 1, None, retry(5)),
+            (Some(404), 1, None, retry(5)),
+            (Some(500), 3, None, retry(300)),
+            (Some(429), 1, Some(60), retry(60)),
+            (Some(503), 3, Some(60), retry(300)),
+            (Some(500), 1, Some(60), retry(5)),
+            (Some(429), 1, Some(1_000_000), retry(86_400)),
+            (Some(500), 10, None, retry(86_400)),
+            (Some(500), 11, None, Verdict::Exhausted),
+        ] {
+            let tried = Tried {
+                status,
+                retry_after: retry_after.map(seconds),
+                number,
+                delivery_time: now,
+            };
+            let found = verdict_with(tried, &settings, now, 1.0);
+            assert_eq!(
+                found, expected,
+                "{status:?}, attempt {number}, retry after {retry_after:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn too_old_a_delivery_is_given_up() {
+        let settings = Config::default().dispatcher;
+        let now = Timestamp::now();
+        let tried = Tried {
+            status: Some(500),
+            retry_after: None,
+            number: 1,
+            delivery_time: now.minus(settings.max_age),
+        };
+        assert_eq!(verdict_with(tried, &settings, now, 1.0), Verdict::Exhausted);
+    }
+}
