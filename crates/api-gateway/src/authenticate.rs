@@ -1,0 +1,223 @@
+//! Who calls: the key of a request, checked before anything else.
+//!
+//! A key that was found is believed for [`BELIEVED_FOR`], so that most requests cost no look-up, and
+//! revocation works within five seconds on every replica. What was not found is not remembered: a new
+//! key works at once.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use actix_web::{
+    Error, FromRequest, HttpMessage, HttpRequest, ResponseError,
+    body::{BoxBody, EitherBody, MessageBody},
+    dev::{Payload, ServiceRequest, ServiceResponse},
+    http::header::{AUTHORIZATION, HeaderMap},
+    middleware::Next,
+    web,
+};
+use domain::{Id, Timestamp, key::ApiKey};
+use futures::future::{Ready, ready};
+use store::{
+    keys::{self, KeyRecord},
+    namespaces,
+};
+
+use crate::{ApiError, state::AppState, test_mode};
+
+const BELIEVED_FOR: Duration = Duration::from_secs(3);
+/// When the cache holds this many, those that are no longer believed go.
+const SWEEP_AT: usize = 4_096;
+
+/// The bearer of a valid key.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) key: Arc<KeyRecord>,
+    /// Whether what the request does is to be taken back.
+    pub(crate) test_mode: bool,
+    state: web::Data<AppState>,
+}
+
+impl Caller {
+    /// The Namespace with this id, which the caller may read.
+    pub(crate) async fn readable(&self, id: &str) -> Result<Id, ApiError> {
+        let id: Id = id.parse().ok().ok_or(ApiError::NotFound("namespace"))?;
+        let account = {
+            let mut conn = self.state.connection().await?;
+            namespaces::account(&mut conn, id).await?
+        };
+        let account = account.ok_or(ApiError::NotFound("namespace"))?;
+        let listed = self
+            .key
+            .namespaces
+            .as_ref()
+            .is_none_or(|ids| ids.contains(&id));
+        if account == self.key.account && listed {
+            Ok(id)
+        } else {
+            Err(ApiError::Forbidden(
+                "api key not permitted for this namespace",
+            ))
+        }
+    }
+
+    /// The Namespace with this id, which the caller may change things in.
+    pub(crate) async fn writable(&self, id: &str) -> Result<Id, ApiError> {
+        let id = self.readable(id).await?;
+        if self.key.role.may_write() {
+            Ok(id)
+        } else {
+            Err(ApiError::Forbidden("api key not permitted to write"))
+        }
+    }
+
+    /// The account in which the caller may create Namespaces. A key that is narrowed to some may not:
+    /// it could not see the new one.
+    pub(crate) fn may_create_namespaces(&self) -> Result<Id, ApiError> {
+        if self.key.role.may_manage_namespaces() && self.key.namespaces.is_none() {
+            Ok(self.key.account)
+        } else {
+            Err(ApiError::Forbidden(
+                "api key not permitted to create namespaces",
+            ))
+        }
+    }
+}
+
+impl FromRequest for Caller {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(
+            request
+                .extensions()
+                .get::<Self>()
+                .cloned()
+                .ok_or(ApiError::Unauthenticated),
+        )
+    }
+}
+
+/// The middleware of all of `/v1`: answers 401, or leaves the [`Caller`] with the request.
+pub(crate) async fn authenticate(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
+    match caller(&request).await {
+        Ok(caller) => {
+            tracing::Span::current().record("api_key.id", caller.key.id.to_string());
+            request.extensions_mut().insert(caller);
+            Ok(next.call(request).await?.map_into_left_body())
+        }
+        Err(error) => Ok(request
+            .into_response(error.error_response())
+            .map_into_right_body()),
+    }
+}
+
+async fn caller(request: &ServiceRequest) -> Result<Caller, ApiError> {
+    let state = request
+        .app_data::<web::Data<AppState>>()
+        .cloned()
+        .ok_or_else(|| ApiError::Internal(anyhow::anyhow!("the app has no state")))?;
+    let key: ApiKey = bearer(request.headers())
+        .and_then(|text| text.parse().ok())
+        .ok_or(ApiError::Unauthenticated)?;
+    let record = state.keys.find(&state, key.id).await?;
+    // Without a record the hash is compared too: the time tells nothing about which ids exist.
+    let hash = record
+        .as_ref()
+        .map_or(&[0; 32][..], |record| &record.secret_hash);
+    let matches = key.matches(hash);
+    let record = record
+        .filter(|record| matches && record.is_valid(Timestamp::now()))
+        .ok_or(ApiError::Unauthenticated)?;
+    Ok(Caller {
+        key: record,
+        // What the header holds else is reported with the request's other failing fields.
+        test_mode: test_mode::parse(request.headers()).unwrap_or(false),
+        state,
+    })
+}
+
+/// The token of `Authorization: Bearer <token>`; the scheme in any case (RFC 9110 11.1).
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION);
+    let value = values.next()?;
+    if values.next().is_some() {
+        return None;
+    }
+    let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| token.trim_start())
+}
+
+/// Keys that were found lately.
+#[derive(Default)]
+pub(crate) struct KeyCache(Mutex<HashMap<Id, (Instant, Arc<KeyRecord>)>>);
+
+impl KeyCache {
+    async fn find(&self, state: &AppState, id: Id) -> Result<Option<Arc<KeyRecord>>, ApiError> {
+        if let Some(record) = self.believed(id) {
+            return Ok(Some(record));
+        }
+        // From before the look-up: what is found may be revoked while it travels.
+        let looked_at = Instant::now();
+        let mut conn = state.connection().await?;
+        let record = keys::find(&mut conn, id).await?.map(Arc::new);
+        if let Some(record) = &record {
+            self.believe(id, looked_at, Arc::clone(record));
+        }
+        Ok(record)
+    }
+
+    fn believed(&self, id: Id) -> Option<Arc<KeyRecord>> {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (looked_at, record) = entries.get(&id)?;
+        (looked_at.elapsed() < BELIEVED_FOR).then(|| Arc::clone(record))
+    }
+
+    fn believe(&self, id: Id, looked_at: Instant, record: Arc<KeyRecord>) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= SWEEP_AT {
+            entries.retain(|_, (looked_at, _)| looked_at.elapsed() < BELIEVED_FOR);
+        }
+        entries.insert(id, (looked_at, record));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+
+    use super::bearer;
+
+    #[test]
+    fn the_scheme_is_taken_in_any_case() {
+        for (value, token) in [
+            ("Bearer abc", Some("abc")),
+            ("bearer abc", Some("abc")),
+            ("BEARER  abc", Some("abc")),
+            ("Basic abc", None),
+            ("Bearer", None),
+            ("abc", None),
+            ("", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, HeaderValue::from_static(value));
+            assert_eq!(bearer(&headers), token, "{value}");
+        }
+    }
+
+    #[test]
+    fn two_keys_are_none() {
+        let mut headers = HeaderMap::new();
+        headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));
+        headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));
+        assert_eq!(bearer(&headers), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! JSON bodies, read after everything that comes before them was checked.
+
+use std::time::Duration;
+
+use actix_web::{
+    FromRequest, HttpMessage, HttpRequest,
+    dev::Payload,
+    http::header::{CONTENT_ENCODING, CONTENT_LENGTH},
+    web::BytesMut,
+};
+use domain::{Issue, Issues, json};
+use futures::{
+    StreamExt,
+    future::{Ready, ready},
+};
+use serde_json::Value;
+
+use crate::{ApiError, query::Parameters};
+
+pub(crate) const MAX_BODY_BYTES: usize = 256 * 1024;
+/// For the whole body; a client that drips must not hold a connection for long.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A request body that nobody has read yet.
+pub(crate) struct RawJson {
+    payload: Payload,
+    declared_length: Option<u64>,
+    is_json: bool,
+    /// What failed beside the body: `x-test`, query parameters.
+    beside: Issues,
+}
+
+impl RawJson {
+    /// Reads the body and gives it to `parse`. In this order: 413, 415, 400 for what is not JSON, 400
+    /// with all failing fields, those beside the body included.
+    pub(crate) async fn parse<T>(
+        self,
+        parse: impl FnOnce(&Value) -> Result<T, Issues>,
+    ) -> Result<T, ApiError> {
+        let (is_json, mut issues) = (self.is_json, self.beside.clone());
+        let bytes = tokio::time::timeout(BODY_TIMEOUT, self.read())
+            .await
+            .map_err(|_| ApiError::BodyTimeout)??;
+        if !is_json {
+            return Err(ApiError::UnsupportedMediaType);
+        }
+        let body = json::parse(&bytes)
+            .map_err(|error| ApiError::Malformed(format!("body is not valid json: {error}")))?;
+        let parsed = parse(&body);
+        let found = parsed.as_ref().err().cloned().unwrap_or_default();
+        // PostgreSQL keeps no text with a NUL in it; nobody's nickname needs one.
+        for path in paths_with_nul(&body) {
+            if !found.as_slice().iter().any(|one| one.field == path) {
+                issues.add_with_hint(path, Issue::InvalidFormat, "holds a nul character");
+            }
+        }
+        issues.extend(found);
+        match parsed {
+            Ok(draft) => Ok(issues.or(draft)?),
+            Err(_) => Err(issues.into()),
+        }
+    }
+
+    async fn read(mut self) -> Result<BytesMut, ApiError> {
+        let max = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
+        if self.declared_length.is_some_and(|length| length > max) {
+            return Err(ApiError::BodyTooLarge(MAX_BODY_BYTES));
+        }
+        let mut bytes = BytesMut::new();
+        while let Some(chunk) = self.payload.next().await {
+            let chunk = chunk.map_err(|error| {
+                ApiError::Malformed(format!("body cannot be read: {error}").to_lowercase())
+            })?;
+            if bytes.len() + chunk.len() > MAX_BODY_BYTES {
+                return Err(ApiError::BodyTooLarge(MAX_BODY_BYTES));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+}
+
+impl FromRequest for RawJson {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let headers = request.headers();
+        let declared_length = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| text.parse().ok());
+        let encoded = headers
+            .get_all(CONTENT_ENCODING)
+            .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
+        ready(Ok(Self {
+            payload: payload.take(),
+            declared_length,
+            is_json: !encoded && is_json(request),
+            beside: Parameters::of(request).none().err().unwrap_or_default(),
+        }))
+    }
+}
+
+/// `application/json`, in UTF-8 where a charset is named (RFC 8259 8.1).
+fn is_json(request: &HttpRequest) -> bool {
+    let Ok(Some(mime)) = request.mime_type() else {
+        return false;
+    };
+    mime.essence_str() == "application/json"
+        && mime
+            .get_param("charset")
+            .is_none_or(|charset| charset == "utf-8")
+}
+
+/// Where the body has text with a NUL character in it.
+fn paths_with_nul(body: &Value) -> Vec<String> {
+    fn walk(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) if text.contains('\0') => found.push(path.to_owned()),
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    walk(item, &format!("{path}[{at}]"), found);
+                }
+            }
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let dot = if path.is_empty() { "" } else { "." };
+                    walk(value, &format!("{path}{dot}{key}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    walk(body, "", &mut found);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::paths_with_nul;
+
+    #[test]
+    fn nul_is_found_wherever_it_is() {
+        let body = json!({"a": "x\0", "b": [{"c": "\0"}, "fine"], "d": {"e": "\0y"}});
+        assert_eq!(paths_with_nul(&body), ["a", "b[0].c", "d.e"]);
+    }
+}

@@ -1,0 +1,240 @@
+//! Everything that can go wrong with a request, and the one place that knows status codes.
+//!
+//! The body is that of SPEC.md part 7: `{code, message, details?}`. Causes are logged here, once, and
+//! never reach the client.
+
+use actix_web::{
+    HttpResponse, ResponseError,
+    http::{
+        StatusCode,
+        header::{self, HeaderValue},
+    },
+};
+use domain::{FieldIssue, Issue, Issues};
+use serde::Serialize;
+use store::QueryError;
+
+/// More failing fields than a person reads; it keeps the answer to a hostile body small.
+const MAX_DETAILS: usize = 1_000;
+const MAX_MESSAGE_CHARS: usize = 300;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// No key, or one that does not work; which of these is nobody's business.
+    #[error("api key missing or invalid")]
+    Unauthenticated,
+    /// The key works, but not for this.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// What of the path does not exist: `manager`, `path`.
+    #[error("{0} not found")]
+    NotFound(&'static str),
+    #[error("method not allowed")]
+    MethodNotAllowed {
+        /// The methods that the path has.
+        allow: String,
+    },
+    #[error("request body larger than {0} bytes")]
+    BodyTooLarge(usize),
+    #[error("request body did not arrive in time")]
+    BodyTimeout,
+    #[error("content type must be application/json")]
+    UnsupportedMediaType,
+    #[error("{0}")]
+    Malformed(String),
+    /// These fields, parameters or headers failed.
+    #[error(transparent)]
+    Invalid(#[from] Issues),
+    /// What the framework refused by itself.
+    #[error("{}", reason(*.0))]
+    Framework(StatusCode),
+    /// The database is away, or busy beyond patience; trying again helps.
+    #[error("service temporarily unavailable")]
+    Unavailable(#[source] anyhow::Error),
+    #[error("internal error")]
+    Internal(#[source] anyhow::Error),
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    code: u16,
+    message: String,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    details: &'a [FieldIssue],
+}
+
+impl ApiError {
+    /// One failing field.
+    pub(crate) fn field(field: impl Into<String>, issue: Issue) -> Self {
+        Self::Invalid(Issues::one(field, issue))
+    }
+
+    fn log(&self) {
+        match self {
+            Self::Unavailable(cause) => tracing::warn!("cannot answer now: {cause:#}"),
+            Self::Internal(cause) => tracing::error!("request failed: {cause:#}"),
+            _ => {}
+        }
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::Malformed(_) | Self::Invalid(_) => StatusCode::BAD_REQUEST,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Framework(status) => *status,
+            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        self.log();
+        let mut answer = HttpResponse::build(self.status_code());
+        match self {
+            Self::Unauthenticated => {
+                answer.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
+            }
+            Self::MethodNotAllowed { allow } => {
+                if let Ok(allow) = HeaderValue::from_str(allow) {
+                    answer.insert_header((header::ALLOW, allow));
+                }
+            }
+            Self::Unavailable(_) => {
+                answer.insert_header((header::RETRY_AFTER, "1"));
+            }
+            _ => {}
+        }
+        let details = match self {
+            Self::Invalid(issues) => {
+                let all = issues.as_slice();
+                &all[..all.len().min(MAX_DETAILS)]
+            }
+            _ => &[],
+        };
+        answer.json(Body {
+            code: self.status_code().as_u16(),
+            message: shortened(&self.to_string()),
+            details,
+        })
+    }
+}
+
+/// Also for answers that no error of ours stands behind.
+pub(crate) fn reason(status: StatusCode) -> String {
+    status
+        .canonical_reason()
+        .unwrap_or("request failed")
+        .to_ascii_lowercase()
+}
+
+/// Messages may repeat what the client sent: bounded, and without control characters.
+fn shortened(message: &str) -> String {
+    message
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .take(MAX_MESSAGE_CHARS)
+        .collect()
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        if is_passing(&error) {
+            Self::Unavailable(error.into())
+        } else {
+            Self::Internal(error.into())
+        }
+    }
+}
+
+impl From<store::Error> for ApiError {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Query(error) => error.into(),
+            store::Error::Pool(_) => Self::Unavailable(error.into()),
+            store::Error::Sealed(_) | store::Error::Json(_) => Self::Internal(error.into()),
+        }
+    }
+}
+
+/// Whether the same request may succeed in a moment: the connection was lost, the server goes down or
+/// comes up, or two transactions met.
+fn is_passing(error: &QueryError) -> bool {
+    use diesel::result::DatabaseErrorKind::{
+        ClosedConnection, SerializationFailure, UnableToSendCommand,
+    };
+    match error {
+        QueryError::BrokenTransactionManager => true,
+        QueryError::RollbackErrorOnCommit { commit_error, .. } => is_passing(commit_error),
+        QueryError::DatabaseError(kind, information) => {
+            let message = information.message();
+            matches!(
+                kind,
+                ClosedConnection | SerializationFailure | UnableToSendCommand
+            ) || [
+                "terminating connection",
+                "the database system is",
+                "deadlock detected",
+                "too many connections",
+                "sorry, too many clients",
+            ]
+            .iter()
+            .any(|start| message.contains(start))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::{ResponseError, body::to_bytes};
+    use domain::{Issue, Issues};
+
+    use super::{ApiError, MAX_DETAILS};
+
+    async fn body(error: ApiError) -> serde_json::Value {
+        let bytes = to_bytes(error.error_response().into_body()).await.unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    #[actix_web::test]
+    async fn details_are_there_when_fields_failed() {
+        let error = body(ApiError::field("nickname", Issue::TooShort)).await;
+        let expected = serde_json::json!({
+            "code": 400, "message": "invalid request: nickname",
+            "details": [{"field": "nickname", "issue": "too_short"}]
+        });
+        assert_eq!(error, expected);
+        let error = body(ApiError::NotFound("path")).await;
+        assert_eq!(
+            error,
+            serde_json::json!({"code": 404, "message": "path not found"})
+        );
+    }
+
+    #[actix_web::test]
+    async fn causes_do_not_reach_the_client() {
+        let error = body(ApiError::Internal(anyhow::anyhow!("password is hush"))).await;
+        assert_eq!(
+            error,
+            serde_json::json!({"code": 500, "message": "internal error"})
+        );
+    }
+
+    #[actix_web::test]
+    async fn answers_stay_small() {
+        let mut issues = Issues::default();
+        for n in 0..50_000 {
+            issues.add(format!("x{n}"), Issue::UnknownField);
+        }
+        let error = body(issues.into()).await;
+        assert_eq!(error["details"].as_array().unwrap().len(), MAX_DETAILS);
+    }
+}

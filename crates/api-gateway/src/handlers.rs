@@ -1,0 +1,39 @@
+//! The operations, one file per collection.
+
+use serde::Deserialize;
+
+pub(crate) mod connections;
+pub(crate) mod documents;
+pub(crate) mod managers;
+pub(crate) mod namespaces;
+pub(crate) mod scans;
+
+/// Ids in the path are kept as text until their turn: what is no id is not found, and that comes after
+/// other checks.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NamespacePath {
+    namespace_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ManagerPath {
+    namespace_id: String,
+    manager_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConnectionPath {
+    namespace_id: String,
+    connection_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ScanPath {
+    namespace_id: String,
+    manager_id: String,
+    scan_id: String,
+}

@@ -1,0 +1,62 @@
+//! `/v1/namespaces/{namespaceId}/managers/{managerId}/scans`
+
+use actix_web::web::{Data, Path};
+use domain::{Id, Scan, ScanName, list::SCAN_FIELDS};
+use store::{managers, scans};
+
+use super::{ManagerPath, ScanPath};
+use crate::{
+    ApiError,
+    answer::{Found, Listed},
+    authenticate::Caller,
+    query::Parameters,
+    state::AppState,
+};
+
+/// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/scans`
+pub(crate) async fn list(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ManagerPath>,
+    query: Parameters,
+) -> Result<Listed<Scan>, ApiError> {
+    let namespace = caller.readable(&path.namespace_id).await?;
+    // Page tokens are bound to the path as it stands; one of a manager that is not there is of no use.
+    let parent = format!("{namespace}/{}/scans", path.manager_id);
+    let query = query.list(&parent, SCAN_FIELDS)?;
+    let manager = path.name(namespace)?;
+    let mut conn = state.connection().await?;
+    let page = scans::list(&mut conn, manager, &query).await?;
+    // Only an empty page leaves the question open.
+    if page.items.is_empty() && !managers::exists(&mut conn, manager).await? {
+        return Err(ApiError::NotFound("manager"));
+    }
+    Ok(Listed { key: "scans", page })
+}
+
+/// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}`
+pub(crate) async fn get(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ScanPath>,
+    query: Parameters,
+) -> Result<Found<Scan>, ApiError> {
+    let namespace = caller.readable(&path.namespace_id).await?;
+    query.none()?;
+    let name = path.name(namespace)?;
+    let mut conn = state.connection().await?;
+    let found = scans::get(&mut conn, name).await?;
+    found.map(Found).ok_or(ApiError::NotFound("scan"))
+}
+
+impl ScanPath {
+    fn name(&self, namespace: Id) -> Result<ScanName, ApiError> {
+        let manager = self.manager_id.parse().ok();
+        let scan = self.scan_id.parse().ok();
+        Ok(ScanName {
+            namespace,
+            manager: manager.ok_or(ApiError::NotFound("manager"))?,
+            scan: scan.ok_or(ApiError::NotFound("scan"))?,
+        })
+    }
+}

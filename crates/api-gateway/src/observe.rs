@@ -1,0 +1,255 @@
+//! The outermost layer: what is known, counted and said of every request.
+//!
+//! A span and one summary line, without bodies, keys or header values; two metrics, whose labels have
+//! no values that a client makes; `x-request-id`, `x-test` and caching headers; and the error body, for
+//! answers of the framework that lack it.
+
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
+
+use actix_web::{
+    Error, ResponseError,
+    body::{BoxBody, EitherBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{
+        Method, StatusCode,
+        header::{self, HeaderMap, HeaderName, HeaderValue},
+    },
+    middleware::Next,
+};
+use domain::Id;
+use events::TraceContext;
+use prometheus::{HistogramOpts, HistogramVec, IntGaugeVec, Opts};
+use tracing::{Instrument, Span, field::Empty};
+
+use crate::{ApiError, test_mode};
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const MAX_REQUEST_ID_BYTES: usize = 128;
+/// As <https://www.w3.org/TR/trace-context/> asks to carry at least.
+const MAX_TRACESTATE_BYTES: usize = 512;
+
+/// As the OpenTelemetry conventions give them.
+const SECONDS: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+];
+
+static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
+    let opts = HistogramOpts::new(
+        "http_server_request_duration_seconds",
+        "Time from a request's head to its answer's.",
+    )
+    .buckets(SECONDS.to_vec());
+    let labels = [
+        "http_request_method",
+        "http_route",
+        "http_response_status_code",
+        "error_type",
+    ];
+    let metric = HistogramVec::new(opts, &labels).expect("the names are valid");
+    register(metric.clone());
+    metric
+});
+
+static ACTIVE: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    let opts = Opts::new(
+        "http_server_active_requests",
+        "Requests that are being answered.",
+    );
+    let metric = IntGaugeVec::new(opts, &["http_request_method"]).expect("the names are valid");
+    register(metric.clone());
+    metric
+});
+
+fn register(metric: impl prometheus::core::Collector + 'static) {
+    if let Err(error) = prometheus::default_registry().register(Box::new(metric)) {
+        tracing::error!(%error, "a metric will be missing");
+    }
+}
+
+/// Counts a request as long as it lives, also when its client leaves before the answer.
+struct Active(&'static str);
+
+impl Active {
+    fn new(method: &'static str) -> Self {
+        ACTIVE.with_label_values(&[method]).inc();
+        Self(method)
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        ACTIVE.with_label_values(&[self.0]).dec();
+    }
+}
+
+/// The middleware.
+pub(crate) async fn observe(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
+    let start = Instant::now();
+    let method = method_label(request.method());
+    let _active = Active::new(method);
+    let route = request.match_pattern().unwrap_or_default();
+    let request_id = request_id(request.headers());
+    let test = test_mode::parse(request.headers()).unwrap_or(false);
+    prefer_identity(request.headers_mut());
+
+    let span = span(&request, method, &route, &request_id);
+    let answered = next.call(request).instrument(span.clone()).await;
+    let mut answer = match answered {
+        Ok(answer) => with_error_body(answer),
+        // Nothing below returns errors; should it, actix makes an answer of it that has the body.
+        Err(error) => return Err(error),
+    };
+
+    let headers = answer.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&request_id) {
+        headers.insert(X_REQUEST_ID, id);
+    }
+    if test {
+        headers.insert(test_mode::X_TEST, HeaderValue::from_static("true"));
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    span.in_scope(|| conclude(&span, method, &route, answer.status(), start.elapsed()));
+    Ok(answer)
+}
+
+fn span(request: &ServiceRequest, method: &'static str, route: &str, request_id: &str) -> Span {
+    let name = if route.is_empty() {
+        method.to_owned()
+    } else {
+        format!("{method} {route}")
+    };
+    let span = tracing::info_span!(
+        "request",
+        otel.name = name,
+        otel.kind = "server",
+        otel.status_code = Empty,
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = Empty,
+        error.type = Empty,
+        url.path = request.path(),
+        url.scheme = "http",
+        network.protocol.version = ?request.version(),
+        request.id = request_id,
+        api_key.id = Empty,
+    );
+    caller_trace(request.headers()).set_as_parent_of(&span);
+    span
+}
+
+fn caller_trace(headers: &HeaderMap) -> TraceContext {
+    let text = |name: &str| {
+        let value = headers.get(name)?.to_str().ok()?;
+        Some(value.to_owned())
+    };
+    TraceContext {
+        traceparent: text("traceparent"),
+        tracestate: text("tracestate").filter(|state| state.len() <= MAX_TRACESTATE_BYTES),
+    }
+}
+
+/// What is said of a request when it is over.
+fn conclude(
+    span: &Span,
+    method: &'static str,
+    route: &str,
+    status: StatusCode,
+    duration: Duration,
+) {
+    let code = status.as_u16().to_string();
+    let failed = status.is_client_error() || status.is_server_error();
+    let error_type = if failed { code.as_str() } else { "" };
+    span.record("http.response.status_code", status.as_u16());
+    if failed {
+        span.record("error.type", error_type);
+    }
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
+    }
+    DURATION
+        .with_label_values(&[method, route, code.as_str(), error_type])
+        .observe(duration.as_secs_f64());
+    let what = if route.is_empty() {
+        "no such path"
+    } else {
+        route
+    };
+    let duration_ms = duration.as_micros() as f64 / 1_000.0;
+    tracing::info!(duration_ms, "{method} {what} {code}");
+}
+
+/// The caller's, where it is sane; else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    headers
+        .get(X_REQUEST_ID)
+        .map(HeaderValue::as_bytes)
+        .filter(|id| (1..=MAX_REQUEST_ID_BYTES).contains(&id.len()))
+        .filter(|id| id.iter().all(u8::is_ascii_graphic))
+        .map_or_else(
+            || Id::generate().to_string(),
+            |id| String::from_utf8_lossy(id).into_owned(),
+        )
+}
+
+/// Methods that RFC 9110 and 5789 know; others share one label.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        Method::TRACE => "TRACE",
+        Method::CONNECT => "CONNECT",
+        _ => "_OTHER",
+    }
+}
+
+/// An answer goes out as it is to whoever does not ask for gzip, and is never refused for its coding
+/// (RFC 9110 12.5.3 leaves both to the server).
+fn prefer_identity(headers: &mut HeaderMap) {
+    let asks = headers
+        .get_all(header::ACCEPT_ENCODING)
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|coding| {
+            let mut parts = coding.split(';').map(str::trim);
+            parts
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case("gzip"))
+                && parts.next().is_none_or(|q| !q.starts_with("q=0"))
+        });
+    headers.remove(header::ACCEPT_ENCODING);
+    if asks {
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+}
+
+/// Gives an error of the framework the body that all errors have.
+fn with_error_body<B: MessageBody>(
+    answer: ServiceResponse<B>,
+) -> ServiceResponse<EitherBody<B, BoxBody>> {
+    let status = answer.status();
+    let is_json = answer
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
+    if is_json || !(status.is_client_error() || status.is_server_error()) {
+        return answer.map_into_left_body();
+    }
+    let (request, _) = answer.into_parts();
+    let error = ApiError::Framework(status).error_response();
+    ServiceResponse::new(request, error).map_into_right_body()
+}

@@ -1,0 +1,184 @@
+//! Query parameters, and the header `x-test`, which fails together with them.
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload};
+use domain::{
+    Issue, Issues, Timestamp,
+    filter::Literal,
+    list::{Field, ListQuery},
+};
+use futures::future::{Ready, ready};
+
+use crate::{ApiError, test_mode};
+
+/// Names of parameters are repeated in answers up to this.
+const MAX_NAME_CHARS: usize = 80;
+
+/// The query of a request, decoded, with what is already known to be wrong.
+pub(crate) struct Parameters {
+    given: Vec<(String, String)>,
+    issues: Issues,
+}
+
+impl Parameters {
+    pub(crate) fn of(request: &HttpRequest) -> Self {
+        let mut issues = test_mode::parse(request.headers())
+            .err()
+            .unwrap_or_default();
+        let given = parse(request.query_string(), &mut issues);
+        Self { given, issues }
+    }
+
+    /// The operation takes no parameters.
+    pub(crate) fn none(mut self) -> Result<(), Issues> {
+        self.refuse_unknown(&[]);
+        self.issues.or(())
+    }
+
+    /// The parameters that all lists take.
+    pub(crate) fn list(
+        mut self,
+        parent: &str,
+        fields: &'static [Field],
+    ) -> Result<ListQuery, ApiError> {
+        self.refuse_unknown(&["pageSize", "pageToken", "filter", "orderBy"]);
+        let value = |name: &str| {
+            let mut values = self.given.iter().filter(|(given, _)| given == name);
+            values.next().map(|(_, value)| value.as_str())
+        };
+        let parsed = ListQuery::parse(
+            parent,
+            fields,
+            value("pageSize"),
+            value("pageToken"),
+            value("filter"),
+            value("orderBy"),
+        );
+        match parsed {
+            Ok(list) if is_storable(&list) => Ok(self.issues.or(list)?),
+            Ok(_) => {
+                self.issues.add("pageToken", Issue::InvalidFormat);
+                Err(self.issues.into())
+            }
+            Err(found) => {
+                self.issues.extend(found);
+                Err(self.issues.into())
+            }
+        }
+    }
+
+    fn refuse_unknown(&mut self, known: &[&str]) {
+        for (name, _) in &self.given {
+            if !known.contains(&name.as_str()) {
+                self.issues.add(shown(name), Issue::UnknownField);
+            }
+        }
+    }
+}
+
+impl FromRequest for Parameters {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Ok(Self::of(request)))
+    }
+}
+
+/// Splits and decodes a query. A parameter that cannot be decoded, comes twice, or has a NUL, is an
+/// issue and left out.
+fn parse(query: &str, issues: &mut Issues) -> Vec<(String, String)> {
+    let mut given: Vec<(String, String)> = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let Some(name) = decode(name) else {
+            issues.add("query", Issue::InvalidFormat);
+            continue;
+        };
+        if given.iter().any(|(other, _)| *other == name) {
+            issues.add(shown(&name), Issue::Duplicate);
+            continue;
+        }
+        match decode(value) {
+            Some(value) => given.push((name, value)),
+            None => issues.add(shown(&name), Issue::InvalidFormat),
+        }
+    }
+    given
+}
+
+/// Percent-decodes with `+` as a space; `None` for broken escapes, wrong UTF-8 and NUL characters.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+                u8::try_from(high * 16 + low).ok()?
+            }
+            b'+' => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.contains('\0'))
+}
+
+/// Whether the database takes the place that a page token names. Ours does; a forged one may not.
+fn is_storable(list: &ListQuery) -> bool {
+    let years = |year: &str| format!("{year}-01-01T00:00:00Z").parse::<Timestamp>();
+    let (Ok(first), Ok(last)) = (years("0001"), years("9999")) else {
+        return false;
+    };
+    let values = list.after.iter().flat_map(|token| &token.values).flatten();
+    values.into_iter().all(|value| match value {
+        Literal::Text(text) => !text.contains('\0'),
+        Literal::Time(time) => (first..=last).contains(time),
+        Literal::Bool(_) | Literal::Number(_) => true,
+    })
+}
+
+fn shown(name: &str) -> String {
+    name.chars()
+        .take(MAX_NAME_CHARS)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Issues;
+
+    use super::{decode, parse};
+
+    #[test]
+    fn escapes_are_decoded_or_refused() {
+        assert_eq!(decode("a%20b+c%C3%BC").unwrap(), "a b cü");
+        for wrong in ["%", "%2", "%zz", "%+1", "%C3", "%ff", "a%00"] {
+            assert_eq!(decode(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let mut issues = Issues::default();
+        let given = parse("a=1&b&&a=2&c=%zz&%=3", &mut issues);
+        assert_eq!(
+            given,
+            [("a".into(), "1".into()), ("b".into(), String::new())]
+        );
+        let found: Vec<_> = issues
+            .as_slice()
+            .iter()
+            .map(|one| (one.field.as_str(), serde_json::to_value(one.issue).unwrap()))
+            .collect();
+        let expected = [
+            ("a", "duplicate"),
+            ("c", "invalid_format"),
+            ("query", "invalid_format"),
+        ];
+        assert_eq!(found, expected.map(|(field, issue)| (field, issue.into())));
+    }
+}

@@ -1,0 +1,189 @@
+//! Which operation answers which method and path.
+//!
+//! One table: actix gets its routes from it, 405 its `Allow`, and tests compare it with `openapi.yaml`.
+
+use std::panic::AssertUnwindSafe;
+
+use actix_web::{
+    Error, FromRequest, Handler, Responder, ResponseError, Route,
+    body::{BoxBody, EitherBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    guard,
+    http::Method,
+    middleware::{Next, from_fn},
+    web,
+};
+use futures::FutureExt;
+
+use crate::{
+    ApiError,
+    authenticate::authenticate,
+    handlers::{connections, documents, managers, namespaces, scans},
+};
+
+const VERSION: &str = "/v1";
+
+/// The operations of one path.
+struct Path {
+    path: &'static str,
+    operations: Vec<Operation>,
+}
+
+struct Operation {
+    method: Method,
+    route: Route,
+}
+
+/// Paths below `/v1`, which need a key.
+fn resources() -> Vec<Path> {
+    vec![
+        path(
+            "/namespaces",
+            [get(namespaces::list), post(namespaces::create)],
+        ),
+        path("/namespaces/{namespaceId}", [get(namespaces::get)]),
+        path(
+            "/namespaces/{namespaceId}/managers",
+            [get(managers::list), post(managers::create)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers/{managerId}",
+            [get(managers::get)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers/{managerId}/scans",
+            [get(scans::list)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}",
+            [get(scans::get)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections",
+            [get(connections::list), post(connections::create)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}",
+            [get(connections::get)],
+        ),
+    ]
+}
+
+/// Paths that anybody may read.
+fn documents() -> Vec<Path> {
+    vec![
+        path("/openapi.json", [get(documents::json)]),
+        path("/openapi.yaml", [get(documents::yaml)]),
+    ]
+}
+
+/// Every operation, as method and path template.
+#[must_use]
+pub fn operations() -> Vec<(String, String)> {
+    let below = |prefix: &'static str, paths: Vec<Path>| {
+        paths.into_iter().flat_map(move |path| {
+            path.operations.into_iter().map(move |operation| {
+                let template = format!("{prefix}{}", path.path);
+                (operation.method.to_string(), template)
+            })
+        })
+    };
+    below(VERSION, resources())
+        .chain(below("", documents()))
+        .collect()
+}
+
+pub(crate) fn configure(config: &mut web::ServiceConfig) {
+    for path in documents() {
+        config.service(path.into_resource());
+    }
+    let mut version = web::scope(VERSION);
+    for path in resources() {
+        version = version.service(path.into_resource());
+    }
+    config.service(
+        version
+            .default_service(web::to(not_found))
+            .wrap(from_fn(authenticate)),
+    );
+    config.default_service(web::to(not_found));
+}
+
+fn path<const N: usize>(path: &'static str, operations: [Operation; N]) -> Path {
+    Path {
+        path,
+        operations: operations.into(),
+    }
+}
+
+/// Answers HEAD too (RFC 9110 9.3.2).
+fn get<H, A>(handler: H) -> Operation
+where
+    H: Handler<A>,
+    A: FromRequest + 'static,
+    H::Output: Responder + 'static,
+{
+    let guard = guard::Any(guard::Get()).or(guard::Head());
+    Operation {
+        method: Method::GET,
+        route: web::route().guard(guard).to(handler),
+    }
+}
+
+fn post<H, A>(handler: H) -> Operation
+where
+    H: Handler<A>,
+    A: FromRequest + 'static,
+    H::Output: Responder + 'static,
+{
+    Operation {
+        method: Method::POST,
+        route: web::post().to(handler),
+    }
+}
+
+impl Path {
+    fn into_resource(self) -> impl actix_web::dev::HttpServiceFactory {
+        let mut allow = Vec::new();
+        let mut resource = web::resource(self.path);
+        for operation in self.operations {
+            allow.push(operation.method.to_string());
+            if operation.method == Method::GET {
+                allow.push(Method::HEAD.to_string());
+            }
+            resource = resource.route(operation.route);
+        }
+        let allow = allow.join(", ");
+        let refuse = move || {
+            let allow = allow.clone();
+            async move { Err::<String, _>(ApiError::MethodNotAllowed { allow }) }
+        };
+        resource
+            .default_service(web::to(refuse))
+            .wrap(from_fn(contain_panics))
+    }
+}
+
+async fn not_found() -> Result<String, ApiError> {
+    Err(ApiError::NotFound("path"))
+}
+
+/// A handler that panics is a fault of ours: its client gets a 500, and others notice nothing.
+async fn contain_panics(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
+    let original = request.request().clone();
+    match AssertUnwindSafe(next.call(request)).catch_unwind().await {
+        Ok(answer) => Ok(answer?.map_into_left_body()),
+        Err(panic) => {
+            let words = panic
+                .downcast_ref::<&str>()
+                .map(|words| (*words).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_default();
+            let error = ApiError::Internal(anyhow::anyhow!("a handler panicked: {words}"));
+            Ok(ServiceResponse::new(original, error.error_response()).map_into_right_body())
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The HTTP server.
+//!
+//! Binding comes before serving, so that whoever starts the gateway on port 0 learns the port first.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    num::NonZero,
+    thread,
+    time::Duration,
+};
+
+use actix_web::{
+    App, HttpServer,
+    middleware::{Compress, from_fn},
+    web,
+};
+use anyhow::Context as _;
+use backbone::Backbone;
+use runtime::Config;
+use tokio_util::sync::CancellationToken;
+
+use crate::{observe, routes, state::AppState};
+
+/// More threads than these wait for the database anyway.
+const MAX_WORKERS: usize = 8;
+/// For the head of a request; its body has a deadline of its own.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client that still sends is listened to after its answer, so that it gets to read it.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// The address cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("gateway.listen: cannot listen on {address}")]
+pub struct BindError {
+    pub address: SocketAddr,
+    #[source]
+    pub source: std::io::Error,
+}
+
+/// A gateway that has its address and does not answer yet.
+pub struct Gateway {
+    listener: TcpListener,
+    address: SocketAddr,
+    state: web::Data<AppState>,
+    grace_period: Duration,
+}
+
+impl Gateway {
+    /// Takes the address `gateway.listen`.
+    ///
+    /// # Errors
+    /// [`BindError`] when it is taken; else that a setting cannot be used.
+    pub fn bind(config: &Config, backbone: &Backbone) -> anyhow::Result<Self> {
+        let state = AppState::new(config, backbone)?;
+        let address = config.gateway.listen;
+        let failed = |source| BindError { address, source };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        Ok(Self {
+            address: listener.local_addr().map_err(failed)?,
+            listener,
+            state: web::Data::new(state),
+            grace_period: config.ops.grace_period,
+        })
+    }
+
+    /// Where it listens; with port 0 asked for, the port that it got.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `shutdown`, and then what it has begun to answer.
+    ///
+    /// # Errors
+    /// When the server cannot be started, or fails.
+    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let state = self.state;
+        state.enter_runtime();
+        let server = HttpServer::new(move || {
+            App::new()
+                .app_data(state.clone())
+                .wrap(Compress::default())
+                .wrap(from_fn(observe::observe))
+                .configure(routes::configure)
+        })
+        .workers(workers())
+        .client_request_timeout(HEAD_TIMEOUT)
+        .client_disconnect_timeout(LINGER)
+        // The process's own end comes first; this only keeps the server from giving up before it.
+        .shutdown_timeout(self.grace_period.as_secs().max(1))
+        .disable_signals()
+        .listen(self.listener)
+        .context("cannot start the API server")?
+        .run();
+
+        let handle = server.handle();
+        let server = tokio::spawn(server);
+        shutdown.cancelled().await;
+        handle.stop(true).await;
+        server
+            .await
+            .context("the API server panicked")?
+            .context("the API server failed")
+    }
+}
+
+fn workers() -> usize {
+    thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .min(MAX_WORKERS)
+}

@@ -1,0 +1,155 @@
+//! What all handlers share, and the one place where transactions begin and end.
+
+use std::{
+    ops::DerefMut,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::Context as _;
+use backbone::Backbone;
+use bus::OutboxWaker;
+use domain::{address::AddressPolicy, manager::Rules};
+use runtime::Config;
+use store::{
+    AsyncConnection, AsyncPgConnection, Pool, QueryError,
+    migrations::{self, Schema},
+    seal::Sealer,
+};
+use tokio::runtime::Handle;
+
+use crate::{
+    ApiError,
+    authenticate::{Caller, KeyCache},
+};
+
+pub(crate) struct AppState {
+    pool: Pool,
+    outbox: OutboxWaker,
+    pub(crate) sealer: Sealer,
+    pub(crate) keys: KeyCache,
+    pub(crate) addresses: AddressPolicy,
+    platforms: Vec<String>,
+    /// Set once the schema was seen to suit; it does not grow old again.
+    schema_suits: AtomicBool,
+    runtime: OnceLock<Handle>,
+}
+
+/// Work on a connection whose future may move between threads.
+pub(crate) trait Work<C, R>: AsyncFnOnce(C) -> R + FnOnce(C) -> Self::Future {
+    type Future: Future<Output = R>;
+}
+
+impl<W, C, R, F> Work<C, R> for W
+where
+    W: AsyncFnOnce(C) -> R + FnOnce(C) -> F,
+    F: Future<Output = R>,
+{
+    type Future = F;
+}
+
+/// Why a transaction was rolled back.
+enum Ended<T> {
+    /// It was a test, and this is the answer.
+    Tested(T),
+    Failed(ApiError),
+}
+
+impl<T> From<QueryError> for Ended<T> {
+    fn from(error: QueryError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl AppState {
+    pub(crate) fn new(config: &Config, backbone: &Backbone) -> anyhow::Result<Self> {
+        Ok(Self {
+            pool: backbone.pool.clone(),
+            outbox: backbone.outbox.clone(),
+            sealer: backbone::sealer(config).context("the API gateway seals header values")?,
+            keys: KeyCache::default(),
+            addresses: AddressPolicy {
+                allow_cidrs: config.outbound.allow_cidrs.clone(),
+                allow_http: config.outbound.allow_http,
+            },
+            platforms: config
+                .platforms
+                .iter()
+                .map(|platform| platform.name.clone())
+                .collect(),
+            schema_suits: AtomicBool::new(false),
+            runtime: OnceLock::new(),
+        })
+    }
+
+    /// Database connections are driven on the present runtime from now on.
+    pub(crate) fn enter_runtime(&self) {
+        // The first runtime stays: a gateway is served once.
+        let _ = self.runtime.set(Handle::current());
+    }
+
+    pub(crate) fn manager_rules(&self) -> Rules<'_> {
+        Rules {
+            addresses: &self.addresses,
+            platforms: &self.platforms,
+        }
+    }
+
+    /// A connection to a database whose schema suits.
+    ///
+    /// A connection is driven by a task on the runtime that opened it, so it is opened on the process's,
+    /// not on that of an HTTP worker: those end first, and each would stall what others wait for.
+    pub(crate) async fn connection(
+        &self,
+    ) -> Result<impl DerefMut<Target = AsyncPgConnection> + Send + use<>, ApiError> {
+        let pool = self.pool.clone();
+        let runtime = self.runtime.get().cloned().unwrap_or_else(Handle::current);
+        let mut conn = runtime
+            .spawn(async move { pool.get().await })
+            .await
+            .map_err(|error| ApiError::Internal(error.into()))?
+            .map_err(store::Error::from)?;
+        if !self.schema_suits.load(Ordering::Relaxed) {
+            match migrations::schema(&mut conn).await? {
+                Schema::Suits => self.schema_suits.store(true, Ordering::Relaxed),
+                Schema::TooOld { .. } => {
+                    return Err(ApiError::Unavailable(anyhow::anyhow!(
+                        "the database's schema is too old"
+                    )));
+                }
+            }
+        }
+        Ok(conn)
+    }
+
+    /// Runs `work` in a transaction, which test mode rolls back; the answer is the same. Events that it
+    /// enqueued leave at once after the commit.
+    pub(crate) async fn write<T, W>(&self, caller: &Caller, work: W) -> Result<T, ApiError>
+    where
+        T: Send,
+        W: for<'c> Work<&'c mut AsyncPgConnection, Result<T, ApiError>, Future: Send> + Send,
+    {
+        let test_mode = caller.test_mode;
+        let mut conn = self.connection().await?;
+        let outcome = conn
+            .transaction(async move |conn| {
+                let answer = work(conn).await.map_err(Ended::Failed)?;
+                if test_mode {
+                    Err(Ended::Tested(answer))
+                } else {
+                    Ok(answer)
+                }
+            })
+            .await;
+        match outcome {
+            Ok(answer) => {
+                self.outbox.wake();
+                Ok(answer)
+            }
+            Err(Ended::Tested(answer)) => Ok(answer),
+            Err(Ended::Failed(error)) => Err(error),
+        }
+    }
+}
