@@ -59,10 +59,12 @@ impl Link {
         if let Some(connection) = &*slot
             && connection.status().connected()
         {
-            // A lone channel that fails, say for their number, is no reason to end the others.
-            let channel = answer(connection.create_channel()).await;
-            if channel.is_ok() || connection.status().connected() {
-                return channel;
+            match answer(connection.create_channel()).await {
+                // A connection that is silent for so long is no use to anybody.
+                Err(Error::TimedOut(_)) => {}
+                // A lone channel that fails, say for their number, is no reason to end the others.
+                channel if channel.is_ok() || connection.status().connected() => return channel,
+                _ => {}
             }
         }
         *slot = None;

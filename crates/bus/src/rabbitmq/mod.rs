@@ -39,6 +39,7 @@ use crate::{
 pub struct RabbitMq {
     topology: Arc<Topology>,
     consuming: Arc<Link>,
+    publishing: Arc<Link>,
     publisher: Arc<Publisher>,
 }
 
@@ -72,11 +73,13 @@ impl RabbitMq {
             ))
         };
         let topology = Arc::new(options.topology);
+        let publishing = link(Role::Publishing);
         Ok(Self {
             publisher: Arc::new(Publisher::new(
-                link(Role::Publishing),
+                Arc::clone(&publishing),
                 Arc::clone(&topology),
             )),
+            publishing,
             consuming: link(Role::Consuming),
             topology,
         })
@@ -100,7 +103,7 @@ impl RabbitMq {
         dead_letters::requeue(&self.consuming, &queue, limit).await
     }
 
-    /// The names of the queues of work that have dead letters, for whoever names none.
+    /// The names of the queues of work on the broker.
     #[must_use]
     pub fn work_queues(&self) -> Vec<String> {
         self.topology
@@ -161,6 +164,7 @@ impl RabbitMq {
     fn subscribe(&self, kind: Kind) -> Box<dyn Subscription> {
         Box::new(RabbitMqSubscription::new(
             Arc::clone(&self.consuming),
+            Arc::clone(&self.publishing),
             Arc::clone(&self.topology),
             kind,
         ))

@@ -4,7 +4,10 @@
 //! a round trip and a write to the broker's disk for the whole of it. A message that nothing is bound to
 //! comes back before its confirm, which is how [`Published::Unroutable`] is told apart.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::future::join_all;
 use lapin::{
@@ -28,6 +31,10 @@ pub(super) struct Publisher {
     topology: Arc<Topology>,
     channel: Mutex<Option<Channel>>,
 }
+
+/// Before a queue that was deleted is made again. RabbitMQ (3.10 at least) leaves a subscription to a
+/// quorum queue that is replaced within a tenth of a second hanging: neither ended nor served.
+pub(super) const REPLACEMENT_WAIT: Duration = Duration::from_secs(1);
 
 const MANDATORY: BasicPublishOptions = BasicPublishOptions {
     mandatory: true,
@@ -60,6 +67,7 @@ impl Publisher {
             .collect();
         if !lost.is_empty() {
             self.forget(None).await;
+            tokio::time::sleep(REPLACEMENT_WAIT).await;
             let again: Vec<Outgoing> = lost.iter().map(|&index| batch[index].clone()).collect();
             for (index, result) in lost.into_iter().zip(self.try_publish(&again).await) {
                 results[index] = result;

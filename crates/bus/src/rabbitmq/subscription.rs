@@ -4,7 +4,7 @@
 //! closed, it declares everything anew and goes on, with backoff and without end. What was in hand then
 //! comes again from the broker.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,10 +18,11 @@ use lapin::{
     },
     types::{FieldTable, ShortString},
 };
+use tokio::time::timeout;
 
 use super::{
     declare,
-    link::{Link, answer},
+    link::{Link, answer, away},
     properties,
 };
 use crate::{
@@ -32,6 +33,10 @@ use crate::{
 };
 
 const NEWS_PREFETCH: u16 = 64;
+const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+/// After the broker has ended a subscription, mostly because somebody deleted its queue. See
+/// [`super::publisher::REPLACEMENT_WAIT`].
+const REPLACEMENT_WAIT: Duration = Duration::from_millis(500);
 
 pub(super) enum Kind {
     Work { queue: WorkQueue, prefetch: u16 },
@@ -40,6 +45,7 @@ pub(super) enum Kind {
 
 pub(super) struct RabbitMqSubscription {
     link: Arc<Link>,
+    publishing: Arc<Link>,
     topology: Arc<Topology>,
     kind: Kind,
     stream: Option<Stream>,
@@ -56,16 +62,23 @@ struct Stream {
 }
 
 struct Home {
-    link: Arc<Link>,
+    /// Another connection than the messages came by: one that publishes may be blocked.
+    publishing: Arc<Link>,
     topology: Arc<Topology>,
     /// `None` for news, which are told once.
     queue: Option<WorkQueue>,
 }
 
 impl RabbitMqSubscription {
-    pub(super) fn new(link: Arc<Link>, topology: Arc<Topology>, kind: Kind) -> Self {
+    pub(super) fn new(
+        link: Arc<Link>,
+        publishing: Arc<Link>,
+        topology: Arc<Topology>,
+        kind: Kind,
+    ) -> Self {
         Self {
             link,
+            publishing,
             topology,
             kind,
             stream: None,
@@ -106,7 +119,7 @@ impl RabbitMqSubscription {
             channel,
             consumer,
             home: Arc::new(Home {
-                link: Arc::clone(&self.link),
+                publishing: Arc::clone(&self.publishing),
                 topology: Arc::clone(&self.topology),
                 queue,
             }),
@@ -114,9 +127,11 @@ impl RabbitMqSubscription {
     }
 
     fn tell(&mut self, cause: &str) {
-        if !std::mem::replace(&mut self.told, true) {
-            let queue = self.name();
-            tracing::warn!(queue, cause, "no messages flow, trying until they do");
+        let told = std::mem::replace(&mut self.told, true);
+        let queue = self.name();
+        match told {
+            false => tracing::warn!(queue, cause, "no messages flow, trying until they do"),
+            true => tracing::debug!(queue, cause, "still no messages flow"),
         }
     }
 }
@@ -132,7 +147,10 @@ impl Subscription for RabbitMqSubscription {
                         return Received::Delivery(deliver(incoming, stream));
                     }
                     Some(Err(error)) => self.tell(&error.to_string()),
-                    None => self.tell("the broker ended the subscription"),
+                    None => {
+                        self.tell("the broker ended the subscription");
+                        tokio::time::sleep(REPLACEMENT_WAIT).await;
+                    }
                 }
                 self.stream = None;
                 self.backoff.wait().await;
@@ -194,12 +212,12 @@ impl Held {
     /// Dying in between leaves it in both places, which is what at least once means.
     async fn move_to(&self, place: Place, properties: BasicProperties) -> Result<(), Error> {
         let Home {
-            link,
+            publishing,
             topology,
             queue,
         } = &*self.home;
         if let Some(queue) = queue {
-            let channel = link.channel().await?;
+            let channel = publishing.channel().await?;
             // Rare enough to make sure that the place is there.
             declare::work(&channel, topology, queue).await?;
             answer(channel.confirm_select(ConfirmSelectOptions::default())).await?;
@@ -237,11 +255,23 @@ pub(super) async fn publish_confirmed(
     }
 }
 
+/// Waits until a settlement is on its way; the broker does not answer it. lapin may leave one waiting
+/// for good that was begun as the connection was lost, and a consumer's hand with it.
+async fn written(
+    settlement: impl Future<Output = Result<bool, lapin::Error>>,
+) -> Result<(), Error> {
+    match timeout(WRITE_TIMEOUT, settlement).await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(Error::Away("the delivery is void".into())),
+        Ok(Err(error)) => Err(away(error)),
+        Err(_) => Err(Error::TimedOut(WRITE_TIMEOUT)),
+    }
+}
+
 #[async_trait]
 impl Settle for Held {
     async fn ack(&self) -> Result<(), Error> {
-        answer(self.acker.ack(BasicAckOptions::default())).await?;
-        Ok(())
+        written(self.acker.ack(BasicAckOptions::default())).await
     }
 
     async fn requeue(&self) -> Result<(), Error> {
@@ -250,8 +280,7 @@ impl Settle for Held {
             multiple: false,
             requeue: true,
         };
-        answer(self.acker.nack(options)).await?;
-        Ok(())
+        written(self.acker.nack(options)).await
     }
 
     async fn renew(&self) -> Result<(), Error> {

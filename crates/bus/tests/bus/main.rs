@@ -7,5 +7,6 @@
 
 mod dead_letters;
 mod failures;
+mod outbox;
 mod promises;
 mod support;

@@ -36,6 +36,11 @@ pub(crate) fn topology() -> Topology {
 }
 
 pub(crate) fn rabbitmq_at(url: &str, topology: &Topology) -> RabbitMq {
+    // Shown for tests that fail; the first test of the process sets it up.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter("bus=debug")
+        .with_test_writer()
+        .try_init();
     let options = RabbitMqOptions {
         topology: topology.clone(),
         connection_name: "bus-test".into(),

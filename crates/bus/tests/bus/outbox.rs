@@ -1,0 +1,111 @@
+//! The outbox and its relay, over a real PostgreSQL.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bus::{Bus, InProcess, Outcome, Relay};
+use store::{AsyncConnection, QueryError, outbox};
+use test_support::TestDatabase;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{
+    QUEUE, amqp_url, delete_queues, rabbitmq, rabbitmq_at, start, submitted, topology, until,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn committed_events_are_consumed_and_others_are_not() {
+    let database = TestDatabase::create().await;
+    let bus = rabbitmq().await;
+    let shutdown = CancellationToken::new();
+    // Two relays share the table, as those of two services do.
+    let relays = [(); 2].map(|()| Relay::new(database.pool(), Arc::new(bus.clone())));
+    let wakers = relays.each_ref().map(Relay::waker);
+    let running = relays.map(|relay| tokio::spawn(relay.run(shutdown.clone())));
+    let mut consumer = start(Arc::new(bus.clone()), |_, _| Outcome::Done);
+    let mut conn = database.connect().await;
+
+    outbox::enqueue_all(&mut conn, (0..600).map(submitted))
+        .await
+        .unwrap();
+    wakers.iter().for_each(bus::OutboxWaker::wake);
+    let rolled_back = conn
+        .transaction(async |conn| {
+            outbox::enqueue(conn, &submitted(1000)).await?;
+            Err::<(), _>(QueryError::RollbackTransaction)
+        })
+        .await;
+    assert!(rolled_back.is_err());
+
+    let mut seen = Vec::new();
+    for _ in 0..600 {
+        seen.push(consumer.next().await);
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..600).collect::<Vec<_>>());
+    consumer.nothing_for(Duration::from_millis(300)).await;
+    assert_eq!(outbox::pending(&mut conn).await.unwrap().count, 0);
+
+    // Unwoken, as after a crash between the commit and the wake.
+    outbox::enqueue(&mut conn, &submitted(1001)).await.unwrap();
+    assert_eq!(consumer.next().await, 1001);
+
+    shutdown.cancel();
+    for relay in running {
+        relay.await.unwrap();
+    }
+    consumer.stop().await;
+    delete_queues(&bus, &amqp_url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_wait_while_the_broker_is_away() {
+    let database = TestDatabase::create().await;
+    // Nothing listens there.
+    let bus = rabbitmq_at("amqp://guest:guest@127.0.0.1:1/%2f", &topology());
+    let relay = Relay::new(database.pool(), Arc::new(bus));
+    let waker = relay.waker();
+    let running = tokio::spawn(relay.run(CancellationToken::new()));
+    let mut conn = database.connect().await;
+
+    outbox::enqueue(&mut conn, &submitted(1)).await.unwrap();
+    waker.wake();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let pending = outbox::pending(&mut conn).await.unwrap();
+    assert_eq!(pending.count, 1);
+    assert!(pending.oldest.is_some());
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_takes_milliseconds_within_a_process() {
+    let database = TestDatabase::create().await;
+    let bus: Arc<dyn Bus> = Arc::new(InProcess::new());
+    let relay = Relay::new(database.pool(), Arc::clone(&bus));
+    let waker = relay.waker();
+    let running = tokio::spawn(relay.run(CancellationToken::new()));
+    let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
+    until("the consumer is there", async || {
+        bus.depth(QUEUE)
+            .await
+            .is_ok_and(|depth| depth.consumers == 1)
+    })
+    .await;
+    let mut conn = database.connect().await;
+
+    let mut times = Vec::new();
+    for generation in 0..50 {
+        let event = submitted(generation);
+        let begin = Instant::now();
+        outbox::enqueue(&mut conn, &event).await.unwrap();
+        waker.wake();
+        assert_eq!(consumer.next().await, generation);
+        times.push(begin.elapsed());
+    }
+    times.sort_unstable();
+    println!("from commit to consumer: median {:?}", times[25]);
+    assert!(times[25] < Duration::from_millis(100), "{:?}", times[25]);
+    running.abort();
+}
