@@ -3,7 +3,8 @@
 //! The core is pure: pages in, instructions out, the same for the same pages. [`extract`] reads a
 //! page, [`terms`] and [`names`] find what it is about, [`feeds`] where to listen, and [`compile`]
 //! puts them together. [`background`] knows how common words are, and [`evaluate`] measures how well
-//! it all decides on labelled posts.
+//! it all decides on labelled posts. Around the core, `seeds` fetches the pages and `service` takes
+//! submissions and stores what came of them.
 
 pub mod background;
 pub mod compile;
@@ -12,3 +13,8 @@ pub mod extract;
 pub mod feeds;
 pub mod names;
 pub mod terms;
+
+mod seeds;
+mod service;
+
+pub use service::run;

@@ -1,1 +1,17 @@
-fn main() {}
+//! The `manager-compiler` binary: see the library.
+
+use std::process::ExitCode;
+
+use backbone::Backbone;
+
+fn main() -> ExitCode {
+    runtime::service_main("manager-compiler", async |config, context| {
+        let backbone = Backbone::new(&config, context.service)?;
+        backbone
+            .host(
+                &context,
+                manager_compiler::run(config, context.clone(), backbone.clone()),
+            )
+            .await
+    })
+}

@@ -1,0 +1,311 @@
+//! The service around the compiler: takes submissions, stores results.
+//!
+//! An event names a Manager; what is compiled is its submission as it stands in the database, and the
+//! result is stored only if that has not changed meanwhile. So events may come twice, late, or, since a
+//! sweep looks for what has waited too long, never.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use backbone::Backbone;
+use bus::{ConsumeOptions, Consumer, Outcome};
+use domain::{
+    FeedName, Instructions, ManagerName, Timestamp,
+    address::AddressPolicy,
+    manager::{ApplyError, ApplyErrorCode, Input, Origin, SourceType},
+};
+use events::{ManagerApplied, ManagerSubmitted};
+use matching::Plan;
+use prometheus::HistogramVec;
+use runtime::{Config, Context, config};
+use store::{
+    AsyncConnection,
+    managers::{self, Submission},
+    outbox,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    compile,
+    feeds::{Platform, PlatformKind},
+    seeds::Seeds,
+};
+
+const SWEEP: Duration = Duration::from_secs(2);
+/// How long an event may be on its way before the sweep does its work.
+const OVERDUE: Duration = Duration::from_secs(15);
+const SWEEP_LIMIT: i64 = 20;
+const MAX_MESSAGE_CHARS: usize = 1_000;
+/// Compiling is bound by the CPU: more at a time only make each slower.
+const AT_A_TIME: u16 = 4;
+
+static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock::new(|| {
+    prometheus::register_histogram_vec!(
+        "earshot_compile_duration_seconds",
+        "From taking up a submission to its stored result",
+        &["outcome"]
+    )
+    .expect("each metric is registered once")
+});
+
+/// Compiles until the context's shutdown, then finishes what it has begun.
+///
+/// # Errors
+/// When a setting cannot be used.
+pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
+    let policy = AddressPolicy {
+        allow_cidrs: config.outbound.allow_cidrs.clone(),
+        allow_http: config.outbound.allow_http,
+    };
+    let compiler = Arc::new(ManagerCompiler {
+        platforms: Arc::new(config.platforms.iter().map(platform).collect()),
+        client: outbound::Client::new(policy, outbound::USER_AGENT),
+        backbone,
+    });
+    if !compiler.backbone.ready(&context.shutdown).await {
+        return Ok(());
+    }
+    let options = ConsumeOptions {
+        concurrency: AT_A_TIME,
+        ..ConsumeOptions::default()
+    };
+    tokio::join!(
+        bus::consume(
+            Arc::clone(&compiler.backbone.bus),
+            Arc::clone(&compiler),
+            options,
+            context.shutdown.clone()
+        ),
+        compiler.sweep(&context.shutdown),
+    );
+    Ok(())
+}
+
+fn platform(configured: &config::PlatformConfig) -> Platform {
+    Platform {
+        name: configured.name.clone(),
+        kind: match configured.kind {
+            config::Kind::HackerNews => PlatformKind::HackerNews,
+            config::Kind::Lemmy => PlatformKind::Lemmy,
+            config::Kind::Feed => PlatformKind::Feed,
+        },
+        source: configured.source.as_str().to_owned(),
+        base_url: configured.base_url.clone(),
+    }
+}
+
+struct ManagerCompiler {
+    platforms: Arc<Vec<Platform>>,
+    client: outbound::Client,
+    backbone: Backbone,
+}
+
+impl Consumer for ManagerCompiler {
+    const QUEUE: &'static str = bus::topology::MANAGER_SUBMITTED;
+    type Event = ManagerSubmitted;
+
+    #[tracing::instrument(name = "compile manager", skip_all, fields(manager.name = %event.name, generation = event.generation))]
+    async fn consume(&self, event: ManagerSubmitted) -> Outcome {
+        match self.compile(event.name).await {
+            Ok(()) => Outcome::Done,
+            // Ours: the loop holds the message and waits, without counting it against the message.
+            Err(error) => Outcome::Retry(error.into()),
+        }
+    }
+}
+
+impl ManagerCompiler {
+    /// Brings a Manager that waits from PENDING_APPLY to APPLIED or APPLY_FAILED.
+    async fn compile(&self, name: ManagerName) -> Result<(), store::Error> {
+        let begin = Instant::now();
+        let submission = {
+            let mut conn = self.backbone.pool.get().await?;
+            managers::submission(&mut conn, name).await?
+        };
+        let Some(submission) = submission else {
+            tracing::debug!(manager.name = %name, "nothing waits to be compiled");
+            return Ok(());
+        };
+        let outcome = match self.instructions(&submission).await {
+            Ok(instructions) => self.apply(&submission, &instructions).await?,
+            Err(error) => self.fail(&submission, error).await?,
+        };
+        COMPILE_DURATION
+            .with_label_values(&[outcome])
+            .observe(begin.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    async fn instructions(&self, submission: &Submission) -> Result<Instructions, ApplyError> {
+        let mut instructions = match &submission.origin {
+            Origin::Input(input) => self.from_input(input, submission.source).await?,
+            Origin::Instructions(instructions) => instructions.clone(),
+        };
+        if instructions.feeds.is_empty() {
+            instructions.feeds = self.newest_feeds(submission.source);
+        }
+        if instructions.feeds.is_empty() {
+            let source = submission.source.as_str();
+            let reason =
+                format!("no platform of source {source} is configured that could be watched");
+            return Err(error(ApplyErrorCode::InvalidInstructions, &reason));
+        }
+        // What the scanner could not execute must not be called applied.
+        Plan::compile(&instructions).map_err(|problem| {
+            error(
+                ApplyErrorCode::InvalidInstructions,
+                &format!("instructions: {problem}"),
+            )
+        })?;
+        Ok(instructions)
+    }
+
+    async fn from_input(
+        &self,
+        input: &Input,
+        source: SourceType,
+    ) -> Result<Instructions, ApplyError> {
+        let seeds = Seeds::fetch(&self.client, &input.urls, source.as_str(), &self.platforms).await;
+        let (why, reasons) = seeds.why(ApplyErrorCode::NoUsableContent);
+        let (focus, names) = (input.focus.focus_type, input.focus.names.clone());
+        let platforms = Arc::clone(&self.platforms);
+        let compiled = tokio::task::spawn_blocking(move || {
+            compile::compile(&seeds.pages, focus, &names, source.as_str(), &platforms)
+        });
+        match compiled.await {
+            Ok(Ok(instructions)) => Ok(instructions),
+            Ok(Err(failure)) => {
+                let reasons = reasons
+                    .map(|reasons| format!(": {reasons}"))
+                    .unwrap_or_default();
+                Err(error(why, &format!("{failure}{reasons}")))
+            }
+            Err(panic) => {
+                tracing::error!("compiling panicked: {panic}");
+                Err(error(
+                    ApplyErrorCode::NoUsableContent,
+                    "the pages could not be read",
+                ))
+            }
+        }
+    }
+
+    fn newest_feeds(&self, source: SourceType) -> Vec<FeedName> {
+        let of_source = self
+            .platforms
+            .iter()
+            .filter(|platform| platform.source == source.as_str());
+        of_source.filter_map(Platform::newest).collect()
+    }
+
+    async fn apply(
+        &self,
+        submission: &Submission,
+        instructions: &Instructions,
+    ) -> Result<&'static str, store::Error> {
+        let Submission {
+            manager: name,
+            generation,
+            ..
+        } = *submission;
+        let mut conn = self.backbone.pool.get().await?;
+        let applied = conn
+            .transaction(async |conn| {
+                let version =
+                    managers::apply(conn, name, generation, instructions, Timestamp::now()).await?;
+                if let Some(plan_version) = version {
+                    outbox::enqueue(
+                        conn,
+                        &ManagerApplied {
+                            name,
+                            generation,
+                            plan_version,
+                        },
+                    )
+                    .await?;
+                }
+                Ok::<_, store::Error>(version.is_some())
+            })
+            .await?;
+        if !applied {
+            tracing::info!(manager.name = %name, generation, "dropped a stale result");
+            return Ok("stale");
+        }
+        self.backbone.outbox.wake();
+        tracing::info!(
+            manager.name = %name,
+            generation,
+            terms = instructions.include.len(),
+            names = instructions.names.len(),
+            feeds = instructions.feeds.len(),
+            "applied"
+        );
+        Ok("applied")
+    }
+
+    async fn fail(
+        &self,
+        submission: &Submission,
+        error: ApplyError,
+    ) -> Result<&'static str, store::Error> {
+        let Submission {
+            manager: name,
+            generation,
+            ..
+        } = *submission;
+        let mut conn = self.backbone.pool.get().await?;
+        if !managers::fail(&mut conn, name, generation, &error, Timestamp::now()).await? {
+            tracing::info!(manager.name = %name, generation, "dropped a stale result");
+            return Ok("stale");
+        }
+        tracing::info!(manager.name = %name, generation, code = error.code.as_str(), reason = error.message, "not applied");
+        Ok("failed")
+    }
+
+    /// Finds Managers whose events never came.
+    async fn sweep(&self, shutdown: &CancellationToken) {
+        let mut failing = false;
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(SWEEP) => {}
+            }
+            match self.sweep_once().await {
+                Ok(()) => failing = false,
+                Err(error) => {
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::warn!(
+                            "cannot look for lost events: {:#}",
+                            anyhow::Error::from(error)
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    async fn sweep_once(&self) -> Result<(), store::Error> {
+        let overdue = {
+            let mut conn = self.backbone.pool.get().await?;
+            managers::pending(&mut conn, Timestamp::now().minus(OVERDUE), SWEEP_LIMIT).await?
+        };
+        for name in overdue {
+            tracing::info!(manager.name = %name, "its event is late: compiling without");
+            self.compile(name).await?;
+        }
+        Ok(())
+    }
+}
+
+fn error(code: ApplyErrorCode, reason: &str) -> ApplyError {
+    ApplyError {
+        code,
+        message: reason
+            .chars()
+            .filter(|c| *c != '\0')
+            .take(MAX_MESSAGE_CHARS)
+            .collect(),
+    }
+}
