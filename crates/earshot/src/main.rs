@@ -1,1 +1,71 @@
-fn main() {}
+//! The operator's command line, and Earshot in one process.
+//!
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 failed or refused, 2 wrong
+//! usage.
+
+mod database;
+mod dev;
+mod dlq;
+mod evaluate;
+mod healthcheck;
+mod keys;
+mod migrate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Watches forums, microblogs and networks for posts that matter, and hands them over.
+#[derive(Parser)]
+#[command(name = "earshot", version = runtime::build_info::version(), propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run all of Earshot in one process, with a PostgreSQL server of its own.
+    Dev(dev::Arguments),
+    /// Make, list and revoke API keys.
+    #[command(subcommand)]
+    Keys(keys::Command),
+    /// Bring the database to the schema of this version.
+    Migrate(migrate::Arguments),
+    /// Look at messages that could not be processed, and put them back.
+    #[command(subcommand)]
+    Dlq(dlq::Command),
+    /// Score posts offline against customers' pages.
+    Evaluate(evaluate::Arguments),
+    /// Exit 0 if the URL answers 200, and 1 if not.
+    Healthcheck(healthcheck::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    runtime::crypto::install();
+    let outcome = match arguments.command {
+        Command::Dev(arguments) => dev::run(arguments),
+        Command::Keys(command) => keys::run(command),
+        Command::Migrate(arguments) => migrate::run(&arguments),
+        Command::Dlq(command) => dlq::run(command),
+        Command::Evaluate(arguments) => evaluate::run(&arguments),
+        Command::Healthcheck(arguments) => healthcheck::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("earshot: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a short command's future.
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?
+        .block_on(work)
+}

@@ -77,9 +77,13 @@ struct State {
     served: BTreeMap<String, i64>,
 }
 
-const FIRST_ID: u64 = 1_001;
 /// Paths counted apart from each other.
 const MAX_PATHS: usize = 10_000;
+
+/// Ids grow with the seconds, so that a simulator started anew does not reuse those of its last life.
+fn first_id() -> u64 {
+    u64::try_from(Timestamp::now().micros() / 1_000_000).unwrap_or(1)
+}
 
 impl World {
     pub(super) fn new(base_url: String) -> Self {
@@ -87,7 +91,7 @@ impl World {
             base_url,
             state: Mutex::new(State {
                 posts: Vec::new(),
-                next_id: FIRST_ID,
+                next_id: first_id(),
                 requests: BTreeMap::new(),
                 served: BTreeMap::new(),
             }),

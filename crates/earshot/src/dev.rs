@@ -1,0 +1,245 @@
+//! `earshot dev`: all four services in one process, on a PostgreSQL server of its own.
+//!
+//! The same service code, the same SQL and the same outbox as in the distributed form; only the bus is
+//! within the process. Everything that must outlive the process is in the data directory: the
+//! database, the key that seals secrets, and the API key.
+
+mod demo;
+mod secrets;
+
+use std::{
+    io::Write,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use api_gateway::Gateway;
+use backbone::Backbone;
+use clap::Args;
+use domain::{Timestamp, key::ApiKey, key::Role, manager::SourceType};
+use private_servers::{Postgres, postgres::Options};
+use runtime::{
+    Config, Context, Health,
+    config::{Kind, Loader, PlatformConfig},
+    telemetry::Output,
+};
+use secrecy::{ExposeSecret, SecretString};
+use store::{AsyncConnection, AsyncPgConnection};
+use tokio_util::sync::CancellationToken;
+
+use crate::database::private_home;
+
+const ACCOUNT: &str = "dev";
+/// How often readiness is looked at while everything starts.
+const READY_INTERVAL: Duration = Duration::from_millis(20);
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where the database and the keys are kept.
+    #[arg(long, value_name = "DIR", default_value = ".earshot")]
+    data_dir: PathBuf,
+    /// A configuration file; `EARSHOT_SECTION__KEY` variables win over it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the API listens; port 0 picks a free one. Wins over `gateway.listen`.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Where health and metrics listen. Wins over `ops.listen`.
+    #[arg(long, value_name = "ADDR")]
+    ops_listen: Option<SocketAddr>,
+    /// Add simulated platforms, a demo customer and a webhook receiver: no network is needed.
+    #[arg(long)]
+    demo: bool,
+    /// Read and check the configuration, touch nothing, and exit: 0 when it is good, 1 when not.
+    #[arg(long)]
+    check_config: bool,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let mut config = load(&arguments)?;
+    if arguments.check_config {
+        return Ok(());
+    }
+    let telemetry = runtime::telemetry::init("earshot", &config.log, Output::Stderr);
+    let outcome = start(&arguments, &mut config);
+    telemetry.shutdown();
+    outcome
+}
+
+fn load(arguments: &Arguments) -> anyhow::Result<Config> {
+    let mut loader = Loader::new(Config::dev()).environment(runtime::environment::variables());
+    if let Some(path) = &arguments.config {
+        loader = loader.file(path);
+    }
+    let mut config = loader.load().context("the configuration is wrong")?;
+    config.gateway.listen = arguments.listen.unwrap_or(config.gateway.listen);
+    config.ops.listen = arguments.ops_listen.unwrap_or(config.ops.listen);
+    Ok(config)
+}
+
+fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
+    let data_dir = &arguments.data_dir;
+    std::fs::create_dir_all(data_dir)
+        .with_context(|| format!("cannot make {}", data_dir.display()))?;
+    // Before anything is waited for: a port that is taken is known at once.
+    let health = Health::new();
+    let ops = runtime::ops::start(config.ops.listen, health.clone())?;
+
+    // Stopped when dropped, after everything that uses it.
+    let _server = private_database(config, data_dir)?;
+    let dev_key = secrets::api_key(data_dir)?;
+    if config.secrets.encryption_keys.is_empty() {
+        config
+            .secrets
+            .encryption_keys
+            .push(secrets::encryption_key(data_dir)?);
+    }
+    let demo = arguments.demo.then(demo::Demo::start).transpose()?;
+    if let Some(demo) = &demo {
+        config.platforms.extend(demo.platforms()?);
+    } else if config.platforms.is_empty() {
+        config.platforms.push(hacker_news());
+    }
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let outcome = runtime.block_on(async {
+        let shutdown = runtime::shutdown::on_signal()?;
+        health.keep_beating();
+        let config = Arc::new(config.clone());
+        prepare_database(&config, &dev_key).await?;
+        let backbone = Backbone::in_process(&config)?;
+        let gateway = Gateway::bind(&config, &backbone)?;
+        let place = Place {
+            api: gateway.local_addr(),
+            ops: ops.address(),
+            key: dev_key.expose(),
+        };
+        let services = services(&config, &shutdown, &health, backbone, gateway);
+        let telling = tell(&health, &shutdown, place, demo);
+        let work = async {
+            let (outcome, told) = tokio::join!(services, telling);
+            outcome.and(told)
+        };
+        runtime::service::drain(work, &shutdown, &health, config.ops.grace_period).await
+    });
+    // Whatever was left behind must not keep the process.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Starts the private server, unless a database is configured.
+fn private_database(config: &mut Config, data_dir: &Path) -> anyhow::Result<Option<Postgres>> {
+    if !config.database.url.expose_secret().is_empty() {
+        return Ok(None);
+    }
+    let server = Postgres::start(&private_home(data_dir), &Options::durable())?;
+    config.database.url = SecretString::from(server.url());
+    Ok(Some(server))
+}
+
+/// The schema, and the account `dev` with its key.
+async fn prepare_database(config: &Config, key: &ApiKey) -> anyhow::Result<()> {
+    let url = config.database.url.expose_secret();
+    store::migrations::migrate(url).await?;
+    let mut conn = AsyncPgConnection::establish(url)
+        .await
+        .context("cannot connect to the database")?;
+    let now = Timestamp::now();
+    let account = store::keys::ensure_account(&mut conn, ACCOUNT, now).await?;
+    store::keys::insert(&mut conn, account, key, Role::Owner, None, now, None).await?;
+    Ok(())
+}
+
+/// What is watched where nothing is configured.
+fn hacker_news() -> PlatformConfig {
+    PlatformConfig {
+        name: "hackernews".to_owned(),
+        kind: Kind::HackerNews,
+        source: SourceType::Forum,
+        base_url: "https://hn.algolia.com/api/v1".parse().ok(),
+        items_url: "https://hacker-news.firebaseio.com/v0".parse().ok(),
+        poll_interval: None,
+    }
+}
+
+/// All four, on one backbone; the first that fails ends the others.
+async fn services(
+    config: &Arc<Config>,
+    shutdown: &CancellationToken,
+    health: &Health,
+    backbone: Backbone,
+    gateway: Gateway,
+) -> anyhow::Result<()> {
+    let context = |service: &'static str| Context {
+        shutdown: shutdown.clone(),
+        health: if service == "earshot" {
+            health.clone()
+        } else {
+            health.of_service(service)
+        },
+        service,
+    };
+    let ended = async |service: &'static str, outcome: anyhow::Result<()>| {
+        // Whether it failed or not: without one of them the others are not Earshot.
+        shutdown.cancel();
+        outcome.context(service)
+    };
+    let work = async {
+        let (gateway, compiler, scanner, dispatcher) = tokio::join!(
+            async { ended("api-gateway", gateway.serve(shutdown.clone()).await).await },
+            async {
+                let context = context("manager-compiler");
+                let run = manager_compiler::run(Arc::clone(config), context, backbone.clone());
+                ended("manager-compiler", run.await).await
+            },
+            async {
+                let run = scanner::run(Arc::clone(config), context("scanner"), backbone.clone());
+                ended("scanner", run.await).await
+            },
+            async {
+                let context = context("webhook-dispatcher");
+                let run = webhook_dispatcher::run(Arc::clone(config), context, backbone.clone());
+                ended("webhook-dispatcher", run.await).await
+            },
+        );
+        gateway.and(compiler).and(scanner).and(dispatcher)
+    };
+    backbone.host(&context("earshot"), Box::pin(work)).await
+}
+
+struct Place {
+    api: SocketAddr,
+    ops: SocketAddr,
+    key: String,
+}
+
+/// Prints the ready line once everything is, and lets the demo begin.
+async fn tell(
+    health: &Health,
+    shutdown: &CancellationToken,
+    place: Place,
+    demo: Option<demo::Demo>,
+) -> anyhow::Result<()> {
+    while !health.report().is_ready() {
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            () = tokio::time::sleep(READY_INTERVAL) => {}
+        }
+    }
+    let Place { api, ops, key } = place;
+    let line = format!(
+        "earshot ready api=http://{api} ops=http://{ops} key={key} console=http://{api}/console\n"
+    );
+    let mut out = std::io::stdout();
+    // A reader that has gone away is no reason to stop.
+    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    if let Some(demo) = demo {
+        demo.run(api, &key, shutdown).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! `earshot keys`: the only place where API keys are made.
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use domain::{
+    Id, NamespaceName, Timestamp,
+    key::{ApiKey, Role},
+};
+use store::{AsyncConnection, AsyncPgConnection, keys, namespaces};
+
+use crate::{block_on, database};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a key and print it. It is shown this once: only its hash is stored.
+    Create(Create),
+    /// List keys, without their secrets.
+    List {
+        #[command(flatten)]
+        database: database::Arguments,
+    },
+    /// Revoke a key for good; it stops working within five seconds.
+    Revoke {
+        /// The id: the 26 characters after `esk_`. The whole key is taken too.
+        id: String,
+        #[command(flatten)]
+        database: database::Arguments,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// The account that the key belongs to; made where there is none of this name.
+    #[arg(long)]
+    account: String,
+    /// OWNER: everything. EDITOR: everything inside of Namespaces. VIEWER: reads.
+    #[arg(long, default_value = "OWNER")]
+    role: Role,
+    /// Narrow the key to this Namespace (`namespaces/…`); may be given several times.
+    #[arg(long, value_name = "NAME")]
+    namespace: Vec<NamespaceName>,
+    /// How long the key is good for, such as `30d`.
+    #[arg(long, value_name = "TIME")]
+    expires_in: Option<humantime::Duration>,
+    #[command(flatten)]
+    database: database::Arguments,
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Create(arguments) => {
+            let key = with(&arguments.database, async |conn| {
+                create(conn, &arguments).await
+            })?;
+            println!("{}", key.expose());
+            Ok(())
+        }
+        Command::List { database } => with(&database, async |conn| list(conn).await),
+        Command::Revoke { id, database } => with(&database, async |conn| revoke(conn, &id).await),
+    }
+}
+
+fn with<T>(
+    database: &database::Arguments,
+    work: impl AsyncFnOnce(&mut AsyncPgConnection) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let database = database.open()?;
+    block_on(async {
+        let mut conn = AsyncPgConnection::establish(&database.url)
+            .await
+            .context("cannot connect to the database")?;
+        work(&mut conn).await
+    })
+}
+
+async fn create(conn: &mut AsyncPgConnection, arguments: &Create) -> anyhow::Result<ApiKey> {
+    let now = Timestamp::now();
+    let account = keys::ensure_account(conn, &arguments.account, now)
+        .await
+        .with_context(|| format!("cannot make the account `{}`", arguments.account))?;
+    let mut narrowed = Vec::new();
+    for name in &arguments.namespace {
+        if namespaces::account(conn, name.namespace).await? != Some(account) {
+            bail!("the account `{}` has no {name}", arguments.account);
+        }
+        narrowed.push(name.namespace);
+    }
+    let narrowed = (!narrowed.is_empty()).then_some(narrowed);
+    let expire_time = arguments.expires_in.map(|time| now.plus(time.into()));
+    let key = ApiKey::generate();
+    keys::insert(
+        conn,
+        account,
+        &key,
+        arguments.role,
+        narrowed.as_deref(),
+        now,
+        expire_time,
+    )
+    .await?;
+    Ok(key)
+}
+
+async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
+    println!("ID\tACCOUNT\tROLE\tSTATE\tCREATED\tEXPIRES\tNAMESPACES");
+    let now = Timestamp::now();
+    for key in keys::list(conn).await? {
+        let state = match (key.revoke_time, key.is_valid(now)) {
+            (Some(_), _) => "revoked",
+            (None, true) => "valid",
+            (None, false) => "expired",
+        };
+        let expires = key
+            .expire_time
+            .map_or_else(|| "never".to_owned(), |time| time.to_string());
+        let namespaces = key.namespaces.map_or_else(
+            || "all".to_owned(),
+            |ids| {
+                ids.iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(",")
+            },
+        );
+        println!(
+            "{}\t{}\t{}\t{state}\t{}\t{expires}\t{namespaces}",
+            key.id,
+            key.account_name,
+            key.role.as_str(),
+            key.create_time
+        );
+    }
+    Ok(())
+}
+
+async fn revoke(conn: &mut AsyncPgConnection, id: &str) -> anyhow::Result<()> {
+    // Neither error repeats what was given: it may be a secret.
+    let id: Id = match id.parse::<ApiKey>() {
+        Ok(key) => key.id,
+        Err(_) => id.parse().context("not a key's id")?,
+    };
+    if keys::find(conn, id).await?.is_none() {
+        bail!("there is no key {id}");
+    }
+    if !keys::revoke(conn, id, Timestamp::now()).await? {
+        eprintln!("{id} was revoked before");
+    }
+    Ok(())
+}
