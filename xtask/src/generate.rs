@@ -17,11 +17,18 @@ struct Generator {
     example: &'static str,
 }
 
-const GENERATORS: &[Generator] = &[Generator {
-    path: "crates/events/src/generated/earshot.events.v1.rs",
-    package: "events",
-    example: "generate",
-}];
+const GENERATORS: &[Generator] = &[
+    Generator {
+        path: "crates/events/src/generated/earshot.events.v1.rs",
+        package: "events",
+        example: "generate",
+    },
+    Generator {
+        path: "docs/operations/configuration.md",
+        package: "runtime",
+        example: "config-reference",
+    },
+];
 
 pub(crate) fn run(check: bool) -> Result<ExitCode> {
     let mut failed = Vec::new();

@@ -15,7 +15,8 @@ impl LogFilter {
     }
 
     pub(crate) fn to_env_filter(&self) -> EnvFilter {
-        EnvFilter::new(&self.0)
+        // Libraries that tell at `info` what only they care for; whoever names them hears them.
+        EnvFilter::new(format!("actix_server=warn,{}", self.0))
     }
 }
 

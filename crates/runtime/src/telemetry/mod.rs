@@ -8,6 +8,7 @@
 mod export;
 mod json;
 mod otlp;
+mod text;
 
 use std::time::Duration;
 
@@ -92,6 +93,7 @@ where
         LogFormat::Text => tracing_subscriber::fmt::layer()
             .with_writer(writer)
             .with_ansi(false)
+            .event_format(text::Text)
             .boxed(),
     }
 }
