@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 /// The longest feed name, in bytes: a platform's name and a URL of 2,048.
 pub const MAX_BYTES: usize = 2_112;
 
@@ -72,18 +70,7 @@ impl fmt::Display for FeedName {
     }
 }
 
-impl Serialize for FeedName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
-    }
-}
-
-impl<'de> Deserialize<'de> for FeedName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+crate::text::serde_as_text!(FeedName);
 
 #[cfg(test)]
 mod tests {

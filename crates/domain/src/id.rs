@@ -11,7 +11,6 @@ use std::{
     sync::atomic::{AtomicI64, Ordering},
 };
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ulid::Ulid;
 use uuid::Uuid;
 
@@ -105,18 +104,7 @@ impl FromStr for Id {
     }
 }
 
-impl Serialize for Id {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Id {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+crate::text::serde_as_text!(Id);
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,8 @@
 //! edge, into a type that proves it; every rule that a client can break is reported as an
 //! [`issue::Issue`] on the path of the field that broke it, all of them at once.
 
+mod text;
+
 pub mod address;
 pub mod connection;
 pub mod delivery;

@@ -6,8 +6,6 @@
 use std::{fmt, str::FromStr};
 
 use chrono::{DateTime, DurationRound, SecondsFormat, TimeDelta, Utc};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 /// A moment in UTC with a precision of one microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
@@ -101,18 +99,7 @@ impl FromStr for Timestamp {
     }
 }
 
-impl Serialize for Timestamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+crate::text::serde_as_text!(Timestamp);
 
 #[cfg(test)]
 mod tests {
