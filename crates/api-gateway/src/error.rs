@@ -10,7 +10,7 @@ use actix_web::{
         header::{self, HeaderValue},
     },
 };
-use domain::{FieldIssue, Issue, Issues};
+use domain::{FieldIssue, Issues};
 use serde::Serialize;
 use store::QueryError;
 
@@ -64,11 +64,6 @@ struct Body<'a> {
 }
 
 impl ApiError {
-    /// One failing field.
-    pub(crate) fn field(field: impl Into<String>, issue: Issue) -> Self {
-        Self::Invalid(Issues::one(field, issue))
-    }
-
     fn log(&self) {
         match self {
             Self::Unavailable(cause) => tracing::warn!("cannot answer now: {cause:#}"),
@@ -206,7 +201,7 @@ mod tests {
 
     #[actix_web::test]
     async fn details_are_there_when_fields_failed() {
-        let error = body(ApiError::field("nickname", Issue::TooShort)).await;
+        let error = body(Issues::one("nickname", Issue::TooShort).into()).await;
         let expected = serde_json::json!({
             "code": 400, "message": "invalid request: nickname",
             "details": [{"field": "nickname", "issue": "too_short"}]

@@ -19,6 +19,7 @@ mod routes;
 mod server;
 mod state;
 mod test_mode;
+mod wire;
 
 pub use error::ApiError;
 pub use routes::operations;

@@ -1,6 +1,9 @@
 //! The HTTP server.
 //!
 //! Binding comes before serving, so that whoever starts the gateway on port 0 learns the port first.
+//!
+//! This is what `actix_web::HttpServer` does, put together by hand for the one thing that it does not
+//! let one do: to stand between the HTTP library and the connection ([`crate::wire`]).
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -9,17 +12,22 @@ use std::{
     time::Duration,
 };
 
+use actix_http::{HttpService, Protocol, error::DispatchError};
+use actix_server::Server;
+use actix_service::{ServiceFactoryExt as _, fn_service, map_config};
 use actix_web::{
-    App, HttpServer,
+    App,
+    dev::AppConfig,
     middleware::{Compress, from_fn},
     web,
 };
 use anyhow::Context as _;
 use backbone::Backbone;
 use runtime::Config;
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::{observe, routes, state::AppState};
+use crate::{observe, routes, state::AppState, wire::Wire};
 
 /// More threads than these wait for the database anyway.
 const MAX_WORKERS: usize = 8;
@@ -76,22 +84,40 @@ impl Gateway {
     pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let state = self.state;
         state.enter_runtime();
-        let server = HttpServer::new(move || {
-            App::new()
-                .app_data(state.clone())
-                .wrap(Compress::default())
-                .wrap(from_fn(observe::observe))
-                .configure(routes::configure)
-        })
-        .workers(workers())
-        .client_request_timeout(HEAD_TIMEOUT)
-        .client_disconnect_timeout(LINGER)
-        // The process's own end comes first; this only keeps the server from giving up before it.
-        .shutdown_timeout(self.grace_period.as_secs().max(1))
-        .disable_signals()
-        .listen(self.listener)
-        .context("cannot start the API server")?
-        .run();
+        let builder = Server::build()
+            .workers(workers())
+            // The process's own end comes first; this only keeps the server from giving up before it.
+            .shutdown_timeout(self.grace_period.as_secs().max(1))
+            .disable_signals();
+        let draining = builder.graceful_shutdown_signal();
+        let server = builder
+            .listen("api", self.listener, move || {
+                let draining = draining.clone();
+                let app = App::new()
+                    .app_data(state.clone())
+                    .wrap(Compress::default())
+                    .wrap(from_fn(observe::observe))
+                    .configure(routes::configure);
+                let app = map_config(app, |()| AppConfig::default());
+                let app = app.map_err(|error: actix_web::Error| error.error_response());
+                let http = HttpService::build()
+                    .client_request_timeout(HEAD_TIMEOUT)
+                    .client_disconnect_timeout(LINGER)
+                    .graceful_shutdown_signal(move || {
+                        let draining = draining.clone();
+                        async move { draining.notified().await }
+                    })
+                    .finish(app);
+                fn_service(|io: TcpStream| async move {
+                    // Answers are whole when they are written: waiting for more only delays them.
+                    let _ = io.set_nodelay(true);
+                    let peer = io.peer_addr().ok();
+                    Ok::<_, DispatchError>((Wire::new(io), Protocol::Http1, peer))
+                })
+                .and_then(http)
+            })
+            .context("cannot start the API server")?
+            .run();
 
         let handle = server.handle();
         let server = tokio::spawn(server);

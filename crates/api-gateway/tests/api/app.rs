@@ -1,0 +1,118 @@
+//! A gateway for one test: its own database, its own port.
+
+use std::sync::Arc;
+
+use api_gateway::Gateway;
+use backbone::Backbone;
+use domain::{Id, Timestamp, key::ApiKey, key::Role, manager::SourceType};
+use runtime::{
+    Config,
+    config::{EncryptionKey, Kind, PlatformConfig},
+};
+use secrecy::SecretString;
+use store::keys;
+use test_support::TestDatabase;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::Client;
+
+pub(crate) struct TestApp {
+    pub(crate) database: TestDatabase,
+    pub(crate) base: String,
+    shutdown: CancellationToken,
+}
+
+impl TestApp {
+    pub(crate) async fn start() -> Self {
+        let database = TestDatabase::create().await;
+        let (base, shutdown) = serve(&config(database.url()));
+        Self {
+            database,
+            base,
+            shutdown,
+        }
+    }
+
+    /// An OWNER of the account `name`, which is made where it is not there.
+    pub(crate) async fn account(&self, name: &str) -> Client {
+        self.key(name, Role::Owner, None).await
+    }
+
+    pub(crate) async fn key(
+        &self,
+        account: &str,
+        role: Role,
+        namespaces: Option<&[&str]>,
+    ) -> Client {
+        let ids: Option<Vec<Id>> =
+            namespaces.map(|names| names.iter().map(|n| last_id(n)).collect());
+        let key = ApiKey::generate();
+        self.store_key(account, &key, role, ids.as_deref(), None)
+            .await;
+        Client::new(&self.base, Some(key.expose()))
+    }
+
+    pub(crate) async fn store_key(
+        &self,
+        account: &str,
+        key: &ApiKey,
+        role: Role,
+        namespaces: Option<&[Id]>,
+        expire_time: Option<Timestamp>,
+    ) {
+        let mut conn = self.database.connect().await;
+        let now = Timestamp::now();
+        let account = keys::ensure_account(&mut conn, account, now).await.unwrap();
+        keys::insert(&mut conn, account, key, role, namespaces, now, expire_time)
+            .await
+            .unwrap();
+    }
+
+    /// Somebody without a key.
+    pub(crate) fn stranger(&self) -> Client {
+        Client::new(&self.base, None)
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+/// The last segment of a name.
+pub(crate) fn last_id(name: &str) -> Id {
+    name.rsplit('/').next().unwrap().parse().unwrap()
+}
+
+pub(crate) fn config(database_url: &str) -> Config {
+    let mut config = Config::default();
+    config.database.url = SecretString::from(database_url);
+    config.bus.url = SecretString::from("in-process:");
+    config.gateway.listen = ([127, 0, 0, 1], 0).into();
+    config.secrets.encryption_keys = vec![EncryptionKey::new("test", [7; 32])];
+    config.platforms = vec![PlatformConfig {
+        name: "hackernews".to_owned(),
+        kind: Kind::HackerNews,
+        source: SourceType::Forum,
+        base_url: None,
+        items_url: None,
+        poll_interval: None,
+    }];
+    config
+}
+
+/// Serves until the token is cancelled; returns the address too.
+pub(crate) fn serve(config: &Config) -> (String, CancellationToken) {
+    let backbone = Backbone::in_process(config).unwrap();
+    let gateway = Gateway::bind(config, &backbone).unwrap();
+    let base = format!("http://{}", gateway.local_addr());
+    let shutdown = CancellationToken::new();
+    let stop = shutdown.clone();
+    let serving = Arc::new(backbone);
+    tokio::spawn(async move {
+        let _kept = serving;
+        gateway.serve(stop).await
+    });
+    (base, shutdown)
+}

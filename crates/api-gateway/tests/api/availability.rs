@@ -1,0 +1,78 @@
+//! What is away, and what is taken.
+
+use diesel_async::SimpleAsyncConnection;
+use domain::key::ApiKey;
+use serde_json::json;
+use test_support::TestDatabase;
+
+use crate::{
+    app::{TestApp, config, serve},
+    client::Client,
+};
+
+#[tokio::test]
+async fn without_a_database_requests_are_told_to_come_again() {
+    let away = private_port();
+    let (base, _shutdown) = serve(&config(&format!(
+        "postgres://earshot@127.0.0.1:{away}/earshot"
+    )));
+    let client = Client::new(&base, Some(ApiKey::generate().expose()));
+    for path in ["/v1/namespaces", "/v1/nowhere"] {
+        let answer = client.get(path).await;
+        assert_eq!(answer.status, 503, "{path}");
+        assert_eq!(answer.headers["retry-after"], "1");
+        assert_eq!(
+            answer.body,
+            json!({"code": 503, "message": "service temporarily unavailable"})
+        );
+    }
+    // What needs no database is served.
+    assert_eq!(client.get("/openapi.json").await.status, 200);
+    assert_eq!(
+        Client::new(&base, None).get("/v1/namespaces").await.status,
+        401
+    );
+}
+
+#[tokio::test]
+async fn a_database_that_comes_back_is_used_again() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let mut conn = app.database.connect().await;
+    conn.batch_execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    .await
+    .unwrap();
+    // Connections of the pool are dead now; each may cost one answer.
+    let mut status = 0;
+    for _ in 0..20 {
+        let answer = acme.get(&format!("/v1/{namespace}")).await;
+        status = answer.status;
+        assert!([200, 503].contains(&status), "{}", answer.body);
+    }
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_taken_address_is_named() {
+    let database = TestDatabase::create().await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut config = config(database.url());
+    config.gateway.listen = taken.local_addr().unwrap();
+    let backbone = backbone::Backbone::in_process(&config).unwrap();
+    let error = api_gateway::Gateway::bind(&config, &backbone)
+        .err()
+        .unwrap();
+    let expected = format!("gateway.listen: cannot listen on {}", config.gateway.listen);
+    assert_eq!(error.to_string(), expected);
+    assert!(format!("{error:#}").contains("in use"), "{error:#}");
+}
+
+/// A port that nobody listens on.
+fn private_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}

@@ -1,0 +1,157 @@
+//! A client that believes nothing: each answer is held to `openapi.yaml`.
+
+use reqwest::{Method, header::HeaderMap};
+use serde_json::{Value, json};
+
+use crate::contract::{self, Observed};
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Client {
+    pub(crate) fn new(base: &str, key: Option<String>) -> Self {
+        runtime::crypto::install();
+        Self {
+            http: reqwest::Client::new(),
+            base: base.to_owned(),
+            key,
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, |request| request).await
+    }
+
+    /// With query parameters, which are escaped here.
+    pub(crate) async fn get_with(&self, path: &str, query: &[(&str, &str)]) -> Answer {
+        self.send(Method::GET, path, |request| request.query(query))
+            .await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::POST, path, |request| request.json(body))
+            .await
+    }
+
+    /// A JSON body that is given as it goes.
+    pub(crate) async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
+        let body = body.into();
+        self.send(Method::POST, path, |request| {
+            request
+                .header("content-type", "application/json")
+                .body(body)
+        })
+        .await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        shape: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
+    ) -> Answer {
+        let mut request = self
+            .http
+            .request(method.clone(), format!("{}{path}", self.base));
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        let answer = shape(request).send().await.unwrap();
+        let status = answer.status().as_u16();
+        let headers = answer.headers().clone();
+        let bytes = answer.bytes().await.unwrap();
+        let body = match serde_json::from_slice(&bytes) {
+            Ok(body) => body,
+            Err(_) => Value::String(String::from_utf8(bytes.to_vec()).unwrap()),
+        };
+        if method != Method::HEAD || status < 400 {
+            contract::check(&Observed {
+                method: method.as_str(),
+                path: path.split('?').next().unwrap(),
+                status,
+                headers: &headers,
+                body: &body,
+            });
+        }
+        Answer {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    /// A new Namespace's name.
+    pub(crate) async fn namespace(&self) -> String {
+        self.made("/v1/namespaces", &json!({"nickname": "ours"}))
+            .await
+    }
+
+    /// A new Connection's name.
+    pub(crate) async fn connection(&self, namespace: &str) -> String {
+        let path = format!("/v1/{namespace}/connections");
+        self.made(&path, &connection_body()).await
+    }
+
+    /// A new Manager's name.
+    pub(crate) async fn manager(&self, namespace: &str) -> String {
+        let path = format!("/v1/{namespace}/managers");
+        self.made(&path, &manager_body()).await
+    }
+
+    pub(crate) async fn made(&self, path: &str, body: &Value) -> String {
+        let answer = self.post(path, body).await;
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        answer.body["name"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Answer {
+    /// The failing fields, as `(field, issue)`.
+    pub(crate) fn details(&self) -> Vec<(&str, &str)> {
+        let details = self.body["details"].as_array();
+        details
+            .into_iter()
+            .flatten()
+            .map(|one| {
+                (
+                    one["field"].as_str().unwrap(),
+                    one["issue"].as_str().unwrap(),
+                )
+            })
+            .collect()
+    }
+
+    /// The nicknames of a list's items.
+    pub(crate) fn nicknames(&self, key: &str) -> Vec<&str> {
+        let items = self.body[key].as_array().unwrap();
+        items
+            .iter()
+            .map(|item| item["nickname"].as_str().unwrap())
+            .collect()
+    }
+}
+
+pub(crate) fn connection_body() -> Value {
+    json!({
+        "nickname": "hook", "type": "HTTP_CONNECTION", "url": "https://hooks.example.com/earshot",
+        "headers": {"x-secret": "hush"}
+    })
+}
+
+pub(crate) fn manager_body() -> Value {
+    json!({
+        "nickname": "watch", "type": "FEED_MANAGER", "enable": true, "source": {"type": "FORUM"},
+        "input": {"type": "STRUCTURED", "urls": ["https://example.com/backup"], "focus": {"type": "SALES"}}
+    })
+}

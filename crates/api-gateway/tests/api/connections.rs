@@ -1,0 +1,104 @@
+use domain::key::Role;
+use serde_json::json;
+
+use crate::{app::TestApp, client::connection_body};
+
+#[tokio::test]
+async fn a_connection_is_created_and_read_back() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+
+    let created = acme.post(&path, &connection_body()).await;
+    assert_eq!(created.status, 201);
+    assert_eq!(created.body["method"], "POST");
+    assert_eq!(created.body["state"], "ACTIVE");
+    assert_eq!(created.body["headers"], json!({"x-secret": "hush"}));
+
+    let name = created.body["name"].as_str().unwrap();
+    let read = acme.get(&format!("/v1/{name}")).await;
+    assert_eq!(read.body, created.body);
+    let listed = acme.get(&path).await;
+    assert_eq!(listed.body, json!({"connections": [created.body]}));
+}
+
+#[tokio::test]
+async fn viewers_do_not_see_header_values() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let name = acme.connection(&namespace).await;
+    let viewer = app.key("acme", Role::Viewer, None).await;
+    let editor = app.key("acme", Role::Editor, None).await;
+
+    let masked = json!({"x-secret": "***"});
+    let read = viewer.get(&format!("/v1/{name}")).await;
+    assert_eq!(read.body["headers"], masked);
+    let listed = viewer.get(&format!("/v1/{namespace}/connections")).await;
+    assert_eq!(listed.body["connections"][0]["headers"], masked);
+    let read = editor.get(&format!("/v1/{name}")).await;
+    assert_eq!(read.body["headers"]["x-secret"], "hush");
+}
+
+#[tokio::test]
+async fn every_failing_field_is_named() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections?colour=red");
+    let body = json!({
+        "nickname": "", "type": "PIGEON", "url": "https://127.0.0.1/", "method": "GET",
+        "headers": {"Host": "x", "a b": "x", "ok": "fine"}
+    });
+    let answer = acme
+        .send(reqwest::Method::POST, &path, |request| {
+            request.header("x-test", "maybe").json(&body)
+        })
+        .await;
+    assert_eq!(answer.status, 400);
+    let mut details = answer.details();
+    details.sort_unstable();
+    let expected = [
+        ("colour", "unknown_field"),
+        ("headers.Host", "forbidden"),
+        ("headers.a b", "invalid_format"),
+        ("method", "invalid_enum"),
+        ("nickname", "too_short"),
+        ("type", "invalid_enum"),
+        ("url", "forbidden_address"),
+        ("x-test", "invalid_enum"),
+    ];
+    assert_eq!(details, expected);
+}
+
+#[tokio::test]
+async fn plain_http_is_for_operators_to_allow() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let mut body = connection_body();
+    body["url"] = json!("http://hooks.example.com/");
+    let answer = acme
+        .post(&format!("/v1/{namespace}/connections"), &body)
+        .await;
+    assert_eq!(answer.details(), [("url", "forbidden")]);
+}
+
+#[tokio::test]
+async fn a_connection_of_another_namespace_is_not_found() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let (one, other) = (acme.namespace().await, acme.namespace().await);
+    let name = acme.connection(&one).await;
+    let id = name.rsplit('/').next().unwrap();
+    for path in [
+        format!("/v1/{other}/connections/{id}"),
+        format!("/v1/{one}/connections/nonsense"),
+        format!("/v1/{one}/connections/{}", id.to_uppercase()),
+    ] {
+        let answer = acme.get(&path).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.body["message"], "connection not found");
+    }
+}

@@ -1,0 +1,179 @@
+//! `openapi.yaml` as a judge of answers.
+//!
+//! Its schemas are JSON Schema nearly as they stand: they use no `nullable` and no boolean
+//! `exclusiveMinimum`, which are OpenAPI 3.0's own, so draft 7 reads them, `$ref` included. One thing is
+//! made stricter than for the public: an object may have no property that the document does not name.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex},
+};
+
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let mut document =
+        serde_yaml_ng::from_str(include_str!("../../openapi.yaml")).expect("openapi.yaml is YAML");
+    close_objects(&mut document);
+    document
+});
+
+static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+
+/// An answer as the contract sees it.
+pub(crate) struct Observed<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) status: u16,
+    pub(crate) headers: &'a reqwest::header::HeaderMap,
+    pub(crate) body: &'a Value,
+}
+
+pub(crate) fn document() -> &'static Value {
+    &DOCUMENT
+}
+
+/// Every documented operation: method, path template, and what is said of it.
+pub(crate) fn operations() -> Vec<(String, String, &'static Value)> {
+    let paths = DOCUMENT["paths"].as_object().expect("paths is an object");
+    let mut operations = Vec::new();
+    for (path, item) in paths {
+        for method in ["get", "post", "put", "patch", "delete"] {
+            if let Some(operation) = item.get(method) {
+                operations.push((method.to_uppercase(), path.clone(), operation));
+            }
+        }
+    }
+    operations
+}
+
+/// # Panics
+/// When the answer is not one that the document allows.
+pub(crate) fn check(seen: &Observed<'_>) {
+    let what = format!("{} {} -> {}", seen.method, seen.path, seen.status);
+    assert!(
+        seen.headers.contains_key("x-request-id"),
+        "{what}: no x-request-id"
+    );
+    let Some(operation) = operation(seen.method, seen.path) else {
+        assert!(
+            seen.status >= 400,
+            "{what}: an undocumented operation succeeds"
+        );
+        assert_valid(&what, "#/components/schemas/Error", seen.body);
+        assert_eq!(seen.body["code"], seen.status, "{what}");
+        return;
+    };
+    let answer = resolve(&operation["responses"][seen.status.to_string()]);
+    assert!(!answer.is_null(), "{what}: undocumented, {}", seen.body);
+    for (name, header) in answer["headers"].as_object().into_iter().flatten() {
+        check_header(&what, name, resolve(header), seen);
+    }
+    let content = answer["content"].as_object().expect("answers have content");
+    let (media_type, media) = content.iter().next().expect("of one type");
+    let given = seen.headers["content-type"].to_str().unwrap();
+    assert_eq!(given.split(';').next(), Some(media_type.as_str()), "{what}");
+    if media_type != "application/json" || seen.method == "HEAD" {
+        return;
+    }
+    match media["schema"]["$ref"].as_str() {
+        Some(reference) => assert_valid(&what, reference, seen.body),
+        None => assert!(seen.body.is_object(), "{what}"),
+    }
+    if seen.status >= 400 {
+        assert_eq!(seen.body["code"], seen.status, "{what}");
+    }
+}
+
+/// # Panics
+/// When `value` is not as the schema `reference` has it.
+pub(crate) fn assert_valid(what: &str, reference: &str, value: &Value) {
+    let errors: Vec<String> = validator(reference)
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{what}: {errors:#?}\nin {value:#}");
+}
+
+fn check_header(what: &str, name: &str, header: &Value, seen: &Observed<'_>) {
+    let Some(value) = seen.headers.get(name) else {
+        assert_ne!(header["required"], true, "{what}: {name} is missing");
+        return;
+    };
+    let text = value.to_str().unwrap();
+    let value = match header["schema"]["type"].as_str() {
+        Some("integer") => json!(text.parse::<i64>().unwrap()),
+        _ => json!(text),
+    };
+    let schema = jsonschema::draft7::new(&header["schema"]).expect("a sound schema");
+    assert!(schema.is_valid(&value), "{what}: {name}: {value}");
+}
+
+/// The documented operation that `path` is of. HEAD is what GET is, without the body.
+fn operation(method: &str, path: &str) -> Option<&'static Value> {
+    let method = if method == "HEAD" { "GET" } else { method };
+    operations()
+        .into_iter()
+        .find(|(its, template, _)| its == method && fits(template, path))
+        .map(|(_, _, operation)| operation)
+}
+
+fn fits(template: &str, path: &str) -> bool {
+    let (template, path) = (template.split('/'), path.split('/'));
+    template.clone().count() == path.clone().count()
+        && template
+            .zip(path)
+            .all(|(part, given)| part == given || (part.starts_with('{') && !given.is_empty()))
+}
+
+fn resolve(value: &'static Value) -> &'static Value {
+    match value["$ref"].as_str() {
+        Some(reference) => DOCUMENT
+            .pointer(&reference[1..])
+            .unwrap_or_else(|| panic!("{reference} leads nowhere")),
+        None => value,
+    }
+}
+
+fn validator(reference: &str) -> Arc<Validator> {
+    let mut validators = VALIDATORS.lock().unwrap();
+    let validator = validators.entry(reference.to_owned()).or_insert_with(|| {
+        let root = json!({"$ref": reference, "components": DOCUMENT["components"]});
+        let validator = jsonschema::draft7::options()
+            .should_validate_formats(true)
+            .build(&root)
+            .unwrap_or_else(|error| panic!("{reference}: {error}"));
+        Arc::new(validator)
+    });
+    Arc::clone(validator)
+}
+
+/// Forbids properties that are not named, wherever some are.
+fn close_objects(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if map.get("type") == Some(&json!("object"))
+                && map.get("properties").is_some_and(Value::is_object)
+            {
+                map.entry("additionalProperties").or_insert(json!(false));
+            }
+            map.values_mut().for_each(close_objects);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close_objects),
+        _ => {}
+    }
+}
+
+/// The examples of an operation's request.
+pub(crate) fn examples(operation: &Value) -> Vec<Value> {
+    let media = &operation["requestBody"]["content"]["application/json"];
+    let several = media["examples"]
+        .as_object()
+        .into_iter()
+        .flat_map(Map::values);
+    several
+        .map(|example| example["value"].clone())
+        .chain(media.get("example").cloned())
+        .collect()
+}

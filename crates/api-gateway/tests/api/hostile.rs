@@ -1,0 +1,244 @@
+//! What nobody sends by accident.
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::app::TestApp;
+
+const MAX_BODY: usize = 256 * 1024;
+
+#[tokio::test]
+async fn bodies_that_are_no_json_are_refused() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep_object = r#"{"a":"#.repeat(40_000);
+    let bodies: Vec<Vec<u8>> = vec![
+        b"".to_vec(),
+        b"{".to_vec(),
+        b"{}{}".to_vec(),
+        b"nickname=x".to_vec(),
+        br#"{"nickname": "a", "nickname": "b"}"#.to_vec(),
+        br#"{"nickname": 1e999}"#.to_vec(),
+        b"{\"nickname\": \"\xff\"}".to_vec(),
+        br#"{"nickname": "\ud800"}"#.to_vec(),
+        b"{\"nickname\": \"a\nb\"}".to_vec(),
+        b"\xef\xbb\xbf{}".to_vec(),
+        deep.into_bytes(),
+        deep_object.into_bytes(),
+    ];
+    for body in bodies {
+        let shown = String::from_utf8_lossy(&body[..body.len().min(40)]).into_owned();
+        let answer = acme.post_text("/v1/namespaces", body).await;
+        assert_eq!(answer.status, 400, "{shown}");
+        assert_eq!(answer.body.get("details"), None, "{shown}");
+    }
+    for body in ["[]", "7", "null", r#""x""#] {
+        let answer = acme.post_text("/v1/namespaces", body).await;
+        assert_eq!(answer.details(), [("body", "invalid_type")], "{body}");
+    }
+}
+
+#[tokio::test]
+async fn the_body_has_a_largest_size() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let fitting = format!(r#"{{"nickname": "x"{}}}"#, " ".repeat(MAX_BODY - 17));
+    assert_eq!(fitting.len(), MAX_BODY);
+    let larger = format!("{fitting} ");
+    assert_eq!(acme.post_text("/v1/namespaces", fitting).await.status, 201);
+    // Before its type, or whether it is JSON, is looked at.
+    for content_type in ["application/json", "text/plain"] {
+        let body = larger.clone();
+        let answer = acme
+            .send(Method::POST, "/v1/namespaces", |request| {
+                request.header("content-type", content_type).body(body)
+            })
+            .await;
+        assert_eq!(answer.status, 413);
+    }
+    // Without a declared length.
+    let mut raw = raw_post(&app, "transfer-encoding: chunked").await;
+    for _ in 0..40 {
+        let chunk = format!("2000\r\n{}\r\n", " ".repeat(0x2000));
+        raw.write_all(chunk.as_bytes()).await.unwrap();
+    }
+    assert_eq!(read_answer(&mut raw).await.0, 413);
+}
+
+#[tokio::test]
+async fn bodies_must_say_that_they_are_json() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let body = json!({"nickname": "x"}).to_string();
+    for (content_type, status) in [
+        (Some("application/json"), 201),
+        (Some("application/json; charset=utf-8"), 201),
+        (Some("Application/JSON;charset=UTF-8"), 201),
+        (Some("application/json; charset=latin1"), 415),
+        (Some("text/plain"), 415),
+        (Some("application/x-www-form-urlencoded"), 415),
+        (Some("nonsense"), 415),
+        (None, 415),
+    ] {
+        let answer = acme
+            .send(Method::POST, "/v1/namespaces", |request| {
+                let request = request.body(body.clone());
+                match content_type {
+                    Some(value) => request.header("content-type", value),
+                    None => request,
+                }
+            })
+            .await;
+        assert_eq!(answer.status, status, "{content_type:?}");
+    }
+    let answer = acme
+        .send(Method::POST, "/v1/namespaces", |request| {
+            request
+                .header("content-encoding", "gzip")
+                .json(&json!({"nickname": "x"}))
+        })
+        .await;
+    assert_eq!(answer.status, 415);
+}
+
+#[tokio::test]
+async fn many_failing_fields_make_a_small_answer() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let fields: Vec<String> = (0..20_000).map(|n| format!(r#""x{n}":1"#)).collect();
+    let body = format!("{{{}}}", fields.join(","));
+    let answer = acme.post_text("/v1/namespaces", body).await;
+    assert_eq!(answer.status, 400);
+    assert_eq!(answer.details().len(), 1_000);
+}
+
+#[tokio::test]
+async fn odd_encodings_are_no_reason_to_refuse() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    for coding in [
+        "gzip",
+        "br",
+        "identity;q=0",
+        "*;q=0",
+        "gzip;q=0",
+        "nonsense",
+    ] {
+        let answer = acme
+            .send(Method::GET, "/v1/namespaces", |request| {
+                request.header("accept-encoding", coding)
+            })
+            .await;
+        assert_eq!(answer.status, 200, "{coding}");
+    }
+}
+
+/// What the HTTP layer refuses before any code of ours sees it has the error body too.
+#[tokio::test]
+async fn broken_http_gets_the_error_body() {
+    let app = TestApp::start().await;
+    let host = app.base.strip_prefix("http://").unwrap();
+    let huge = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(300_000));
+    for (request, expected) in [
+        ("G@T / HTTP/1.1\r\n\r\n", 400),
+        ("GET  HTTP/1.1\r\n\r\n", 400),
+        ("nonsense\r\n\r\n", 400),
+        (
+            "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\ncontent-length: x\r\n\r\n",
+            400,
+        ),
+        (
+            "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
+            400,
+        ),
+        (
+            "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+            400,
+        ),
+        ("GET / HTTP/1.1\r\nbad header: x\r\nb ad: y\r\n\r\n", 400),
+        (huge.as_str(), 431),
+    ] {
+        let mut stream = TcpStream::connect(host).await.unwrap();
+        // The server may answer and close before it has read all of it.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let (status, head, body) = read_answer(&mut stream).await;
+        let shown = &request[..request.len().min(60)];
+        assert_eq!(status, expected, "{shown}");
+        assert!(head.contains("application/json"), "{shown}: {head}");
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["code"], expected, "{shown}");
+        assert!(body["message"].is_string(), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn odd_paths_never_hurt() {
+    let app = TestApp::start().await;
+    let host = app.base.strip_prefix("http://").unwrap();
+    for target in [
+        "/v1/namespaces/%",
+        "/v1/namespaces/%00",
+        "/v1/namespaces/%ff%fe",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/../../etc/passwd",
+        "//",
+        "/v1/namespaces?%",
+        "/v1/namespaces/\u{fc}",
+        "*",
+        "http://example.com/v1/namespaces",
+        "/v1/namespaces/x:apply",
+        "/v1/namespaces#fragment",
+    ] {
+        let mut stream = TcpStream::connect(host).await.unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let (status, _, body) = read_answer(&mut stream).await;
+        assert!((400..500).contains(&status), "{target}: {status}");
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["code"], status, "{target}");
+    }
+}
+
+/// A connection that has sent the head of a POST with a valid key.
+async fn raw_post(app: &TestApp, header: &str) -> TcpStream {
+    let key = domain::key::ApiKey::generate();
+    app.store_key("raw", &key, domain::key::Role::Owner, None, None)
+        .await;
+    let host = app.base.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let head = format!(
+        "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\n{header}\r\n\r\n",
+        key.expose()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Status, head and body of the next answer.
+async fn read_answer(stream: &mut TcpStream) -> (u16, String, String) {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4_096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let head = head.to_lowercase();
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .and_then(|length| length.parse::<usize>().ok());
+            if length.is_some_and(|length| body.len() >= length) {
+                let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+                return (status, head, body.to_owned());
+            }
+        }
+        let read = stream.read(&mut buffer).await.unwrap();
+        assert_ne!(read, 0, "closed after {text:?}");
+        bytes.extend_from_slice(&buffer[..read]);
+    }
+}

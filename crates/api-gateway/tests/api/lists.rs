@@ -1,0 +1,324 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::{
+    app::TestApp,
+    client::{Client, connection_body},
+};
+
+/// 25 Connections of a new Namespace, whose nicknames and addresses repeat; the list's path.
+async fn twenty_five(client: &Client) -> String {
+    let namespace = client.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+    for n in 0..25 {
+        client.made(&path, &numbered(n)).await;
+    }
+    path
+}
+
+fn numbered(n: usize) -> Value {
+    let mut body = connection_body();
+    body["nickname"] = json!(format!("hook {}", n % 4));
+    body["url"] = json!(format!("https://hooks.example.com/{}", n % 3));
+    body["method"] = json!(["POST", "PUT", "PATCH"][n % 3]);
+    body
+}
+
+fn names(page: &Value) -> Vec<String> {
+    let items = page["connections"].as_array().unwrap();
+    items
+        .iter()
+        .map(|item| item["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// All pages in turn; `between` runs before each page but the first.
+async fn walk(
+    client: &Client,
+    path: &str,
+    order: &str,
+    size: &str,
+    mut between: impl AsyncFnMut(),
+) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut token = String::new();
+    loop {
+        let query = [
+            ("pageSize", size),
+            ("orderBy", order),
+            ("pageToken", token.as_str()),
+        ];
+        let page = client.get_with(path, &query).await;
+        assert_eq!(page.status, 200, "{order}: {}", page.body);
+        let found = names(&page.body);
+        assert!(found.len() <= size.parse::<usize>().unwrap());
+        all.extend(found);
+        match page.body["nextPageToken"].as_str() {
+            Some(next) => token = next.to_owned(),
+            None => return all,
+        }
+        between().await;
+    }
+}
+
+#[tokio::test]
+async fn every_order_pages_through_each_item_once() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let path = twenty_five(&acme).await;
+    let whole = acme.get_with(&path, &[("pageSize", "100")]).await;
+    let everything: BTreeSet<String> = names(&whole.body).into_iter().collect();
+    assert_eq!(everything.len(), 25);
+    for order in [
+        "",
+        "createTime",
+        "createTime desc",
+        "name",
+        "name desc",
+        "updateTime asc",
+        "nickname",
+        "nickname desc, url",
+        "url asc, method desc, createTime",
+        "type, state desc, nickname",
+        "method desc, name desc",
+    ] {
+        let at_once = acme
+            .get_with(&path, &[("pageSize", "100"), ("orderBy", order)])
+            .await;
+        let paged = walk(&acme, &path, order, "7", async || {}).await;
+        assert_eq!(paged, names(&at_once.body), "{order}");
+        let found: BTreeSet<String> = paged.iter().cloned().collect();
+        assert_eq!((paged.len(), &found), (25, &everything), "{order}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_skipped_or_repeated_while_others_are_added() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let path = twenty_five(&acme).await;
+    for order in [
+        "createTime desc",
+        "createTime",
+        "nickname",
+        "url desc, nickname",
+    ] {
+        let whole = acme
+            .get_with(&path, &[("pageSize", "100"), ("orderBy", order)])
+            .await;
+        let before = names(&whole.body);
+        let mut n = 0;
+        let paged = walk(&acme, &path, order, "10", async || {
+            n += 1;
+            acme.made(&path, &numbered(n)).await;
+        })
+        .await;
+        let old: Vec<String> = paged
+            .iter()
+            .filter(|name| before.contains(name))
+            .cloned()
+            .collect();
+        assert_eq!(old, before, "{order}");
+        let distinct: BTreeSet<&String> = paged.iter().collect();
+        assert_eq!(distinct.len(), paged.len(), "{order}");
+    }
+}
+
+#[tokio::test]
+async fn the_newest_five_come_first() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let path = twenty_five(&acme).await;
+    let page = acme.get(&path).await;
+    let times: Vec<&str> = page.body["connections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["createTime"].as_str().unwrap())
+        .collect();
+    assert_eq!(times.len(), 5);
+    assert!(times.is_sorted_by(|a, b| a > b));
+    for (size, count) in [("0", 5), ("", 5), ("1", 1), ("25", 25), ("1000", 25)] {
+        let page = acme.get_with(&path, &[("pageSize", size)]).await;
+        assert_eq!(names(&page.body).len(), count, "{size}");
+    }
+}
+
+#[tokio::test]
+async fn filters_keep_what_they_say() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let path = twenty_five(&acme).await;
+    let newest = acme.get(&path).await.body["connections"][0]["createTime"].clone();
+    let newest = newest.as_str().unwrap();
+    for (filter, count) in [
+        (String::new(), 25),
+        (r#"nickname = "hook 1""#.to_owned(), 6),
+        (r#"nickname != "hook 1""#.to_owned(), 19),
+        (r#"NOT nickname = "hook 1""#.to_owned(), 19),
+        (r#"nickname : "HOOK""#.to_owned(), 25),
+        (r#"method = PUT OR method = "PATCH""#.to_owned(), 16),
+        (
+            r#"method = PUT AND nickname = "hook 1" OR nickname = "hook 2""#.to_owned(),
+            4,
+        ),
+        (r#"url >= "https://hooks.example.com/2""#.to_owned(), 8),
+        (format!(r#"createTime < "{newest}""#), 24),
+        (format!(r#"createTime >= "{newest}""#), 1),
+        (format!(r#"createTime > "{newest}""#), 0),
+        (r#"createTime > "1970-01-01T01:00:00+01:00""#.to_owned(), 25),
+        (r#"nickname = "\" OR \"\"='""#.to_owned(), 0),
+        (r#"state = DISABLED"#.to_owned(), 0),
+    ] {
+        let query = [("filter", filter.as_str()), ("pageSize", "100")];
+        let page = acme.get_with(&path, &query).await;
+        assert_eq!(page.status, 200, "{filter}: {}", page.body);
+        assert_eq!(names(&page.body).len(), count, "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_parameters_are_named() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+    let long = "x".repeat(2_049);
+    let many = vec!["method = PUT"; 51].join(" AND ");
+    for (name, value, issue) in [
+        ("pageSize", "-1", "out_of_range"),
+        ("pageSize", "ten", "invalid_format"),
+        ("pageSize", "1.5", "invalid_format"),
+        ("pageToken", "nonsense", "invalid_format"),
+        ("pageToken", "%%%", "invalid_format"),
+        ("orderBy", "colour", "unknown_field"),
+        ("orderBy", "createTime sideways", "invalid_format"),
+        ("orderBy", "createTime,", "invalid_format"),
+        ("orderBy", "nickname, nickname desc", "duplicate"),
+        ("orderBy", &long, "too_long"),
+        ("filter", "colour = 1", "unknown_field"),
+        ("filter", "nickname =", "invalid_format"),
+        ("filter", "method = DELETE", "invalid_enum"),
+        ("filter", r#"createTime > "yesterday""#, "invalid_format"),
+        ("filter", "nickname = \"nul\0\"", "invalid_format"),
+        ("filter", &many, "too_many"),
+        ("filter", &long, "too_long"),
+        ("colour", "red", "unknown_field"),
+    ] {
+        let answer = acme.get_with(&path, &[(name, value)]).await;
+        assert_eq!(answer.status, 400, "{name}={value}");
+        assert_eq!(answer.details(), [(name, issue)], "{name}={value}");
+    }
+    let answer = acme
+        .get(&format!("{path}?pageSize=1&pageSize=2&filter=%ff&%zz=1"))
+        .await;
+    let expected = [
+        ("pageSize", "duplicate"),
+        ("filter", "invalid_format"),
+        ("query", "invalid_format"),
+    ];
+    assert_eq!(answer.details(), expected);
+    let answer = acme
+        .get_with(&path, &[("filter", r#"method = PUT AND state"#)])
+        .await;
+    let message = answer.body["message"].as_str().unwrap();
+    assert!(message.contains("column 23"), "{message}");
+    // Operations that take none take none.
+    let answer = acme.get(&format!("/v1/{namespace}?pageSize=1")).await;
+    assert_eq!(answer.details(), [("pageSize", "unknown_field")]);
+}
+
+#[tokio::test]
+async fn a_page_token_works_in_its_own_list_alone() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let path = twenty_five(&acme).await;
+    let other = twenty_five(&acme).await;
+    let page = acme.get_with(&path, &[("orderBy", "nickname")]).await;
+    let token = page.body["nextPageToken"].as_str().unwrap();
+
+    let fine = [
+        ("orderBy", "nickname"),
+        ("pageToken", token),
+        ("pageSize", "50"),
+    ];
+    assert_eq!(acme.get_with(&path, &fine).await.status, 200);
+    let managers = path.replace("connections", "managers");
+    let damaged = format!("{}A", &token[..token.len() - 1]);
+    for (path, query) in [
+        (&path, vec![("pageToken", token)]),
+        (
+            &path,
+            vec![("pageToken", token), ("orderBy", "nickname desc")],
+        ),
+        (
+            &path,
+            vec![("orderBy", "nickname"), ("pageToken", damaged.as_str())],
+        ),
+        (
+            &path,
+            vec![
+                ("orderBy", "nickname"),
+                ("pageToken", token),
+                ("filter", "method = PUT"),
+            ],
+        ),
+        (&other, vec![("orderBy", "nickname"), ("pageToken", token)]),
+        (
+            &managers,
+            vec![("orderBy", "nickname"), ("pageToken", token)],
+        ),
+    ] {
+        let answer = acme.get_with(path, &query).await;
+        assert_eq!(answer.status, 400, "{path} {query:?}");
+        assert_eq!(answer.details(), [("pageToken", "invalid_format")]);
+    }
+}
+
+/// Whoever knows how tokens are made can make one; it must not hurt.
+#[tokio::test]
+async fn a_forged_page_token_is_refused_or_works() {
+    use domain::{Id, filter::Literal, page::PageToken};
+
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+    for (order, value, status) in [
+        ("nickname", Literal::Text("nul\0".to_owned()), 400),
+        (
+            "nickname",
+            Literal::Text("'; DROP TABLE connections".to_owned()),
+            200,
+        ),
+        (
+            "createTime",
+            Literal::Time(domain::Timestamp::from_micros(-8_000_000_000_000_000_000).unwrap()),
+            400,
+        ),
+    ] {
+        let token = PageToken {
+            values: vec![Some(value)],
+            id: Id::generate(),
+        };
+        let binding = format!("{namespace}/connections\n\n{order}");
+        let token = token.encode(&binding);
+        let query = [("orderBy", order), ("pageToken", token.as_str())];
+        assert_eq!(acme.get_with(&path, &query).await.status, status, "{order}");
+    }
+}
+
+#[tokio::test]
+async fn nicknames_of_lists_are_in_order() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    for nickname in ["b", "a", "C", "ä"] {
+        acme.made("/v1/namespaces", &json!({"nickname": nickname}))
+            .await;
+    }
+    let page = acme
+        .get_with("/v1/namespaces", &[("orderBy", "nickname")])
+        .await;
+    assert_eq!(page.nicknames("namespaces"), ["C", "a", "b", "ä"]);
+}

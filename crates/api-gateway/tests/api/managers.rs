@@ -1,0 +1,149 @@
+use serde_json::json;
+use store::{managers, outbox};
+
+use crate::{app::TestApp, client::manager_body};
+
+#[tokio::test]
+async fn a_manager_is_created_for_the_compiler() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
+    let mut body = manager_body();
+    body["notices"] = json!([{"type": "HTTP_REQUEST", "connection": connection}]);
+
+    let created = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
+    assert_eq!(created.status, 201);
+    for (field, value) in [
+        ("mode", json!("AUTOMATIC")),
+        ("state", json!("PENDING_APPLY")),
+        ("input", body["input"].clone()),
+        ("notices", body["notices"].clone()),
+        ("source", body["source"].clone()),
+        ("enable", json!(true)),
+    ] {
+        assert_eq!(created.body[field], value, "{field}");
+    }
+    assert_eq!(created.body.get("instructions"), None);
+
+    let name = created.body["name"].as_str().unwrap();
+    assert_eq!(acme.get(&format!("/v1/{name}")).await.body, created.body);
+
+    let mut conn = app.database.connect().await;
+    let events = outbox::take(&mut conn, 10).await.unwrap();
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].event, "manager.submitted");
+    let submission = managers::submission(&mut conn, name.parse().unwrap()).await;
+    assert_eq!(submission.unwrap().unwrap().generation, 1);
+}
+
+#[tokio::test]
+async fn instructions_make_a_manual_manager() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/managers");
+    let mut body = manager_body();
+    let input = body.as_object_mut().unwrap().remove("input").unwrap();
+    body["instructions"] = json!({
+        "feeds": ["hackernews:newest"], "include": [{"text": "backup", "weight": 1.5}], "threshold": 1,
+        "names": [{"text": "Acme", "kind": "OWN", "caseSensitive": true}]
+    });
+
+    let created = acme.post(&path, &body).await;
+    assert_eq!(
+        (created.status, &created.body["mode"]),
+        (201, &json!("MANUAL"))
+    );
+    assert_eq!(created.body["instructions"]["include"][0]["text"], "backup");
+
+    body["input"] = input;
+    let refused = acme.post(&path, &body).await;
+    assert_eq!(refused.details(), [("instructions", "conflict")]);
+
+    let object = body.as_object_mut().unwrap();
+    object.remove("input");
+    object.remove("instructions");
+    let refused = acme.post(&path, &body).await;
+    assert_eq!(refused.details(), [("input", "required")]);
+}
+
+#[tokio::test]
+async fn feeds_must_be_of_configured_platforms() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let mut body = manager_body();
+    body.as_object_mut().unwrap().remove("input");
+    body["instructions"] =
+        json!({"feeds": ["hackernews:newest", "reddit:r/rust", "reddit", "a\u{0}:b"]});
+    let refused = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
+    let expected = [
+        ("instructions.feeds[1]", "not_found"),
+        ("instructions.feeds[2]", "invalid_format"),
+        ("instructions.feeds[3]", "invalid_format"),
+    ];
+    assert_eq!(refused.details(), expected);
+}
+
+#[tokio::test]
+async fn notices_name_connections_of_the_same_namespace() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let (namespace, other) = (acme.namespace().await, acme.namespace().await);
+    let here = acme.connection(&namespace).await;
+    let there = acme.connection(&other).await;
+    let gone = format!("{namespace}/connections/{}", domain::Id::generate());
+    let notice = |name: &str| json!({"type": "HTTP_REQUEST", "connection": name});
+    let path = format!("/v1/{namespace}/managers");
+
+    let mut body = manager_body();
+    body["notices"] = json!([notice(&here), notice(&there), notice(&gone)]);
+    let refused = acme.post(&path, &body).await;
+    assert_eq!(refused.status, 400);
+    let expected = [
+        ("notices[1].connection", "not_found"),
+        ("notices[2].connection", "not_found"),
+    ];
+    assert_eq!(refused.details(), expected);
+    assert_eq!(acme.get(&path).await.body, json!({"managers": []}));
+
+    body["notices"] = json!([notice(&here), notice(&here), notice("nonsense"), {"type": "FAX"}]);
+    let refused = acme.post(&path, &body).await;
+    let expected = [
+        ("notices[1].connection", "duplicate"),
+        ("notices[2].connection", "invalid_format"),
+        ("notices[3].connection", "required"),
+        ("notices[3].type", "invalid_enum"),
+    ];
+    let mut details = refused.details();
+    details.sort_unstable();
+    assert_eq!(details, expected);
+}
+
+#[tokio::test]
+async fn seed_urls_are_public_pages() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let mut body = manager_body();
+    body["input"]["urls"] = json!([
+        "https://example.com/",
+        "ftp://example.com/",
+        "http://169.254.169.254/latest",
+        "http://localhost/",
+        "https://user:secret@example.com/",
+        7,
+        format!("https://example.com/{}", "x".repeat(2_048))
+    ]);
+    let refused = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
+    let expected = [
+        ("input.urls[1]", "invalid_format"),
+        ("input.urls[2]", "forbidden_address"),
+        ("input.urls[3]", "forbidden_address"),
+        ("input.urls[4]", "invalid_format"),
+        ("input.urls[5]", "invalid_type"),
+        ("input.urls[6]", "too_long"),
+    ];
+    assert_eq!(refused.details(), expected);
+}
