@@ -40,7 +40,7 @@ impl RawJson {
         let (is_json, mut issues) = (self.is_json, self.beside.clone());
         let bytes = tokio::time::timeout(BODY_TIMEOUT, self.read())
             .await
-            .map_err(|_| ApiError::BodyTimeout)??;
+            .map_err(|_elapsed| ApiError::BodyTimeout)??;
         if !is_json {
             return Err(ApiError::UnsupportedMediaType);
         }

@@ -187,3 +187,28 @@ async fn contain_panics(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use actix_web::{App, test};
+
+    use super::{get, path};
+
+    async fn panics() -> String {
+        panic!("the password is hush")
+    }
+
+    #[actix_web::test]
+    async fn a_panic_is_an_internal_error_and_no_more() {
+        let app = App::new().service(path("/panics", [get(panics)]).into_resource());
+        let app = test::init_service(app).await;
+        for _ in 0..2 {
+            let request = test::TestRequest::get().uri("/panics").to_request();
+            let answer = test::call_service(&app, request).await;
+            assert_eq!(answer.status(), 500);
+            let body: serde_json::Value = test::read_body_json(answer).await;
+            let expected = serde_json::json!({"code": 500, "message": "internal error"});
+            assert_eq!(body, expected);
+        }
+    }
+}

@@ -79,7 +79,7 @@ async fn accounts_see_their_own() {
 
     let narrowed = app.key("acme", Role::Owner, Some(&[&first])).await;
     let listed = narrowed.get("/v1/namespaces").await;
-    assert_eq!(names(&listed.body), [first.clone()]);
+    assert_eq!(names(&listed.body), std::slice::from_ref(&first));
     assert_eq!(narrowed.get(&format!("/v1/{first}")).await.status, 200);
     assert_eq!(narrowed.get(&format!("/v1/{second}")).await.status, 403);
 }
