@@ -28,7 +28,9 @@ pub struct Backbone {
     /// In whose name leases are taken.
     pub replica: Uuid,
     heartbeat_pool: Pool,
-    suits: watch::Sender<bool>,
+    schema_suits: watch::Sender<bool>,
+    /// Known to the database as alive, from the first heartbeat on.
+    beating: watch::Sender<bool>,
 }
 
 impl Backbone {
@@ -62,7 +64,8 @@ impl Backbone {
             bus,
             outbox: OutboxWaker::default(),
             replica: Uuid::new_v4(),
-            suits: watch::Sender::new(false),
+            schema_suits: watch::Sender::new(false),
+            beating: watch::Sender::new(false),
         })
     }
 
@@ -84,8 +87,8 @@ impl Backbone {
         let beside = async {
             tokio::join!(
                 relay.run(stop.clone()),
-                upkeep::beat(&self.heartbeat_pool, self.replica, context, &stop),
-                upkeep::watch_database(&self.pool, &self.suits, context, &stop),
+                self.beat(context, &stop),
+                upkeep::watch_database(&self.pool, &self.schema_suits, context, &stop),
                 upkeep::watch_bus(&self.bus, context, &stop),
             );
         };
@@ -98,13 +101,33 @@ impl Backbone {
         outcome
     }
 
-    /// Waits for a database whose schema suits; `false` when `shutdown` came first.
+    /// Waits for a database whose schema suits and that knows this replica: what is leased before the
+    /// first heartbeat would be anybody's. `false` when `shutdown` came first.
     pub async fn ready(&self, shutdown: &CancellationToken) -> bool {
-        let mut suits = self.suits.subscribe();
-        tokio::select! {
-            () = shutdown.cancelled() => false,
-            found = suits.wait_for(|suits| *suits) => found.is_ok(),
+        is_set(&self.beating, shutdown).await
+    }
+
+    async fn beat(&self, context: &runtime::Context, stop: &CancellationToken) {
+        // Before there is a schema there is nothing to write to.
+        if is_set(&self.schema_suits, stop).await {
+            upkeep::beat(
+                &self.heartbeat_pool,
+                self.replica,
+                &self.beating,
+                context,
+                stop,
+            )
+            .await;
         }
+    }
+}
+
+/// Waits until `flag` is set; `false` when `stop` came first.
+async fn is_set(flag: &watch::Sender<bool>, stop: &CancellationToken) -> bool {
+    let mut flag = flag.subscribe();
+    tokio::select! {
+        () = stop.cancelled() => false,
+        found = flag.wait_for(|set| *set) => found.is_ok(),
     }
 }
 

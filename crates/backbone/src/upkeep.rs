@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use anyhow::anyhow;
 use bus::Bus;
 use runtime::Context;
 use store::{
@@ -16,10 +17,19 @@ use uuid::Uuid;
 
 const DATABASE_INTERVAL: Duration = Duration::from_secs(1);
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(3_600);
+const PARTITIONS_RETRY: Duration = Duration::from_secs(60);
 const BUS_INTERVAL: Duration = Duration::from_secs(2);
+/// A database that takes longer over one of these small statements is as good as away.
+const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Renews the heartbeat every second, and takes it back at the end.
-pub(crate) async fn beat(pool: &Pool, replica: Uuid, context: &Context, stop: &CancellationToken) {
+/// Renews the heartbeat every second, and takes it back at the end. The first sets `beating`.
+pub(crate) async fn beat(
+    pool: &Pool,
+    replica: Uuid,
+    beating: &watch::Sender<bool>,
+    context: &Context,
+    stop: &CancellationToken,
+) {
     let mut failing = false;
     let mut interval = tokio::time::interval(replicas::HEARTBEAT);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -33,26 +43,36 @@ pub(crate) async fn beat(pool: &Pool, replica: Uuid, context: &Context, stop: &C
             replicas::beat(&mut conn, replica, context.service).await?;
             Ok::<_, store::Error>(())
         };
-        match beaten.await {
-            Ok(()) if std::mem::replace(&mut failing, false) => {
-                tracing::info!("the heartbeat is back");
+        match in_time(beaten).await {
+            Ok(()) => {
+                beating.send_replace(true);
+                if std::mem::replace(&mut failing, false) {
+                    tracing::info!("the heartbeat is back");
+                }
             }
-            Ok(()) => {}
             Err(error) => {
                 if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(
-                        "cannot renew the heartbeat, leases may be lost: {:#}",
-                        anyhow::Error::from(error)
-                    );
+                    tracing::warn!("cannot renew the heartbeat, leases may be lost: {error:#}");
                 }
             }
         }
     }
-    if let Ok(mut conn) = pool.get().await
-        && let Err(error) = replicas::leave(&mut conn, replica).await
-    {
-        tracing::warn!("leases are free only after the heartbeat's age: {error}");
+    let left = async {
+        let mut conn = pool.get().await?;
+        replicas::leave(&mut conn, replica).await?;
+        Ok::<_, store::Error>(())
+    };
+    if let Err(error) = in_time(left).await {
+        tracing::warn!("leases are free only after the heartbeat's age: {error:#}");
     }
+}
+
+/// An error also when there is none within [`PATIENCE`].
+async fn in_time<T>(asked: impl Future<Output = Result<T, store::Error>>) -> anyhow::Result<T> {
+    tokio::time::timeout(PATIENCE, asked)
+        .await
+        .map_err(|_elapsed| anyhow!("no answer within {PATIENCE:?}"))?
+        .map_err(anyhow::Error::from)
 }
 
 /// Looks whether the database answers and its schema suits, and keeps its partitions ahead of time.
@@ -77,14 +97,13 @@ pub(crate) async fn watch_database(
         }
         let looked = async {
             let mut conn = pool.get().await?;
-            let found = migrations::schema(&mut conn).await?;
-            if found == Schema::Suits && Instant::now() >= partitions_due {
-                migrations::ensure_partitions(&mut conn).await?;
-                partitions_due = Instant::now() + PARTITIONS_INTERVAL;
-            }
-            Ok::<_, store::Error>(found)
+            Ok::<_, store::Error>(migrations::schema(&mut conn).await?)
         };
-        let problem = match looked.await {
+        let looked = in_time(looked).await;
+        if matches!(looked, Ok(Schema::Suits)) && Instant::now() >= partitions_due {
+            partitions_due = Instant::now() + make_partitions(pool).await;
+        }
+        let problem = match looked {
             Ok(Schema::Suits) => {
                 database.ok();
                 schema.ok();
@@ -103,7 +122,7 @@ pub(crate) async fn watch_database(
                 Some(detail)
             }
             Err(error) => {
-                let detail = format!("{:#}", anyhow::Error::from(error));
+                let detail = format!("{error:#}");
                 database.unavailable(detail.clone());
                 Some(format!("waiting for the database: {detail}"))
             }
@@ -114,6 +133,21 @@ pub(crate) async fn watch_database(
                 None => tracing::info!("the database is there and its schema suits"),
             }
             last_problem = problem;
+        }
+    }
+}
+
+/// Returns when to come again. Those of weeks to come can wait: a failure takes no service away.
+async fn make_partitions(pool: &Pool) -> Duration {
+    let made = async {
+        let mut conn = pool.get().await?;
+        Ok(migrations::ensure_partitions(&mut conn).await?)
+    };
+    match in_time(made).await {
+        Ok(()) => PARTITIONS_INTERVAL,
+        Err(error) => {
+            tracing::warn!("cannot make the partitions of the weeks to come: {error:#}");
+            PARTITIONS_RETRY
         }
     }
 }

@@ -1,0 +1,85 @@
+//! What is committed to the outbox reaches the bus: at once when woken, by the sweep when not.
+
+use std::time::Duration;
+
+use bus::{Received, Subscription};
+use domain::{Id, ScanName, Timestamp};
+use events::ScanCreated;
+use store::{AsyncConnection, outbox};
+use test_support::{TestDatabase, eventually};
+
+use crate::support::{SOON, backbone, check, start};
+
+fn event() -> ScanCreated {
+    ScanCreated {
+        name: ScanName {
+            namespace: Id::generate(),
+            manager: Id::generate(),
+            scan: Id::generate(),
+        },
+        create_time: Timestamp::now(),
+    }
+}
+
+async fn commit(database: &TestDatabase) {
+    let mut conn = database.connect().await;
+    conn.transaction(async |conn| outbox::enqueue(conn, &event()).await)
+        .await
+        .unwrap();
+}
+
+/// How long until the next message came.
+async fn arrival(subscription: &mut Box<dyn Subscription>) -> Duration {
+    let begin = tokio::time::Instant::now();
+    loop {
+        let next = tokio::time::timeout(Duration::from_secs(8), subscription.next());
+        if let Received::Delivery(delivery) = next.await.expect("a message comes") {
+            delivery.settle.ack().await.unwrap();
+            return begin.elapsed();
+        }
+    }
+}
+
+#[tokio::test]
+async fn events_are_published_after_a_wake_and_by_the_sweep() {
+    let database = TestDatabase::create().await;
+    let backbone = backbone(&database);
+    let mut subscription = backbone
+        .bus
+        .work(bus::topology::SCAN_CREATED, &["scan.created"], 8);
+    let replica = start("scanner", backbone.clone());
+    eventually("it works", SOON, async || check(&replica, "working").0).await;
+
+    commit(&database).await;
+    backbone.outbox.wake();
+    let woken = arrival(&mut subscription).await;
+    assert!(woken < Duration::from_millis(500), "{woken:?}");
+
+    // Committed by one who died before it could wake anybody.
+    commit(&database).await;
+    let swept = arrival(&mut subscription).await;
+    assert!(swept < Duration::from_millis(5_500), "{swept:?}");
+    eventually("what was published is deleted", SOON, async || {
+        database.count("outbox").await == 0
+    })
+    .await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn events_outlast_lost_connections() {
+    let database = TestDatabase::create().await;
+    let backbone = backbone(&database);
+    let mut subscription = backbone
+        .bus
+        .work(bus::topology::SCAN_CREATED, &["scan.created"], 8);
+    let replica = start("scanner", backbone.clone());
+    eventually("it works", SOON, async || check(&replica, "working").0).await;
+    for _ in 0..5 {
+        commit(&database).await;
+        database.disconnect_all().await;
+        backbone.outbox.wake();
+        arrival(&mut subscription).await;
+    }
+    replica.stop().await;
+}

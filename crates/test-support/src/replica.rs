@@ -1,0 +1,98 @@
+//! One replica of a service, in a runtime of its own, so that it can be killed like a process.
+
+use std::{future::Future, time::Duration};
+
+use backbone::Backbone;
+use runtime::{Config, Context, Health, config::EncryptionKey};
+use tokio::{runtime::Runtime, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::TestDatabase;
+
+/// What `earshot dev` starts from, on this database, with the key of [`crate::Fixture`].
+#[must_use]
+pub fn config(database: &TestDatabase) -> Config {
+    let mut config = Config::dev();
+    config.database.url = database.url().into();
+    config.secrets.encryption_keys = vec![EncryptionKey::new("test", [7; 32])];
+    config
+}
+
+/// Killed when dropped.
+pub struct Replica {
+    pub backbone: Backbone,
+    pub health: Health,
+    shutdown: CancellationToken,
+    work: JoinHandle<anyhow::Result<()>>,
+    runtime: Option<Runtime>,
+}
+
+impl Replica {
+    /// Hosts `run` on `backbone`.
+    ///
+    /// # Panics
+    /// When the system gives no threads; so do all below when something is not as it should be.
+    pub fn start<F>(
+        service: &'static str,
+        backbone: Backbone,
+        run: impl FnOnce(Context) -> F,
+    ) -> Self
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        runtime::crypto::install();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name(service)
+            .enable_all()
+            .build()
+            .expect("a runtime starts");
+        let context = Context {
+            shutdown: CancellationToken::new(),
+            health: Health::new(),
+            service,
+        };
+        let (shutdown, health) = (context.shutdown.clone(), context.health.clone());
+        let work = run(context.clone());
+        let hosting = backbone.clone();
+        let work = runtime.spawn(async move { hosting.host(&context, work).await });
+        Self {
+            backbone,
+            health,
+            shutdown,
+            work,
+            runtime: Some(runtime),
+        }
+    }
+
+    /// Shuts down as a signal does, and waits for the end.
+    pub async fn stop(mut self) {
+        self.shutdown.cancel();
+        tokio::time::timeout(Duration::from_secs(20), &mut self.work)
+            .await
+            .expect("the replica ends in time")
+            .expect("it does not panic")
+            .expect("it ends well");
+    }
+
+    /// Begins a shutdown.
+    pub fn ask_to_stop(&self) {
+        self.shutdown.cancel();
+    }
+
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.work.is_finished()
+    }
+
+    /// Ends everything where it stands, as `kill -9` does: no lease is given back.
+    pub fn kill(self) {}
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
