@@ -1,1 +1,125 @@
-//! tests-e2e
+//! Black-box tests of the whole service, over HTTP and webhooks alone.
+//!
+//! Each scenario runs twice: against `earshot dev` (`tests/dev.rs`), and against the four services with
+//! a PostgreSQL and a RabbitMQ of their own (`tests/distributed.rs`). The platforms are the simulator;
+//! the customer's pages and receivers are ours. Nothing here knows the insides of the services: what
+//! the tests hold them to is what a customer and an operator can see.
+//!
+//! The programs are taken from beside the test program, so the workspace must have been built.
+//! `cargo xtask test` does that; after `cargo build --workspace` so does `cargo test -p tests-e2e`.
+//!
+//! [`harness`] starts, kills and talks to things; [`customer`] and [`posts`] are the invented world;
+//! [`scenarios`] are the tests.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod customer;
+mod harness;
+mod posts;
+mod scenarios;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    process::ExitCode,
+    sync::{Arc, Mutex},
+};
+
+use libtest_mimic::{Arguments, Trial};
+use tokio::runtime::Runtime;
+
+pub use harness::Kind;
+use harness::Stack;
+
+/// Runs all scenarios on one stack, one after the other, and stops it.
+///
+/// One after the other, since several measure time, and the last ones kill what others would need.
+#[must_use]
+pub fn run(kind: Kind) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let runtime = Runtime::new().unwrap();
+    let shared = Arc::new(Shared {
+        kind,
+        runtime,
+        stack: Mutex::new(Start::Waiting),
+    });
+    let conclusion = libtest_mimic::run(&arguments, scenarios::all(&shared));
+    shared.stop();
+    conclusion.exit_code()
+}
+
+/// What the scenarios of one run share. The stack is started by the first that asks for it.
+pub(crate) struct Shared {
+    pub(crate) kind: Kind,
+    runtime: Runtime,
+    stack: Mutex<Start>,
+}
+
+enum Start {
+    Waiting,
+    Running(Arc<Stack>),
+    Failed,
+}
+
+impl Shared {
+    /// A scenario on the shared stack; when it fails, the ends of all logs are printed.
+    pub(crate) fn trial<F>(self: &Arc<Self>, name: &str, scenario: F) -> Trial
+    where
+        F: AsyncFnOnce(&Stack) + Send + 'static,
+    {
+        let shared = Arc::clone(self);
+        self.named(name, move || {
+            let stack = shared.stack();
+            let run = AssertUnwindSafe(|| shared.runtime.block_on(scenario(&stack)));
+            if let Err(panic) = catch_unwind(run) {
+                stack.print_logs();
+                resume_unwind(panic);
+            }
+        })
+    }
+
+    /// A scenario that needs no stack, or one of its own.
+    pub(crate) fn trial_alone<F>(self: &Arc<Self>, name: &str, scenario: F) -> Trial
+    where
+        F: AsyncFnOnce() + Send + 'static,
+    {
+        let shared = Arc::clone(self);
+        self.named(name, move || shared.runtime.block_on(scenario()))
+    }
+
+    fn named(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Trial {
+        Trial::test(format!("{}::{name}", self.kind.name()), move || {
+            run();
+            Ok(())
+        })
+    }
+
+    fn stack(&self) -> Arc<Stack> {
+        let mut start = self.stack.lock().unwrap();
+        match &*start {
+            Start::Running(stack) => return Arc::clone(stack),
+            Start::Failed => panic!("the stack did not start: see the first failure"),
+            Start::Waiting => {}
+        }
+        let started = catch_unwind(AssertUnwindSafe(|| {
+            self.runtime.block_on(Stack::start(self.kind))
+        }));
+        match started {
+            Ok(stack) => {
+                let stack = Arc::new(stack);
+                *start = Start::Running(Arc::clone(&stack));
+                stack
+            }
+            Err(panic) => {
+                *start = Start::Failed;
+                drop(start);
+                resume_unwind(panic)
+            }
+        }
+    }
+
+    fn stop(&self) {
+        let _within = self.runtime.enter();
+        *self.stack.lock().unwrap() = Start::Waiting;
+    }
+}

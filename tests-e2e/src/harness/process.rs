@@ -1,0 +1,150 @@
+//! A program that runs in the background, with its log.
+//!
+//! It ends with us, however we end: a small shell reads from a pipe that only we hold open, and kills
+//! it when the kernel closes that pipe.
+
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+const LAST_LINES: usize = 60;
+const TICK: Duration = Duration::from_millis(10);
+
+/// Dropping it kills it.
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    watcher: Child,
+    log: PathBuf,
+    /// Where the output of this run begins in the log.
+    log_start: u64,
+}
+
+impl Process {
+    /// What it prints goes to `<name>.log` in `directory`, behind what former runs printed.
+    pub(crate) fn spawn(name: &str, command: &mut Command, directory: &Path) -> Self {
+        let log = directory.join(format!("{name}.log"));
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&log)
+            .unwrap();
+        let log_start = file.metadata().unwrap().len();
+        let child = command
+            .process_group(0) // ctrl-c is for us to handle
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
+            .spawn()
+            .unwrap();
+        let watcher = Command::new("/bin/sh")
+            .args(["-c", r#"read -r _; kill -9 "$1" 2>/dev/null"#, "watcher"])
+            .arg(child.id().to_string())
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self {
+            name: name.to_owned(),
+            child,
+            watcher,
+            log,
+            log_start,
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::SIGKILL);
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and how it ended; panics when it does not within `patience`.
+    pub(crate) fn terminate(&mut self, patience: Duration) -> ExitStatus {
+        self.signal(Signal::SIGTERM);
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.ended() {
+                return status;
+            }
+            assert!(
+                begin.elapsed() < patience,
+                "{} did not end within {patience:?} of SIGTERM",
+                self.name
+            );
+            std::thread::sleep(TICK);
+        }
+    }
+
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
+    /// What this run has printed.
+    pub(crate) fn output(&self) -> String {
+        let bytes = fs::read(&self.log).unwrap();
+        let start = usize::try_from(self.log_start).unwrap();
+        String::from_utf8_lossy(&bytes[start..]).into_owned()
+    }
+
+    /// Waits for a line that begins with `start`; panics with the output when the program ends before.
+    pub(crate) async fn line(&mut self, start: &str, patience: Duration) -> String {
+        let begin = Instant::now();
+        loop {
+            let ended = self.ended();
+            let output = self.output();
+            let mut complete = output.split_inclusive('\n').filter(|l| l.ends_with('\n'));
+            if let Some(line) = complete.find(|line| line.starts_with(start)) {
+                return line.trim_end().to_owned();
+            }
+            if let Some(status) = ended {
+                panic!("{} ended ({status}) before `{start}`:\n{output}", self.name);
+            }
+            assert!(
+                begin.elapsed() < patience,
+                "{} did not print `{start}` within {patience:?}:\n{output}",
+                self.name
+            );
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    /// The last lines of its log, former runs included.
+    pub(crate) fn print_log(&self) {
+        let bytes = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        eprintln!("--- {}: the end of its log\n{}", self.name, last.join("\n"));
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        // An error means that it has ended.
+        let _ = kill(pid, signal);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = self.watcher.kill();
+        let _ = self.watcher.wait();
+    }
+}

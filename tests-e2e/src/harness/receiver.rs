@@ -1,0 +1,179 @@
+//! A customer's server: does as it is told, and remembers every request.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use super::{
+    eventually, now_micros,
+    server::{AsyncHandler, Body, Server, answer},
+};
+
+/// What a receiver does with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behaviour {
+    Answer(u16),
+    /// Takes the request and never answers.
+    Hang,
+}
+
+/// A request exactly as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivery {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    /// As many as came, in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Bytes,
+    pub(crate) arrived: Instant,
+    pub(crate) arrived_micros: i64,
+    /// When the sender gave up on one that hangs, counted from its arrival.
+    pub(crate) cut_after: Option<Duration>,
+}
+
+impl Delivery {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// The name of the Scan that it brings.
+    pub(crate) fn scan(&self) -> String {
+        self.json()["name"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Vec<&str> {
+        let same = self.headers.iter().filter(|(own, _)| own == name);
+        same.map(|(_, value)| value.as_str()).collect()
+    }
+}
+
+pub(crate) struct Receiver {
+    server: Server,
+    state: Arc<State>,
+}
+
+struct State {
+    /// How long each answer takes.
+    delay: Duration,
+    script: Mutex<VecDeque<Behaviour>>,
+    deliveries: Mutex<Vec<Delivery>>,
+}
+
+impl Receiver {
+    /// Answers 204.
+    pub(crate) async fn start() -> Self {
+        Self::new([], Duration::ZERO).await
+    }
+
+    /// Answers 204, each time after `delay`.
+    pub(crate) async fn slow(delay: Duration) -> Self {
+        Self::new([], delay).await
+    }
+
+    /// Does as `script` says, one request after the other, and answers 204 after that.
+    pub(crate) async fn scripted(script: impl IntoIterator<Item = Behaviour>) -> Self {
+        Self::new(script, Duration::ZERO).await
+    }
+
+    async fn new(script: impl IntoIterator<Item = Behaviour>, delay: Duration) -> Self {
+        let state = Arc::new(State {
+            delay,
+            script: Mutex::new(script.into_iter().collect()),
+            deliveries: Mutex::default(),
+        });
+        let server = Server::start(Handler(Arc::clone(&state))).await;
+        Self { server, state }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.server.url("/hooks/earshot?from=earshot")
+    }
+
+    /// All so far, in the order of their arrival.
+    pub(crate) fn deliveries(&self) -> Vec<Delivery> {
+        self.state.deliveries.lock().unwrap().clone()
+    }
+
+    /// How often each Scan came.
+    pub(crate) fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for delivery in self.deliveries() {
+            *counts.entry(delivery.scan()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Waits until `count` requests have come.
+    pub(crate) async fn wait_for(&self, count: usize, within: Duration) -> Vec<Delivery> {
+        eventually(&format!("{count} requests"), within, async || {
+            let deliveries = self.deliveries();
+            (deliveries.len() >= count).then_some(deliveries)
+        })
+        .await
+    }
+}
+
+struct Handler(Arc<State>);
+
+impl AsyncHandler for Handler {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let (arrived, arrived_micros) = (Instant::now(), now_micros());
+        let (head, body) = request.into_parts();
+        let headers = head.headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.as_str().to_owned(), value.into_owned())
+        });
+        let headers = headers.collect();
+        let Ok(body) = body.collect().await else {
+            return answer(400, "text/plain", "the body broke off");
+        };
+        let behaviour = self.0.script.lock().unwrap().pop_front();
+        let place = {
+            let mut deliveries = self.0.deliveries.lock().unwrap();
+            deliveries.push(Delivery {
+                method: head.method.to_string(),
+                path: head.uri.to_string(),
+                headers,
+                body: body.to_bytes(),
+                arrived,
+                arrived_micros,
+                cut_after: None,
+            });
+            deliveries.len() - 1
+        };
+        tokio::time::sleep(self.0.delay).await;
+        match behaviour {
+            Some(Behaviour::Hang) => {
+                let _cut = Cut {
+                    state: Arc::clone(&self.0),
+                    place,
+                };
+                std::future::pending().await
+            }
+            Some(Behaviour::Answer(status)) => answer(status, "text/plain", "as I was told"),
+            None => answer(204, "text/plain", ""),
+        }
+    }
+}
+
+/// Dropped with the handler, when the sender closes the connection.
+struct Cut {
+    state: Arc<State>,
+    place: usize,
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        let mut deliveries = self.state.deliveries.lock().unwrap();
+        let delivery = &mut deliveries[self.place];
+        delivery.cut_after = Some(delivery.arrived.elapsed());
+    }
+}

@@ -1,0 +1,325 @@
+//! The service under test, in either form, with the world around it.
+
+use std::{
+    collections::BTreeMap,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Mutex,
+    time::Duration,
+};
+
+use http::Method;
+use private_servers::{Postgres, RabbitMq, free_port, postgres::Options};
+use tempfile::TempDir;
+use tokio::task::block_in_place;
+
+use super::{
+    api::{self, Api},
+    config, eventually,
+    process::Process,
+    programs,
+    simulator::Simulator,
+    site::Site,
+};
+
+const START: Duration = Duration::from_secs(90);
+const COMMAND: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_secs(30);
+
+/// The form of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `earshot dev`.
+    Dev,
+    /// The four services, PostgreSQL and RabbitMQ.
+    Distributed,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Distributed => "distributed",
+        }
+    }
+}
+
+/// What can be killed by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// `earshot dev`, all of it.
+    Dev,
+    Gateway,
+    Compiler,
+    Scanner,
+    Dispatcher,
+    RabbitMq,
+}
+
+impl Part {
+    const SERVICES: [Self; 4] = [
+        Self::Gateway,
+        Self::Compiler,
+        Self::Scanner,
+        Self::Dispatcher,
+    ];
+
+    fn program(self) -> &'static str {
+        match self {
+            Self::Dev => "earshot",
+            Self::Gateway => "api-gateway",
+            Self::Compiler => "manager-compiler",
+            Self::Scanner => "scanner",
+            Self::Dispatcher => "webhook-dispatcher",
+            Self::RabbitMq => "rabbitmq-server",
+        }
+    }
+}
+
+/// A running service. Dropping it stops all of it.
+pub(crate) struct Stack {
+    pub(crate) kind: Kind,
+    pub(crate) api: Api,
+    pub(crate) simulator: Simulator,
+    pub(crate) site: Site,
+    pub(crate) api_url: String,
+    /// The OWNER's, with which `api` calls.
+    pub(crate) owner_key: String,
+    config: PathBuf,
+    addresses: Addresses,
+    running: Mutex<Running>,
+    /// Logs and data.
+    directory: TempDir,
+}
+
+/// The same over restarts.
+struct Addresses {
+    api: String,
+    ops: BTreeMap<Part, String>,
+}
+
+// Processes stop before the servers that they use.
+#[derive(Default)]
+struct Running {
+    processes: BTreeMap<Part, Process>,
+    rabbitmq: Option<RabbitMq>,
+    postgres: Option<Postgres>,
+}
+
+impl Stack {
+    pub(crate) async fn start(kind: Kind) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let simulator = Simulator::start(directory.path()).await;
+        let site = Site::start().await;
+        let addresses = Addresses {
+            api: free_address(),
+            ops: [Part::Dev]
+                .into_iter()
+                .chain(Part::SERVICES)
+                .map(|part| (part, free_address()))
+                .collect(),
+        };
+        let api_url = format!("http://{}", addresses.api);
+        let mut stack = Self {
+            kind,
+            api: Api::new(&api_url, ""),
+            simulator,
+            site,
+            api_url,
+            owner_key: String::new(),
+            config: directory.path().join("earshot.toml"),
+            addresses,
+            running: Mutex::default(),
+            directory,
+        };
+        let key = match kind {
+            Kind::Dev => stack.start_dev().await,
+            Kind::Distributed => stack.start_distributed().await,
+        };
+        stack.api = Api::new(&stack.api_url, &key);
+        stack.owner_key = key;
+        stack
+    }
+
+    async fn start_dev(&self) -> String {
+        std::fs::write(&self.config, config::common(self.simulator.url())).unwrap();
+        self.restart(Part::Dev).await
+    }
+
+    /// The services are started first: the order does not matter to them.
+    async fn start_distributed(&self) -> String {
+        let home = self.directory.path();
+        let (postgres, rabbitmq) = block_in_place(|| {
+            std::thread::scope(|scope| {
+                let rabbitmq = scope.spawn(|| RabbitMq::start(&home.join("rabbitmq")));
+                let postgres =
+                    Postgres::start(&home.join("postgres"), &Options::throwaway()).unwrap();
+                (postgres, rabbitmq.join().unwrap().unwrap())
+            })
+        });
+        let settings =
+            config::distributed(self.simulator.url(), &postgres.url(), &rabbitmq.amqp_url());
+        std::fs::write(&self.config, settings).unwrap();
+        {
+            let mut running = self.running.lock().unwrap();
+            running.postgres = Some(postgres);
+            running.rabbitmq = Some(rabbitmq);
+        }
+        for part in Part::SERVICES {
+            self.spawn(part);
+        }
+        let migrate = self.operator(&["migrate"]);
+        assert!(migrate.code == Some(0), "earshot migrate: {migrate:#?}");
+        for part in Part::SERVICES {
+            self.ready(part).await;
+        }
+        self.key("acme", "OWNER")
+    }
+
+    /// `earshot …` on this stack's database.
+    pub(crate) fn operator(&self, arguments: &[&str]) -> programs::Ended {
+        let mut command = programs::command("earshot");
+        command.args(arguments);
+        match self.kind {
+            Kind::Dev => command.arg("--data-dir").arg(self.data_dir()),
+            Kind::Distributed => command.arg("--config").arg(&self.config),
+        };
+        block_in_place(|| programs::finish(&mut command, COMMAND))
+    }
+
+    /// A new key of an account.
+    pub(crate) fn key(&self, account: &str, role: &str) -> String {
+        let created = self.operator(&["keys", "create", "--account", account, "--role", role]);
+        let key = created.stdout.trim().to_owned();
+        let alone = key.starts_with("esk_") && !key.contains(char::is_whitespace);
+        assert!(created.code == Some(0) && alone, "{created:#?}");
+        key
+    }
+
+    /// A client with another key.
+    pub(crate) fn client(&self, key: &str) -> Api {
+        Api::new(&self.api_url, key)
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&self, part: Part) {
+        let mut running = self.running.lock().unwrap();
+        match part {
+            Part::RabbitMq => block_in_place(|| running.rabbitmq.as_mut().unwrap().kill()),
+            _ => running.processes.get_mut(&part).unwrap().kill(),
+        }
+    }
+
+    /// Starts what was killed, or not yet started, where it was; returns when it is ready. Answers
+    /// the key that `earshot dev` prints.
+    pub(crate) async fn restart(&self, part: Part) -> String {
+        if part == Part::RabbitMq {
+            let mut rabbitmq = self.running.lock().unwrap().rabbitmq.take().unwrap();
+            block_in_place(|| rabbitmq.restart()).unwrap();
+            self.running.lock().unwrap().rabbitmq = Some(rabbitmq);
+            return String::new();
+        }
+        self.spawn(part);
+        if part != Part::Dev {
+            self.ready(part).await;
+            return String::new();
+        }
+        let mut process = self
+            .running
+            .lock()
+            .unwrap()
+            .processes
+            .remove(&part)
+            .unwrap();
+        let line = process.line("earshot ready ", START).await;
+        self.running.lock().unwrap().processes.insert(part, process);
+        self.ready(part).await;
+        let api = format!("api={} ", self.api_url);
+        assert!(line.contains(&api), "{line}");
+        word(&line, "key=").to_owned()
+    }
+
+    /// SIGTERM to `earshot dev`, or to each service; all must drain and exit 0.
+    pub(crate) fn terminate(&self) {
+        let mut running = self.running.lock().unwrap();
+        for (part, process) in &mut running.processes {
+            let status = block_in_place(|| process.terminate(STOP));
+            assert!(status.success(), "{}: {status}", part.program());
+        }
+    }
+
+    pub(crate) fn print_logs(&self) {
+        let running = self.running.lock().unwrap();
+        self.simulator.print_log();
+        running.processes.values().for_each(Process::print_log);
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    fn spawn(&self, part: Part) {
+        let ops = &self.addresses.ops[&part];
+        let mut command = programs::command(part.program());
+        if part == Part::Dev {
+            command.args(["dev", "--listen", &self.addresses.api, "--ops-listen", ops]);
+            command.arg("--data-dir").arg(self.data_dir());
+        }
+        command.arg("--config").arg(&self.config);
+        command.env("EARSHOT_GATEWAY__LISTEN", &self.addresses.api);
+        command.env("EARSHOT_OPS__LISTEN", ops);
+        let process = Process::spawn(part.program(), &mut command, self.directory.path());
+        self.running.lock().unwrap().processes.insert(part, process);
+    }
+
+    async fn ready(&self, part: Part) {
+        let url = format!("http://{}/readyz", self.addresses.ops[&part]);
+        let client = api::client();
+        eventually(&format!("{} is ready", part.program()), START, async || {
+            {
+                let mut running = self.running.lock().unwrap();
+                let process = running.processes.get_mut(&part).unwrap();
+                if let Some(status) = process.ended() {
+                    panic!("{} ended: {status}\n{}", part.program(), process.output());
+                }
+            }
+            let answer = api::try_send(&client, Method::GET, &url, &[], None).await;
+            answer.ok().filter(|answer| answer.status == 200)
+        })
+        .await;
+    }
+}
+
+/// `earshot dev` by itself, for tests of its start and its idleness.
+pub(crate) fn dev_command(config: &Path, data_dir: &Path) -> Command {
+    let mut command = programs::command("earshot");
+    command.args([
+        "dev",
+        "--listen",
+        "127.0.0.1:0",
+        "--ops-listen",
+        "127.0.0.1:0",
+    ]);
+    command.arg("--data-dir").arg(data_dir);
+    command.arg("--config").arg(config);
+    command
+}
+
+/// What follows `start` in a line of words.
+pub(crate) fn word<'a>(line: &'a str, start: &str) -> &'a str {
+    let mut words = line.split(' ');
+    let found = words.find_map(|word| word.strip_prefix(start));
+    found.unwrap_or_else(|| panic!("no `{start}` in: {line}"))
+}
+
+/// An address on which somebody listens, for as long as that lives.
+pub(crate) fn busy_address() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+pub(crate) fn free_address() -> String {
+    format!("127.0.0.1:{}", free_port().unwrap())
+}

@@ -1,0 +1,57 @@
+//! `earshot dev --demo`: Scans are seen to arrive, with no network and no credentials.
+
+use std::time::{Duration, Instant};
+
+use super::support::name;
+use crate::harness::{api::Api, dev_command, eventually, process::Process, word};
+
+const START: Duration = Duration::from_secs(60);
+const PROMISED: Duration = Duration::from_secs(10);
+const SCANS: usize = 3;
+
+/// Within ten seconds of the ready line, three Scans reach the demo receiver.
+pub(crate) async fn run() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("earshot.toml");
+    std::fs::write(&config, "").unwrap();
+    let mut command = dev_command(&config, &directory.path().join("data"));
+    let mut process = Process::spawn("earshot", command.arg("--demo"), directory.path());
+    let line = process.line("earshot ready ", START).await;
+    let begin = Instant::now();
+    let received = || {
+        process
+            .output()
+            .matches("demo receiver: got a Scan")
+            .count()
+    };
+    while received() < SCANS {
+        let waited = begin.elapsed();
+        assert!(
+            waited < PROMISED,
+            "{} scans:\n{}",
+            received(),
+            process.output()
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    println!(
+        "{SCANS} scans reached the demo receiver within {:?}",
+        begin.elapsed()
+    );
+
+    // The ready line is all that one needs to see them by the API.
+    let api = Api::new(word(&line, "api="), word(&line, "key="));
+    let only = async |path: &str, key: &str| {
+        let answer = api.get(path).await.json();
+        assert_eq!(answer[key].as_array().unwrap().len(), 1, "{answer}");
+        answer[key][0].clone()
+    };
+    let namespace = only("/v1/namespaces", "namespaces").await;
+    let managers = format!("/v1/{}/managers", name(&namespace));
+    let manager = only(&managers, "managers").await;
+    eventually("the scans are listed", PROMISED, async || {
+        (api.scans(&manager, 5).await.len() >= SCANS).then_some(())
+    })
+    .await;
+    assert!(process.terminate(Duration::from_secs(30)).success());
+}

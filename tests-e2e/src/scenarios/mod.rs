@@ -1,0 +1,62 @@
+//! The tests. Their names say what the service promises.
+
+mod api_errors;
+mod apply_errors;
+mod crashes;
+mod customer_day;
+mod delivery;
+mod demo;
+mod idle;
+mod latency;
+mod start;
+mod support;
+
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+
+use crate::{Kind, Shared};
+
+/// In the order in which they run: what kills comes last.
+pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
+    let kind = shared.kind;
+    let mut trials = vec![
+        shared.trial_alone("a_wrong_setting_is_named", async move || {
+            start::wrong_settings(kind)
+        }),
+        shared.trial_alone("a_missing_database_is_named", async move || {
+            start::missing_database(kind).await;
+        }),
+        shared.trial_alone("a_busy_port_is_named", async move || start::busy_port(kind)),
+        shared.trial_alone("wrong_usage_exits_2", async move || {
+            start::wrong_usage(kind)
+        }),
+        shared.trial_alone("check_config_touches_nothing", async move || {
+            start::check_config(kind);
+        }),
+    ];
+    if kind == Kind::Dev {
+        trials.push(shared.trial_alone("idle_memory_stays_small", idle::memory));
+        trials.push(shared.trial_alone("the_demo_shows_scans_within_ten_seconds", demo::run));
+    }
+    trials.extend([
+        shared.trial(
+            "a_page_becomes_scans_of_the_posts_that_matter",
+            customer_day::run,
+        ),
+        shared.trial("the_third_try_succeeds", delivery::third_try),
+        shared.trial(
+            "a_receiver_that_hangs_is_cut_and_tried_again",
+            delivery::hanging,
+        ),
+        shared.trial("a_post_is_delivered_at_once", latency::measure),
+        shared.trial("a_page_that_cannot_be_used_is_explained", apply_errors::run),
+        shared.trial("malformed_bodies_are_explained", api_errors::malformed),
+        shared.trial("strangers_get_nothing", api_errors::strangers),
+        shared.trial("killed_parts_lose_nothing", crashes::run),
+        shared.trial("sigterm_ends_it_cleanly", async |stack: &_| {
+            crate::harness::Stack::terminate(stack);
+        }),
+    ]);
+    trials
+}
