@@ -133,12 +133,18 @@ impl Relay {
             .await
             .map_err(|error| RoundError::Connect(error.into()))?;
         let round = conn
-            .transaction(async |conn| {
+            .transaction::<Round, diesel::result::Error, _>(async |conn| {
                 let rows = outbox::take(conn, BATCH).await?;
+                if rows.is_empty() {
+                    return Ok(Round {
+                        full: false,
+                        refusal: None,
+                    });
+                }
                 let full = rows.len() as i64 == BATCH;
                 let (published, refusal) = self.publish(rows).await;
                 outbox::delete(conn, &published).await?;
-                Ok::<_, diesel::result::Error>(Round { full, refusal })
+                Ok(Round { full, refusal })
             })
             .await?;
         if measure {

@@ -10,6 +10,7 @@ use secrecy::ExposeSecret;
 
 /// Where the database is: a data directory of `earshot dev`, a configuration file, or `DATABASE_URL`.
 #[derive(Debug, Clone, Args)]
+#[group(id = "database")]
 pub(crate) struct Arguments {
     /// The data directory of `earshot dev`, running or not.
     #[arg(long, value_name = "DIR", conflicts_with = "config")]

@@ -143,9 +143,10 @@ sections! {
     pub struct Gateway in "gateway" {
         /// The address and port that serve the API; port 0 picks a free one.
         pub listen: SocketAddr = SocketAddr::from(([0, 0, 0, 0], 8080));
-        /// How many requests an API key may make in a minute.
+        /// How many points of requests an API key may spend in a minute. Has no effect yet.
         pub rate_limit_per_minute: u32 = 600, within 1..=1_000_000;
         /// Networks of proxies whose `X-Forwarded-For` is believed when failed keys are throttled.
+        /// Has no effect yet.
         pub trusted_proxies: Vec<IpNet> = Vec::new();
     }
 
@@ -178,7 +179,7 @@ sections! {
 
     /// Compiling Managers into instructions.
     pub struct Compiler in "compiler" {
-        /// How old instructions get before their pages are read again.
+        /// How old instructions get before their pages are read again. Has no effect yet.
         pub recompile_interval: Duration = 7 * DAY, within MINUTE..=365 * DAY;
     } and {
         /// A model that refines instructions; everything works without one.
@@ -189,8 +190,7 @@ sections! {
     pub struct Scanner in "scanner" {
         /// The shortest interval between two polls of a feed that adapts itself.
         pub poll_interval_min: Duration = 5 * SECOND, within Duration::from_millis(100)..=DAY;
-        /// How far back a Manager that was just applied gets posts that are already stored; 0 turns
-        /// it off.
+        /// How far back the first poll of a feed reaches; 0 takes only what is new from then on.
         pub backfill: Duration = 24 * HOUR, within Duration::ZERO..=90 * DAY;
     }
 
@@ -213,9 +213,9 @@ sections! {
 
     /// How long things are kept.
     pub struct Retention in "retention" {
-        /// Scans and their posts.
+        /// Scans and their posts. Has no effect yet: everything is kept.
         pub scans: Duration = 90 * DAY, within DAY..=3_650 * DAY;
-        /// Deliveries and their attempts.
+        /// Deliveries and their attempts. Has no effect yet: everything is kept.
         pub deliveries: Duration = 30 * DAY, within DAY..=3_650 * DAY;
     }
 
@@ -248,7 +248,7 @@ impl Model {
     fn read_if_given(reader: &mut Reader, path: &str) -> Option<Self> {
         reader.section(
             path,
-            "Optional: an OpenAI-compatible endpoint that refines instructions.",
+            "Optional: an OpenAI-compatible endpoint that refines instructions. Has no effect yet.",
         );
         let given = reader.has_section(path);
         let base_url = reader.required(
