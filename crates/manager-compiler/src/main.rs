@@ -7,11 +7,7 @@ use backbone::Backbone;
 fn main() -> ExitCode {
     runtime::service_main("manager-compiler", async |config, context| {
         let backbone = Backbone::new(&config, context.service)?;
-        backbone
-            .host(
-                &context,
-                manager_compiler::run(config, context.clone(), backbone.clone()),
-            )
-            .await
+        let work = manager_compiler::run(config, context.clone(), backbone.clone());
+        backbone.host(&context, Box::pin(work)).await
     })
 }

@@ -40,7 +40,7 @@ impl Fetch for Guarded {
             .collect();
         let page = self
             .client
-            .fetch(url.as_str(), limits.clone(), &headers)
+            .fetch(url.as_str(), limits, &headers)
             .await
             .map_err(|error| match error {
                 outbound::Error::Url { .. }

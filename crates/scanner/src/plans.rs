@@ -15,7 +15,7 @@ use store::{
     Error, Pool,
     plans::{self, Changes, PlanRecord},
 };
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics;
@@ -28,7 +28,8 @@ pub struct Plans {
     live: LiveIndex,
     /// One refresh at a time: others wait and then find its work done.
     refreshing: Mutex<()>,
-    changed: Notify,
+    /// The index's version: whoever polls hears of each new one, also of one that came while it was busy.
+    changed: watch::Sender<i64>,
 }
 
 impl Plans {
@@ -39,7 +40,7 @@ impl Plans {
             pool,
             live: LiveIndex::new(Index::default()),
             refreshing: Mutex::default(),
-            changed: Notify::new(),
+            changed: watch::Sender::new(0),
         }
     }
 
@@ -47,9 +48,9 @@ impl Plans {
         self.live.load()
     }
 
-    /// Resolves when plans have changed, and with them perhaps the feeds that are watched.
-    pub(crate) async fn changed(&self) {
-        self.changed.notified().await;
+    /// Tells when plans have changed, and with them perhaps the feeds that are watched.
+    pub(crate) fn changes(&self) -> watch::Receiver<i64> {
+        self.changed.subscribe()
     }
 
     /// Reads everything, trying until it works; `false` when `shutdown` came first.
@@ -115,7 +116,7 @@ impl Plans {
         let count = self.live.load().len();
         metrics::INDEX_PLANS.set(i64::try_from(count).unwrap_or(i64::MAX));
         tracing::debug!(version, plans = count, "the index is up to date");
-        self.changed.notify_waiters();
+        self.changed.send_replace(version);
     }
 
     /// Finds what no news told.

@@ -27,6 +27,8 @@ use crate::{
 };
 
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
+const STORE_RETRY: Duration = Duration::from_millis(500);
+const MAX_STORE_RETRY: Duration = Duration::from_secs(60);
 /// Losing against changing plans this often in a row means that something else is wrong.
 const MAX_REMATCHES: u32 = 20;
 
@@ -67,8 +69,7 @@ impl Poll {
             Ok(polled) => match self.store(polled).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
-                    // The cursor stays: the next poll reads the same posts again.
-                    tracing::warn!(feed.name = %self.feed.name, "cannot store a poll: {:#}", anyhow::Error::from(error));
+                    self.fail_to_store(error.into()).await;
                     "store_failed"
                 }
             },
@@ -105,7 +106,8 @@ impl Poll {
                 }
             }
         }
-        tracing::warn!(feed.name = %self.feed.name, "plans change faster than a poll can be matched");
+        let error = anyhow::anyhow!("plans change faster than a poll can be matched");
+        self.fail_to_store(error).await;
         Ok("behind")
     }
 
@@ -206,9 +208,23 @@ impl Poll {
         } else {
             tracing::debug!(feed.name = %self.feed.name, error = reason, "a poll failed again");
         }
+        self.release_failed(reason, wait).await;
+    }
+
+    /// A failure of ours. The cursor stays, so the next poll reads the same posts again: soon, but the
+    /// platform is not asked without a pause for what cannot be stored.
+    async fn fail_to_store(&self, error: anyhow::Error) {
+        tracing::warn!(feed.name = %self.feed.name, "cannot store a poll: {error:#}");
+        let doubled = STORE_RETRY.saturating_mul(1 << self.feed.failure_count.min(16));
+        let reason = format!("cannot store a poll: {error:#}");
+        self.release_failed(reason, doubled.min(self.interval().max(MAX_STORE_RETRY)))
+            .await;
+    }
+
+    async fn release_failed(&self, error: String, wait: Duration) {
         let released = async {
             let mut conn = self.backbone.pool.get().await?;
-            let outcome = PollOutcome::Failed { error: reason };
+            let outcome = PollOutcome::Failed { error };
             feeds::release(
                 &mut conn,
                 &self.feed.name,

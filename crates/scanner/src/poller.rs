@@ -6,10 +6,11 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use backbone::Backbone;
+use domain::FeedName;
 use platforms::Platform;
 use runtime::Config;
-use store::feeds::{self, LeasedFeed};
-use tokio::task::{Id, JoinSet};
+use store::feeds::{self, LeasedFeed, PollOutcome};
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -19,6 +20,7 @@ use crate::{metrics, plans::Plans, poll::Poll};
 const MAX_OPEN: usize = 4;
 const MAX_WAIT: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_secs(1);
+const AFTER_PANIC: Duration = Duration::from_secs(300);
 
 pub(crate) struct Poller {
     platform: Platform,
@@ -46,13 +48,14 @@ impl Poller {
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let mut open = JoinSet::new();
         let mut names = HashMap::new();
+        let mut changes = self.plans.changes();
         let mut failing = false;
         while !shutdown.is_cancelled() {
             let wait = match self.lease(&names).await {
                 Ok((leased, wait)) => {
                     failing = false;
                     for feed in leased {
-                        let name = feed.name.to_string();
+                        let name = feed.name.clone();
                         names.insert(self.start(&mut open, feed), name);
                     }
                     wait
@@ -71,20 +74,21 @@ impl Poller {
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 Some(ended) = open.join_next_with_id() => {
-                    let id = ended.map_or_else(|panic| panic.id(), |(id, ())| id);
-                    names.remove(&id);
+                    self.end(ended, &mut names).await;
                 }
-                () = self.plans.changed() => {}
+                Ok(()) = changes.changed() => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        while open.join_next().await.is_some() {}
+        while let Some(ended) = open.join_next_with_id().await {
+            self.end(ended, &mut names).await;
+        }
     }
 
     /// Up to `room` due feeds, and how long until another look is worth it.
     async fn lease(
         &self,
-        open: &HashMap<Id, String>,
+        open: &HashMap<Id, FeedName>,
     ) -> Result<(Vec<LeasedFeed>, Duration), store::Error> {
         let room = MAX_OPEN.saturating_sub(open.len());
         if room == 0 {
@@ -92,7 +96,7 @@ impl Poller {
         }
         let mut conn = self.backbone.pool.get().await?;
         let limit = i64::try_from(room).unwrap_or(i64::MAX);
-        let open: Vec<String> = open.values().cloned().collect();
+        let open: Vec<String> = open.values().map(ToString::to_string).collect();
         let leased = feeds::lease_due(
             &mut conn,
             &self.platform.name,
@@ -107,6 +111,34 @@ impl Poller {
             wait.unwrap_or(MAX_WAIT)
                 .clamp(Duration::from_millis(5), MAX_WAIT),
         ))
+    }
+
+    /// Forgets a poll. One that panicked would do so again at once: its feed is left alone for a while.
+    async fn end(&self, ended: Result<(Id, ()), JoinError>, open: &mut HashMap<Id, FeedName>) {
+        let panic = match ended {
+            Ok((id, ())) => {
+                open.remove(&id);
+                return;
+            }
+            Err(panic) => panic,
+        };
+        let Some(feed) = open.remove(&panic.id()) else {
+            return;
+        };
+        tracing::error!(feed.name = %feed, "a poll panicked: {panic}");
+        let released = async {
+            let mut conn = self.backbone.pool.get().await?;
+            let outcome = PollOutcome::Failed {
+                error: "the poll panicked".to_owned(),
+            };
+            let replica = self.backbone.replica;
+            feeds::release(&mut conn, &feed, replica, &outcome, AFTER_PANIC).await?;
+            Ok::<_, store::Error>(())
+        };
+        if let Err(error) = released.await {
+            let error = anyhow::Error::from(error);
+            tracing::warn!(feed.name = %feed, "cannot end a lease: {error:#}");
+        }
     }
 
     fn start(&self, open: &mut JoinSet<()>, feed: LeasedFeed) -> Id {

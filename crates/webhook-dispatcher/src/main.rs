@@ -7,11 +7,7 @@ use backbone::Backbone;
 fn main() -> ExitCode {
     runtime::service_main("webhook-dispatcher", async |config, context| {
         let backbone = Backbone::new(&config, context.service)?;
-        backbone
-            .host(
-                &context,
-                webhook_dispatcher::run(config, context.clone(), backbone.clone()),
-            )
-            .await
+        let work = webhook_dispatcher::run(config, context.clone(), backbone.clone());
+        backbone.host(&context, Box::pin(work)).await
     })
 }

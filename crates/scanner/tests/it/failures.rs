@@ -1,0 +1,117 @@
+//! What fails fails alone, and what comes back is read from where it was left.
+
+use std::time::Duration;
+
+use platforms::simulator::{Fault, FaultKind};
+use test_support::eventually;
+
+use crate::support::{HACKER_NEWS, LEMMY, SOON, World};
+
+fn fault(kind: FaultKind, times: u32, value: u64) -> Fault {
+    Fault {
+        platform: "lemmy".to_owned(),
+        kind,
+        times,
+        value,
+        path: None,
+    }
+}
+
+#[tokio::test]
+async fn a_failing_feed_backs_off_alone_and_recovers() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[HACKER_NEWS, LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    eventually("both are read", SOON, async || {
+        let cursors = "feeds WHERE cursor IS NOT NULL";
+        world.database.count(cursors).await == 2
+    })
+    .await;
+
+    world.platforms.fail(fault(FaultKind::Status, 4, 500));
+    let before = world.platforms.requests("/lemmy");
+    world.publish("lemmy", "A kettle on Lemmy");
+    for number in 0..3 {
+        world.publish("hackernews", &format!("Kettle {number} on Hacker News"));
+        let took = world.until_scanned(manager, number + 1).await;
+        assert!(took < Duration::from_millis(1_500), "{took:?}");
+    }
+    eventually("it has failed three times", SOON, async || {
+        world.feed(LEMMY, "failure_count >= 3").await == "true"
+    })
+    .await;
+    assert!(world.feed(LEMMY, "last_error").await.contains("500"));
+    let asked = world.platforms.requests("/lemmy") - before;
+    assert!(asked <= 5, "a failing feed was asked {asked} times");
+
+    world.until_scanned(manager, 4).await;
+    assert_eq!(world.feed(LEMMY, "failure_count").await, "0");
+    assert_eq!(world.feed(LEMMY, "last_error").await, "");
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_platforms_wish_to_be_left_alone_is_kept() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    world.platforms.fail(fault(FaultKind::RetryAfter, 1, 2));
+    let replica = world.ready_scanner().await;
+    eventually("it was throttled", SOON, async || {
+        world.feed(LEMMY, "failure_count").await == "1"
+    })
+    .await;
+    world.publish("lemmy", "A kettle that listens");
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    assert_eq!(world.platforms.requests("/lemmy"), 1);
+    world.until_scanned(manager, 1).await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn garbage_from_a_platform_stops_nothing() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    for (kind, value) in [
+        (FaultKind::Garbage, 0),
+        (FaultKind::Reset, 0),
+        (FaultKind::Huge, 64 * 1024 * 1024),
+    ] {
+        world.platforms.fail(fault(kind, 1, value));
+    }
+    world.publish("lemmy", "A kettle that listens");
+    world.until_scanned(manager, 1).await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_database_that_comes_and_goes_loses_no_post() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[HACKER_NEWS, LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    for number in 0..12 {
+        world.publish("hackernews", &format!("Kettle {number}, new"));
+        world.publish("lemmy", &format!("Kettle {number}, old"));
+        world.database.disconnect_all().await;
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    world.database.go_away().await;
+    world.publish("lemmy", "The last kettle");
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    world.database.come_back().await;
+    world.until_scanned(manager, 25).await;
+    // Read again after all that.
+    world.until_asked("/lemmy").await;
+    world.until_asked("/hackernews").await;
+    replica.stop().await;
+    let scanned = world.scanned(manager).await;
+    let distinct: std::collections::BTreeSet<_> = scanned.iter().collect();
+    assert_eq!((scanned.len(), distinct.len()), (25, 25));
+    assert_eq!(
+        world
+            .database
+            .count("feeds WHERE leased_by IS NOT NULL")
+            .await,
+        0
+    );
+}

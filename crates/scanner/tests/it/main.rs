@@ -1,0 +1,9 @@
+//! Scanners over a real database, and the platforms' APIs as the simulator speaks them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod failures;
+mod plans;
+mod replicas;
+mod scans;
+mod support;

@@ -1,0 +1,141 @@
+//! From a platform's answer to Scans and their events.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use bus::Received;
+use domain::Timestamp;
+use events::{EventSet, Message, ScanCreated};
+use platforms::simulator::NewPost;
+use test_support::eventually;
+
+use crate::support::{HACKER_NEWS, LEMMY, SOON, World, post};
+
+#[tokio::test]
+async fn what_matches_becomes_scans_and_each_scan_an_event() {
+    let world = World::new().await;
+    let mut events = world
+        .bus
+        .work(bus::topology::SCAN_CREATED, ScanCreated::KEYS, 8);
+    let kettles = world.manager("kettle", &[HACKER_NEWS, LEMMY]).await;
+    let others = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+
+    world.publish("hackernews", "A kettle that listens");
+    world.publish("hackernews", "A toaster");
+    world.publish("lemmy", "Which kettle?");
+    world.until_scanned(kettles, 2).await;
+    world.until_scanned(others, 1).await;
+    let found: BTreeSet<String> = world.scanned(kettles).await.into_iter().collect();
+    assert_eq!(
+        found,
+        ["A kettle that listens", "Which kettle?"]
+            .map(str::to_owned)
+            .into()
+    );
+    assert_eq!(world.scanned(others).await, ["Which kettle?"]);
+
+    let mut told = BTreeSet::new();
+    while told.len() < 3 {
+        let next = tokio::time::timeout(SOON, events.next()).await;
+        if let Received::Delivery(delivery) = next.expect("each Scan has an event") {
+            let message = Message::decode(&delivery.payload).unwrap();
+            let event = ScanCreated::from_any(message.event).unwrap();
+            told.insert(event.name.scan.to_uuid().to_string());
+            delivery.settle.ack().await.unwrap();
+        }
+    }
+    let stored = world.database.texts("id", "scans").await;
+    assert_eq!(told, stored.into_iter().collect());
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn scans_events_and_cursor_are_stored_together_or_not_at_all() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    eventually("the feed was read once", SOON, async || {
+        !world.feed(LEMMY, "cursor").await.is_empty()
+    })
+    .await;
+
+    // No event can be enqueued, whatever is tried.
+    world
+        .database
+        .run(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN RAISE EXCEPTION 'the outbox is full'; END $$",
+        )
+        .await;
+    world
+        .database
+        .run("CREATE TRIGGER refuse BEFORE INSERT ON outbox EXECUTE FUNCTION refuse()")
+        .await;
+    world.publish("lemmy", "A kettle that listens");
+    eventually("the failure shows", SOON, async || {
+        world
+            .feed(LEMMY, "last_error")
+            .await
+            .contains("the outbox is full")
+    })
+    .await;
+    assert_eq!(world.database.count("scans").await, 0);
+    assert_eq!(world.database.count("posts").await, 0);
+    // The platform is spared while nothing can be stored.
+    let before = world.platforms.requests("/lemmy");
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let asked = world.platforms.requests("/lemmy") - before;
+    assert!(asked <= 4, "asked {asked} times in 1.5 s");
+
+    world.database.run("DROP TRIGGER refuse ON outbox").await;
+    world.until_scanned(manager, 1).await;
+    assert_eq!(world.feed(LEMMY, "failure_count").await, "0");
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_post_of_two_feeds_is_one_scan() {
+    let world = World::new().await;
+    let feeds = [LEMMY, "lemmy:c/rust"];
+    let (first, second) = (
+        world.manager("kettle", &feeds).await,
+        world.manager("listens", &feeds).await,
+    );
+    let replica = world.ready_scanner().await;
+    for number in 0..10 {
+        world.publish("lemmy", &format!("A kettle that listens, {number}"));
+    }
+    world.until_scanned(first, 10).await;
+    world.until_scanned(second, 10).await;
+    // Both feeds have been read again, from beyond the posts.
+    for _ in 0..4 {
+        world.until_asked("/lemmy").await;
+    }
+    replica.stop().await;
+    assert_eq!(world.scanned(first).await.len(), 10);
+    assert_eq!(world.scanned(second).await.len(), 10);
+    assert_eq!(world.database.count("posts").await, 10);
+}
+
+#[tokio::test]
+async fn a_new_feed_is_read_back_as_far_as_configured() {
+    let mut world = World::new().await;
+    world.config.scanner.backfill = Duration::from_secs(3_600);
+    let ago = |title: &str, minutes: u64| NewPost {
+        time: Some(Timestamp::now().minus(Duration::from_secs(minutes * 60))),
+        ..post("hackernews", title)
+    };
+    world.platforms.publish(vec![
+        ago("An ancient kettle", 120),
+        ago("A kettle of this hour", 30),
+    ]);
+    let manager = world.manager("kettle", &[HACKER_NEWS]).await;
+    let replica = world.ready_scanner().await;
+    world.publish("hackernews", "A kettle of now");
+    world.until_scanned(manager, 2).await;
+    replica.stop().await;
+    assert_eq!(
+        world.scanned(manager).await,
+        ["A kettle of this hour", "A kettle of now"]
+    );
+}

@@ -1,0 +1,188 @@
+//! A database, simulated platforms, and scanners between them.
+
+use std::{sync::Arc, time::Duration};
+
+use backbone::Backbone;
+use bus::{Bus, InProcess, Outgoing};
+use domain::{FeedName, Instructions, ManagerName, Timestamp};
+use events::{AnyEvent, ManagerApplied, ManagerChanged, Message, TraceContext};
+use platforms::simulator::{NewPost, Simulator};
+use runtime::{
+    Config,
+    config::{Kind, PlatformConfig},
+};
+use store::plans;
+use test_support::{Fixture, Replica, TestDatabase, eventually};
+
+pub(crate) const SOON: Duration = Duration::from_secs(8);
+pub(crate) const HACKER_NEWS: &str = "hackernews:newest";
+pub(crate) const LEMMY: &str = "lemmy:newest";
+
+pub(crate) struct World {
+    pub(crate) database: TestDatabase,
+    pub(crate) platforms: Simulator,
+    pub(crate) fixture: Fixture,
+    pub(crate) config: Config,
+    pub(crate) bus: Arc<dyn Bus>,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let database = TestDatabase::create().await;
+        let platforms = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        let fixture = Fixture::create(&mut database.connect().await).await;
+        let mut config = test_support::config(&database);
+        config.platforms = platforms
+            .settings()
+            .into_iter()
+            .map(|settings| PlatformConfig {
+                kind: match settings.kind.as_str() {
+                    "hackernews" => Kind::HackerNews,
+                    "lemmy" => Kind::Lemmy,
+                    _ => Kind::Feed,
+                },
+                source: domain::manager::SourceType::Forum,
+                name: settings.name,
+                base_url: settings.base_url,
+                items_url: settings.items_url,
+                poll_interval: Some(Duration::from_millis(200)),
+            })
+            .collect();
+        Self {
+            database,
+            platforms,
+            fixture,
+            config,
+            bus: Arc::new(InProcess::new()),
+        }
+    }
+
+    /// One more replica, on the bus of the others.
+    pub(crate) fn scanner(&self) -> Replica {
+        let mut backbone = Backbone::in_process(&self.config).unwrap();
+        backbone.bus = Arc::clone(&self.bus);
+        let config = Arc::new(self.config.clone());
+        let own = backbone.clone();
+        Replica::start("scanner", backbone, move |context| {
+            scanner::run(config, context, own)
+        })
+    }
+
+    /// One that scans by the time this returns.
+    pub(crate) async fn ready_scanner(&self) -> Replica {
+        let replica = self.scanner();
+        eventually("the scanner is ready", SOON, async || {
+            replica.health.report().is_ready()
+        })
+        .await;
+        replica
+    }
+
+    /// An applied Manager, of which no event tells.
+    pub(crate) async fn manager(&self, term: &str, feeds: &[&str]) -> ManagerName {
+        let mut conn = self.database.connect().await;
+        let instructions = watching(term, feeds);
+        self.fixture
+            .applied_manager(&mut conn, &instructions, &[])
+            .await
+    }
+
+    pub(crate) async fn tell_applied(&self, name: ManagerName) {
+        let plan_version = self.plan_version().await;
+        self.tell(ManagerApplied {
+            name,
+            generation: 1,
+            plan_version,
+        })
+        .await;
+    }
+
+    /// Switched off, as the gateway does it.
+    pub(crate) async fn disable(&self, name: ManagerName) {
+        let id = name.manager.to_uuid();
+        self.database
+            .run(&format!(
+                "UPDATE managers SET enable = false WHERE id = '{id}'"
+            ))
+            .await;
+        let mut conn = self.database.connect().await;
+        let plan_version = plans::record_change(&mut conn, name, &[], Timestamp::now())
+            .await
+            .unwrap();
+        self.tell(ManagerChanged { name, plan_version }).await;
+    }
+
+    async fn tell(&self, event: impl Into<AnyEvent>) {
+        let message = Message::new(event);
+        let outgoing = Outgoing {
+            message: message.encode(),
+            create_time: message.create_time,
+            trace: TraceContext::default(),
+        };
+        for taken in self.bus.publish(&[outgoing]).await {
+            taken.unwrap();
+        }
+    }
+
+    async fn plan_version(&self) -> i64 {
+        let mut conn = self.database.connect().await;
+        plans::version(&mut conn).await.unwrap()
+    }
+
+    pub(crate) fn publish(&self, platform: &str, title: &str) {
+        self.platforms.publish(vec![post(platform, title)]);
+    }
+
+    /// The titles of a Manager's Scans, in the order in which they were made.
+    pub(crate) async fn scanned(&self, manager: ManagerName) -> Vec<String> {
+        let id = manager.manager.to_uuid();
+        let from = format!(
+            "scans AS s JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
+             WHERE s.manager_id = '{id}' ORDER BY s.create_time"
+        );
+        self.database.texts("p.title", &from).await
+    }
+
+    /// Waits until the Manager has `count` Scans, and returns how long that took.
+    pub(crate) async fn until_scanned(&self, manager: ManagerName, count: usize) -> Duration {
+        eventually(&format!("{count} Scans"), SOON, async || {
+            self.scanned(manager).await.len() >= count
+        })
+        .await
+    }
+
+    /// A column of a feed's row.
+    pub(crate) async fn feed(&self, name: &str, column: &str) -> String {
+        let from = format!("feeds WHERE name = '{name}'");
+        self.database.texts(column, &from).await.concat()
+    }
+
+    /// Waits for a request that begins after this call.
+    pub(crate) async fn until_asked(&self, path: &str) {
+        let before = self.platforms.requests(path);
+        eventually(&format!("a request of {path}"), SOON, async || {
+            self.platforms.requests(path) > before
+        })
+        .await;
+    }
+}
+
+pub(crate) fn watching(term: &str, feeds: &[&str]) -> Instructions {
+    Instructions {
+        feeds: feeds
+            .iter()
+            .map(|feed| feed.parse::<FeedName>().unwrap())
+            .collect(),
+        ..test_support::instructions(term)
+    }
+}
+
+pub(crate) fn post(platform: &str, title: &str) -> NewPost {
+    NewPost {
+        platform: platform.to_owned(),
+        community: (platform == "lemmy").then(|| "rust".to_owned()),
+        title: title.to_owned(),
+        author: "ana".to_owned(),
+        ..NewPost::default()
+    }
+}
