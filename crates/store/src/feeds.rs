@@ -1,6 +1,6 @@
 //! Feeds: leased to one scanner at a time, polled once for all Managers that watch them.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use diesel::{
     QueryableByName, sql_query,
@@ -10,7 +10,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::FeedName;
 use uuid::Uuid;
 
-use crate::{QueryResult, replicas};
+use crate::{QueryResult, replicas, words};
 
 /// A feed in the hands of one scanner.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,12 +54,12 @@ pub async fn lease_due(
 ) -> QueryResult<Vec<LeasedFeed>> {
     let alive = replicas::ALIVE;
     let rows: Vec<Row> = sql_query(format!(
-        "UPDATE feeds SET leased_by = $2 FROM ( \
+        "WITH due AS ( \
              SELECT name FROM feeds \
              WHERE platform = $1 AND watched AND next_poll_time <= clock_timestamp() \
                AND (leased_by IS NULL OR NOT leased_by {alive} OR leased_by = $2 AND name <> ALL ($4)) \
              ORDER BY next_poll_time LIMIT $3 FOR UPDATE SKIP LOCKED \
-         ) AS due WHERE feeds.name = due.name \
+         ) UPDATE feeds SET leased_by = $2 FROM due WHERE feeds.name = due.name \
          RETURNING feeds.name, cursor, failure_count, \
              extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
     ))
@@ -69,16 +69,21 @@ pub async fn lease_due(
     .bind::<Array<Text>, _>(open)
     .load(conn)
     .await?;
-    let leased = rows.into_iter().filter_map(|row| {
-        // Names are parsed before they are stored; one that is not is nobody's to poll.
-        Some(LeasedFeed {
-            name: row.name.parse().ok()?,
-            cursor: row.cursor,
-            failure_count: row.failure_count.try_into().unwrap_or(0),
-            late: Duration::try_from_secs_f64(row.late_seconds).unwrap_or_default(),
+    let mut leased: Vec<LeasedFeed> = rows
+        .into_iter()
+        .filter_map(|row| {
+            // Names are parsed before they are stored; one that is not is nobody's to poll.
+            Some(LeasedFeed {
+                name: row.name.parse().ok()?,
+                cursor: row.cursor,
+                failure_count: row.failure_count.try_into().unwrap_or(0),
+                late: Duration::try_from_secs_f64(row.late_seconds).unwrap_or_default(),
+            })
         })
-    });
-    Ok(leased.collect())
+        .collect();
+    // An UPDATE returns its rows in no order.
+    leased.sort_by_key(|feed| Reverse(feed.late));
+    Ok(leased)
 }
 
 /// How long until the next feed of `platform` that is free falls due; `None` when there is none.
@@ -148,8 +153,8 @@ pub async fn release(
     next_poll_in: Duration,
 ) -> QueryResult<()> {
     let (cursor, gap, error) = match outcome {
-        PollOutcome::Read { cursor, gap } => (Some(cursor), *gap, None),
-        PollOutcome::Failed { error } => (None, false, Some(error.as_str())),
+        PollOutcome::Read { cursor, gap } => (Some(words::json(cursor.clone())), *gap, None),
+        PollOutcome::Failed { error } => (None, false, Some(words::text(error))),
     };
     sql_query(
         "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), \
@@ -165,7 +170,7 @@ pub async fn release(
     .bind::<Double, _>(next_poll_in.as_secs_f64())
     .bind::<Nullable<Jsonb>, _>(cursor)
     .bind::<Integer, _>(i32::from(gap))
-    .bind::<Nullable<Text>, _>(error)
+    .bind::<Nullable<Text>, _>(error.as_deref())
     .execute(conn)
     .await?;
     Ok(())

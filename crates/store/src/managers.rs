@@ -87,7 +87,9 @@ fn read<'a, T: serde::Deserialize<'a>>(json: &'a serde_json::Value) -> Result<T,
 }
 
 fn write(value: &impl serde::Serialize) -> Result<serde_json::Value, Error> {
-    serde_json::to_value(value).map_err(Error::Json)
+    serde_json::to_value(value)
+        .map(words::json)
+        .map_err(Error::Json)
 }
 
 /// Stores a Manager in PENDING_APPLY, generation 1, with its notices and its clock. The caller enqueues
@@ -390,7 +392,7 @@ pub async fn fail(
         .set((
             managers::state.eq(ManagerState::ApplyFailed.as_str()),
             managers::apply_error_code.eq(error.code.as_str()),
-            managers::apply_error_message.eq(&error.message),
+            managers::apply_error_message.eq(words::text(&error.message)),
             managers::update_time.eq(now.to_chrono()),
         ))
         .execute(conn)

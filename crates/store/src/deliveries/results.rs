@@ -13,7 +13,7 @@ use domain::{DeliveryName, DeliveryState, Timestamp};
 use uuid::Uuid;
 
 use super::time_of;
-use crate::{QueryResult, schema::delivery_attempts};
+use crate::{QueryResult, schema::delivery_attempts, words};
 
 /// One attempt, as the log keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,14 +80,15 @@ pub async fn record_results(
                 delivery_attempts::status_code.eq(attempt
                     .status_code
                     .and_then(|code| i16::try_from(code).ok())),
-                delivery_attempts::error.eq(attempt.error.as_deref()),
+                delivery_attempts::error.eq(attempt.error.as_deref().map(words::text)),
                 delivery_attempts::latency_ms.eq(millis(attempt.latency)),
                 delivery_attempts::dns_ms.eq(attempt.dns.map(millis)),
                 delivery_attempts::connect_ms.eq(attempt.connect.map(millis)),
                 delivery_attempts::tls_ms.eq(attempt.tls.map(millis)),
                 delivery_attempts::first_byte_ms.eq(attempt.first_byte.map(millis)),
-                delivery_attempts::address.eq(attempt.address.as_deref()),
-                delivery_attempts::response_body.eq(attempt.response_body.as_deref()),
+                delivery_attempts::address.eq(attempt.address.as_deref().map(words::text)),
+                delivery_attempts::response_body
+                    .eq(attempt.response_body.as_deref().map(words::text)),
             )
         })
         .collect();
@@ -140,7 +141,7 @@ pub async fn record_results(
             .collect::<Vec<_>>(),
     )
     .bind::<Array<Nullable<Text>>, _>(
-        sorted.iter().map(|result| result.attempt.error.as_deref()).collect::<Vec<_>>(),
+        sorted.iter().map(|result| result.attempt.error.as_deref().map(words::text)).collect::<Vec<_>>(),
     )
     .bind::<SqlUuid, _>(replica)
     .execute(conn)

@@ -1,8 +1,8 @@
 //! Makes Scans: each post once, each Scan once, createTimes that ascend.
 //!
-//! Seven statements for a poll with matches, whatever their number; none for one without. Locks are
-//! taken in one order everywhere (post keys, scan keys, clocks, each sorted), so two scanners wait for
-//! each other but never in a circle.
+//! Seven statements for a poll with matches, whatever their number (one more for each further thousand
+//! of posts); none for one without. Locks are taken in one order everywhere (post keys, scan keys,
+//! clocks, each sorted), so two scanners wait for each other but never in a circle.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Array, Integer, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Integer, Jsonb, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName, Match, Post, PostType, ScanName, Timestamp};
@@ -19,8 +19,12 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    schema::{post_keys, posts, scan_keys, scans},
+    schema::{post_keys, posts},
+    words,
 };
+
+/// PostgreSQL takes 65535 parameters a statement, and a post has sixteen.
+const POSTS_PER_STATEMENT: usize = 1_000;
 
 /// A match that becomes a Scan, unless the Manager has one of this post already.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +62,9 @@ pub async fn record(
         .map(|one| (one.manager, post_key(one.post)))
         .collect();
     let mut fresh = claim_keys(conn, &wanted, now).await?;
+    if fresh.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut clocks = advance_clocks(conn, &fresh).await?;
 
     let mut names = Vec::with_capacity(fresh.len());
@@ -78,30 +85,53 @@ pub async fn record(
             manager: one.manager.manager,
             scan: Id::at(time.into()),
         };
-        rows.push((
-            scans::namespace_id.eq(name.namespace.to_uuid()),
-            scans::manager_id.eq(name.manager.to_uuid()),
-            scans::id.eq(name.scan.to_uuid()),
-            scans::create_time.eq(time),
-            scans::update_time.eq(time),
-            scans::post_id.eq(post.to_uuid()),
-            scans::post_receive_time.eq(post.time().to_chrono()),
-            scans::value.eq(true),
-            scans::matched.eq(serde_json::to_value(&one.matched).map_err(Error::Json)?),
-        ));
+        let matched = serde_json::to_value(&one.matched).map_err(Error::Json)?;
+        rows.push((time, *post, words::json(matched)));
         names.push(name);
     }
-    diesel::insert_into(scans::table)
-        .values(rows)
-        .execute(conn)
-        .await?;
+    insert_scans(conn, &names, rows).await?;
     Ok(names)
+}
+
+/// In one statement, however many there are: a poll may match for thousands of Managers.
+async fn insert_scans(
+    conn: &mut AsyncPgConnection,
+    names: &[ScanName],
+    rows: Vec<(DateTime<Utc>, Id, serde_json::Value)>,
+) -> QueryResult<()> {
+    let ids = |id: fn(&ScanName) -> Id| -> Vec<Uuid> {
+        names.iter().map(|name| id(name).to_uuid()).collect()
+    };
+    let times: Vec<_> = rows.iter().map(|(time, ..)| *time).collect();
+    let post_ids: Vec<_> = rows.iter().map(|(_, post, _)| post.to_uuid()).collect();
+    let post_times: Vec<_> = rows
+        .iter()
+        .map(|(_, post, _)| post.time().to_chrono())
+        .collect();
+    let matched: Vec<_> = rows.into_iter().map(|(_, _, matched)| matched).collect();
+    sql_query(
+        "INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, \
+             post_receive_time, value, matched) \
+         SELECT namespace_id, manager_id, id, time, time, post_id, post_time, true, matched \
+         FROM unnest($1, $2, $3, $4, $5, $6, $7) \
+             AS given (namespace_id, manager_id, id, time, post_id, post_time, matched)",
+    )
+    .bind::<Array<SqlUuid>, _>(ids(|name| name.namespace))
+    .bind::<Array<SqlUuid>, _>(ids(|name| name.manager))
+    .bind::<Array<SqlUuid>, _>(ids(|name| name.scan))
+    .bind::<Array<Timestamptz>, _>(times)
+    .bind::<Array<SqlUuid>, _>(post_ids)
+    .bind::<Array<Timestamptz>, _>(post_times)
+    .bind::<Array<Jsonb>, _>(matched)
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// What makes a post the same post.
 fn post_key(post: &Post) -> Uuid {
     let mut bytes = [0; 16];
-    bytes.copy_from_slice(&Sha256::digest(post.id.as_bytes())[..16]);
+    bytes.copy_from_slice(&Sha256::digest(words::text(&post.id).as_bytes())[..16]);
     Uuid::from_bytes(bytes)
 }
 
@@ -112,54 +142,60 @@ async fn store_posts(
     given: &BTreeMap<Uuid, &Post>,
     now: Timestamp,
 ) -> QueryResult<HashMap<Uuid, Id>> {
-    let keys: Vec<_> = given
-        .keys()
-        .map(|key| {
-            (
-                post_keys::post_key.eq(*key),
-                post_keys::id.eq(Id::at(now).to_uuid()),
-            )
-        })
-        .collect();
-    let made: Vec<(Uuid, Uuid)> = diesel::insert_into(post_keys::table)
-        .values(keys)
-        .on_conflict_do_nothing()
-        .returning((post_keys::post_key, post_keys::id))
-        .get_results(conn)
-        .await?;
-    let rows: Vec<_> = made
+    #[derive(QueryableByName)]
+    struct Made {
+        #[diesel(sql_type = SqlUuid)]
+        post_key: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+    }
+    let keys: Vec<Uuid> = given.keys().copied().collect();
+    let ids: Vec<Uuid> = keys.iter().map(|_| Id::at(now).to_uuid()).collect();
+    let made: Vec<Made> = sql_query(
+        "INSERT INTO post_keys (post_key, id) SELECT * FROM unnest($1, $2) \
+         ON CONFLICT DO NOTHING RETURNING post_key, id",
+    )
+    .bind::<Array<SqlUuid>, _>(keys)
+    .bind::<Array<SqlUuid>, _>(ids)
+    .load(conn)
+    .await?;
+    let mut rows: Vec<_> = made
         .iter()
-        .filter_map(|(key, id)| {
-            let post = given.get(key)?;
+        .filter_map(|Made { post_key, id }| {
+            let post = given.get(post_key)?;
             let subforum = post.subforum.as_ref();
             Some((
                 posts::id.eq(*id),
                 posts::receive_time.eq(now.to_chrono()),
-                posts::post_key.eq(*key),
+                posts::post_key.eq(*post_key),
                 posts::feed.eq(feed.as_str()),
                 posts::type_.eq(word(post.post_type)),
                 posts::time.eq(post.time.to_chrono()),
-                posts::post_id.eq(&post.id),
-                posts::title.eq(post.title.as_deref()),
-                posts::text.eq(post.text.as_deref()),
-                posts::url.eq(&post.url),
-                posts::subforum_id.eq(subforum.map(|at| at.id.as_str())),
-                posts::subforum_name.eq(subforum.map(|at| at.name.as_str())),
-                posts::subforum_url.eq(subforum.map(|at| at.url.as_str())),
-                posts::user_id.eq(&post.user.id),
-                posts::user_name.eq(&post.user.name),
-                posts::user_url.eq(&post.user.url),
+                posts::post_id.eq(words::text(&post.id)),
+                posts::title.eq(post.title.as_deref().map(words::text)),
+                posts::text.eq(post.text.as_deref().map(words::text)),
+                posts::url.eq(words::text(&post.url)),
+                posts::subforum_id.eq(subforum.map(|at| words::text(&at.id))),
+                posts::subforum_name.eq(subforum.map(|at| words::text(&at.name))),
+                posts::subforum_url.eq(subforum.map(|at| words::text(&at.url))),
+                posts::user_id.eq(words::text(&post.user.id)),
+                posts::user_name.eq(words::text(&post.user.name)),
+                posts::user_url.eq(words::text(&post.user.url)),
             ))
         })
         .collect();
-    diesel::insert_into(posts::table)
-        .values(rows)
-        .execute(conn)
-        .await?;
+    while !rows.is_empty() {
+        let rest = rows.split_off(rows.len().min(POSTS_PER_STATEMENT));
+        diesel::insert_into(posts::table)
+            .values(rows)
+            .execute(conn)
+            .await?;
+        rows = rest;
+    }
 
     let mut stored: HashMap<Uuid, Id> = made
         .into_iter()
-        .map(|(key, id)| (key, Id::from_uuid(id)))
+        .map(|made| (made.post_key, Id::from_uuid(made.id)))
         .collect();
     let known: Vec<Uuid> = given
         .keys()
@@ -191,37 +227,38 @@ async fn claim_keys(
     wanted: &BTreeSet<(ManagerName, Uuid)>,
     now: Timestamp,
 ) -> QueryResult<BTreeSet<(ManagerName, Uuid)>> {
-    let rows: Vec<_> = wanted
-        .iter()
-        .map(|(manager, key)| {
-            (
-                scan_keys::namespace_id.eq(manager.namespace.to_uuid()),
-                scan_keys::manager_id.eq(manager.manager.to_uuid()),
-                scan_keys::post_key.eq(*key),
-                scan_keys::create_time.eq(now.to_chrono()),
-            )
-        })
-        .collect();
-    let fresh: Vec<(Uuid, Uuid, Uuid)> = diesel::insert_into(scan_keys::table)
-        .values(rows)
-        .on_conflict_do_nothing()
-        .returning((
-            scan_keys::namespace_id,
-            scan_keys::manager_id,
-            scan_keys::post_key,
-        ))
-        .get_results(conn)
-        .await?;
+    #[derive(QueryableByName)]
+    struct Claimed {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        post_key: Uuid,
+    }
+    let column = |value: fn(&(ManagerName, Uuid)) -> Uuid| -> Vec<Uuid> {
+        wanted.iter().map(value).collect()
+    };
+    let fresh: Vec<Claimed> = sql_query(
+        "INSERT INTO scan_keys (namespace_id, manager_id, post_key, create_time) \
+         SELECT namespace_id, manager_id, post_key, $4 \
+         FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, post_key) \
+         ON CONFLICT DO NOTHING RETURNING namespace_id, manager_id, post_key",
+    )
+    .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.namespace.to_uuid()))
+    .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.manager.to_uuid()))
+    .bind::<Array<SqlUuid>, _>(column(|(_, key)| *key))
+    .bind::<Timestamptz, _>(now.to_chrono())
+    .load(conn)
+    .await?;
     Ok(fresh
         .into_iter()
-        .map(|(namespace, manager, key)| {
-            (
-                ManagerName {
-                    namespace: Id::from_uuid(namespace),
-                    manager: Id::from_uuid(manager),
-                },
-                key,
-            )
+        .map(|claimed| {
+            let manager = ManagerName {
+                namespace: Id::from_uuid(claimed.namespace_id),
+                manager: Id::from_uuid(claimed.manager_id),
+            };
+            (manager, claimed.post_key)
         })
         .collect())
 }
