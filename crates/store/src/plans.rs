@@ -4,10 +4,13 @@
 //! the version's one row puts those transactions in order, so a reader that has seen version `n` has
 //! seen every change up to it.
 
+use std::collections::HashMap;
+
 use diesel::{
+    dsl::sql,
     prelude::*,
     sql_query,
-    sql_types::{Array, BigInt, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, Instructions, ManagerName, Timestamp};
@@ -127,28 +130,28 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> Result<C
         #[diesel(sql_type = SqlUuid)]
         manager_id: Uuid,
     }
+    // Read before the log: what is logged later is the next call's.
+    let now = version(conn).await?;
+    if now == after {
+        return Ok(Changes::Since {
+            version: after,
+            plans: Vec::new(),
+        });
+    }
     let changes: Vec<Change> = sql_query(
         "SELECT version, namespace_id, manager_id FROM plan_changes WHERE version > $1 ORDER BY version",
     )
     .bind::<BigInt, _>(after)
     .load(conn)
     .await?;
-    let Some(last) = changes.last() else {
-        // Nothing logged: either nothing changed, or the log was cut.
-        let now = version(conn).await?;
-        return Ok(if now > after {
-            Changes::TooFarBehind
-        } else {
-            Changes::Since {
-                version: after,
-                plans: Vec::new(),
-            }
-        });
+    // The log was cut, or this is another database than the one that the reader knows.
+    let [first, ..] = changes.as_slice() else {
+        return Ok(Changes::TooFarBehind);
     };
-    if changes[0].version != after + 1 {
+    if first.version != after + 1 {
         return Ok(Changes::TooFarBehind);
     }
-    let version = last.version;
+    let version = changes[changes.len() - 1].version;
     let mut changed: Vec<(Uuid, Uuid)> = changes
         .iter()
         .map(|change| (change.namespace_id, change.manager_id))
@@ -156,7 +159,7 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> Result<C
     changed.sort_unstable();
     changed.dedup();
     let ids: Vec<Uuid> = changed.iter().map(|(_, manager)| *manager).collect();
-    let rows: Vec<(Uuid, Uuid, bool, Option<serde_json::Value>)> = managers::table
+    let rows: Vec<PlanRow> = managers::table
         .filter(managers::namespace_id.eq_any(changed.iter().map(|(namespace, _)| *namespace)))
         .filter(managers::id.eq_any(ids))
         .select((
@@ -167,24 +170,15 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> Result<C
         ))
         .load(conn)
         .await?;
-    let mut plans = Vec::with_capacity(changed.len());
-    for (namespace, manager) in changed {
-        let row = rows
-            .iter()
-            .find(|row| (row.0, row.1) == (namespace, manager));
-        let name = ManagerName {
-            namespace: Id::from_uuid(namespace),
-            manager: Id::from_uuid(manager),
-        };
-        let instructions = match row {
-            Some((_, _, true, Some(json))) => Some(read(json)?),
-            _ => None,
-        };
-        plans.push(PlanRecord {
-            manager: name,
-            instructions,
-        });
-    }
+    let mut rows: HashMap<(Uuid, Uuid), PlanRow> =
+        rows.into_iter().map(|row| ((row.0, row.1), row)).collect();
+    let plans = changed
+        .into_iter()
+        .map(|(namespace, manager)| {
+            let gone = (namespace, manager, false, None);
+            plan(rows.remove(&(namespace, manager)).unwrap_or(gone))
+        })
+        .collect::<Result<_, Error>>()?;
     Ok(Changes::Since { version, plans })
 }
 
@@ -203,13 +197,14 @@ pub async fn load_page(
     let (namespace, manager) = after.map_or((nil, nil), |name| {
         (name.namespace.to_uuid(), name.manager.to_uuid())
     });
-    let rows: Vec<(Uuid, Uuid, bool, Option<serde_json::Value>)> = managers::table
+    let rows: Vec<PlanRow> = managers::table
+        // As one comparison of rows, which the primary key serves from its place on.
         .filter(
-            managers::namespace_id
-                .gt(namespace)
-                .or(managers::namespace_id
-                    .eq(namespace)
-                    .and(managers::id.gt(manager))),
+            sql::<Bool>("(managers.namespace_id, managers.id) > (")
+                .bind::<SqlUuid, _>(namespace)
+                .sql(", ")
+                .bind::<SqlUuid, _>(manager)
+                .sql(")"),
         )
         .order((managers::namespace_id.asc(), managers::id.asc()))
         .limit(limit)
@@ -221,19 +216,23 @@ pub async fn load_page(
         ))
         .load(conn)
         .await?;
-    rows.into_iter()
-        .map(|(namespace, manager, enable, json)| {
-            Ok(PlanRecord {
-                manager: ManagerName {
-                    namespace: Id::from_uuid(namespace),
-                    manager: Id::from_uuid(manager),
-                },
-                instructions: json.filter(|_| enable).as_ref().map(read).transpose()?,
-            })
-        })
-        .collect()
+    rows.into_iter().map(plan).collect()
 }
 
-fn read(json: &serde_json::Value) -> Result<Instructions, Error> {
-    serde::Deserialize::deserialize(json).map_err(Error::Json)
+/// Namespace, Manager, whether it is enabled, and its instructions.
+type PlanRow = (Uuid, Uuid, bool, Option<serde_json::Value>);
+
+fn plan((namespace, manager, enable, json): PlanRow) -> Result<PlanRecord, Error> {
+    let instructions: Option<Instructions> = json
+        .filter(|_| enable)
+        .map(serde_json::from_value)
+        .transpose()
+        .map_err(Error::Json)?;
+    Ok(PlanRecord {
+        manager: ManagerName {
+            namespace: Id::from_uuid(namespace),
+            manager: Id::from_uuid(manager),
+        },
+        instructions,
+    })
 }
