@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Double, Integer, Nullable, Text, Uuid as SqlUuid},
+    OptionalExtension, QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Double, Integer, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -109,17 +109,18 @@ pub async fn claim_due(
 ) -> QueryResult<Vec<Result<Task, Error>>> {
     let rows: Vec<TaskRow> = sql_query(concat!(
         "WITH due AS ( \
-             SELECT d.namespace_id, d.connection_id, d.create_time, d.id FROM deliveries AS d \
-             JOIN connections AS c ON c.namespace_id = d.namespace_id AND c.id = d.connection_id \
+             SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time AS due_time \
+             FROM deliveries AS d \
              WHERE d.state IN ('PENDING', 'RETRYING') AND d.next_attempt_time <= clock_timestamp() \
-               AND c.state = 'ACTIVE' AND c.id <> ALL ($3) \
+               AND d.connection_id <> ALL ($3) AND EXISTS (SELECT FROM connections AS c \
+                   WHERE c.namespace_id = d.namespace_id AND c.id = d.connection_id AND c.state = 'ACTIVE') \
              ORDER BY d.next_attempt_time LIMIT $2 FOR UPDATE OF d SKIP LOCKED \
          ), leased AS ( \
              UPDATE deliveries AS d SET state = 'IN_FLIGHT', leased_by = $1, next_attempt_time = NULL, \
                  update_time = clock_timestamp() \
              FROM due WHERE d.namespace_id = due.namespace_id AND d.connection_id = due.connection_id \
                AND d.create_time = due.create_time AND d.id = due.id \
-             RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.attempt_count \
+             RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.attempt_count, due.due_time \
          ) \
          SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt_count, \
              c.url, c.method, c.headers_sealed, ",
@@ -128,7 +129,8 @@ pub async fn claim_due(
          JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id \
          JOIN scans AS s ON s.namespace_id = l.namespace_id AND s.manager_id = l.manager_id \
            AND s.create_time = id_time(l.scan_id) AND s.id = l.scan_id \
-         JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id"
+         JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
+         ORDER BY l.due_time"
     ))
     .bind::<SqlUuid, _>(replica)
     .bind::<BigInt, _>(limit)
@@ -177,12 +179,28 @@ pub async fn hand_back(
     sql_query(
         "UPDATE deliveries AS d SET leased_by = NULL, next_attempt_time = clock_timestamp(), \
              state = CASE WHEN attempt_count = 0 THEN 'PENDING' ELSE 'RETRYING' END \
-         FROM unnest($1, $2) AS given (connection_id, id) \
-         WHERE d.connection_id = given.connection_id AND d.id = given.id AND d.create_time = id_time(given.id) \
-           AND d.leased_by = $3",
+         FROM unnest($1, $2, $3) AS given (namespace_id, connection_id, id) \
+         WHERE d.namespace_id = given.namespace_id AND d.connection_id = given.connection_id \
+           AND d.create_time = id_time(given.id) AND d.id = given.id AND d.leased_by = $4",
     )
-    .bind::<Array<SqlUuid>, _>(deliveries.iter().map(|name| name.connection.to_uuid()).collect::<Vec<_>>())
-    .bind::<Array<SqlUuid>, _>(deliveries.iter().map(|name| name.delivery.to_uuid()).collect::<Vec<_>>())
+    .bind::<Array<SqlUuid>, _>(
+        deliveries
+            .iter()
+            .map(|name| name.namespace.to_uuid())
+            .collect::<Vec<_>>(),
+    )
+    .bind::<Array<SqlUuid>, _>(
+        deliveries
+            .iter()
+            .map(|name| name.connection.to_uuid())
+            .collect::<Vec<_>>(),
+    )
+    .bind::<Array<SqlUuid>, _>(
+        deliveries
+            .iter()
+            .map(|name| name.delivery.to_uuid())
+            .collect::<Vec<_>>(),
+    )
     .bind::<SqlUuid, _>(replica)
     .execute(conn)
     .await?;
@@ -200,20 +218,22 @@ pub async fn next_due(
 ) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
     struct Due {
-        #[diesel(sql_type = Nullable<Double>)]
-        seconds: Option<f64>,
+        #[diesel(sql_type = Double)]
+        seconds: f64,
     }
-    let due: Due = sql_query(
-        "SELECT extract(epoch FROM min(d.next_attempt_time) - clock_timestamp())::float8 AS seconds \
-         FROM deliveries AS d JOIN connections AS c ON c.namespace_id = d.namespace_id AND c.id = d.connection_id \
-         WHERE d.state IN ('PENDING', 'RETRYING') AND c.state = 'ACTIVE' AND c.id <> ALL ($1)",
+    // The first in the order of the index, where a minimum over the join would read the whole backlog.
+    let due: Option<Due> = sql_query(
+        "SELECT extract(epoch FROM d.next_attempt_time - clock_timestamp())::float8 AS seconds \
+         FROM deliveries AS d WHERE d.state IN ('PENDING', 'RETRYING') \
+           AND d.connection_id <> ALL ($1) AND EXISTS (SELECT FROM connections AS c \
+               WHERE c.namespace_id = d.namespace_id AND c.id = d.connection_id AND c.state = 'ACTIVE') \
+         ORDER BY d.next_attempt_time LIMIT 1",
     )
     .bind::<Array<SqlUuid>, _>(full.iter().map(|name| name.connection.to_uuid()).collect::<Vec<_>>())
     .get_result(conn)
-    .await?;
-    Ok(due
-        .seconds
-        .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
+    .await
+    .optional()?;
+    Ok(due.map(|due| Duration::try_from_secs_f64(due.seconds).unwrap_or_default()))
 }
 
 /// The time of a row, from the id that carries it.

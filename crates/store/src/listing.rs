@@ -19,6 +19,9 @@ use domain::{
 use serde::Serialize;
 use uuid::Uuid;
 
+#[cfg(test)]
+mod tests;
+
 /// The SQL of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
@@ -74,7 +77,7 @@ impl<T: Serialize> Page<T> {
                 .order
                 .0
                 .iter()
-                .map(|(field, _)| list::value_of(&json, field))
+                .map(|(field, _)| list::value_of(&json, field).map(shorten))
                 .collect();
             PageToken { values, id: *id }.encode(&list.binding)
         });
@@ -134,6 +137,12 @@ impl Listing {
     }
 }
 
+/// The collation that tells small letters from capitals, in every build with ICU.
+const CASE: &str = "\"und-x-icu\"";
+
+/// Text is ordered by so many characters, then by name: a page token holds what it is ordered by.
+const ORDERED_CHARS: usize = 200;
+
 struct Builder<'a> {
     listing: &'a Listing,
     sql: String,
@@ -159,10 +168,14 @@ impl Builder<'_> {
         let column = *self.listing.column(comparison.field);
         let text = matches!(comparison.literal, Literal::Text(_));
         // Text compares by code point whatever the database's locale, and missing text is empty.
-        let left = match (text, column.nullable) {
-            (true, true) => format!("coalesce({}, '') COLLATE \"C\"", column.sql),
-            (true, false) => format!("{} COLLATE \"C\"", column.sql),
-            (false, _) => column.sql.to_owned(),
+        let value = match (text, column.nullable) {
+            (true, true) => format!("coalesce({}, '')", column.sql),
+            (true, false) | (false, _) => column.sql.to_owned(),
+        };
+        let left = if text {
+            format!("{value} COLLATE \"C\"")
+        } else {
+            value.clone()
         };
         let negation = if comparison.negated { "NOT " } else { "" };
         let op = match comparison.op {
@@ -175,7 +188,7 @@ impl Builder<'_> {
             Op::Has => {
                 return self.bind(Bind::Literal(comparison.literal.clone()), |sql, place| {
                     sql.push_str(&format!(
-                        "{negation}strpos(lower({left}), lower({place})) > 0"
+                        "{negation}strpos(lower({value} COLLATE {CASE}), lower({place} COLLATE {CASE})) > 0"
                     ));
                 });
             }
@@ -266,12 +279,25 @@ impl Builder<'_> {
         let column = self.listing.column(field);
         match (kind, column.nullable) {
             (Kind::Text | Kind::Word(_), true) => {
-                format!("coalesce({}, '') COLLATE \"C\"", column.sql)
+                format!(
+                    "left(coalesce({}, ''), {ORDERED_CHARS}) COLLATE \"C\"",
+                    column.sql
+                )
             }
-            (Kind::Text | Kind::Word(_), false) => format!("{} COLLATE \"C\"", column.sql),
+            (Kind::Text | Kind::Word(_), false) => {
+                format!("left({}, {ORDERED_CHARS}) COLLATE \"C\"", column.sql)
+            }
             (Kind::Time, true) => format!("coalesce({}, 'epoch'::timestamptz)", column.sql),
             (Kind::Time | Kind::Bool | Kind::Number, _) => column.sql.to_owned(),
         }
+    }
+}
+
+/// What of a value [`Builder::order_key`] orders by.
+fn shorten(value: Literal) -> Literal {
+    match value {
+        Literal::Text(text) => Literal::Text(text.chars().take(ORDERED_CHARS).collect()),
+        Literal::Time(_) | Literal::Bool(_) | Literal::Number(_) => value,
     }
 }
 

@@ -115,11 +115,14 @@ impl Row {
     }
 }
 
+// The posts are looked up one by one: the planner thinks that a join of both columns finds next to
+// nothing, and would read and sort all Scans for one page.
 const SELECT: &str = concat!(
     "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, ",
     post_columns!(),
-    " FROM scans AS s JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
-     WHERE s.namespace_id = $1 AND s.manager_id = $2"
+    " FROM scans AS s CROSS JOIN LATERAL ( \
+         SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+     ) AS p WHERE s.namespace_id = $1 AND s.manager_id = $2"
 );
 
 /// By primary key: the id tells the partition.

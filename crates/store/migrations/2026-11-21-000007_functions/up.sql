@@ -40,8 +40,11 @@ $$;
 -- partition.
 CREATE FUNCTION id_time(id uuid) RETURNS timestamptz
 LANGUAGE sql STABLE STRICT PARALLEL SAFE AS $$
-    SELECT 'epoch'::timestamptz
-        + (('x' || substr(hex, 1, 12))::bit(48)::bigint * 1000 + (('x' || substr(hex, 13, 3))::bit(12) >> 2)::integer)
-        * interval '1 microsecond'
-    FROM replace(id::text, '-', '') AS hex
+    -- Whole seconds and the rest apart: each product is exact in the float that intervals multiply by.
+    SELECT 'epoch'::timestamptz + millis / 1000 * interval '1 second'
+        + (millis % 1000 * 1000 + micros) * interval '1 microsecond'
+    FROM replace(id::text, '-', '') AS hex,
+        LATERAL (
+            SELECT ('x' || substr(hex, 1, 12))::bit(48)::bigint, (('x' || substr(hex, 13, 3))::bit(12) >> 2)::integer
+        ) AS parts (millis, micros)
 $$;

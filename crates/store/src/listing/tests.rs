@@ -1,0 +1,161 @@
+//! That every field has its column, and every default order its index.
+
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    Id, Timestamp,
+    filter::Literal,
+    list::{
+        CONNECTION_FIELDS, Field, ListQuery, MANAGER_FIELDS, NAMESPACE_FIELDS, OrderBy, SCAN_FIELDS,
+    },
+    page::PageToken,
+};
+use test_support::TestDatabase;
+use uuid::Uuid;
+
+use super::Listing;
+use crate::{connections, managers, namespaces, scans};
+
+const LISTINGS: [(&Listing, &[Field]); 4] = [
+    (&namespaces::LISTING, NAMESPACE_FIELDS),
+    (&connections::LISTING, CONNECTION_FIELDS),
+    (&managers::LISTING, MANAGER_FIELDS),
+    (&scans::LISTING, SCAN_FIELDS),
+];
+
+#[test]
+fn every_field_has_a_column_and_every_column_a_field() {
+    for (listing, fields) in LISTINGS {
+        let columns: Vec<&str> = listing.columns.iter().map(|column| column.field).collect();
+        let fields: Vec<&str> = fields.iter().map(|field| field.name).collect();
+        assert_eq!(columns, fields, "{}", listing.select);
+    }
+}
+
+/// Some thousand rows under each of two parents, at one a minute.
+const ROWS: &str = "
+    INSERT INTO accounts SELECT md5(n::text)::uuid, 'account-' || n, now() FROM generate_series(0, 1) AS n;
+    INSERT INTO namespaces SELECT gen_random_uuid(), md5((n % 2)::text)::uuid, 'ours', t, t
+        FROM generate_series(1, 4000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
+    INSERT INTO namespaces SELECT md5(n::text)::uuid, md5(n::text)::uuid, 'parent', now(), now()
+        FROM generate_series(0, 1) AS n;
+    INSERT INTO connections
+        SELECT md5((n % 2)::text)::uuid, gen_random_uuid(), 'hook', 'https://a.example/', 'POST', '', 'ACTIVE', NULL, t, t
+        FROM generate_series(1, 4000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
+    INSERT INTO managers (namespace_id, id, nickname, enable, mode, source, state, input, submit_time, create_time, update_time)
+        SELECT md5((n % 2)::text)::uuid, gen_random_uuid(), 'watch', true, 'AUTOMATIC', 'FORUM', 'PENDING_APPLY', '{}', t, t, t
+        FROM generate_series(1, 4000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
+    INSERT INTO posts (id, receive_time, post_key, feed, type, time, post_id, title, url, user_id, user_name, user_url)
+        SELECT md5(n::text)::uuid, t, md5(n::text)::uuid, 'forum:a', 'FORUM_LINK', t, n, 'title', '', '', '', ''
+        FROM generate_series(1, 8000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
+    INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, value, matched)
+        SELECT md5((n % 2)::text)::uuid, md5((n % 2)::text)::uuid, gen_random_uuid(), t, t, md5(n::text)::uuid, t, true, '{}'
+        FROM generate_series(1, 8000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
+    ANALYZE";
+
+#[derive(QueryableByName)]
+struct Line {
+    #[diesel(sql_type = Text)]
+    #[diesel(column_name = "QUERY PLAN")]
+    text: String,
+}
+
+/// What the planner makes of a page of `listing`.
+async fn explain(
+    conn: &mut AsyncPgConnection,
+    listing: &Listing,
+    parents: &[Uuid],
+    list: &ListQuery,
+) -> String {
+    let explained = Listing {
+        select: Box::leak(format!("EXPLAIN {}", listing.select).into_boxed_str()),
+        ..*listing
+    };
+    let lines: Vec<Line> = explained.page(parents, list).load(conn).await.unwrap();
+    lines.into_iter().map(|line| line.text + "\n").collect()
+}
+
+#[tokio::test]
+async fn the_first_page_and_a_deep_one_are_read_from_an_index() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    for statement in ROWS.split(';') {
+        sql_query(statement).execute(&mut conn).await.unwrap();
+    }
+    // md5('0').
+    let parent: Uuid = "cfcd2084-95d5-65ef-66e7-dff9f98764da".parse().unwrap();
+    let deep = Timestamp::now().minus(std::time::Duration::from_secs(3_000 * 60));
+    let since = format!("createTime > \"{deep}\"");
+    for (listing, fields) in LISTINGS {
+        let parents: &[Uuid] = if listing.select.contains("$2") {
+            &[parent, parent]
+        } else {
+            &[parent]
+        };
+        for (filter, order) in [
+            ("", ""),
+            ("", "createTime"),
+            (since.as_str(), "createTime asc"),
+        ] {
+            let token = PageToken {
+                values: vec![Some(Literal::Time(deep))],
+                id: Id::at(deep),
+            };
+            let token = token.encode(&["parent", filter, order].join("\n"));
+            for token in [None, Some(token.as_str())] {
+                let list =
+                    ListQuery::parse("parent", fields, None, token, Some(filter), Some(order));
+                let plan = explain(&mut conn, listing, parents, &list.unwrap()).await;
+                let at = format!("filter `{filter}`, order `{order}`, {token:?}:\n{plan}");
+                // An empty partition is read whole, which is nothing.
+                let read_whole =
+                    |line: &str| line.contains("Seq Scan") && !line.contains("cost=0.00..0.00");
+                assert!(!plan.lines().any(read_whole), "{at}");
+                assert!(!plan.contains("Sort"), "{at}");
+                // The place is looked up, not read up to.
+                let looked_up = plan
+                    .lines()
+                    .any(|line| line.contains("Index Cond") && line.contains("create_time"));
+                assert!(token.is_none() || looked_up, "{at}");
+            }
+        }
+    }
+    assert_eq!(
+        OrderBy::newest_first().0.len(),
+        1,
+        "the token above has one value"
+    );
+}
+
+#[tokio::test]
+async fn an_id_tells_the_partition() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    for statement in ROWS.split(';') {
+        sql_query(statement).execute(&mut conn).await.unwrap();
+    }
+    let lines: Vec<Line> = sql_query(format!(
+        "EXPLAIN ANALYZE {} AND s.create_time = $3 AND s.id = $4",
+        scans::LISTING.select
+    ))
+    .bind::<SqlUuid, _>(Uuid::nil())
+    .bind::<SqlUuid, _>(Uuid::nil())
+    .bind::<Timestamptz, _>(Timestamp::now().to_chrono())
+    .bind::<SqlUuid, _>(Uuid::nil())
+    .load(&mut conn)
+    .await
+    .unwrap();
+    let read = |table: &str| {
+        let at = |line: &&Line| line.text.contains(table) && !line.text.contains("never executed");
+        lines.iter().filter(at).count()
+    };
+    let plan: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(
+        (read(" on scans_"), read(" on posts_")),
+        (1, 0),
+        "{plan:#?}"
+    );
+}
