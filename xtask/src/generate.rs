@@ -28,6 +28,11 @@ const GENERATORS: &[Generator] = &[
         package: "runtime",
         example: "config-reference",
     },
+    Generator {
+        path: "crates/store/src/schema.rs",
+        package: "store",
+        example: "schema",
+    },
 ];
 
 pub(crate) fn run(check: bool) -> Result<ExitCode> {

@@ -1,4 +1,5 @@
-//! The tables, as the migrations make them. A test holds this file to a migrated database.
+//! The tables, as the migrations make them. Written by `cargo xtask generate`; a test holds this file to
+//! a migrated database.
 
 diesel::table! {
     accounts (id) {
