@@ -1,0 +1,114 @@
+use domain::{
+    ConnectionName, Id, Timestamp,
+    connection::{ConnectionState, CreateConnection, Headers, Method},
+    list::CONNECTION_FIELDS,
+};
+use store::{
+    Error, connections,
+    seal::{OpenError, Sealer},
+};
+
+use crate::support::{list_query, start};
+
+fn sealer(keys: &[(&str, u8)]) -> Sealer {
+    Sealer::new(
+        keys.iter()
+            .map(|(id, byte)| ((*id).to_owned(), [*byte; 32])),
+    )
+    .unwrap()
+}
+
+fn draft() -> CreateConnection {
+    CreateConnection {
+        nickname: "hook".to_owned(),
+        url: "https://receiver.example/hook".to_owned(),
+        method: Method::Put,
+        headers: Headers([("x-secret".to_owned(), "hush".to_owned())].into()),
+    }
+}
+
+#[tokio::test]
+async fn headers_stay_readable_while_their_key_is_configured() {
+    let mut at = start().await;
+    let namespace = at.fixture.namespace;
+    let (old, both, new) = (
+        sealer(&[("old", 1)]),
+        sealer(&[("new", 2), ("old", 1)]),
+        sealer(&[("new", 2)]),
+    );
+    let by_old = connections::insert(&mut at.conn, &old, namespace, &draft())
+        .await
+        .unwrap();
+    let by_new = connections::insert(&mut at.conn, &both, namespace, &draft())
+        .await
+        .unwrap();
+
+    for connection in [&by_old, &by_new] {
+        let found = connections::get(&mut at.conn, &both, connection.name).await;
+        assert_eq!(found.unwrap().as_ref(), Some(connection));
+    }
+    let found = connections::get(&mut at.conn, &new, by_new.name).await;
+    assert_eq!(found.unwrap(), Some(by_new));
+    for sealer in [&new, &sealer(&[("other", 1)])] {
+        let found = connections::get(&mut at.conn, sealer, by_old.name).await;
+        assert!(
+            matches!(&found, Err(Error::Sealed(OpenError::UnknownKey(id))) if id == "old"),
+            "{found:?}"
+        );
+    }
+    // The same id with another key.
+    let found = connections::get(&mut at.conn, &sealer(&[("old", 9)]), by_old.name).await;
+    assert!(matches!(found, Err(Error::Sealed(OpenError::Damaged))));
+    let list = list_query(CONNECTION_FIELDS, 10, None, "", "");
+    let page = connections::list(&mut at.conn, &both, namespace, &list)
+        .await
+        .unwrap();
+    assert_eq!(page.items.len(), 2);
+}
+
+#[tokio::test]
+async fn a_connection_of_another_namespace_is_not_there() {
+    let mut at = start().await;
+    let name = at
+        .fixture
+        .connection(&mut at.conn, "https://a.example/")
+        .await;
+    let elsewhere = ConnectionName {
+        namespace: Id::generate(),
+        ..name
+    };
+    let found = connections::get(&mut at.conn, &at.fixture.sealer, elsewhere).await;
+    assert_eq!(found.unwrap(), None);
+    let ids = [name.connection, Id::generate()];
+    let existing = connections::lock_existing(&mut at.conn, at.fixture.namespace, &ids).await;
+    assert_eq!(existing.unwrap(), [name.connection]);
+    let existing = connections::lock_existing(&mut at.conn, elsewhere.namespace, &ids).await;
+    assert!(existing.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_disabled_connection_keeps_its_first_reason() {
+    let mut at = start().await;
+    let name = at
+        .fixture
+        .connection(&mut at.conn, "https://a.example/")
+        .await;
+    let now = Timestamp::now();
+    assert!(
+        connections::disable(&mut at.conn, name, "gone", now)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !connections::disable(&mut at.conn, name, "other", now)
+            .await
+            .unwrap()
+    );
+    let found = connections::get(&mut at.conn, &at.fixture.sealer, name)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(found.state, ConnectionState::Disabled);
+    assert_eq!(found.state_reason.as_deref(), Some("gone"));
+    assert_eq!(found.update_time, now);
+}

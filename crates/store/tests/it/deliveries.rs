@@ -1,0 +1,481 @@
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
+
+use domain::{ConnectionName, DeliveryName, ManagerName, ScanName, Timestamp};
+use store::{
+    AsyncConnection, AsyncPgConnection, connections,
+    deliveries::{self, Attempt, AttemptResult, Task, Verdict},
+    replicas,
+    seal::Sealer,
+};
+use test_support::{instructions, post};
+use uuid::Uuid;
+
+use crate::support::{Start, number, record, run, start};
+
+struct Sending {
+    at: Start,
+    connections: Vec<ConnectionName>,
+    manager: ManagerName,
+    replica: Uuid,
+}
+
+/// A Manager with `count` Connections, and a replica that lives.
+async fn sending(count: usize) -> Sending {
+    let mut at = start().await;
+    let mut connections = Vec::new();
+    for n in 0..count {
+        let url = format!("https://receiver.example/{n}");
+        connections.push(at.fixture.connection(&mut at.conn, &url).await);
+    }
+    let manager = at
+        .fixture
+        .manager(&mut at.conn, &instructions("a"), &connections)
+        .await;
+    let replica = living(&mut at.conn).await;
+    Sending {
+        at,
+        connections,
+        manager,
+        replica,
+    }
+}
+
+async fn living(conn: &mut AsyncPgConnection) -> Uuid {
+    let replica = Uuid::new_v4();
+    replicas::beat(conn, replica, "webhook-dispatcher")
+        .await
+        .unwrap();
+    replica
+}
+
+impl Sending {
+    async fn scan(&mut self, id: &str) -> ScanName {
+        record(&mut self.at.conn, self.manager, &[post(id, "t")]).await[0]
+    }
+
+    /// Leaves the deliveries of one Scan waiting.
+    async fn waiting(&mut self, id: &str) -> ScanName {
+        let scan = self.scan(id).await;
+        let sent = self.fan_out(scan, &[]).await;
+        assert!(sent.is_empty());
+        scan
+    }
+
+    async fn fan_out(&mut self, scan: ScanName, admitted: &[ConnectionName]) -> Vec<Task> {
+        let sealer = self.at.fixture.sealer.clone();
+        let admit = |name| admitted.contains(&name).then_some(());
+        let sent = deliveries::fan_out(&mut self.at.conn, &sealer, scan, self.replica, admit).await;
+        sent.unwrap().into_iter().map(|(task, ())| task).collect()
+    }
+
+    async fn claim(&mut self, replica: Uuid, full: &[ConnectionName], limit: i64) -> Vec<Task> {
+        claim(
+            &mut self.at.conn,
+            &self.at.fixture.sealer,
+            replica,
+            full,
+            limit,
+        )
+        .await
+    }
+
+    async fn next_due(&mut self, full: &[ConnectionName]) -> Option<Duration> {
+        deliveries::next_due(&mut self.at.conn, full).await.unwrap()
+    }
+
+    /// `state attempts next?`, as the row has it.
+    async fn row(&mut self, delivery: DeliveryName) -> String {
+        let sql = |condition: &str| {
+            let id = delivery.delivery.to_uuid();
+            format!("SELECT count(*) AS number FROM deliveries WHERE id = '{id}' AND {condition}")
+        };
+        let conn = &mut self.at.conn;
+        let mut row = String::new();
+        for state in domain::DeliveryState::ALL {
+            if number(conn, &sql(&format!("state = '{}'", state.as_str()))).await == 1 {
+                row.push_str(state.as_str());
+            }
+        }
+        let id = delivery.delivery.to_uuid();
+        let attempts =
+            format!("SELECT attempt_count::bigint AS number FROM deliveries WHERE id = '{id}'");
+        row.push_str(&format!(" {}", number(conn, &attempts).await));
+        if number(conn, &sql("next_attempt_time IS NOT NULL")).await == 1 {
+            row.push_str(" due");
+        }
+        row
+    }
+}
+
+async fn claim(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    replica: Uuid,
+    full: &[ConnectionName],
+    limit: i64,
+) -> Vec<Task> {
+    let claimed = deliveries::claim_due(conn, sealer, replica, full, limit)
+        .await
+        .unwrap();
+    claimed.into_iter().map(Result::unwrap).collect()
+}
+
+fn result(task: &Task, verdict: Verdict) -> AttemptResult {
+    AttemptResult {
+        delivery: task.delivery,
+        attempt: Attempt {
+            number: task.attempt_count + 1,
+            time: Timestamp::now(),
+            status_code: Some(503),
+            error: Some("a stranger's \0 words".to_owned()),
+            latency: Duration::from_millis(12),
+            dns: None,
+            connect: Some(Duration::from_millis(3)),
+            tls: None,
+            first_byte: None,
+            address: Some("192.0.2.1".to_owned()),
+            response_body: Some("\0binary\0".to_owned()),
+        },
+        verdict,
+    }
+}
+
+#[tokio::test]
+async fn a_scan_is_fanned_out_once_in_the_order_of_the_notices() {
+    let mut at = sending(3).await;
+    let scan = at.scan("forum:1").await;
+    let (first, last) = (at.connections[0], at.connections[2]);
+    let sent = at.fan_out(scan, &[last, first]).await;
+    let names: Vec<_> = sent
+        .iter()
+        .map(|task| task.delivery.connection_name())
+        .collect();
+    assert_eq!(names, [first, last]);
+    assert_eq!(sent[0].url, "https://receiver.example/0");
+    assert_eq!(sent[0].headers.0["x-secret"], "hush");
+    assert_eq!(
+        (
+            sent[0].scan,
+            sent[0].post.id.as_str(),
+            sent[0].attempt_count
+        ),
+        (scan, "forum:1", 0)
+    );
+    assert_eq!(at.row(sent[0].delivery).await, "IN_FLIGHT 0");
+
+    assert!(
+        at.fan_out(scan, &[first, last]).await.is_empty(),
+        "the event came twice"
+    );
+    let replica = at.replica;
+    let claimed = at.claim(replica, &[], 10).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].delivery.connection_name(), at.connections[1]);
+    assert_eq!(
+        number(&mut at.at.conn, "SELECT count(*) AS number FROM deliveries").await,
+        3
+    );
+    let gone = ScanName {
+        scan: domain::Id::generate(),
+        ..scan
+    };
+    assert!(at.fan_out(gone, &[first]).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_callers_fan_out_once() {
+    let mut at = sending(2).await;
+    for round in 0..20 {
+        let scan = at.scan(&format!("forum:{round}")).await;
+        let caller = || {
+            let (pool, sealer) = (at.at.database.pool(), at.at.fixture.sealer.clone());
+            tokio::spawn(async move {
+                let mut conn = pool.get().await.unwrap();
+                conn.transaction(async |conn| {
+                    deliveries::fan_out(conn, &sealer, scan, Uuid::new_v4(), Some).await
+                })
+                .await
+                .unwrap()
+                .len()
+            })
+        };
+        let (one, two) = (caller(), caller());
+        let mut sent = [one.await.unwrap(), two.await.unwrap()];
+        sent.sort_unstable();
+        assert_eq!(sent, [0, 2], "round {round}");
+    }
+    assert_eq!(
+        number(&mut at.at.conn, "SELECT count(*) AS number FROM deliveries").await,
+        40
+    );
+}
+
+#[tokio::test]
+async fn a_failed_fan_out_marks_nothing() {
+    let mut at = sending(1).await;
+    let scan = at.scan("forum:1").await;
+    let stranger = Sealer::new([("other".to_owned(), [1; 32])]).unwrap();
+    let failed = at
+        .at
+        .conn
+        .transaction(async |conn| {
+            deliveries::fan_out(conn, &stranger, scan, Uuid::new_v4(), Some).await
+        })
+        .await;
+    assert!(failed.is_err());
+    let connection = at.connections[0];
+    assert_eq!(at.fan_out(scan, &[connection]).await.len(), 1);
+}
+
+#[tokio::test]
+async fn disabled_and_full_connections_wait() {
+    let mut at = sending(3).await;
+    let [disabled, full, open] = at.connections[..] else {
+        unreachable!()
+    };
+    let now = Timestamp::now();
+    connections::disable(&mut at.at.conn, disabled, "gone", now)
+        .await
+        .unwrap();
+    let scan = at.scan("forum:1").await;
+    assert!(
+        at.fan_out(scan, &[disabled]).await.is_empty(),
+        "a disabled one is not admitted"
+    );
+
+    let replica = at.replica;
+    assert_eq!(at.next_due(&[full]).await, Some(Duration::ZERO));
+    let claimed = at.claim(replica, &[full], 10).await;
+    let names: Vec<_> = claimed
+        .iter()
+        .map(|task| task.delivery.connection_name())
+        .collect();
+    assert_eq!(names, [open]);
+    assert_eq!(at.next_due(&[full]).await, None);
+    assert_eq!(at.next_due(&[]).await, Some(Duration::ZERO));
+    assert_eq!(at.claim(replica, &[], 10).await.len(), 1);
+
+    run(&mut at.at.conn, "UPDATE connections SET state = 'ACTIVE'").await;
+    let claimed = at.claim(replica, &[], 10).await;
+    assert_eq!(claimed[0].delivery.connection_name(), disabled);
+}
+
+#[tokio::test]
+async fn the_longest_due_are_claimed_first() {
+    let mut at = sending(1).await;
+    let mut scans = Vec::new();
+    for n in 0..6 {
+        scans.push(at.waiting(&format!("forum:{n}")).await);
+    }
+    // Older Scans are due later here.
+    run(
+        &mut at.at.conn,
+        "UPDATE deliveries SET next_attempt_time = now() - (create_time - now() + interval '1 hour')",
+    )
+    .await;
+    run(
+        &mut at.at.conn,
+        format!(
+            "UPDATE deliveries SET next_attempt_time = now() + interval '1 hour' WHERE scan_id = '{}'",
+            scans[5].scan.to_uuid()
+        ),
+    )
+    .await;
+    let replica = at.replica;
+    let claimed: Vec<_> = at
+        .claim(replica, &[], 3)
+        .await
+        .iter()
+        .map(|task| task.scan)
+        .collect();
+    assert_eq!(claimed, [scans[4], scans[3], scans[2]]);
+    assert_eq!(at.claim(replica, &[], 9).await.len(), 2);
+    let wait = deliveries::next_due(&mut at.at.conn, &[])
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(wait > Duration::from_secs(3_500), "{wait:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_never_claim_the_same_delivery() {
+    let mut at = sending(2).await;
+    let posts: Vec<_> = (0..60).map(|n| post(&format!("forum:{n}"), "t")).collect();
+    for scan in record(&mut at.at.conn, at.manager, &posts).await {
+        at.fan_out(scan, &[]).await;
+    }
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let (pool, sealer) = (at.at.database.pool(), at.at.fixture.sealer.clone());
+            tokio::spawn(async move {
+                let mut conn = pool.get().await.unwrap();
+                let replica = living(&mut conn).await;
+                let mut claimed = Vec::new();
+                for _ in 0..30 {
+                    let more = claim(&mut conn, &sealer, replica, &[], 7).await;
+                    assert!(more.len() <= 7);
+                    claimed.extend(more.into_iter().map(|task| task.delivery));
+                }
+                claimed
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(task.await.unwrap());
+    }
+    let distinct: BTreeSet<_> = all.iter().collect();
+    assert_eq!((distinct.len(), all.len()), (120, 120));
+}
+
+#[tokio::test]
+async fn results_move_deliveries_on() {
+    let mut at = sending(3).await;
+    at.waiting("forum:1").await;
+    let replica = at.replica;
+    let tasks = at.claim(replica, &[], 10).await;
+    let later = Timestamp::now().plus(Duration::from_secs(60));
+    let verdicts = [
+        (Verdict::Succeeded, "SUCCEEDED 1"),
+        (Verdict::RetryAt(later), "RETRYING 1 due"),
+        (Verdict::Exhausted, "EXHAUSTED 1"),
+    ];
+    let results: Vec<_> = tasks
+        .iter()
+        .zip(verdicts)
+        .map(|(task, (verdict, _))| result(task, verdict))
+        .collect();
+    deliveries::record_results(&mut at.at.conn, replica, &results)
+        .await
+        .unwrap();
+    for (task, (_, row)) in tasks.iter().zip(verdicts) {
+        assert_eq!(at.row(task.delivery).await, row);
+    }
+    let clean = "SELECT count(*) AS number FROM delivery_attempts \
+                 WHERE response_body = 'binary' AND error = 'a stranger''s  words' AND latency_ms = 12";
+    assert_eq!(number(&mut at.at.conn, clean).await, 3);
+
+    // Recorded again, as after a lost answer: nothing moves, no attempt is doubled.
+    deliveries::record_results(&mut at.at.conn, replica, &results)
+        .await
+        .unwrap();
+    assert_eq!(at.row(tasks[1].delivery).await, "RETRYING 1 due");
+    assert_eq!(number(&mut at.at.conn, clean).await, 3);
+    deliveries::record_results(&mut at.at.conn, replica, &[])
+        .await
+        .unwrap();
+
+    run(
+        &mut at.at.conn,
+        "UPDATE deliveries SET next_attempt_time = now() WHERE state = 'RETRYING'",
+    )
+    .await;
+    let again = at.claim(replica, &[], 10).await;
+    assert_eq!(
+        (again.len(), again[0].delivery, again[0].attempt_count),
+        (1, tasks[1].delivery, 1)
+    );
+    deliveries::hand_back(&mut at.at.conn, replica, &[again[0].delivery])
+        .await
+        .unwrap();
+    assert_eq!(at.row(again[0].delivery).await, "RETRYING 1 due");
+}
+
+#[tokio::test]
+async fn who_lost_the_lease_changes_no_state() {
+    let mut at = sending(1).await;
+    at.waiting("forum:1").await;
+    let replica = at.replica;
+    let tasks = at.claim(replica, &[], 10).await;
+    let name = tasks[0].delivery;
+    run(
+        &mut at.at.conn,
+        "UPDATE replicas SET heartbeat_time = now() - interval '5 seconds'",
+    )
+    .await;
+    let other = living(&mut at.at.conn).await;
+    let minute = Duration::from_secs(60);
+    assert_eq!(
+        deliveries::free_orphans(&mut at.at.conn, other, &[], minute)
+            .await
+            .unwrap(),
+        1
+    );
+    assert_eq!(at.row(name).await, "PENDING 0 due");
+    assert_eq!(at.claim(other, &[], 10).await.len(), 1);
+
+    let late = [result(&tasks[0], Verdict::Exhausted)];
+    deliveries::record_results(&mut at.at.conn, replica, &late)
+        .await
+        .unwrap();
+    deliveries::hand_back(&mut at.at.conn, replica, &[name])
+        .await
+        .unwrap();
+    assert_eq!(at.row(name).await, "IN_FLIGHT 0");
+    let attempts = "SELECT count(*) AS number FROM delivery_attempts";
+    assert_eq!(
+        number(&mut at.at.conn, attempts).await,
+        1,
+        "it was made all the same"
+    );
+    deliveries::hand_back(&mut at.at.conn, other, &[name])
+        .await
+        .unwrap();
+    assert_eq!(at.row(name).await, "PENDING 0 due");
+}
+
+#[tokio::test]
+async fn what_a_living_replica_forgot_is_freed_after_a_while() {
+    let mut at = sending(2).await;
+    at.waiting("forum:1").await;
+    let replica = at.replica;
+    let tasks = at.claim(replica, &[], 10).await;
+    let in_hand = [tasks[0].delivery.delivery];
+    let conn = &mut at.at.conn;
+    let minute = Duration::from_secs(60);
+    assert_eq!(
+        deliveries::free_orphans(conn, replica, &in_hand, minute)
+            .await
+            .unwrap(),
+        0
+    );
+    let other = living(conn).await;
+    assert_eq!(
+        deliveries::free_orphans(conn, other, &[], Duration::ZERO)
+            .await
+            .unwrap(),
+        0
+    );
+    let freed = deliveries::free_orphans(conn, replica, &in_hand, Duration::ZERO).await;
+    assert_eq!(freed.unwrap(), 1);
+    assert_eq!(at.row(tasks[0].delivery).await, "IN_FLIGHT 0");
+    assert_eq!(at.row(tasks[1].delivery).await, "PENDING 0 due");
+}
+
+#[tokio::test]
+async fn one_unreadable_secret_does_not_stop_the_others() {
+    let mut at = sending(2).await;
+    at.waiting("forum:1").await;
+    let broken = at.connections[0];
+    let stranger = Sealer::new([("other".to_owned(), [1; 32])]).unwrap();
+    let sealed = stranger.seal(b"{}", &broken.to_string());
+    let hex: String = sealed.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sql = format!(
+        "UPDATE connections SET headers_sealed = decode('{hex}', 'hex') WHERE id = '{}'",
+        broken.connection.to_uuid()
+    );
+    run(&mut at.at.conn, sql).await;
+    let (replica, sealer) = (at.replica, at.at.fixture.sealer.clone());
+    let claimed = deliveries::claim_due(&mut at.at.conn, &sealer, replica, &[], 10)
+        .await
+        .unwrap();
+    let sent: HashSet<_> = claimed
+        .iter()
+        .flatten()
+        .map(|task| task.delivery.connection_name())
+        .collect();
+    assert_eq!((claimed.len(), sent), (2, [at.connections[1]].into()));
+}

@@ -1,0 +1,20 @@
+//! The queries, over a real PostgreSQL: each test has a database of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod connections;
+mod deliveries;
+mod feeds;
+mod filters;
+mod functions;
+mod keys;
+mod lists;
+mod managers;
+mod migrations;
+mod outbox;
+mod plans;
+mod replicas;
+mod scans;
+mod support;
+#[path = "../../examples/schema/tables.rs"]
+mod tables;

@@ -1,0 +1,173 @@
+use std::time::Duration;
+
+use domain::{
+    Focus, Id, Manager, ManagerName, Timestamp,
+    manager::{
+        ApplyError, ApplyErrorCode, CreateManager, Input, InputFocus, InputType, ManagerState,
+        Mode, Origin, SourceType,
+    },
+};
+use store::{AsyncPgConnection, managers};
+use test_support::instructions;
+
+use crate::support::start;
+
+async fn get(conn: &mut AsyncPgConnection, name: ManagerName) -> Manager {
+    managers::get(conn, name).await.unwrap().unwrap()
+}
+
+fn automatic() -> CreateManager {
+    CreateManager {
+        nickname: "watch".to_owned(),
+        enable: true,
+        source: SourceType::Microblog,
+        origin: Origin::Input(Input {
+            input_type: InputType::Structured,
+            urls: vec!["https://example.com/".to_owned()],
+            focus: InputFocus {
+                focus_type: Focus::Sales,
+                names: vec!["Acme".to_owned()],
+            },
+        }),
+        notices: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_manager_reads_as_it_was_written() {
+    let mut at = start().await;
+    let first = at
+        .fixture
+        .connection(&mut at.conn, "https://a.example/")
+        .await;
+    let second = at
+        .fixture
+        .connection(&mut at.conn, "https://b.example/")
+        .await;
+    let draft = CreateManager {
+        notices: vec![second, first],
+        ..automatic()
+    };
+    let made = managers::insert(&mut at.conn, at.fixture.namespace, &draft)
+        .await
+        .unwrap();
+    assert_eq!(get(&mut at.conn, made.name).await, made);
+    assert_eq!(
+        (made.mode, made.state),
+        (Mode::Automatic, ManagerState::PendingApply)
+    );
+    let notices: Vec<_> = made
+        .notices
+        .iter()
+        .map(|notice| notice.connection)
+        .collect();
+    assert_eq!(notices, [second, first]);
+    assert!(managers::exists(&mut at.conn, made.name).await.unwrap());
+
+    let elsewhere = ManagerName {
+        namespace: Id::generate(),
+        ..made.name
+    };
+    assert_eq!(managers::get(&mut at.conn, elsewhere).await.unwrap(), None);
+    assert!(!managers::exists(&mut at.conn, elsewhere).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_compiler_gets_the_present_submission_until_it_is_done() {
+    let mut at = start().await;
+    let draft = automatic();
+    let name = managers::insert(&mut at.conn, at.fixture.namespace, &draft)
+        .await
+        .unwrap()
+        .name;
+    let later = Timestamp::now().plus(Duration::from_secs(1));
+    let pending = managers::pending(&mut at.conn, later, 10).await.unwrap();
+    assert_eq!(pending, [name]);
+    let early = managers::pending(&mut at.conn, name.manager.time(), 10).await;
+    assert!(early.unwrap().is_empty());
+    let submission = managers::submission(&mut at.conn, name)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (submission.generation, submission.source),
+        (1, SourceType::Microblog)
+    );
+    assert_eq!(submission.origin, draft.origin);
+
+    let stale = managers::apply(&mut at.conn, name, 2, &instructions("rust"), later).await;
+    assert_eq!(stale.unwrap(), None);
+    let applied = managers::apply(&mut at.conn, name, 1, &instructions("rust"), later).await;
+    assert!(applied.unwrap().is_some());
+    let manager = get(&mut at.conn, name).await;
+    assert_eq!(manager.state, ManagerState::Applied);
+    assert_eq!(manager.instructions, Some(instructions("rust")));
+    assert_eq!(
+        (manager.apply_time, manager.update_time),
+        (Some(later), later)
+    );
+
+    assert_eq!(
+        managers::submission(&mut at.conn, name).await.unwrap(),
+        None
+    );
+    assert!(
+        managers::pending(&mut at.conn, later, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let twice = managers::apply(&mut at.conn, name, 1, &instructions("go"), later).await;
+    assert_eq!(twice.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_failure_is_kept_with_its_reason() {
+    let mut at = start().await;
+    let name = at
+        .fixture
+        .manager(&mut at.conn, &instructions("rust"), &[])
+        .await;
+    let submitted = get(&mut at.conn, name).await;
+    assert_eq!(
+        submitted.instructions,
+        Some(instructions("rust")),
+        "shown while it waits"
+    );
+    let error = ApplyError {
+        code: ApplyErrorCode::NoReachableUrl,
+        // Words of a stranger's server.
+        message: "no\0pe".to_owned(),
+    };
+    let now = Timestamp::now();
+    assert!(
+        !managers::fail(&mut at.conn, name, 7, &error, now)
+            .await
+            .unwrap()
+    );
+    assert!(
+        managers::fail(&mut at.conn, name, 1, &error, now)
+            .await
+            .unwrap()
+    );
+    let manager = get(&mut at.conn, name).await;
+    assert_eq!(manager.state, ManagerState::ApplyFailed);
+    assert_eq!(manager.apply_error.unwrap().message, "nope");
+    assert_eq!(manager.instructions, None, "none ever came to work");
+}
+
+#[tokio::test]
+async fn instructions_taken_from_pages_may_have_nul_characters() {
+    let mut at = start().await;
+    let name = at
+        .fixture
+        .manager(&mut at.conn, &instructions("rust"), &[])
+        .await;
+    let odd = instructions("ru\0st");
+    let version = managers::apply(&mut at.conn, name, 1, &odd, Timestamp::now()).await;
+    assert!(version.unwrap().is_some());
+    assert_eq!(
+        get(&mut at.conn, name).await.instructions,
+        Some(instructions("rust"))
+    );
+}

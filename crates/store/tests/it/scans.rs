@@ -1,0 +1,331 @@
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::{Id, ManagerName, Post, Scan, ScanName, Timestamp, list::SCAN_FIELDS};
+use store::{AsyncConnection, AsyncPgConnection, Pool, scans};
+use test_support::{instructions, post};
+
+use crate::support::{
+    Start, feed, list_query, matched, new_scan, number, record, run, start, walk,
+};
+
+async fn with_managers(count: usize) -> (Start, Vec<ManagerName>) {
+    let mut at = start().await;
+    let mut managers = Vec::new();
+    for _ in 0..count {
+        managers.push(
+            at.fixture
+                .manager(&mut at.conn, &instructions("a"), &[])
+                .await,
+        );
+    }
+    (at, managers)
+}
+
+async fn all(conn: &mut AsyncPgConnection, manager: ManagerName, filter: &str) -> Vec<Scan> {
+    walk(async |token| {
+        let list = list_query(SCAN_FIELDS, 100, token, filter, "createTime");
+        scans::list(conn, manager, &list).await.unwrap()
+    })
+    .await
+}
+
+fn names(scans: &[Scan]) -> Vec<ScanName> {
+    scans.iter().map(|scan| scan.name).collect()
+}
+
+const POSTS: &str = "SELECT count(*) AS number FROM posts";
+
+#[tokio::test]
+async fn a_post_is_stored_once_for_all_managers() {
+    let (mut at, managers) = with_managers(3).await;
+    let plain = post("forum:1", "One");
+    let bare = Post {
+        title: None,
+        text: None,
+        subforum: None,
+        post_type: domain::PostType::NetworkPost,
+        ..post("forum:2", "")
+    };
+    let mut matches = Vec::new();
+    for manager in &managers {
+        for post in [&plain, &bare, &plain] {
+            let mut one = new_scan(*manager, post);
+            one.matched = matched(0.25);
+            matches.push(one);
+        }
+    }
+    let made = scans::record(&mut at.conn, &feed(), &matches, Timestamp::now())
+        .await
+        .unwrap();
+    assert_eq!(made.len(), 6);
+    assert_eq!(number(&mut at.conn, POSTS).await, 2);
+    for (name, post) in made.iter().zip([&plain, &bare].into_iter().cycle()) {
+        let scan = scans::get(&mut at.conn, *name).await.unwrap().unwrap();
+        assert_eq!(&scan.post, post);
+        assert_eq!(
+            scan.create_time,
+            name.scan.time(),
+            "the id carries the time"
+        );
+        assert_eq!((scan.value, scan.matched), (true, matched(0.25)));
+    }
+    let of_nobody = ScanName {
+        namespace: Id::generate(),
+        ..made[0]
+    };
+    assert_eq!(scans::get(&mut at.conn, of_nobody).await.unwrap(), None);
+    let strange = ScanName {
+        scan: Id::from_uuid(uuid::Uuid::max()),
+        ..made[0]
+    };
+    assert_eq!(scans::get(&mut at.conn, strange).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn times_ascend_in_the_order_of_the_matches() {
+    let (mut at, managers) = with_managers(2).await;
+    let posts: Vec<Post> = (0..30)
+        .map(|n| post(&format!("forum:{}", n * 7 % 30), "t"))
+        .collect();
+    let mut expected: Vec<ScanName> = Vec::new();
+    for some in posts.chunks(10) {
+        expected.extend(record(&mut at.conn, managers[0], some).await);
+        record(&mut at.conn, managers[1], some).await;
+    }
+    let found = all(&mut at.conn, managers[0], "").await;
+    assert_eq!(names(&found), expected);
+    assert!(found.is_sorted_by(|a, b| a.create_time < b.create_time));
+    let ids: Vec<&str> = found.iter().map(|scan| scan.post.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        posts
+            .iter()
+            .map(|post| post.id.as_str())
+            .collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test]
+async fn a_manager_gets_no_second_scan_of_a_post() {
+    let (mut at, managers) = with_managers(2).await;
+    let posts = [post("forum:1", "One"), post("forum:2", "Two")];
+    assert_eq!(
+        record(&mut at.conn, managers[0], &posts[..1]).await.len(),
+        1
+    );
+    assert_eq!(record(&mut at.conn, managers[0], &posts).await.len(), 1);
+    assert!(record(&mut at.conn, managers[0], &posts).await.is_empty());
+    assert_eq!(record(&mut at.conn, managers[1], &posts).await.len(), 2);
+    assert_eq!(number(&mut at.conn, POSTS).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn racing_polls_make_each_scan_once_and_never_deadlock() {
+    let (mut at, managers) = with_managers(6).await;
+    for round in 0..60 {
+        let posts: Vec<Post> = (0..6)
+            .map(|n| post(&format!("forum:{round}-{n}"), "t"))
+            .collect();
+        let racer = |reversed: bool| {
+            let (pool, posts, managers) = (at.database.pool(), posts.clone(), managers.clone());
+            tokio::spawn(async move {
+                let mut matches: Vec<_> = managers
+                    .iter()
+                    .flat_map(|manager| posts.iter().map(|post| new_scan(*manager, post)))
+                    .collect();
+                if reversed {
+                    matches.reverse();
+                }
+                let mut conn = pool.get().await.unwrap();
+                conn.transaction(async |conn| {
+                    scans::record(conn, &feed(), &matches, Timestamp::now()).await
+                })
+                .await
+                .unwrap()
+            })
+        };
+        let (one, two) = (racer(false), racer(true));
+        let made = one.await.unwrap().len() + two.await.unwrap().len();
+        assert_eq!(made, 36, "round {round}");
+    }
+    assert_eq!(number(&mut at.conn, POSTS).await, 360);
+    let pairs = "SELECT count(DISTINCT (manager_id, post_id)) AS number FROM scans";
+    assert_eq!(number(&mut at.conn, pairs).await, 60 * 36);
+}
+
+/// Records posts of its own for all Managers, until it is told to stop.
+async fn write_on(pool: Pool, writer: usize, managers: Vec<ManagerName>, stop: Arc<AtomicBool>) {
+    let mut conn = pool.get().await.unwrap();
+    for round in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let posts: Vec<Post> = (0..2)
+            .map(|n| post(&format!("forum:{writer}-{round}-{n}"), "t"))
+            .collect();
+        let mut matches: Vec<_> = posts
+            .iter()
+            .flat_map(|post| managers.iter().map(move |manager| new_scan(*manager, post)))
+            .collect();
+        let middle = (writer + round) % matches.len();
+        matches.rotate_left(middle);
+        conn.transaction(async |conn| {
+            scans::record(conn, &feed(), &matches, Timestamp::now()).await?;
+            // What a poll does after this: the clocks stay locked meanwhile.
+            tokio::time::sleep(Duration::from_millis(writer as u64 % 3)).await;
+            Ok::<_, store::Error>(())
+        })
+        .await
+        .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_client_that_follows_create_time_misses_nothing() {
+    let (mut at, managers) = with_managers(3).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..7)
+        .map(|writer| {
+            let pool = at.database.pool();
+            tokio::spawn(write_on(pool, writer, managers.clone(), Arc::clone(&stop)))
+        })
+        .collect();
+
+    let mut seen: Vec<Vec<ScanName>> = vec![Vec::new(); managers.len()];
+    let begin = tokio::time::Instant::now();
+    let mut last_round = false;
+    let mut writers = Some(writers);
+    while !last_round {
+        if begin.elapsed() > Duration::from_secs(2)
+            && let Some(writers) = writers.take()
+        {
+            stop.store(true, Ordering::Relaxed);
+            for writer in writers {
+                writer.await.unwrap();
+            }
+            last_round = true;
+        }
+        for (manager, seen) in managers.iter().zip(&mut seen) {
+            let last = seen
+                .last()
+                .map_or(Timestamp::UNIX_EPOCH, |name| name.scan.time());
+            let filter = format!("createTime > \"{last}\"");
+            seen.extend(names(&all(&mut at.conn, *manager, &filter).await));
+        }
+    }
+    for (manager, seen) in managers.iter().zip(seen) {
+        let stored = names(&all(&mut at.conn, *manager, "").await);
+        assert!(
+            stored.len() > 50,
+            "{} are too few to prove anything",
+            stored.len()
+        );
+        assert!(stored.is_sorted_by(|a, b| a.scan.time() < b.scan.time()));
+        assert!(seen == stored, "saw {} of {}", seen.len(), stored.len());
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_manager_gets_no_scan() {
+    let (mut at, managers) = with_managers(2).await;
+    run(
+        &mut at.conn,
+        format!(
+            "DELETE FROM managers WHERE id = '{}'",
+            managers[0].manager.to_uuid()
+        ),
+    )
+    .await;
+    let one = post("forum:1", "One");
+    let matches = managers
+        .iter()
+        .map(|manager| new_scan(*manager, &one))
+        .collect::<Vec<_>>();
+    let made = scans::record(&mut at.conn, &feed(), &matches, Timestamp::now())
+        .await
+        .unwrap();
+    assert_eq!(made.len(), 1);
+    assert_eq!(made[0].manager_name(), managers[1]);
+    assert!(
+        record(&mut at.conn, managers[0], &[post("forum:2", "Two")])
+            .await
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn nul_characters_do_not_hold_a_poll_up() {
+    let (mut at, managers) = with_managers(1).await;
+    let clean = post("forum:1", "One");
+    let mut odd = clean.clone();
+    odd.id = "forum:\u{0}1".to_owned();
+    odd.title = Some("O\0ne".to_owned());
+    odd.text = Some("text\0".to_owned());
+    odd.user.name.insert(0, '\0');
+    odd.subforum.as_mut().unwrap().id.push('\0');
+    let mut one = new_scan(managers[0], &odd);
+    one.matched.terms = vec!["ru\0st".to_owned()];
+    let made = scans::record(&mut at.conn, &feed(), &[one], Timestamp::now())
+        .await
+        .unwrap();
+    let scan = scans::get(&mut at.conn, made[0]).await.unwrap().unwrap();
+    assert_eq!((scan.post, scan.matched), (clean.clone(), matched(1.0)));
+    // The same post, whether it comes with the NUL or without.
+    assert!(
+        record(&mut at.conn, managers[0], &[clean, odd])
+            .await
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_burst_for_many_managers_is_one_transaction() {
+    let (mut at, managers) = with_managers(5).await;
+    // More values than one statement takes parameters.
+    let posts: Vec<Post> = (0..4_200)
+        .map(|n| post(&format!("forum:{n}"), "t"))
+        .collect();
+    let matches: Vec<_> = managers
+        .iter()
+        .flat_map(|manager| posts.iter().map(|post| new_scan(*manager, post)))
+        .collect();
+    let made = scans::record(&mut at.conn, &feed(), &matches, Timestamp::now())
+        .await
+        .unwrap();
+    assert_eq!(made.iter().collect::<BTreeSet<_>>().len(), 21_000);
+    assert_eq!(number(&mut at.conn, POSTS).await, 4_200);
+}
+
+#[tokio::test]
+async fn scans_that_were_not_fanned_out_are_found() {
+    let (mut at, managers) = with_managers(1).await;
+    let made = record(
+        &mut at.conn,
+        managers[0],
+        &[post("forum:1", "t"), post("forum:2", "t")],
+    )
+    .await;
+    let later = Timestamp::now().plus(Duration::from_secs(5));
+    let found = scans::not_fanned_out(&mut at.conn, later, 10)
+        .await
+        .unwrap();
+    assert_eq!(found, made);
+    let early = scans::not_fanned_out(&mut at.conn, made[1].scan.time(), 10)
+        .await
+        .unwrap();
+    assert_eq!(early, made[..1]);
+    run(&mut at.conn, "UPDATE scans SET fanned_out = true").await;
+    assert!(
+        scans::not_fanned_out(&mut at.conn, later, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}

@@ -1,0 +1,121 @@
+//! What the tests share.
+
+use diesel::{QueryableByName, sql_query, sql_types::BigInt};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    FeedName, ManagerName, Match, Post, ScanName, Timestamp,
+    list::{Field, ListQuery},
+};
+use store::{
+    Page,
+    scans::{self, NewScan},
+};
+use test_support::{Fixture, TestDatabase};
+
+pub(crate) struct Start {
+    pub(crate) database: TestDatabase,
+    pub(crate) conn: AsyncPgConnection,
+    pub(crate) fixture: Fixture,
+}
+
+pub(crate) async fn start() -> Start {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    Start {
+        database,
+        conn,
+        fixture,
+    }
+}
+
+/// Runs one statement; returns how many rows it touched.
+pub(crate) async fn run(conn: &mut AsyncPgConnection, sql: impl Into<String>) -> usize {
+    let sql = sql.into();
+    sql_query(sql.clone())
+        .execute(conn)
+        .await
+        .unwrap_or_else(|error| panic!("`{sql}`: {error}"))
+}
+
+/// The number that `SELECT … AS number` gives.
+pub(crate) async fn number(conn: &mut AsyncPgConnection, sql: &str) -> i64 {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = BigInt)]
+        number: i64,
+    }
+    let row: Row = sql_query(sql).get_result(conn).await.unwrap();
+    row.number
+}
+
+pub(crate) fn feed() -> FeedName {
+    "hackernews:newest".parse().unwrap()
+}
+
+pub(crate) fn matched(score: f64) -> Match {
+    Match {
+        score,
+        terms: vec!["rust".to_owned()],
+        focus: None,
+    }
+}
+
+pub(crate) fn new_scan(manager: ManagerName, post: &Post) -> NewScan<'_> {
+    NewScan {
+        manager,
+        post,
+        matched: matched(1.0),
+    }
+}
+
+/// Makes one Scan of each post.
+pub(crate) async fn record(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    posts: &[Post],
+) -> Vec<ScanName> {
+    let matches: Vec<_> = posts.iter().map(|post| new_scan(manager, post)).collect();
+    scans::record(conn, &feed(), &matches, Timestamp::now())
+        .await
+        .unwrap()
+}
+
+/// A list's query parameters, as the gateway parses them.
+pub(crate) fn list_query(
+    fields: &'static [Field],
+    page_size: u32,
+    token: Option<&str>,
+    filter: &str,
+    order: &str,
+) -> ListQuery {
+    let size = page_size.to_string();
+    ListQuery::parse(
+        "parent",
+        fields,
+        Some(&size),
+        token,
+        Some(filter),
+        Some(order),
+    )
+    .unwrap_or_else(|issues| panic!("filter `{filter}`, order `{order}`: {issues:?}"))
+}
+
+/// Every item of a list, page by page.
+pub(crate) async fn walk<T>(mut page: impl AsyncFnMut(Option<&str>) -> Page<T>) -> Vec<T> {
+    let mut items = Vec::new();
+    let mut token: Option<String> = None;
+    loop {
+        let Page {
+            items: more,
+            next_page_token,
+        } = page(token.as_deref()).await;
+        assert!(!more.is_empty() || next_page_token.is_none());
+        items.extend(more);
+        match next_page_token {
+            Some(next) => token = Some(next),
+            None => return items,
+        }
+        assert!(items.len() < 10_000, "the pages do not end");
+    }
+}
