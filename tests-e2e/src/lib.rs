@@ -22,6 +22,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     process::ExitCode,
     sync::{Arc, Mutex},
+    time::Instant,
 };
 
 use libtest_mimic::{Arguments, Trial};
@@ -89,7 +90,9 @@ impl Shared {
 
     fn named(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Trial {
         Trial::test(format!("{}::{name}", self.kind.name()), move || {
+            let begin = Instant::now();
             run();
+            print!("({:.1?}) ", begin.elapsed());
             Ok(())
         })
     }

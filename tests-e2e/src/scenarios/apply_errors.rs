@@ -49,7 +49,6 @@ async fn case(customer: &Customer<'_>, url: String, code: &str, cause: &str) {
     let api = &customer.stack.api;
     let created = api.create_manager(&customer.namespace, &request).await;
     let manager = api.compiled(&created, Duration::from_secs(30)).await;
-    println!("{url}: {}", manager["applyError"]);
     assert_eq!(manager["state"], "APPLY_FAILED", "{manager:#}");
     assert_eq!(shape::keys(&manager["applyError"]), ["code", "message"]);
     assert_eq!(manager["applyError"]["code"], code, "{manager:#}");

@@ -24,6 +24,8 @@ const SERVICES: [&str; 4] = [
     "scanner",
     "webhook-dispatcher",
 ];
+/// What is missing, and why.
+const NO_DATABASE: [&str; 2] = ["database", "refused"];
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// A directory with a configuration.
@@ -75,7 +77,6 @@ fn nobody_there() -> String {
 fn assert_refused(command: &mut Command, names: &[&str]) -> Ended {
     let ended = programs::finish(command, WITHIN);
     let said = ended.said();
-    println!("{}", said.trim_end());
     assert_eq!(ended.code, Some(1), "{command:?}: {said}");
     for name in names {
         assert!(
@@ -133,12 +134,12 @@ pub(crate) async fn missing_database(kind: Kind) {
     let place = Place::new(&nobody_there());
     let mut migrate = programs::command("earshot");
     migrate.arg("migrate").arg("--config").arg(&place.config);
-    assert_refused(&mut migrate, &["database"]);
+    assert_refused(&mut migrate, &NO_DATABASE);
     if kind == Kind::Dev {
         let platforms = config::common("http://127.0.0.1:9");
         let database = format!("postgres://earshot:hush@{}/earshot", free_address());
         let place = Place::new(&format!("{platforms}\n[database]\nurl = \"{database}\""));
-        assert_refused(&mut place.commands(kind).remove(0), &["database"]);
+        assert_refused(&mut place.commands(kind).remove(0), &NO_DATABASE);
         return;
     }
 
@@ -160,16 +161,15 @@ pub(crate) async fn missing_database(kind: Kind) {
 async fn assert_waits(name: &str, mut process: Process, ops: &str) {
     let client = api::client();
     let url = |path: &str| format!("http://{ops}{path}");
-    let report = eventually(&format!("{name} is not ready"), WITHIN, async || {
+    eventually(&format!("{name} is not ready"), WITHIN, async || {
         assert!(process.ended().is_none(), "{}", process.output());
         let answer = api::try_send(&client, Method::GET, &url("/readyz"), &[], None)
             .await
             .ok()?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
-        (answer.status == 503 && text.contains("database")).then_some(text)
+        (answer.status == 503 && NO_DATABASE.iter().all(|word| text.contains(word))).then_some(())
     })
     .await;
-    println!("{name}: {report}");
     let alive = api::send(&client, Method::GET, &url("/healthz"), &[], None).await;
     assert_eq!(alive.status, 200);
     eventually(
@@ -177,7 +177,11 @@ async fn assert_waits(name: &str, mut process: Process, ops: &str) {
         WITHIN,
         async || {
             let output = process.output();
-            (output.contains("database") && !output.contains("hush")).then_some(())
+            assert!(!output.contains("hush"), "{output}");
+            NO_DATABASE
+                .iter()
+                .all(|word| output.contains(word))
+                .then_some(())
         },
     )
     .await;
