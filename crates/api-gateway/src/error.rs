@@ -141,7 +141,7 @@ fn shortened(message: &str) -> String {
 
 impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
-        if is_passing(&error) {
+        if store::is_passing(&error) {
             Self::Unavailable(error.into())
         } else {
             Self::Internal(error.into())
@@ -156,34 +156,6 @@ impl From<store::Error> for ApiError {
             store::Error::Pool(_) => Self::Unavailable(error.into()),
             store::Error::Sealed(_) | store::Error::Json(_) => Self::Internal(error.into()),
         }
-    }
-}
-
-/// Whether the same request may succeed in a moment: the connection was lost, the server goes down or
-/// comes up, or two transactions met.
-fn is_passing(error: &QueryError) -> bool {
-    use diesel::result::DatabaseErrorKind::{
-        ClosedConnection, SerializationFailure, UnableToSendCommand,
-    };
-    match error {
-        QueryError::BrokenTransactionManager => true,
-        QueryError::RollbackErrorOnCommit { commit_error, .. } => is_passing(commit_error),
-        QueryError::DatabaseError(kind, information) => {
-            let message = information.message();
-            matches!(
-                kind,
-                ClosedConnection | SerializationFailure | UnableToSendCommand
-            ) || [
-                "terminating connection",
-                "the database system is",
-                "deadlock detected",
-                "too many connections",
-                "sorry, too many clients",
-            ]
-            .iter()
-            .any(|start| message.contains(start))
-        }
-        _ => false,
     }
 }
 

@@ -1,5 +1,9 @@
 //! What can go wrong between a value and its row.
 
+use diesel::result::DatabaseErrorKind::{
+    ClosedConnection, SerializationFailure, UnableToSendCommand,
+};
+
 use crate::{QueryError, seal::OpenError};
 
 #[derive(Debug, thiserror::Error)]
@@ -16,8 +20,57 @@ pub enum Error {
     Json(#[source] serde_json::Error),
 }
 
+impl Error {
+    /// Whether the values break a rule of the schema: trying again changes nothing.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        use diesel::result::DatabaseErrorKind::{
+            CheckViolation, ExclusionViolation, ForeignKeyViolation, NotNullViolation,
+            RestrictViolation, UniqueViolation,
+        };
+        matches!(
+            self,
+            Self::Query(QueryError::DatabaseError(
+                CheckViolation
+                    | ExclusionViolation
+                    | ForeignKeyViolation
+                    | NotNullViolation
+                    | RestrictViolation
+                    | UniqueViolation,
+                _
+            ))
+        )
+    }
+}
+
 impl From<diesel_async::pooled_connection::deadpool::PoolError> for Error {
     fn from(error: diesel_async::pooled_connection::deadpool::PoolError) -> Self {
         Self::Pool(Box::new(error))
+    }
+}
+
+/// Whether the same query may succeed in a moment: the connection was lost, the server goes down or
+/// comes up, or two transactions met.
+#[must_use]
+pub fn is_passing(error: &QueryError) -> bool {
+    match error {
+        QueryError::BrokenTransactionManager => true,
+        QueryError::RollbackErrorOnCommit { commit_error, .. } => is_passing(commit_error),
+        QueryError::DatabaseError(kind, information) => {
+            let message = information.message();
+            matches!(
+                kind,
+                ClosedConnection | SerializationFailure | UnableToSendCommand
+            ) || [
+                "terminating connection",
+                "the database system is",
+                "deadlock detected",
+                "too many connections",
+                "sorry, too many clients",
+            ]
+            .iter()
+            .any(|start| message.contains(start))
+        }
+        _ => false,
     }
 }

@@ -27,6 +27,6 @@ pub mod seal;
 
 pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};
-pub use error::Error;
+pub use error::{Error, is_passing};
 pub use listing::Page;
 pub use pool::{ConnectError, Pool, connect};

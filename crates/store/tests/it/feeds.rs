@@ -132,10 +132,10 @@ async fn leases_end_with_the_heartbeat_and_with_the_replica() {
     };
     assert_eq!(lease(conn, one, 9).await.len(), 1);
     assert!(lease(conn, two, 9).await.is_empty());
-    run(conn, age(one, 3)).await;
+    run(conn, age(one, 2)).await;
     assert!(
         lease(conn, two, 9).await.is_empty(),
-        "three seconds of silence are borne"
+        "two seconds of silence are borne"
     );
     run(conn, age(one, 5)).await;
     assert_eq!(lease(conn, two, 9).await.len(), 1);
