@@ -55,6 +55,7 @@ pub(crate) enum Part {
     Scanner,
     Dispatcher,
     RabbitMq,
+    Postgres,
 }
 
 impl Part {
@@ -73,6 +74,7 @@ impl Part {
             Self::Scanner => "scanner",
             Self::Dispatcher => "webhook-dispatcher",
             Self::RabbitMq => "rabbitmq-server",
+            Self::Postgres => "postgres",
         }
     }
 }
@@ -207,6 +209,7 @@ impl Stack {
         let mut running = self.running.lock().unwrap();
         match part {
             Part::RabbitMq => block_in_place(|| running.rabbitmq.as_mut().unwrap().kill()),
+            Part::Postgres => block_in_place(|| running.postgres.as_mut().unwrap().kill()),
             _ => running.processes.get_mut(&part).unwrap().kill(),
         }
     }
@@ -218,6 +221,12 @@ impl Stack {
             let mut rabbitmq = self.running.lock().unwrap().rabbitmq.take().unwrap();
             block_in_place(|| rabbitmq.restart()).unwrap();
             self.running.lock().unwrap().rabbitmq = Some(rabbitmq);
+            return String::new();
+        }
+        if part == Part::Postgres {
+            let mut postgres = self.running.lock().unwrap().postgres.take().unwrap();
+            block_in_place(|| postgres.restart()).unwrap();
+            self.running.lock().unwrap().postgres = Some(postgres);
             return String::new();
         }
         self.spawn(part);

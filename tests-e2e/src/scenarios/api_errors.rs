@@ -1,4 +1,4 @@
-//! Requests that are refused, each with the body of SPEC.md part 7.
+//! Requests that are refused, each with the body of SPEC.md part 7, or that leave nothing behind.
 
 use http::Method;
 use serde_json::json;
@@ -166,4 +166,24 @@ pub(crate) async fn strangers(stack: &Stack) {
             answer.header("allow")
         );
     }
+}
+
+/// `x-test`: the answer of the real call, and nothing stored.
+pub(crate) async fn test_mode(stack: &Stack) {
+    let namespace = stack.api.create_namespace("Only a test").await;
+    let path = format!("/v1/{namespace}/connections");
+    let body = json!({"nickname": "x", "type": "HTTP_CONNECTION", "url": "http://127.0.0.1:9/"});
+    for value in ["true", "YES"] {
+        let headers = [JSON[0], ("x-test", value)];
+        let body = Some(body.to_string());
+        let answer = stack.api.request(Method::POST, &path, &headers, body).await;
+        assert_eq!((answer.status, answer.header("x-test")), (201, "true"));
+        let made = format!("/v1/{}", name(&answer.json()));
+        assert_eq!(stack.api.get(&made).await.status, 404);
+    }
+    let headers = [("x-test", "perhaps")];
+    let answer = stack.api.request(Method::GET, &path, &headers, None).await;
+    assert_eq!(answer.status, 400);
+    let listed = stack.api.get(&path).await;
+    assert_eq!(listed.json(), json!({"connections": []}));
 }

@@ -84,7 +84,7 @@ fn marked() -> Vec<Post> {
 
 /// Who is killed before which batch is published, and started again after it: in every other one.
 fn victim(kind: Kind, batch: usize) -> Option<Part> {
-    const PARTS: [Part; 8] = [
+    const PARTS: [Part; 9] = [
         Part::Dispatcher,
         Part::Scanner,
         Part::Compiler,
@@ -93,6 +93,7 @@ fn victim(kind: Kind, batch: usize) -> Option<Part> {
         Part::Dispatcher,
         Part::Scanner,
         Part::Compiler,
+        Part::Postgres,
     ];
     match kind {
         Kind::Dev => (batch % 4 == 1).then_some(Part::Dev),

@@ -53,6 +53,7 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
         shared.trial("a_page_that_cannot_be_used_is_explained", apply_errors::run),
         shared.trial("malformed_bodies_are_explained", api_errors::malformed),
         shared.trial("strangers_get_nothing", api_errors::strangers),
+        shared.trial("test_mode_leaves_nothing_behind", api_errors::test_mode),
         shared.trial("killed_parts_lose_nothing", crashes::run),
         shared.trial("sigterm_ends_it_cleanly", async |stack: &_| {
             crate::harness::Stack::terminate(stack);
