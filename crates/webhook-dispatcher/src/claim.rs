@@ -13,8 +13,9 @@ use crate::{Dispatcher, lanes::Permit, metrics, send};
 
 const BATCH: u32 = 128;
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// Longer than any request, and than its record: whoever holds a delivery longer has lost it.
-const FORGOTTEN: Duration = Duration::from_secs(60);
+/// Longer than from a lease to its delivery's being in hand. What is leased for longer and not in hand
+/// was leased by a transaction whose commit was not answered, or cannot be sent.
+const FORGOTTEN: Duration = Duration::from_secs(15);
 
 pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
     let mut failing = false;
@@ -45,12 +46,10 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
 async fn round(dispatcher: &Arc<Dispatcher>) -> Result<Duration, store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
     let replica = dispatcher.backbone.replica;
-    let at_most = dispatcher.config.dispatcher.timeout + FORGOTTEN;
-    let freed =
-        deliveries::free_orphans(&mut conn, replica, &dispatcher.recorder.in_hand(), at_most)
-            .await?;
+    let in_hand = dispatcher.recorder.in_hand();
+    let freed = deliveries::free_orphans(&mut conn, replica, &in_hand, FORGOTTEN).await?;
     if freed > 0 {
-        tracing::info!(deliveries = freed, "freed what a dead replica held");
+        tracing::info!(deliveries = freed, "freed what nobody has in hand");
         metrics::LEASES_EXPIRED
             .with_label_values(&["delivery"])
             .inc_by(freed as u64);

@@ -3,12 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use bus::{Consumer, Outcome};
-use domain::{ScanName, Timestamp};
+use domain::{ConnectionName, ScanName, Timestamp};
 use events::ScanCreated;
-use store::{AsyncConnection, deliveries, scans};
+use store::{
+    AsyncConnection,
+    deliveries::{self, Task},
+    scans,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Dispatcher, metrics, send};
+use crate::{Dispatcher, lanes::Permit, metrics, send};
 
 const SWEEP: Duration = Duration::from_secs(1);
 /// How long an event may be on its way before the sweep does its work.
@@ -33,7 +37,7 @@ impl Consumer for FanOut {
     async fn consume(&self, event: ScanCreated) -> Outcome {
         match fan_out(&self.dispatcher, event.name).await {
             Ok(()) => Outcome::Done,
-            // Ours: a database that is away, or a key that is not configured yet.
+            // Ours: a database that is away.
             Err(error) => Outcome::Retry(error.into()),
         }
     }
@@ -41,23 +45,30 @@ impl Consumer for FanOut {
 
 /// One transaction of three statements; what may go now is sent after its commit.
 async fn fan_out(dispatcher: &Arc<Dispatcher>, scan: ScanName) -> Result<(), store::Error> {
-    let tasks = {
-        let mut conn = dispatcher.backbone.pool.get().await?;
-        conn.transaction(async |conn| {
-            let admit = |connection| dispatcher.lanes.admit(connection);
-            deliveries::fan_out(
-                conn,
-                &dispatcher.sealer,
-                scan,
-                dispatcher.backbone.replica,
-                admit,
-            )
-            .await
-        })
-        .await?
+    let fanned_out = insert(dispatcher, scan, |connection| {
+        dispatcher.lanes.admit(connection)
+    });
+    let tasks = match fanned_out.await {
+        // One Connection of this Scan cannot be read, for want of a key perhaps. It waits in the database,
+        // so that neither the Scan's other Connections nor anybody's event waits for it.
+        Err(store::Error::Sealed(_) | store::Error::Json(_)) => {
+            insert(dispatcher, scan, |_| None).await?
+        }
+        other => other?,
     };
     send::start(dispatcher, tasks);
     Ok(())
+}
+
+async fn insert(
+    dispatcher: &Dispatcher,
+    scan: ScanName,
+    admit: impl FnMut(ConnectionName) -> Option<Permit> + Send,
+) -> Result<Vec<(Task, Permit)>, store::Error> {
+    let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
+    let mut conn = dispatcher.backbone.pool.get().await?;
+    conn.transaction(async |conn| deliveries::fan_out(conn, sealer, scan, replica, admit).await)
+        .await
 }
 
 /// Finds Scans whose events never came.

@@ -86,6 +86,8 @@ async fn run(
     }
 }
 
+/// Tries until the batch is written. A result that the database refuses must not hold up the others: a
+/// batch that is refused is written one by one, and what is refused then is given up.
 async fn write(
     backbone: &Backbone,
     batch: &[AttemptResult],
@@ -94,36 +96,51 @@ async fn write(
     let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
     let mut closing: Option<Instant> = None;
     let mut failed = false;
-    loop {
-        let written = async {
-            let mut conn = backbone.pool.get().await?;
-            conn.transaction(async |conn| {
-                deliveries::record_results(conn, backbone.replica, batch).await
-            })
-            .await?;
-            Ok::<_, store::Error>(())
-        };
-        let Err(error) = written.await else {
-            if failed {
+    let mut rest: Vec<&[AttemptResult]> = vec![batch];
+    while let Some(part) = rest.pop() {
+        let Err(error) = write_once(backbone, part).await else {
+            if std::mem::replace(&mut failed, false) {
                 tracing::info!("attempts are recorded again");
             }
-            return;
+            continue;
         };
+        if error.is_refusal() {
+            if let [refused] = part {
+                tracing::error!(
+                    delivery.name = %refused.delivery,
+                    "the database refuses the record of an attempt: {:#}",
+                    anyhow::Error::from(error)
+                );
+            } else {
+                rest.extend(part.chunks(1));
+            }
+            continue;
+        }
         if !std::mem::replace(&mut failed, true) {
             tracing::warn!(
                 "cannot record attempts, holding them: {:#}",
                 anyhow::Error::from(error)
             );
         }
+        rest.push(part);
         if results.is_closed()
             && *closing.get_or_insert_with(|| Instant::now() + LAST_TRIES) <= Instant::now()
         {
             tracing::error!(
-                attempts = batch.len(),
+                attempts = rest.iter().map(|part| part.len()).sum::<usize>(),
                 "attempts could not be recorded: their requests will be repeated"
             );
             return;
         }
         tokio::time::sleep(backoff.next()).await;
     }
+}
+
+async fn write_once(backbone: &Backbone, results: &[AttemptResult]) -> Result<(), store::Error> {
+    let mut conn = backbone.pool.get().await?;
+    conn.transaction(async |conn| {
+        deliveries::record_results(conn, backbone.replica, results).await
+    })
+    .await?;
+    Ok(())
 }

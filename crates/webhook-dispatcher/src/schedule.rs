@@ -106,6 +106,29 @@ mod tests {
     }
 
     #[test]
+    fn waits_spread_by_a_fifth() {
+        let settings = Config::default().dispatcher;
+        let now = Timestamp::now();
+        let tried = |number| Tried {
+            status: Some(500),
+            retry_after: None,
+            number,
+            delivery_time: now,
+        };
+        for (number, wait) in (1..).zip(&settings.retry_schedule) {
+            let waits: Vec<_> = (0..200)
+                .map(|_| match super::verdict(tried(number), &settings, now) {
+                    Verdict::RetryAt(next) => next.since(now),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+            assert!(*least >= wait.mul_f64(0.8) && *most <= wait.mul_f64(1.2));
+            assert!(*least < wait.mul_f64(0.9) && *most > wait.mul_f64(1.1));
+        }
+    }
+
+    #[test]
     fn too_old_a_delivery_is_given_up() {
         let settings = Config::default().dispatcher;
         let now = Timestamp::now();

@@ -1,0 +1,133 @@
+//! What a receiver sees: SPEC part 6, once for each Scan and Connection.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use test_support::{Answer, eventually};
+
+use crate::support::{SOON, World, always};
+
+#[tokio::test]
+async fn a_request_is_the_event_and_nothing_beside_it() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(204)).await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    let scan = world.scan_and_tell(manager, "A \"kettle\" – ☕").await;
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+
+    let requests = receiver.requests();
+    let [request] = requests.as_slice() else {
+        panic!("{} requests", requests.len());
+    };
+    assert_eq!((&*request.method, &*request.path), ("POST", "/hook"));
+    let mut headers: BTreeMap<&str, &str> = request
+        .headers
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    assert_eq!(headers.remove("content-type"), Some("application/json"));
+    assert_eq!(headers.remove("x-secret"), Some("hush"));
+    let agent = headers.remove("user-agent").unwrap();
+    assert!(agent.starts_with("Earshot/"), "{agent}");
+    assert_eq!(
+        headers.remove("content-length"),
+        Some(&*request.body.len().to_string())
+    );
+    assert!(receiver.url("").ends_with(headers.remove("host").unwrap()));
+    assert_eq!(headers, BTreeMap::new());
+
+    let text = String::from_utf8(request.body.clone()).unwrap();
+    let begin = format!(r#"{{"type":"SCAN","name":"{scan}","post":{{"type":"FORUM_LINK","#);
+    assert!(text.starts_with(&begin), "{text}");
+    let body: Value = serde_json::from_str(&text).unwrap();
+    let post = &body["post"];
+    let mut expected = json!({
+        "type": "FORUM_LINK",
+        "id": "hackernews:A \"kettle\" – ☕",
+        "title": "A \"kettle\" – ☕",
+        "text": "text",
+        "url": "https://forum.example/hackernews:A \"kettle\" – ☕",
+        "subforum": {"id": "s", "name": "Sub", "url": "https://forum.example/s"},
+        "user": {"id": "u", "name": "User", "url": "https://forum.example/u"},
+    });
+    expected["time"] = post["time"].clone();
+    assert!(
+        post["time"]
+            .as_str()
+            .is_some_and(|time| time.ends_with('Z'))
+    );
+    assert_eq!(*post, expected);
+    assert_eq!(body.as_object().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn the_method_is_the_connections() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let connection = world.connection(&receiver).await;
+    world
+        .database
+        .run("UPDATE connections SET method = 'PUT'")
+        .await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.scan_and_tell(manager, "kettle").await;
+    world.until("SUCCEEDED", 1).await;
+    assert_eq!(receiver.requests()[0].method, "PUT");
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn each_connection_gets_each_scan_once_however_often_it_is_told() {
+    let world = World::new().await;
+    let receivers = [
+        always(Answer::Status(200)).await,
+        always(Answer::Status(202)).await,
+    ];
+    let connections = [
+        world.connection(&receivers[0]).await,
+        world.connection(&receivers[1]).await,
+    ];
+    let both = world.manager(&connections).await;
+    let none = world.manager(&[]).await;
+    let replicas = [
+        world.ready_dispatcher().await,
+        world.ready_dispatcher().await,
+    ];
+    let mut scans = BTreeSet::new();
+    for number in 0..20 {
+        let scan = world.scan(both, &format!("kettle {number}")).await;
+        for _ in 0..3 {
+            world.tell(scan).await;
+        }
+        scans.insert(scan.to_string());
+    }
+    world.scan_and_tell(none, "kettle for nobody").await;
+    world.until("SUCCEEDED", 40).await;
+    eventually("all events are handled", SOON, async || {
+        let depth = world.bus.depth(bus::topology::SCAN_CREATED).await;
+        let open = "scans WHERE NOT fanned_out";
+        depth.unwrap().ready == 0 && world.database.count(open).await == 0
+    })
+    .await;
+    for replica in replicas {
+        replica.stop().await;
+    }
+    for receiver in &receivers {
+        let told: Vec<String> = receiver
+            .requests()
+            .iter()
+            .map(|request| {
+                let body: Value = serde_json::from_slice(&request.body).unwrap();
+                body["name"].as_str().unwrap().to_owned()
+            })
+            .collect();
+        assert_eq!(told.len(), 20);
+        assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), scans);
+    }
+    assert_eq!(world.database.count("deliveries").await, 40);
+    assert_eq!(world.database.count("delivery_attempts").await, 40);
+}
