@@ -119,7 +119,7 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
             ops: ops.address(),
             key: dev_key.expose(),
         };
-        let services = services(&config, &shutdown, &health, backbone, gateway);
+        let services = Box::pin(services(&config, &shutdown, &health, backbone, gateway));
         let telling = tell(&health, &shutdown, place, demo);
         let work = async {
             let (outcome, told) = tokio::join!(services, telling);
@@ -209,7 +209,7 @@ async fn services(
         );
         gateway.and(compiler).and(scanner).and(dispatcher)
     };
-    backbone.host(&context("earshot"), Box::pin(work)).await
+    Box::pin(backbone.host(&context("earshot"), work)).await
 }
 
 struct Place {

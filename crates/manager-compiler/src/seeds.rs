@@ -1,13 +1,14 @@
 //! Fetches a Manager's seed pages, through the guard of `outbound`.
 //!
-//! Four at a time; each bounded in bytes, redirects and time, and what fails for a passing reason is
-//! tried once more. What each URL's failure was is kept, for the customer to read.
+//! Four at a time; each bounded in bytes, redirects and time, all together in time, and what fails for a
+//! passing reason is tried once more. What each URL's failure was is kept, for the customer to read.
 
 use std::time::Duration;
 
 use domain::{manager::ApplyErrorCode, web_url};
 use futures::StreamExt;
 use outbound::{Client, Error, Failure, Limits};
+use tokio::time::Instant;
 use url::Url;
 
 use crate::{
@@ -17,6 +18,8 @@ use crate::{
 
 const AT_A_TIME: usize = 4;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// For all URLs of a Manager.
+const PATIENCE: Duration = Duration::from_secs(30);
 const LIMITS: Limits = Limits {
     total: Duration::from_secs(8),
     max_redirects: 5,
@@ -43,12 +46,24 @@ impl Seeds {
         source: &str,
         platforms: &[Platform],
     ) -> Self {
+        let end = Instant::now() + PATIENCE;
         let mut fetches = Vec::with_capacity(urls.len());
         for url in urls {
             let place = Url::parse(url)
                 .ok()
                 .filter(|url| feeds::platform_page(url, source, platforms).is_some());
-            fetches.push(fetch(client, url, place));
+            fetches.push(async move {
+                let fetched = tokio::time::timeout_at(end, fetch(client, url, place)).await;
+                fetched.unwrap_or_else(|_elapsed| {
+                    Err(SeedFailure {
+                        code: ApplyErrorCode::NoReachableUrl,
+                        text: format!(
+                            "{}: not read within the {PATIENCE:?} for all urls",
+                            shown(url)
+                        ),
+                    })
+                })
+            });
         }
         let results: Vec<_> = futures::stream::iter(fetches)
             .buffered(AT_A_TIME)

@@ -110,6 +110,8 @@ impl Consumer for ManagerCompiler {
     async fn consume(&self, event: ManagerSubmitted) -> Outcome {
         match self.compile(event.name).await {
             Ok(()) => Outcome::Done,
+            // A submission that this version cannot read stays so.
+            Err(error @ store::Error::Json(_)) => Outcome::Reject(error.into()),
             // Ours: the loop holds the message and waits, without counting it against the message.
             Err(error) => Outcome::Retry(error.into()),
         }
@@ -140,7 +142,7 @@ impl ManagerCompiler {
 
     async fn instructions(&self, submission: &Submission) -> Result<Instructions, ApplyError> {
         let mut instructions = match &submission.origin {
-            Origin::Input(input) => self.from_input(input, submission.source).await?,
+            Origin::Input(input) => self.compile_input(input, submission.source).await?,
             Origin::Instructions(instructions) => instructions.clone(),
         };
         if instructions.feeds.is_empty() {
@@ -162,7 +164,7 @@ impl ManagerCompiler {
         Ok(instructions)
     }
 
-    async fn from_input(
+    async fn compile_input(
         &self,
         input: &Input,
         source: SourceType,
@@ -272,7 +274,7 @@ impl ManagerCompiler {
                 () = shutdown.cancelled() => return,
                 () = tokio::time::sleep(SWEEP) => {}
             }
-            match self.sweep_once().await {
+            match self.sweep_once(shutdown).await {
                 Ok(()) => failing = false,
                 Err(error) => {
                     if !std::mem::replace(&mut failing, true) {
@@ -286,14 +288,23 @@ impl ManagerCompiler {
         }
     }
 
-    async fn sweep_once(&self) -> Result<(), store::Error> {
+    async fn sweep_once(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
         let overdue = {
             let mut conn = self.backbone.pool.get().await?;
             managers::pending(&mut conn, Timestamp::now().minus(OVERDUE), SWEEP_LIMIT).await?
         };
         for name in overdue {
+            if shutdown.is_cancelled() {
+                break;
+            }
             tracing::info!(manager.name = %name, "its event is late: compiling without");
-            self.compile(name).await?;
+            match self.compile(name).await {
+                // Of this one alone: the others shall not wait for it.
+                Err(error @ store::Error::Json(_)) => {
+                    tracing::error!(manager.name = %name, "cannot be compiled: {:#}", anyhow::Error::from(error));
+                }
+                other => other?,
+            }
         }
         Ok(())
     }
