@@ -42,8 +42,8 @@ pub enum Answer {
         headers: Vec<(&'static str, String)>,
         body: Vec<u8>,
     },
-    /// A good answer, late.
-    After(Duration),
+    /// The other, late.
+    After(Duration, Box<Answer>),
     /// A good status and a page of so many bytes.
     Long(usize),
     /// No answer, and the connection stays open.
@@ -51,6 +51,11 @@ pub enum Answer {
 }
 
 impl Answer {
+    #[must_use]
+    pub fn after(wait: Duration, then: Self) -> Self {
+        Self::After(wait, Box::new(then))
+    }
+
     #[must_use]
     pub fn page(html: &str) -> Self {
         Self::Full {
@@ -178,26 +183,29 @@ async fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
             requests.push(request.clone());
             requests.len() - 1
         };
-        let (status, headers, body) = match (shared.script)(number, &request) {
-            Answer::Status(status) => (status, Vec::new(), Vec::new()),
-            Answer::Full {
-                status,
-                headers,
-                body,
-            } => (status, headers, body),
-            Answer::After(wait) => {
-                tokio::time::sleep(wait).await;
-                (200, Vec::new(), Vec::new())
-            }
-            Answer::Long(bytes) => {
-                let page = vec![("content-type", "text/html".to_owned())];
-                (200, page, vec![b'a'; bytes])
-            }
-            Answer::Hang => {
-                // Ends when the caller closes.
-                let mut rest = [0; 64];
-                while stream.read(&mut rest).await? > 0 {}
-                return Ok(());
+        let mut answer = (shared.script)(number, &request);
+        let (status, headers, body) = loop {
+            match answer {
+                Answer::Status(status) => break (status, Vec::new(), Vec::new()),
+                Answer::Full {
+                    status,
+                    headers,
+                    body,
+                } => break (status, headers, body),
+                Answer::After(wait, then) => {
+                    tokio::time::sleep(wait).await;
+                    answer = *then;
+                }
+                Answer::Long(bytes) => {
+                    let page = vec![("content-type", "text/html".to_owned())];
+                    break (200, page, vec![b'a'; bytes]);
+                }
+                Answer::Hang => {
+                    // Ends when the caller closes.
+                    let mut rest = [0; 64];
+                    while stream.read(&mut rest).await? > 0 {}
+                    return Ok(());
+                }
             }
         };
         let mut head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n", body.len());

@@ -155,7 +155,11 @@ async fn nothing_is_sent_to_a_forbidden_address() {
 #[tokio::test]
 async fn results_are_held_while_the_database_is_away() {
     let world = World::new().await;
-    let receiver = always(Answer::After(Duration::from_millis(400))).await;
+    let receiver = always(Answer::after(
+        Duration::from_millis(400),
+        Answer::Status(200),
+    ))
+    .await;
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;

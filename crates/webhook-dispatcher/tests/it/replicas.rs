@@ -50,7 +50,11 @@ async fn what_a_killed_dispatcher_had_open_is_repeated_by_another() {
 #[tokio::test]
 async fn a_shutdown_waits_for_open_requests_and_records_them() {
     let world = World::new().await;
-    let receiver = always(Answer::After(Duration::from_millis(500))).await;
+    let receiver = always(Answer::after(
+        Duration::from_millis(500),
+        Answer::Status(200),
+    ))
+    .await;
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;

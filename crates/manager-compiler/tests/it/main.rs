@@ -1,0 +1,8 @@
+//! The compiler on invented pages, and the service around it over a real database.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod compile;
+mod outcomes;
+mod service;
+mod support;

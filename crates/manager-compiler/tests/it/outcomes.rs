@@ -1,0 +1,183 @@
+//! What becomes of submissions: applied, or refused with a reason that names the cause.
+
+use domain::{
+    Instructions,
+    instructions::Term,
+    manager::{ApplyErrorCode, ManagerState, SourceType},
+};
+use test_support::{Answer, TestServer};
+
+use crate::support::{World, applied};
+
+const ESPRESSO: &str = include_str!("pages/espresso.html");
+
+/// A customer's server with a page of each kind.
+async fn customer() -> TestServer {
+    TestServer::start(|_, request| match &*request.path {
+        "/" => Answer::page(ESPRESSO),
+        "/moved" => Answer::redirect("/"),
+        "/large" => Answer::Long(100 * 1024 * 1024),
+        "/metadata" => Answer::redirect("http://169.254.169.254/latest/meta-data/"),
+        "/loop" => Answer::redirect("/loop"),
+        "/empty" => Answer::page(""),
+        "/hang" => Answer::Hang,
+        "/binary" => Answer::Full {
+            status: 200,
+            headers: vec![("content-type", "image/png".to_owned())],
+            body: b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".repeat(50),
+        },
+        _ => Answer::Status(404),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_page_becomes_instructions_at_work() {
+    let world = World::new().await;
+    let server = customer().await;
+    let mut news = world.news();
+    let compiler = world.compiler();
+    let name = world
+        .automatic(&[server.url("/moved"), server.url("/nowhere")])
+        .await;
+    world.tell(name, 1).await;
+    let manager = world.until(name, "APPLIED").await;
+
+    let instructions = manager.instructions.unwrap();
+    let terms: Vec<&str> = instructions
+        .include
+        .iter()
+        .map(|term| &*term.text)
+        .collect();
+    assert!(terms.contains(&"espresso"), "{terms:?}");
+    let feeds: Vec<&str> = instructions
+        .feeds
+        .iter()
+        .map(|feed| feed.as_str())
+        .collect();
+    assert_eq!(feeds, ["hackernews:newest", "lemmy:newest"]);
+    assert!(manager.apply_error.is_none() && manager.apply_time.is_some());
+    let watched = world
+        .database
+        .texts("name", "feeds WHERE watched ORDER BY name")
+        .await;
+    assert_eq!(watched, feeds);
+
+    let event = applied(&mut news).await;
+    assert_eq!((event.name, event.generation), (name, 1));
+    let version = world.database.texts("version", "plan_version").await;
+    assert_eq!(version, [event.plan_version.to_string()]);
+    compiler.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_compiled_says_why() {
+    use ApplyErrorCode::{ForbiddenAddress, NoReachableUrl, NoUsableContent};
+    let world = World::new().await;
+    let server = customer().await;
+    let compiler = world.compiler();
+    let cases = [
+        (server.url("/large"), NoUsableContent, "larger than"),
+        (server.url("/metadata"), ForbiddenAddress, "169.254.169.254"),
+        ("http://10.0.0.1/".to_owned(), ForbiddenAddress, "10.0.0.1"),
+        ("http://127.0.0.1:1/".to_owned(), NoReachableUrl, "refused"),
+        (server.url("/nowhere"), NoReachableUrl, "answered 404"),
+        (server.url("/loop"), NoReachableUrl, "redirect"),
+        (server.url("/hang"), NoReachableUrl, "timed out"),
+        (server.url("/empty"), NoUsableContent, "no usable content"),
+        (server.url("/binary"), NoUsableContent, "no usable content"),
+    ];
+    let mut names = Vec::new();
+    for (url, ..) in &cases {
+        let name = world.automatic(std::slice::from_ref(url)).await;
+        world.tell(name, 1).await;
+        names.push(name);
+    }
+    let mut wrong = Vec::new();
+    for (name, (url, code, cause)) in names.into_iter().zip(cases) {
+        let manager = world.until(name, "APPLY_FAILED").await;
+        assert!(manager.instructions.is_none());
+        let error = manager.apply_error.unwrap();
+        if error.code != code || !error.message.contains(cause) {
+            wrong.push(format!("{url}: {error:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(world.database.count("feeds").await, 0);
+    compiler.stop().await;
+}
+
+#[tokio::test]
+async fn each_url_that_failed_is_named() {
+    let world = World::new().await;
+    let server = customer().await;
+    let compiler = world.compiler();
+    let urls = [server.url("/nowhere"), "http://127.0.0.1:1/x".to_owned()];
+    let name = world.automatic(&urls).await;
+    world.tell(name, 1).await;
+    let error = world.until(name, "APPLY_FAILED").await.apply_error.unwrap();
+    assert_eq!(error.code, ApplyErrorCode::NoReachableUrl);
+    for url in &urls {
+        assert!(error.message.contains(&**url), "{}", error.message);
+    }
+    compiler.stop().await;
+}
+
+#[tokio::test]
+async fn instructions_without_feeds_get_the_newest_of_their_source() {
+    let world = World::new().await;
+    let compiler = world.compiler();
+    let instructions = Instructions {
+        feeds: Vec::new(),
+        ..test_support::instructions("kettle")
+    };
+    for (source, expected) in [
+        (
+            SourceType::Forum,
+            &["hackernews:newest", "lemmy:newest"][..],
+        ),
+        (SourceType::Network, &["blog:newest"][..]),
+    ] {
+        let name = world.manual(source, instructions.clone()).await;
+        world.tell(name, 1).await;
+        let manager = world.until(name, "APPLIED").await;
+        let found = manager.instructions.unwrap();
+        let feeds: Vec<&str> = found.feeds.iter().map(|feed| feed.as_str()).collect();
+        assert_eq!(feeds, expected);
+        assert_eq!(found.include, instructions.include);
+    }
+    compiler.stop().await;
+}
+
+#[tokio::test]
+async fn instructions_that_cannot_be_executed_are_refused() {
+    let world = World::new().await;
+    let compiler = world.compiler();
+    let with = |text: &str, weight| Instructions {
+        include: vec![Term {
+            text: text.to_owned(),
+            weight,
+        }],
+        ..test_support::instructions("kettle")
+    };
+    let blank = with(" ... ", 1.0);
+    let heavy = with("kettle", 1e300);
+    let homeless = Instructions {
+        feeds: Vec::new(),
+        ..test_support::instructions("kettle")
+    };
+    for (source, instructions, cause) in [
+        (SourceType::Forum, blank, "`include[0]"),
+        (SourceType::Forum, heavy, "`include[0]"),
+        (SourceType::Microblog, homeless, "MICROBLOG"),
+    ] {
+        let name = world.manual(source, instructions).await;
+        world.tell(name, 1).await;
+        let manager = world.until(name, "APPLY_FAILED").await;
+        let error = manager.apply_error.unwrap();
+        assert_eq!(error.code, ApplyErrorCode::InvalidInstructions);
+        assert!(error.message.contains(cause), "{}", error.message);
+        assert_eq!(manager.state, ManagerState::ApplyFailed);
+    }
+    compiler.stop().await;
+}

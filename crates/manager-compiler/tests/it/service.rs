@@ -1,0 +1,175 @@
+//! Events that come twice, late, or never.
+
+use std::time::Duration;
+
+use test_support::{Answer, TestServer, eventually};
+
+use crate::support::{SOON, World, applied};
+
+const ESPRESSO: &str = include_str!("pages/espresso.html");
+const BIKES: &str = include_str!("pages/bikes.html");
+
+/// A page about espresso, late, and at once another about bicycles.
+async fn customer() -> TestServer {
+    TestServer::start(|_, request| match &*request.path {
+        "/bikes" => Answer::page(BIKES),
+        _ => Answer::after(Duration::from_millis(700), Answer::page(ESPRESSO)),
+    })
+    .await
+}
+
+async fn plan_version(world: &World) -> String {
+    world
+        .database
+        .texts("version", "plan_version")
+        .await
+        .concat()
+}
+
+#[tokio::test]
+async fn a_result_for_an_older_input_is_dropped() {
+    let world = World::new().await;
+    let server = customer().await;
+    let mut news = world.news();
+    let compiler = world.compiler();
+    let name = world.automatic(&[server.url("/")]).await;
+    world.tell(name, 1).await;
+    eventually("the page is being fetched", SOON, async || {
+        server.count() == 1
+    })
+    .await;
+
+    // The customer changes the input meanwhile.
+    world
+        .database
+        .run(&format!(
+            "UPDATE managers SET generation = 2, input = jsonb_set(input, '{{urls}}', '[\"{}\"]')",
+            server.url("/bikes")
+        ))
+        .await;
+    world.tell(name, 2).await;
+    let event = applied(&mut news).await;
+    assert_eq!((event.name, event.generation), (name, 2));
+    let brief = world.get(name).await.instructions.unwrap().brief;
+    // The older page has come by then.
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    let manager = world.get(name).await;
+    assert_eq!(manager.instructions.unwrap().brief, brief);
+    assert_eq!(plan_version(&world).await, event.plan_version.to_string());
+    compiler.stop().await;
+}
+
+#[tokio::test]
+async fn two_compilers_and_repeated_events_apply_once() {
+    let world = World::new().await;
+    let server = customer().await;
+    let mut news = world.news();
+    let compilers = [world.compiler(), world.compiler()];
+    let before: i64 = plan_version(&world).await.parse().unwrap();
+    let mut names = Vec::new();
+    for _ in 0..3 {
+        let name = world.automatic(&[server.url("/")]).await;
+        for _ in 0..4 {
+            world.tell(name, 1).await;
+        }
+        names.push(name);
+    }
+    let mut versions: Vec<i64> = Vec::new();
+    for _ in &names {
+        versions.push(applied(&mut news).await.plan_version);
+    }
+    versions.sort_unstable();
+    assert_eq!(versions, [before + 1, before + 2, before + 3]);
+    for name in names {
+        world.until(name, "APPLIED").await;
+        // Late, and of no consequence.
+        world.tell(name, 1).await;
+    }
+    eventually("all events are handled", SOON, async || {
+        let depth = world.bus.depth(bus::topology::MANAGER_SUBMITTED).await;
+        depth.unwrap().ready == 0
+    })
+    .await;
+    for compiler in compilers {
+        compiler.stop().await;
+    }
+    assert_eq!(plan_version(&world).await, (before + 3).to_string());
+    assert_eq!(world.database.count("outbox").await, 0);
+}
+
+#[tokio::test]
+async fn a_manager_whose_event_is_lost_is_compiled_all_the_same() {
+    let world = World::new().await;
+    let server = customer().await;
+    let broken = world.automatic(&[server.url("/bikes")]).await;
+    let name = world.automatic(&[server.url("/bikes")]).await;
+    // As if a version to come had written it, and the first in line.
+    for (name, input, age) in [
+        (broken, "'{\"type\": \"TELEPATHY\"}'", 30),
+        (name, "input", 20),
+    ] {
+        world
+            .database
+            .run(&format!(
+                "UPDATE managers SET input = {input}, submit_time = now() - interval '{age} s' WHERE id = '{}'",
+                name.manager.to_uuid()
+            ))
+            .await;
+    }
+    let compiler = world.compiler();
+    eventually("it is applied", SOON, async || {
+        let id = name.manager.to_uuid();
+        let from = format!("managers WHERE id = '{id}' AND state = 'APPLIED'");
+        world.database.count(&from).await == 1
+    })
+    .await;
+    compiler.stop().await;
+}
+
+#[tokio::test]
+async fn lost_connections_and_a_killed_compiler_lose_no_submission() {
+    let world = World::new().await;
+    let server = customer().await;
+    let first = world.compiler();
+    let names = [
+        world.automatic(&[server.url("/")]).await,
+        world.automatic(&[server.url("/")]).await,
+    ];
+    world.tell(names[0], 1).await;
+    eventually("the page is being fetched", SOON, async || {
+        server.count() == 1
+    })
+    .await;
+    world.database.disconnect_all().await;
+    world.until(names[0], "APPLIED").await;
+
+    world.tell(names[1], 1).await;
+    eventually("the page is being fetched", SOON, async || {
+        server.count() == 2
+    })
+    .await;
+    first.kill();
+    // Its message is gone with it: the sweep of another finds the Manager, once it is overdue.
+    world
+        .database
+        .run("UPDATE managers SET submit_time = now() - interval '20 seconds'")
+        .await;
+    let second = world.compiler();
+    world.until(names[1], "APPLIED").await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_finishes_what_was_begun() {
+    let world = World::new().await;
+    let server = customer().await;
+    let compiler = world.compiler();
+    let name = world.automatic(&[server.url("/")]).await;
+    world.tell(name, 1).await;
+    eventually("the page is being fetched", SOON, async || {
+        server.count() == 1
+    })
+    .await;
+    compiler.stop().await;
+    assert_eq!(world.get(name).await.state.as_str(), "APPLIED");
+}

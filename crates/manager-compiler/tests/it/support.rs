@@ -1,0 +1,144 @@
+//! A database, a customer's server, and compilers.
+
+use std::{sync::Arc, time::Duration};
+
+use backbone::Backbone;
+use bus::{Bus, InProcess, Outgoing, Received, Subscription};
+use domain::{
+    Focus, Instructions, ManagerName,
+    manager::{CreateManager, Input, InputFocus, InputType, Manager, Origin, SourceType},
+};
+use events::{EventSet, ManagerApplied, ManagerNews, ManagerSubmitted, Message, TraceContext};
+use runtime::{
+    Config,
+    config::{Kind, PlatformConfig},
+};
+use store::managers;
+use test_support::{Fixture, Replica, TestDatabase, eventually};
+
+pub(crate) const SOON: Duration = Duration::from_secs(12);
+
+pub(crate) struct World {
+    pub(crate) database: TestDatabase,
+    pub(crate) fixture: Fixture,
+    pub(crate) config: Config,
+    pub(crate) bus: Arc<dyn Bus>,
+}
+
+impl World {
+    /// With two forums and one network.
+    pub(crate) async fn new() -> Self {
+        let database = TestDatabase::create().await;
+        let fixture = Fixture::create(&mut database.connect().await).await;
+        let mut config = test_support::config(&database);
+        let platform = |name: &str, kind, source| PlatformConfig {
+            name: name.to_owned(),
+            kind,
+            source,
+            base_url: format!("https://{name}.example/").parse().ok(),
+            items_url: None,
+            poll_interval: None,
+        };
+        config.platforms = vec![
+            platform("hackernews", Kind::HackerNews, SourceType::Forum),
+            platform("lemmy", Kind::Lemmy, SourceType::Forum),
+            platform("blog", Kind::Feed, SourceType::Network),
+        ];
+        Self {
+            database,
+            fixture,
+            config,
+            bus: Arc::new(InProcess::new()),
+        }
+    }
+
+    pub(crate) fn compiler(&self) -> Replica {
+        let mut backbone = Backbone::in_process(&self.config).unwrap();
+        backbone.bus = Arc::clone(&self.bus);
+        let config = Arc::new(self.config.clone());
+        let own = backbone.clone();
+        Replica::start("manager-compiler", backbone, move |context| {
+            manager_compiler::run(config, context, own)
+        })
+    }
+
+    /// An AUTOMATIC Manager that waits, of which no event tells.
+    pub(crate) async fn automatic(&self, urls: &[String]) -> ManagerName {
+        let input = Input {
+            input_type: InputType::Structured,
+            urls: urls.to_vec(),
+            focus: InputFocus {
+                focus_type: Focus::Sales,
+                names: Vec::new(),
+            },
+        };
+        self.waiting(SourceType::Forum, Origin::Input(input)).await
+    }
+
+    /// A MANUAL one.
+    pub(crate) async fn manual(
+        &self,
+        source: SourceType,
+        instructions: Instructions,
+    ) -> ManagerName {
+        self.waiting(source, Origin::Instructions(instructions))
+            .await
+    }
+
+    async fn waiting(&self, source: SourceType, origin: Origin) -> ManagerName {
+        let draft = CreateManager {
+            nickname: "watch".to_owned(),
+            enable: true,
+            source,
+            origin,
+            notices: Vec::new(),
+        };
+        let mut conn = self.database.connect().await;
+        let made = managers::insert(&mut conn, self.fixture.namespace, &draft).await;
+        made.unwrap().name
+    }
+
+    pub(crate) async fn tell(&self, name: ManagerName, generation: i64) {
+        let message = Message::new(ManagerSubmitted { name, generation });
+        let outgoing = Outgoing {
+            message: message.encode(),
+            create_time: message.create_time,
+            trace: TraceContext::default(),
+        };
+        for taken in self.bus.publish(&[outgoing]).await {
+            taken.unwrap();
+        }
+    }
+
+    pub(crate) async fn get(&self, name: ManagerName) -> Manager {
+        let mut conn = self.database.connect().await;
+        let found = managers::get(&mut conn, name).await.unwrap();
+        found.unwrap()
+    }
+
+    /// Waits until the Manager is in `state`: `APPLIED`.
+    pub(crate) async fn until(&self, name: ManagerName, state: &str) -> Manager {
+        eventually(state, SOON, async || {
+            self.get(name).await.state.as_str() == state
+        })
+        .await;
+        self.get(name).await
+    }
+
+    pub(crate) fn news(&self) -> Box<dyn Subscription> {
+        self.bus.news(ManagerNews::KEYS)
+    }
+}
+
+/// The next ManagerApplied.
+pub(crate) async fn applied(news: &mut Box<dyn Subscription>) -> ManagerApplied {
+    loop {
+        let next = tokio::time::timeout(SOON, news.next()).await;
+        if let Received::Delivery(delivery) = next.expect("there is news") {
+            let message = Message::decode(&delivery.payload).unwrap();
+            if let Some(ManagerNews::Applied(event)) = ManagerNews::from_any(message.event) {
+                return event;
+            }
+        }
+    }
+}
