@@ -18,6 +18,7 @@ use backbone::Backbone;
 use domain::address::AddressPolicy;
 use platforms::{Fetch, Platforms, Settings, Source};
 use runtime::{Config, Context};
+use tokio::task::JoinSet;
 
 pub use plans::Plans;
 
@@ -47,18 +48,26 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         )
         .run(context.shutdown.clone())
     });
-    let pollers: Vec<_> = pollers.map(tokio::spawn).collect();
-    tokio::join!(
-        bus::read_news(
-            Arc::clone(&backbone.bus),
-            Arc::clone(&plans),
-            context.shutdown.clone()
-        ),
-        plans.sweep(context.shutdown.clone()),
-    );
-    for poller in pollers {
-        poller.await.context("a poller panicked")?;
-    }
+    let mut pollers: JoinSet<()> = pollers.collect();
+    // A platform that nobody polls any more must not go unnoticed.
+    let polled = async {
+        while let Some(ended) = pollers.join_next().await {
+            ended.context("a poller panicked")?;
+        }
+        anyhow::Ok(())
+    };
+    let kept_fresh = async {
+        tokio::join!(
+            bus::read_news(
+                Arc::clone(&backbone.bus),
+                Arc::clone(&plans),
+                context.shutdown.clone()
+            ),
+            plans.sweep(context.shutdown.clone()),
+        );
+        Ok(())
+    };
+    tokio::try_join!(polled, kept_fresh)?;
     Ok(())
 }
 

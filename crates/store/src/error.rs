@@ -1,7 +1,8 @@
 //! What can go wrong between a value and its row.
 
 use diesel::result::DatabaseErrorKind::{
-    ClosedConnection, SerializationFailure, UnableToSendCommand,
+    CheckViolation, ClosedConnection, ExclusionViolation, ForeignKeyViolation, NotNullViolation,
+    RestrictViolation, SerializationFailure, UnableToSendCommand, UniqueViolation,
 };
 
 use crate::{QueryError, seal::OpenError};
@@ -24,10 +25,6 @@ impl Error {
     /// Whether the values break a rule of the schema: trying again changes nothing.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        use diesel::result::DatabaseErrorKind::{
-            CheckViolation, ExclusionViolation, ForeignKeyViolation, NotNullViolation,
-            RestrictViolation, UniqueViolation,
-        };
         matches!(
             self,
             Self::Query(QueryError::DatabaseError(

@@ -75,16 +75,6 @@ impl Replica {
             .expect("it ends well");
     }
 
-    /// Begins a shutdown.
-    pub fn ask_to_stop(&self) {
-        self.shutdown.cancel();
-    }
-
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.work.is_finished()
-    }
-
     /// Ends everything where it stands, as `kill -9` does: no lease is given back.
     pub fn kill(self) {}
 }

@@ -20,6 +20,7 @@ mod send;
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use backbone::Backbone;
 use bus::ConsumeOptions;
 use domain::address::AddressPolicy;
@@ -44,7 +45,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         allow_cidrs: config.outbound.allow_cidrs.clone(),
         allow_http: config.outbound.allow_http,
     };
-    let (recorder, recording) = record::start(backbone.clone());
+    let (recorder, mut recording) = record::start(backbone.clone());
     let dispatcher = Arc::new(Dispatcher {
         sealer: backbone::sealer(&config)?,
         client: outbound::Client::new(policy, outbound::USER_AGENT),
@@ -65,16 +66,26 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         ..ConsumeOptions::default()
     };
     let consumer = Arc::new(fan_out::FanOut::new(Arc::clone(&dispatcher)));
-    tokio::join!(
-        bus::consume(
-            Arc::clone(&dispatcher.backbone.bus),
-            consumer,
-            options,
-            context.shutdown.clone()
-        ),
-        claim::run(&dispatcher, context.shutdown.clone()),
-        fan_out::sweep(&dispatcher, context.shutdown.clone()),
-    );
+    let work = async {
+        tokio::join!(
+            bus::consume(
+                Arc::clone(&dispatcher.backbone.bus),
+                consumer,
+                options,
+                context.shutdown.clone()
+            ),
+            claim::run(&dispatcher, context.shutdown.clone()),
+            fan_out::sweep(&dispatcher, context.shutdown.clone()),
+        );
+    };
+    tokio::select! {
+        () = work => {}
+        // Without it nothing that is sent would ever be known as sent.
+        ended = &mut recording => {
+            ended.context("the recorder panicked")?;
+            anyhow::bail!("the recorder ended before its time");
+        }
+    }
     dispatcher.lanes.drained().await;
     drop(dispatcher);
     // Ends when the last sender is gone and everything is written.
