@@ -2,6 +2,7 @@
 //! matter reach the customer, by webhook and by polling, and the others do not.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
@@ -11,12 +12,14 @@ use serde_json::Value;
 use super::support::{Customer, PATIENCE, assert_delivery, assert_scan, name, scans_by_post};
 use crate::{
     customer::{self, BOILERPLATE, SENSIBLE},
-    harness::{Stack, receiver::Receiver, shape},
+    harness::{Stack, eventually, receiver::Receiver, shape},
     posts::{self, Label, Platform, Post},
 };
 
 const APPLY: Duration = Duration::from_secs(10);
 const BATCH: usize = 20;
+/// After the last Scan. One that comes later was lost to whoever polls.
+const QUIET: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(150);
 
 pub(crate) async fn run(stack: &Stack) {
@@ -26,7 +29,15 @@ pub(crate) async fn run(stack: &Stack) {
     let managers = [forums, blog];
 
     let posts = posts::two_hundred();
-    let (published, polled) = tokio::join!(publish(stack, &posts), poll(stack, &managers));
+    let done = Cell::new(false);
+    let (published, polled) = tokio::join!(
+        async {
+            let published = publish(stack, &posts).await;
+            done.set(true);
+            published
+        },
+        poll(stack, &managers, &done)
+    );
     let scans = scans_by_post(stack, &managers).await;
     assert_relevant(&posts, &published, &scans);
     assert_eq!(polled, names(&scans), "what polling found");
@@ -135,7 +146,8 @@ fn assert_sensible(instructions: &Value, source: &str) {
     assert_eq!(feeds, expected);
 }
 
-/// Publishes the posts in batches; answers their ids.
+/// Publishes the posts in batches, and waits until the platforms have given all of them away; answers
+/// their ids.
 async fn publish(stack: &Stack, posts: &[Post]) -> Vec<String> {
     let mut ids = Vec::new();
     for batch in posts.chunks(BATCH) {
@@ -143,18 +155,22 @@ async fn publish(stack: &Stack, posts: &[Post]) -> Vec<String> {
         ids.extend(stack.simulator.publish(&batch).await);
         tokio::time::sleep(PAUSE).await;
     }
+    eventually("all posts are served", PATIENCE, async || {
+        let served = stack.simulator.served().await;
+        ids.iter().all(|id| served.contains_key(id)).then_some(())
+    })
+    .await;
     ids
 }
 
-/// Polls as a customer without a webhook does, each time from the last createTime on, until the
-/// platforms have been read to the end. Answers the names of the Scans found.
-async fn poll(stack: &Stack, managers: &[Value]) -> BTreeSet<String> {
+/// Polls as a customer without a webhook does, each time from the last createTime on, until all
+/// posts are read and nothing more comes. Answers the names of the Scans found.
+async fn poll(stack: &Stack, managers: &[Value], done: &Cell<bool>) -> BTreeSet<String> {
     let begin = Instant::now();
     let mut found = BTreeSet::new();
     let mut last: Vec<Option<String>> = vec![None; managers.len()];
     let mut quiet = Instant::now();
-    // Two seconds of nothing new, after 200 posts that take 1.5 s to come.
-    while quiet.elapsed() < Duration::from_secs(2) || begin.elapsed() < Duration::from_secs(5) {
+    while !done.get() || quiet.elapsed() < QUIET {
         assert!(begin.elapsed() < PATIENCE * 2, "there is no end of scans");
         for (manager, last) in managers.iter().zip(&mut last) {
             let filter = last.as_ref().map(|last| format!("createTime > \"{last}\""));
@@ -166,6 +182,9 @@ async fn poll(stack: &Stack, managers: &[Value]) -> BTreeSet<String> {
                 *last = Some(scan["createTime"].as_str().unwrap().to_owned());
                 quiet = Instant::now();
             }
+        }
+        if !done.get() {
+            quiet = Instant::now();
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
