@@ -23,7 +23,7 @@ mod wire;
 
 pub use error::ApiError;
 pub use routes::operations;
-pub use server::{BindError, Gateway};
+pub use server::{BindError, Gateway, listen};
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use backbone::Backbone;
 /// When the configuration cannot be used, or the address is taken.
 pub async fn run(config: Arc<runtime::Config>, context: runtime::Context) -> anyhow::Result<()> {
     let backbone = Backbone::new(&config, context.service)?;
-    let gateway = Gateway::bind(&config, &backbone)?;
+    let gateway = Gateway::new(listen(&config)?, &config, &backbone)?;
     tracing::info!(api = %gateway.local_addr(), "serving the API");
     backbone
         .host(&context, gateway.serve(context.shutdown.clone()))

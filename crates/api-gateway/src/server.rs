@@ -53,18 +53,28 @@ pub struct Gateway {
     grace_period: Duration,
 }
 
+/// Takes the address `gateway.listen`.
+///
+/// # Errors
+/// When it is taken.
+pub fn listen(config: &Config) -> Result<TcpListener, BindError> {
+    let address = config.gateway.listen;
+    TcpListener::bind(address).map_err(|source| BindError { address, source })
+}
+
 impl Gateway {
-    /// Takes the address `gateway.listen`.
+    /// A gateway that will answer on `listener`.
     ///
     /// # Errors
-    /// [`BindError`] when it is taken; else that a setting cannot be used.
-    pub fn bind(config: &Config, backbone: &Backbone) -> anyhow::Result<Self> {
+    /// That a setting cannot be used.
+    pub fn new(
+        listener: TcpListener,
+        config: &Config,
+        backbone: &Backbone,
+    ) -> anyhow::Result<Self> {
         let state = AppState::new(config, backbone)?;
-        let address = config.gateway.listen;
-        let failed = |source| BindError { address, source };
-        let listener = TcpListener::bind(address).map_err(failed)?;
         Ok(Self {
-            address: listener.local_addr().map_err(failed)?,
+            address: listener.local_addr()?,
             listener,
             state: web::Data::new(state),
             grace_period: config.ops.grace_period,

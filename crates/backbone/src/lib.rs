@@ -85,8 +85,13 @@ impl Backbone {
             self.outbox.clone(),
         );
         let beside = async {
+            let relaying = async {
+                if self.ready(&stop).await {
+                    relay.run(stop.clone()).await;
+                }
+            };
             tokio::join!(
-                relay.run(stop.clone()),
+                relaying,
                 self.beat(context, &stop),
                 upkeep::watch_database(&self.pool, &self.schema_suits, context, &stop),
                 upkeep::watch_bus(&self.bus, context, &stop),

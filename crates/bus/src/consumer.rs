@@ -18,12 +18,12 @@ use std::{
 use domain::Timestamp;
 use events::{EventSet, Message};
 use futures::FutureExt;
+use runtime::Backoff;
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use crate::{
-    backoff::Backoff,
     metrics,
     transport::{Bus, Delivery, Received},
 };

@@ -20,7 +20,6 @@ pub mod relay;
 pub mod topology;
 pub mod transport;
 
-mod backoff;
 mod in_process;
 mod metrics;
 mod rabbitmq;

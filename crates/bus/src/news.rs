@@ -6,12 +6,10 @@
 use std::{sync::Arc, time::Duration};
 
 use events::{EventSet, Message};
+use runtime::Backoff;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    backoff::Backoff,
-    transport::{Bus, Delivery, Received},
-};
+use crate::transport::{Bus, Delivery, Received};
 
 /// Hears every event of some kinds, beside all other readers.
 pub trait NewsReader: Send + Sync + 'static {

@@ -17,13 +17,13 @@ use std::{sync::Arc, time::Duration};
 use diesel_async::AsyncConnection;
 use domain::Timestamp;
 use events::{Encoded, TraceContext};
+use runtime::Backoff;
 use store::{Pool, outbox};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use crate::{
-    backoff::Backoff,
     metrics,
     transport::{Bus, Error, Outgoing, Published},
 };

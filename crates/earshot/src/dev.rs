@@ -27,7 +27,6 @@ use runtime::{
     telemetry::Output,
 };
 use secrecy::{ExposeSecret, SecretString};
-use store::{AsyncConnection, AsyncPgConnection};
 use tokio_util::sync::CancellationToken;
 
 use crate::database::private_home;
@@ -87,6 +86,7 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
     // Before anything is waited for: a port that is taken is known at once.
     let health = Health::new();
     let ops = runtime::ops::start(config.ops.listen, health.clone())?;
+    let listener = api_gateway::listen(config)?;
 
     // Stopped when dropped, after everything that uses it.
     let _server = private_database(config, data_dir)?;
@@ -113,7 +113,7 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
         let config = Arc::new(config.clone());
         prepare_database(&config, &dev_key).await?;
         let backbone = Backbone::in_process(&config)?;
-        let gateway = Gateway::bind(&config, &backbone)?;
+        let gateway = Gateway::new(listener, &config, &backbone)?;
         let place = Place {
             api: gateway.local_addr(),
             ops: ops.address(),
@@ -146,7 +146,7 @@ fn private_database(config: &mut Config, data_dir: &Path) -> anyhow::Result<Opti
 async fn prepare_database(config: &Config, key: &ApiKey) -> anyhow::Result<()> {
     let url = config.database.url.expose_secret();
     store::migrations::migrate(url).await?;
-    let mut conn = AsyncPgConnection::establish(url)
+    let mut conn = store::establish(url)
         .await
         .context("cannot connect to the database")?;
     let now = Timestamp::now();

@@ -6,7 +6,7 @@ use domain::{
     Id, NamespaceName, Timestamp,
     key::{ApiKey, Role},
 };
-use store::{AsyncConnection, AsyncPgConnection, keys, namespaces};
+use store::{AsyncPgConnection, keys, namespaces};
 
 use crate::{block_on, database};
 
@@ -66,7 +66,7 @@ fn with<T>(
 ) -> anyhow::Result<T> {
     let database = database.open()?;
     block_on(async {
-        let mut conn = AsyncPgConnection::establish(&database.url)
+        let mut conn = store::establish(&database.url)
             .await
             .context("cannot connect to the database")?;
         work(&mut conn).await

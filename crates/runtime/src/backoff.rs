@@ -24,6 +24,12 @@ impl Backoff {
         }
     }
 
+    /// For a broker or a database that is away: from a tenth of a second to five.
+    #[must_use]
+    pub fn reconnect() -> Self {
+        Self::new(Duration::from_millis(100), Duration::from_secs(5))
+    }
+
     /// How long to wait now; longer the next time.
     #[expect(
         clippy::should_implement_trait,
@@ -33,6 +39,11 @@ impl Backoff {
         let wait = self.next;
         self.next = wait.saturating_mul(2).min(self.max);
         wait.mul_f64(rand::rng().random_range(0.5..=1.0))
+    }
+
+    /// Waits that long.
+    pub async fn wait(&mut self) {
+        tokio::time::sleep(self.next()).await;
     }
 
     /// The dependency is back.

@@ -55,7 +55,7 @@ impl Plans {
 
     /// Reads everything, trying until it works; `false` when `shutdown` came first.
     pub async fn load(&self, shutdown: &CancellationToken) -> bool {
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+        let mut backoff = Backoff::reconnect();
         loop {
             let error = match self.reload().await {
                 Ok(()) => return true,
@@ -64,7 +64,7 @@ impl Plans {
             tracing::warn!("cannot load the plans yet: {error:#}");
             tokio::select! {
                 () = shutdown.cancelled() => return false,
-                () = tokio::time::sleep(backoff.next()) => {}
+                () = backoff.wait() => {}
             }
         }
     }

@@ -29,4 +29,4 @@ pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};
 pub use error::{Error, is_passing};
 pub use listing::Page;
-pub use pool::{ConnectError, Pool, connect};
+pub use pool::{ConnectError, Pool, connect, establish};

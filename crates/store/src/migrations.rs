@@ -5,7 +5,7 @@
 
 use anyhow::{Context, anyhow};
 use diesel::{QueryableByName, sql_query, sql_types::Text};
-use diesel_async::{AsyncConnection, AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl};
+use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
 use crate::{QueryError, QueryResult};
@@ -59,7 +59,7 @@ pub async fn revert_all(url: &str) -> anyhow::Result<()> {
 }
 
 async fn connect(url: &str) -> anyhow::Result<AsyncPgConnection> {
-    AsyncPgConnection::establish(url)
+    crate::establish(url)
         .await
         .context("cannot connect to the database")
 }

@@ -17,7 +17,7 @@ use domain::{FeedName, Id, Instructions, ManagerName, Timestamp};
 use uuid::Uuid;
 
 use crate::{
-    Error, QueryResult,
+    QueryResult,
     schema::{managers, plan_changes, plan_version},
 };
 
@@ -119,8 +119,8 @@ pub async fn version(conn: &mut AsyncPgConnection) -> QueryResult<i64> {
 /// What changed after version `after`.
 ///
 /// # Errors
-/// When the database does not answer, or holds instructions that cannot be read.
-pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> Result<Changes, Error> {
+/// When the database does not answer.
+pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> QueryResult<Changes> {
     #[derive(QueryableByName)]
     struct Change {
         #[diesel(sql_type = BigInt)]
@@ -178,7 +178,7 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> Result<C
             let gone = (namespace, manager, false, None);
             plan(rows.remove(&(namespace, manager)).unwrap_or(gone))
         })
-        .collect::<Result<_, Error>>()?;
+        .collect();
     Ok(Changes::Since { version, plans })
 }
 
@@ -187,12 +187,12 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> Result<C
 /// Read the version first: a change that comes while pages are read is then seen again as a change.
 ///
 /// # Errors
-/// When the database does not answer, or holds instructions that cannot be read.
+/// When the database does not answer.
 pub async fn load_page(
     conn: &mut AsyncPgConnection,
     after: Option<ManagerName>,
     limit: i64,
-) -> Result<Vec<PlanRecord>, Error> {
+) -> QueryResult<Vec<PlanRecord>> {
     let nil = Uuid::nil();
     let (namespace, manager) = after.map_or((nil, nil), |name| {
         (name.namespace.to_uuid(), name.manager.to_uuid())
@@ -216,23 +216,30 @@ pub async fn load_page(
         ))
         .load(conn)
         .await?;
-    rows.into_iter().map(plan).collect()
+    Ok(rows.into_iter().map(plan).collect())
 }
 
 /// Namespace, Manager, whether it is enabled, and its instructions.
 type PlanRow = (Uuid, Uuid, bool, Option<serde_json::Value>);
 
-fn plan((namespace, manager, enable, json): PlanRow) -> Result<PlanRecord, Error> {
-    let instructions: Option<Instructions> = json
+/// Instructions that this version cannot read, such as a newer one's during an upgrade, are told and
+/// left out: one Manager must not stop the others.
+fn plan((namespace, manager, enable, json): PlanRow) -> PlanRecord {
+    let manager = ManagerName {
+        namespace: Id::from_uuid(namespace),
+        manager: Id::from_uuid(manager),
+    };
+    let instructions = json
         .filter(|_| enable)
-        .map(serde_json::from_value)
-        .transpose()
-        .map_err(Error::Json)?;
-    Ok(PlanRecord {
-        manager: ManagerName {
-            namespace: Id::from_uuid(namespace),
-            manager: Id::from_uuid(manager),
-        },
+        .and_then(|json| match serde_json::from_value(json) {
+            Ok(instructions) => Some(instructions),
+            Err(error) => {
+                tracing::error!(manager.name = %manager, "its instructions cannot be read: {error}");
+                None
+            }
+        });
+    PlanRecord {
+        manager,
         instructions,
-    })
+    }
 }

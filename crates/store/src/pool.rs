@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
+use diesel::{ConnectionError, ConnectionResult};
 use diesel_async::{
     AsyncPgConnection,
-    pooled_connection::{AsyncDieselConnectionManager, deadpool},
+    pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, deadpool},
 };
+use futures::FutureExt;
+use tokio_postgres::{NoTls, config::Host};
+
+/// How long what was sent may stay unacknowledged before the connection is taken for dead.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Cheap to clone: all clones share the connections.
 pub type Pool = deadpool::Pool<AsyncPgConnection>;
@@ -21,7 +27,9 @@ pub struct ConnectError(#[source] deadpool::BuildError);
 /// # Errors
 /// When the settings contradict each other.
 pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
-    let manager = AsyncDieselConnectionManager::<AsyncPgConnection>::new(url);
+    let mut settings = ManagerConfig::default();
+    settings.custom_setup = Box::new(|url| establish(url).boxed());
+    let manager = AsyncDieselConnectionManager::new_with_config(url, settings);
     Pool::builder(manager)
         .max_size(size)
         .runtime(::deadpool::Runtime::Tokio1)
@@ -29,4 +37,68 @@ pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
         .create_timeout(Some(Duration::from_secs(5)))
         .build()
         .map_err(ConnectError)
+}
+
+/// Connects to `url`. The error names the server and every cause down to the system's own, which
+/// diesel's does not; it never repeats the URL, which may hold a password.
+///
+/// # Errors
+/// When the URL cannot be read, nobody answers, or the server refuses.
+pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
+    let mut config: tokio_postgres::Config =
+        url.parse().map_err(|error: tokio_postgres::Error| {
+            ConnectionError::InvalidConnectionUrl(chain(&error))
+        })?;
+    // A server that has gone without a word is given up, unless the URL knows better.
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE);
+    }
+    let (client, connection) = config.connect(NoTls).await.map_err(|error| {
+        ConnectionError::BadConnection(format!("{}: {}", servers(&config), chain(&error)))
+    })?;
+    AsyncPgConnection::try_from_client_and_connection(client, connection).await
+}
+
+fn servers(config: &tokio_postgres::Config) -> String {
+    let ports = config.get_ports();
+    let named = config.get_hosts().iter().enumerate().map(|(at, host)| {
+        // One port may stand for all hosts, and none for the usual one.
+        let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+        match host {
+            Host::Tcp(name) => format!("{name}:{port}"),
+            #[cfg(unix)]
+            Host::Unix(path) => path.display().to_string(),
+        }
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::establish;
+
+    #[tokio::test]
+    async fn the_cause_is_named_and_the_password_is_not() {
+        // Nobody listens on port 1.
+        let Err(error) = establish("postgres://user:hush@127.0.0.1:1/db").await else {
+            panic!("connected");
+        };
+        let text = error.to_string();
+        assert!(
+            text.contains("127.0.0.1:1") && text.contains("refused"),
+            "{text}"
+        );
+        assert!(!text.contains("hush"), "{text}");
+    }
 }

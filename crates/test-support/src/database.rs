@@ -4,7 +4,10 @@
 //! one that is started once a test binary and ends with it. Each database is cloned from a migrated
 //! template, which takes some tens of milliseconds, and dropped at the end.
 
-use std::{path::PathBuf, sync::OnceLock};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use diesel::sql_query;
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
@@ -96,9 +99,9 @@ async fn server() -> Url {
     static SERVER: tokio::sync::OnceCell<Url> = tokio::sync::OnceCell::const_new();
     let start = || async {
         tokio::task::spawn_blocking(|| {
-            let home = target_dir()
-                .join("test-support")
-                .join(format!("postgres-{}", std::process::id()));
+            let homes = target_dir().join("test-support");
+            sweep(&homes);
+            let home = homes.join(format!("postgres-{}", std::process::id()));
             let server = Postgres::start(&home, &Options::throwaway())
                 .expect("a private PostgreSQL server starts");
             let url = server.url().parse().expect("its address is a URL");
@@ -110,6 +113,24 @@ async fn server() -> Url {
         .expect("starting a server does not panic")
     };
     SERVER.get_or_init(start).await.clone()
+}
+
+/// Removes what the servers of earlier test binaries left behind.
+fn sweep(homes: &Path) {
+    let Ok(entries) = std::fs::read_dir(homes) else {
+        return;
+    };
+    for home in entries.flatten().map(|entry| entry.path()) {
+        // One that is only just starting has no lock yet, but its process lives.
+        let process = home
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix("postgres-"));
+        let alive = process.is_some_and(|id| Path::new("/proc").join(id).exists());
+        if !alive && !private_servers::is_in_use(&home) {
+            // Should two processes sweep at once, one of them finds nothing left to remove.
+            let _ = std::fs::remove_dir_all(home);
+        }
+    }
 }
 
 /// Cargo's target folder: test binaries lie in `<target>/<profile>/deps`.

@@ -105,7 +105,7 @@ pub(crate) fn config(database_url: &str) -> Config {
 /// Serves until the token is cancelled; returns the address too.
 pub(crate) fn serve(config: &Config) -> (String, CancellationToken) {
     let backbone = Backbone::in_process(config).unwrap();
-    let gateway = Gateway::bind(config, &backbone).unwrap();
+    let gateway = Gateway::new(api_gateway::listen(config).unwrap(), config, &backbone).unwrap();
     let base = format!("http://{}", gateway.local_addr());
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();

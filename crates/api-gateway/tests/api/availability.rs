@@ -3,7 +3,6 @@
 use diesel_async::SimpleAsyncConnection;
 use domain::key::ApiKey;
 use serde_json::json;
-use test_support::TestDatabase;
 
 use crate::{
     app::{TestApp, config, serve},
@@ -56,16 +55,12 @@ async fn a_database_that_comes_back_is_used_again() {
     assert_eq!(status, 200);
 }
 
-#[tokio::test]
-async fn a_taken_address_is_named() {
-    let database = TestDatabase::create().await;
+#[test]
+fn a_taken_address_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut config = config(database.url());
+    let mut config = runtime::Config::dev();
     config.gateway.listen = taken.local_addr().unwrap();
-    let backbone = backbone::Backbone::in_process(&config).unwrap();
-    let error = api_gateway::Gateway::bind(&config, &backbone)
-        .err()
-        .unwrap();
+    let error = anyhow::Error::from(api_gateway::listen(&config).unwrap_err());
     let expected = format!("gateway.listen: cannot listen on {}", config.gateway.listen);
     assert_eq!(error.to_string(), expected);
     assert!(format!("{error:#}").contains("in use"), "{error:#}");

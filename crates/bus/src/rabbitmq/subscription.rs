@@ -18,6 +18,7 @@ use lapin::{
     },
     types::{FieldTable, ShortString},
 };
+use runtime::Backoff;
 use tokio::time::timeout;
 
 use super::{
@@ -27,7 +28,6 @@ use super::{
 };
 use crate::{
     Topology,
-    backoff::Backoff,
     topology::WorkQueue,
     transport::{Delivery, Error, Received, Settle, Subscription},
 };
