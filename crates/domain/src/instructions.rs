@@ -12,6 +12,8 @@ pub const MAX_FEEDS: usize = 200;
 pub const MAX_TERMS: usize = 500;
 pub const MAX_GROUPS: usize = 20;
 pub const MAX_TERM_CHARS: usize = 100;
+/// Of weights and thresholds: sums of them stay exact enough to compare.
+pub const MAX_WEIGHT: f64 = 1e6;
 pub const MAX_BRIEF_CHARS: usize = 2_000;
 
 /// What makes a post worth attention, beside its topic.

@@ -146,6 +146,11 @@ impl<'a> Object<'a> {
         self.issues.borrow_mut().add(self.path(field), issue);
     }
 
+    /// An issue of the object as a whole.
+    pub fn note_whole(&self, issue: Issue) {
+        self.issues.borrow_mut().add(self.path.clone(), issue);
+    }
+
     #[must_use]
     pub fn issues(&self) -> &'a RefCell<Issues> {
         self.issues
@@ -155,6 +160,17 @@ impl<'a> Object<'a> {
     #[must_use]
     pub fn has(&self, field: &str) -> bool {
         self.map.contains_key(field)
+    }
+
+    /// Whether a list or object is absent or has nothing in it.
+    #[must_use]
+    pub fn is_empty(&self, field: &str) -> bool {
+        match self.map.get(field) {
+            None | Some(Value::Null) => true,
+            Some(Value::Array(items)) => items.is_empty(),
+            Some(Value::Object(fields)) => fields.is_empty(),
+            Some(_) => false,
+        }
     }
 
     /// The raw value, unless absent or `null`.

@@ -67,9 +67,11 @@ fn is_field_value(value: &str) -> bool {
 /// Message framing and connection management: RFC 9112, RFC 9110 7.6.1 and 10.1.1, RFC 9113 8.2.2.
 #[must_use]
 pub fn is_forbidden(name: &str) -> bool {
-    const FORBIDDEN: [&str; 10] = [
+    const FORBIDDEN: [&str; 11] = [
         "host",
         "content-length",
+        // The body is sent as it is; a receiver would try to decode it.
+        "content-encoding",
         "transfer-encoding",
         "connection",
         "keep-alive",

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Focus, Instructions, MAX_BRIEF_CHARS, MAX_FEEDS, MAX_GROUPS, MAX_TERM_CHARS, MAX_TERMS,
-    NameKind, Term, WatchedName,
+    MAX_WEIGHT, NameKind, Term, WatchedName,
 };
 use crate::{FeedName, Issue, json::Object};
 
@@ -51,28 +51,34 @@ pub fn parse(object: Object<'_>, platforms: &[String]) -> Option<Instructions> {
         object.note("threshold", Issue::OutOfRange);
     }
     let brief = object.trimmed("brief", object.take("brief"), 0..=MAX_BRIEF_CHARS);
-    let (require, names) = (require?, names?);
-    let (include, exclude) = (include?, exclude?);
-    let count = require.iter().map(Vec::len).sum::<usize>()
-        + include.len()
-        + exclude.len()
+    let says_nothing = ["include", "names", "require", "exclude"]
+        .iter()
+        .all(|field| object.is_empty(field));
+    if says_nothing {
+        // Such instructions would match every post there is.
+        object.note("include", Issue::Required);
+    }
+    let count = require.iter().flatten().map(Vec::len).sum::<usize>()
+        + include.as_ref().map_or(0, Vec::len)
+        + exclude.as_ref().map_or(0, Vec::len)
         + names
             .iter()
+            .flatten()
             .map(|name: &WatchedName| 1 + name.aliases.len() + name.context.len())
             .sum::<usize>();
     if count > MAX_TERMS {
-        object.note("include", Issue::TooMany);
+        object.note_whole(Issue::TooMany);
     }
-    if require.len() > MAX_GROUPS {
+    if require.as_ref().map_or(0, Vec::len) > MAX_GROUPS {
         object.note("require", Issue::TooMany);
     }
     object.finish();
     Some(Instructions {
         feeds: feeds?,
-        require,
-        include,
-        names,
-        exclude,
+        require: require?,
+        include: include?,
+        names: names?,
+        exclude: exclude?,
         focus,
         threshold,
         brief: brief.unwrap_or_default(),
@@ -88,7 +94,10 @@ pub fn term(item: &Value) -> Result<String, Issue> {
     match text.chars().count() {
         0 => Err(Issue::TooShort),
         count if count > MAX_TERM_CHARS => Err(Issue::TooLong),
-        _ if text.contains('\0') => Err(Issue::InvalidFormat),
+        // Marks alone are no word, and occur nowhere.
+        _ if !text.chars().any(char::is_alphanumeric) || text.contains('\0') => {
+            Err(Issue::InvalidFormat)
+        }
         _ => Ok(text.to_owned()),
     }
 }
@@ -149,7 +158,12 @@ fn parse_name(object: Object<'_>) -> Option<WatchedName> {
 }
 
 fn number(object: &Object<'_>, field: &'static str, value: &Value) -> Option<f64> {
-    noted(object, field, value.as_f64().ok_or(Issue::InvalidType))
+    let number = value.as_f64().ok_or(Issue::InvalidType);
+    let bounded = number.and_then(|number| {
+        let sound = (-MAX_WEIGHT..=MAX_WEIGHT).contains(&number);
+        sound.then_some(number).ok_or(Issue::OutOfRange)
+    });
+    noted(object, field, bounded)
 }
 
 fn noted<T>(object: &Object<'_>, field: &str, result: Result<T, Issue>) -> Option<T> {

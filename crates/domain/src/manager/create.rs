@@ -299,12 +299,40 @@ mod tests {
     }
 
     #[test]
+    fn instructions_that_say_nothing_are_refused() {
+        let mut body = automatic();
+        body.as_object_mut().unwrap().remove("input");
+        body["instructions"] = json!({"include": [], "names": null, "threshold": -1, "colour": 1});
+        let expected = [
+            ("instructions.include", Issue::Required),
+            ("instructions.colour", Issue::UnknownField),
+        ];
+        assert_eq!(
+            parse(&body).unwrap_err(),
+            expected.map(|(field, issue)| (field.to_owned(), issue))
+        );
+    }
+
+    #[test]
+    fn too_many_terms_are_counted_in_all() {
+        let mut body = automatic();
+        body.as_object_mut().unwrap().remove("input");
+        let aliases: Vec<String> = (0..500).map(|number| format!("alias {number}")).collect();
+        body["instructions"] =
+            json!({"names": [{"text": "acme", "kind": "OWN", "aliases": aliases}]});
+        assert_eq!(
+            parse(&body).unwrap_err(),
+            [("instructions".to_owned(), Issue::TooMany)]
+        );
+    }
+
+    #[test]
     fn instructions_are_held_to_their_bounds() {
         let mut body = automatic();
         body.as_object_mut().unwrap().remove("input");
         body["instructions"] = json!({
             "feeds": ["hackernews:newest", "nowhere:newest", "hackernews"],
-            "include": [{"text": "", "weight": 1}, {"text": "x", "weight": "y"}],
+            "include": [{"text": "", "weight": 1}, {"text": "x", "weight": "y"}, {"text": "?!", "weight": 1e300}],
             "require": [[], ["x"]],
             "focus": "SALES", "threshold": 1.5
         });
@@ -314,6 +342,8 @@ mod tests {
             ("instructions.require[0]", Issue::TooShort),
             ("instructions.include[0].text", Issue::TooShort),
             ("instructions.include[1].weight", Issue::InvalidType),
+            ("instructions.include[2].text", Issue::InvalidFormat),
+            ("instructions.include[2].weight", Issue::OutOfRange),
             ("instructions.threshold", Issue::OutOfRange),
         ];
         assert_eq!(
