@@ -41,8 +41,15 @@ impl Error {
 }
 
 impl From<diesel_async::pooled_connection::deadpool::PoolError> for Error {
+    /// Without the pool's own words around the cause, which say it twice.
     fn from(error: diesel_async::pooled_connection::deadpool::PoolError) -> Self {
-        Self::Pool(Box::new(error))
+        use diesel_async::pooled_connection::PoolError as Cause;
+        match error {
+            deadpool::managed::PoolError::Backend(Cause::ConnectionError(cause)) => {
+                Self::Pool(cause.to_string().into())
+            }
+            other => Self::Pool(Box::new(other)),
+        }
     }
 }
 

@@ -105,13 +105,20 @@ pub async fn schema(conn: &mut AsyncPgConnection) -> QueryResult<Schema> {
     }
 }
 
-/// Makes the partitions of last week, this one, and the four to come. Cheap when they are there.
+/// The tables that are partitioned by week.
+const PARTITIONED: [&str; 4] = ["posts", "scans", "deliveries", "delivery_attempts"];
+
+/// Makes the partitions of last week, this one, and the four to come. Cheap when they are there. Each
+/// table in a transaction of its own, so that no lock is held while another is waited for.
 ///
 /// # Errors
-/// When the database does not answer.
+/// When the database does not answer, or is too busy to attach a partition just now.
 pub async fn ensure_partitions(conn: &mut AsyncPgConnection) -> QueryResult<()> {
-    sql_query("SELECT ensure_partitions(clock_timestamp() - interval '7 days', 6)")
-        .execute(conn)
-        .await?;
+    for parent in PARTITIONED {
+        sql_query("SELECT ensure_partitions($1, clock_timestamp() - interval '7 days', 6)")
+            .bind::<Text, _>(parent)
+            .execute(conn)
+            .await?;
+    }
     Ok(())
 }

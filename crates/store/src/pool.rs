@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use diesel::{ConnectionError, ConnectionResult};
 use diesel_async::{
-    AsyncPgConnection,
+    AsyncPgConnection, SimpleAsyncConnection,
     pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, deadpool},
 };
 use futures::FutureExt;
@@ -28,15 +28,30 @@ pub struct ConnectError(#[source] deadpool::BuildError);
 /// When the settings contradict each other.
 pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
     let mut settings = ManagerConfig::default();
-    settings.custom_setup = Box::new(|url| establish(url).boxed());
+    settings.custom_setup = Box::new(|url| establish_bounded(url).boxed());
     let manager = AsyncDieselConnectionManager::new_with_config(url, settings);
     Pool::builder(manager)
         .max_size(size)
         .runtime(::deadpool::Runtime::Tokio1)
         .wait_timeout(Some(Duration::from_secs(5)))
         .create_timeout(Some(Duration::from_secs(5)))
+        .recycle_timeout(Some(Duration::from_secs(3)))
         .build()
         .map_err(ConnectError)
+}
+
+/// Bounds for whatever waits: a statement, a lock, and, at the server, a client that has gone in the
+/// middle of a transaction, whose locks others wait for.
+const BOUNDS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
+    SET idle_in_transaction_session_timeout = '60s'; \
+    SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
+
+async fn establish_bounded(url: &str) -> ConnectionResult<AsyncPgConnection> {
+    let mut conn = establish(url).await?;
+    conn.batch_execute(BOUNDS)
+        .await
+        .map_err(ConnectionError::CouldntSetupConfiguration)?;
+    Ok(conn)
 }
 
 /// Connects to `url`. The error names the server and every cause down to the system's own, which
@@ -49,10 +64,13 @@ pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
         url.parse().map_err(|error: tokio_postgres::Error| {
             ConnectionError::InvalidConnectionUrl(chain(&error))
         })?;
-    // A server that has gone without a word is given up, unless the URL knows better.
+    // A server that has gone without a word is given up.
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(SILENCE);
     }
+    config.keepalives_idle(Duration::from_secs(5));
+    config.keepalives_interval(Duration::from_secs(5));
+    config.keepalives_retries(3);
     let (client, connection) = config.connect(NoTls).await.map_err(|error| {
         ConnectionError::BadConnection(format!("{}: {}", servers(&config), chain(&error)))
     })?;

@@ -1,3 +1,3 @@
 DROP FUNCTION id_time(uuid);
 DROP FUNCTION ulid(uuid);
-DROP FUNCTION ensure_partitions(timestamptz, integer);
+DROP FUNCTION ensure_partitions(text, timestamptz, integer);
