@@ -235,7 +235,12 @@ impl<C: Consumer> Handling<C> {
                 }
             }
             if begin.elapsed() >= self.options.max_hold {
-                report(delivery.settle.renew().await, "put back");
+                let renewed = delivery.settle.renew().await;
+                if renewed.is_err() {
+                    // Kept, it would take a place of the prefetch until the broker loses patience.
+                    report(delivery.settle.requeue().await, "hand back");
+                }
+                report(renewed, "put back");
                 return false;
             }
             tokio::select! {

@@ -89,13 +89,13 @@ impl Relay {
         let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let swept = tokio::select! {
+            let mut measure = tokio::select! {
                 () = shutdown.cancelled() => return,
                 _ = sweep.tick() => true,
                 () = self.waker.0.notified() => false,
             };
             loop {
-                let error = match self.round(swept).await {
+                let error = match self.round(std::mem::take(&mut measure)).await {
                     Ok(Round {
                         refusal: None,
                         full,
