@@ -5,6 +5,7 @@
 //! connection of its own, so that a busy pool never costs a lease), the relay, the partitions of the
 //! weeks to come. Upkeep ends after the work has: a service that drains still holds its leases.
 
+mod heartbeat;
 mod upkeep;
 
 use std::sync::Arc;
@@ -14,9 +15,11 @@ use bus::{Bus, InProcess, OutboxWaker, RabbitMq, RabbitMqOptions, Relay};
 use runtime::Config;
 use secrecy::ExposeSecret;
 use store::{Pool, seal::Sealer};
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use heartbeat::Heartbeat;
 
 /// Cheap to clone: all clones are the same replica.
 #[derive(Clone)]
@@ -27,10 +30,8 @@ pub struct Backbone {
     pub outbox: OutboxWaker,
     /// In whose name leases are taken.
     pub replica: Uuid,
-    heartbeat_pool: Pool,
+    heartbeat: Arc<Heartbeat>,
     schema_suits: watch::Sender<bool>,
-    /// Known to the database as alive, from the first heartbeat on.
-    beating: watch::Sender<bool>,
 }
 
 impl Backbone {
@@ -58,72 +59,82 @@ impl Backbone {
     fn with_bus(config: &Config, bus: Arc<dyn Bus>) -> anyhow::Result<Self> {
         let url = config.database.url.expose_secret();
         let size = usize::try_from(config.database.max_connections)?;
+        let heartbeat_pool = store::connect(url, 1).context("database.url")?;
+        let replica = Uuid::new_v4();
         Ok(Self {
             pool: store::connect(url, size).context("database.url")?,
-            heartbeat_pool: store::connect(url, 1).context("database.url")?,
             bus,
             outbox: OutboxWaker::default(),
-            replica: Uuid::new_v4(),
+            heartbeat: Arc::new(Heartbeat::new(heartbeat_pool, replica)),
+            replica,
             schema_suits: watch::Sender::new(false),
-            beating: watch::Sender::new(false),
         })
     }
 
     /// Runs `work` with upkeep beside it, and ends the replica after it.
     ///
     /// # Errors
-    /// Those of `work`.
+    /// Those of `work`; and that a part of upkeep panicked, without which work must not go on.
     pub async fn host(
         &self,
         context: &runtime::Context,
         work: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
         let stop = CancellationToken::new();
-        let relay = Relay::with_waker(
-            self.pool.clone(),
-            Arc::clone(&self.bus),
-            self.outbox.clone(),
-        );
-        let beside = async {
-            let relaying = async {
-                if self.ready(&stop).await {
-                    relay.run(stop.clone()).await;
-                }
-            };
-            tokio::join!(
-                relaying,
-                self.beat(context, &stop),
-                upkeep::watch_database(&self.pool, &self.schema_suits, context, &stop),
-                upkeep::watch_bus(&self.bus, context, &stop),
-            );
+        let mut upkeep = self.start_upkeep(context, &stop);
+        let outcome = tokio::select! {
+            outcome = work => outcome,
+            Some(ended) = upkeep.join_next() => {
+                Err(anyhow::anyhow!("upkeep ended before the work: {ended:?}"))
+            }
         };
-        let work = async {
-            let outcome = work.await;
-            stop.cancel();
-            outcome
-        };
-        let (outcome, ()) = tokio::join!(work, beside);
+        stop.cancel();
+        while upkeep.join_next().await.is_some() {}
         outcome
+    }
+
+    /// Each part in a task of its own: work that is busy must not keep the heart from beating.
+    fn start_upkeep(&self, context: &runtime::Context, stop: &CancellationToken) -> JoinSet<()> {
+        let mut tasks = JoinSet::new();
+        let (own, given, until) = (self.clone(), context.clone(), stop.clone());
+        tasks.spawn(async move {
+            upkeep::watch_database(&own.pool, &own.schema_suits, &given, &until).await;
+        });
+        let (own, given, until) = (self.clone(), context.clone(), stop.clone());
+        tasks.spawn(async move { upkeep::watch_bus(&own.bus, &given, &until).await });
+        let (own, given, until) = (self.clone(), context.clone(), stop.clone());
+        tasks.spawn(async move {
+            // Before there is a schema there is nothing to write to.
+            if is_set(&own.schema_suits, &until).await {
+                own.heartbeat.run(&given, &until).await;
+            } else {
+                until.cancelled().await;
+            }
+        });
+        let (own, until) = (self.clone(), stop.clone());
+        tasks.spawn(async move {
+            if own.ready(&until).await {
+                Relay::with_waker(own.pool, own.bus, own.outbox)
+                    .run(until)
+                    .await;
+            } else {
+                until.cancelled().await;
+            }
+        });
+        tasks
     }
 
     /// Waits for a database whose schema suits and that knows this replica: what is leased before the
     /// first heartbeat would be anybody's. `false` when `shutdown` came first.
     pub async fn ready(&self, shutdown: &CancellationToken) -> bool {
-        is_set(&self.beating, shutdown).await
+        is_set(self.heartbeat.beating(), shutdown).await
     }
 
-    async fn beat(&self, context: &runtime::Context, stop: &CancellationToken) {
-        // Before there is a schema there is nothing to write to.
-        if is_set(&self.schema_suits, stop).await {
-            upkeep::beat(
-                &self.heartbeat_pool,
-                self.replica,
-                &self.beating,
-                context,
-                stop,
-            )
-            .await;
-        }
+    /// Whether leases of replicas that are silent may be taken over: only after this one's own
+    /// heartbeat has been steady for five seconds. When the database was away, everybody was silent.
+    #[must_use]
+    pub fn may_take_over(&self) -> bool {
+        self.heartbeat.is_steady()
     }
 }
 

@@ -5,15 +5,13 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::anyhow;
 use bus::Bus;
-use runtime::Context;
+use runtime::{Check, Context};
 use store::{
     Pool,
     migrations::{self, Schema},
-    replicas,
 };
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 const DATABASE_INTERVAL: Duration = Duration::from_secs(1);
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(3_600);
@@ -22,53 +20,10 @@ const BUS_INTERVAL: Duration = Duration::from_secs(2);
 /// A database that takes longer over one of these small statements is as good as away.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Renews the heartbeat every second, and takes it back at the end. The first sets `beating`.
-pub(crate) async fn beat(
-    pool: &Pool,
-    replica: Uuid,
-    beating: &watch::Sender<bool>,
-    context: &Context,
-    stop: &CancellationToken,
-) {
-    let mut failing = false;
-    let mut interval = tokio::time::interval(replicas::HEARTBEAT);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => break,
-            _ = interval.tick() => {}
-        }
-        let beaten = async {
-            let mut conn = pool.get().await?;
-            replicas::beat(&mut conn, replica, context.service).await?;
-            Ok::<_, store::Error>(())
-        };
-        match in_time(beaten).await {
-            Ok(()) => {
-                beating.send_replace(true);
-                if std::mem::replace(&mut failing, false) {
-                    tracing::info!("the heartbeat is back");
-                }
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!("cannot renew the heartbeat, leases may be lost: {error:#}");
-                }
-            }
-        }
-    }
-    let left = async {
-        let mut conn = pool.get().await?;
-        replicas::leave(&mut conn, replica).await?;
-        Ok::<_, store::Error>(())
-    };
-    if let Err(error) = in_time(left).await {
-        tracing::warn!("leases are free only after the heartbeat's age: {error:#}");
-    }
-}
-
 /// An error also when there is none within [`PATIENCE`].
-async fn in_time<T>(asked: impl Future<Output = Result<T, store::Error>>) -> anyhow::Result<T> {
+pub(crate) async fn in_time<T>(
+    asked: impl Future<Output = Result<T, store::Error>>,
+) -> anyhow::Result<T> {
     tokio::time::timeout(PATIENCE, asked)
         .await
         .map_err(|_elapsed| anyhow!("no answer within {PATIENCE:?}"))?
@@ -86,6 +41,7 @@ pub(crate) async fn watch_database(
         context.health.check("database"),
         context.health.check("schema"),
     );
+    let partitions = context.health.check("partitions");
     let mut last_problem = None;
     let mut partitions_due = Instant::now();
     let mut interval = tokio::time::interval(DATABASE_INTERVAL);
@@ -101,7 +57,7 @@ pub(crate) async fn watch_database(
         };
         let looked = in_time(looked).await;
         if matches!(looked, Ok(Schema::Suits)) && Instant::now() >= partitions_due {
-            partitions_due = Instant::now() + make_partitions(pool).await;
+            partitions_due = Instant::now() + make_partitions(pool, &partitions).await;
         }
         let problem = match looked {
             Ok(Schema::Suits) => {
@@ -138,14 +94,18 @@ pub(crate) async fn watch_database(
 }
 
 /// Returns when to come again. Those of weeks to come can wait: a failure takes no service away.
-async fn make_partitions(pool: &Pool) -> Duration {
+async fn make_partitions(pool: &Pool, check: &Check) -> Duration {
     let made = async {
         let mut conn = pool.get().await?;
         Ok(migrations::ensure_partitions(&mut conn).await?)
     };
     match in_time(made).await {
-        Ok(()) => PARTITIONS_INTERVAL,
+        Ok(()) => {
+            check.ok();
+            PARTITIONS_INTERVAL
+        }
         Err(error) => {
+            check.degraded(format!("{error:#}"));
             tracing::warn!("cannot make the partitions of the weeks to come: {error:#}");
             PARTITIONS_RETRY
         }

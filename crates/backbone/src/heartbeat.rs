@@ -1,0 +1,115 @@
+//! The heartbeat on which a replica's leases hang.
+//!
+//! On a connection of its own, so that a busy pool never costs a lease, and in a task of its own, so
+//! that busy work does not either.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use runtime::Context;
+use store::{Pool, replicas};
+use tokio::{sync::watch, time::Instant};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::upkeep::in_time;
+
+/// Longer than a heartbeat may be old: who has beaten this long without a break knows that the
+/// silence of others is their own, and not that of a database which was away for everybody.
+const STEADY: Duration = Duration::from_secs(5);
+/// A beat that comes later than this after the last one was a break.
+const BREAK: Duration = Duration::from_secs(3);
+
+pub(crate) struct Heartbeat {
+    pool: Pool,
+    replica: Uuid,
+    /// Known to the database as alive, from the first beat on.
+    beating: watch::Sender<bool>,
+    rhythm: Mutex<Option<Rhythm>>,
+}
+
+#[derive(Clone, Copy)]
+struct Rhythm {
+    since: Instant,
+    last: Instant,
+}
+
+impl Heartbeat {
+    pub(crate) fn new(pool: Pool, replica: Uuid) -> Self {
+        Self {
+            pool,
+            replica,
+            beating: watch::Sender::new(false),
+            rhythm: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn beating(&self) -> &watch::Sender<bool> {
+        &self.beating
+    }
+
+    /// Whether the leases of others that are silent may be taken over.
+    pub(crate) fn is_steady(&self) -> bool {
+        let now = Instant::now();
+        self.rhythm()
+            .is_some_and(|rhythm| now - rhythm.last < BREAK && now - rhythm.since >= STEADY)
+    }
+
+    fn note_beat(&self) {
+        let now = Instant::now();
+        let mut rhythm = self.rhythm();
+        let since = rhythm
+            .filter(|rhythm| now - rhythm.last < BREAK)
+            .map_or(now, |rhythm| rhythm.since);
+        *rhythm = Some(Rhythm { since, last: now });
+    }
+
+    fn rhythm(&self) -> MutexGuard<'_, Option<Rhythm>> {
+        self.rhythm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Beats every second until `stop`, and takes the replica back at the end.
+    pub(crate) async fn run(&self, context: &Context, stop: &CancellationToken) {
+        let check = context.health.check("heartbeat");
+        let mut failing = false;
+        let mut interval = tokio::time::interval(replicas::HEARTBEAT);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = interval.tick() => {}
+            }
+            let beaten = async {
+                let mut conn = self.pool.get().await?;
+                replicas::beat(&mut conn, self.replica, context.service).await?;
+                Ok::<_, store::Error>(())
+            };
+            match in_time(beaten).await {
+                Ok(()) => {
+                    self.note_beat();
+                    self.beating.send_replace(true);
+                    check.ok();
+                    if std::mem::replace(&mut failing, false) {
+                        tracing::info!("the heartbeat is back");
+                    }
+                }
+                Err(error) => {
+                    check.degraded(format!("{error:#}"));
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::warn!("cannot renew the heartbeat, leases may be lost: {error:#}");
+                    }
+                }
+            }
+        }
+        let left = async {
+            let mut conn = self.pool.get().await?;
+            replicas::leave(&mut conn, self.replica).await?;
+            Ok::<_, store::Error>(())
+        };
+        if let Err(error) = in_time(left).await {
+            tracing::warn!("leases are free only after the heartbeat's age: {error:#}");
+        }
+    }
+}
