@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use diesel::prelude::*;
+use diesel::{prelude::*, sql_types::Timestamptz};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     ConnectionName, FeedName, Id, Instructions, Manager, ManagerName, Timestamp,
@@ -119,7 +119,8 @@ pub async fn insert(
             managers::state.eq(ManagerState::PendingApply.as_str()),
             managers::input.eq(input),
             managers::submitted_instructions.eq(submitted),
-            managers::submit_time.eq(time.to_chrono()),
+            // For the sweep, which compares it with the same clock.
+            managers::submit_time.eq(diesel::dsl::now.into_sql::<Timestamptz>()),
             managers::create_time.eq(time.to_chrono()),
             managers::update_time.eq(time.to_chrono()),
         ))
@@ -130,7 +131,8 @@ pub async fn insert(
         .values((
             scan_clocks::namespace_id.eq(namespace.to_uuid()),
             scan_clocks::manager_id.eq(id.to_uuid()),
-            scan_clocks::last_time.eq(time.to_chrono()),
+            // Before any: the clock that dates Scans is the database's.
+            scan_clocks::last_time.eq(Timestamp::UNIX_EPOCH.to_chrono()),
         ))
         .execute(conn)
         .await?;

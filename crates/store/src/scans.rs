@@ -1,9 +1,11 @@
 //! Scans and the posts that they are of.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use diesel::{prelude::*, sql_query, sql_types::Uuid as SqlUuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{Id, ManagerName, Post, Scan, ScanName, Subforum, Timestamp, User, list::ListQuery};
+use domain::{Id, ManagerName, Post, Scan, ScanName, Subforum, User, list::ListQuery};
 use uuid::Uuid;
 
 use crate::{
@@ -185,31 +187,40 @@ pub async fn list(
     Ok(Page::new(list, items))
 }
 
-/// Scans made before `before` whose deliveries were not: their events may have been lost. Served by
-/// `scans_not_fanned_out_idx`.
+/// Scans made longer than `older_than` ago whose deliveries were not: their events may have been lost.
+/// Both times are the database's. Served by `scans_not_fanned_out_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn not_fanned_out(
     conn: &mut AsyncPgConnection,
-    before: Timestamp,
+    older_than: Duration,
     limit: i64,
 ) -> QueryResult<Vec<ScanName>> {
-    use crate::schema::scans;
-    let rows: Vec<(Uuid, Uuid, Uuid)> = scans::table
-        .filter(scans::fanned_out.eq(false))
-        .filter(scans::create_time.lt(before.to_chrono()))
-        .order(scans::create_time.asc())
-        .limit(limit)
-        .select((scans::namespace_id, scans::manager_id, scans::id))
-        .load(conn)
-        .await?;
-    Ok(rows
+    #[derive(QueryableByName)]
+    struct Lost {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+    }
+    let lost: Vec<Lost> = sql_query(
+        "SELECT namespace_id, manager_id, id FROM scans \
+         WHERE NOT fanned_out AND create_time < clock_timestamp() - $1 * interval '1 second' \
+         ORDER BY create_time LIMIT $2",
+    )
+    .bind::<diesel::sql_types::Double, _>(older_than.as_secs_f64())
+    .bind::<diesel::sql_types::BigInt, _>(limit)
+    .load(conn)
+    .await?;
+    Ok(lost
         .into_iter()
-        .map(|(namespace, manager, scan)| ScanName {
-            namespace: Id::from_uuid(namespace),
-            manager: Id::from_uuid(manager),
-            scan: Id::from_uuid(scan),
+        .map(|scan| ScanName {
+            namespace: Id::from_uuid(scan.namespace_id),
+            manager: Id::from_uuid(scan.manager_id),
+            scan: Id::from_uuid(scan.id),
         })
         .collect())
 }

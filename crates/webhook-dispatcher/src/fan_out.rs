@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bus::{Consumer, Outcome};
-use domain::{ConnectionName, ScanName, Timestamp};
+use domain::{ConnectionName, ScanName};
 use events::ScanCreated;
 use store::{
     AsyncConnection,
@@ -96,7 +96,7 @@ pub(crate) async fn sweep(dispatcher: &Arc<Dispatcher>, shutdown: CancellationTo
 async fn sweep_once(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Error> {
     let overdue = {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        scans::not_fanned_out(&mut conn, Timestamp::now().minus(OVERDUE), SWEEP_LIMIT).await?
+        scans::not_fanned_out(&mut conn, OVERDUE, SWEEP_LIMIT).await?
     };
     for scan in overdue {
         tracing::info!(scan.name = %scan, "its event is late: delivering without");

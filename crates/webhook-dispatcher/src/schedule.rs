@@ -42,11 +42,11 @@ fn verdict_with(tried: Tried, settings: &Settings, now: Timestamp, jitter: f64) 
         Some(429 | 503) => tried.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER),
         _ => Duration::ZERO,
     };
-    let next = now.plus(wait.mul_f64(jitter).max(asked));
-    if next.since(tried.delivery_time) > settings.max_age {
+    let wait = wait.mul_f64(jitter).max(asked);
+    if now.since(tried.delivery_time).saturating_add(wait) > settings.max_age {
         Verdict::Exhausted
     } else {
-        Verdict::RetryAt(next)
+        Verdict::RetryIn(wait)
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
     fn each_outcome_has_its_verdict() {
         let settings = Config::default().dispatcher;
         let now = Timestamp::now();
-        let retry = |wait| Verdict::RetryAt(now.plus(seconds(wait)));
+        let retry = |wait| Verdict::RetryIn(seconds(wait));
         for (status, number, retry_after, expected) in [
             (Some(200), 1, None, Verdict::Succeeded),
             (Some(204), 7, None, Verdict::Succeeded),
@@ -118,7 +118,7 @@ mod tests {
         for (number, wait) in (1..).zip(&settings.retry_schedule) {
             let waits: Vec<_> = (0..200)
                 .map(|_| match super::verdict(tried(number), &settings, now) {
-                    Verdict::RetryAt(next) => next.since(now),
+                    Verdict::RetryIn(wait) => wait,
                     other => panic!("{other:?}"),
                 })
                 .collect();

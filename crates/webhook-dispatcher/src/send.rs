@@ -146,8 +146,8 @@ fn tell(task: &Task, status: Option<u16>, failure: Option<&outbound::Failure>, v
     let cause = failure.map(ToString::to_string);
     match verdict {
         Verdict::Succeeded => tracing::info!(delivery.name = %delivery, status, "delivered"),
-        Verdict::RetryAt(next) => {
-            tracing::info!(delivery.name = %delivery, status, cause, next = %next, "not delivered, trying again");
+        Verdict::RetryIn(wait) => {
+            tracing::info!(delivery.name = %delivery, status, cause, wait_seconds = wait.as_secs_f64(), "not delivered, trying again");
         }
         Verdict::Exhausted => {
             tracing::warn!(delivery.name = %delivery, status, cause, "not delivered, given up");
@@ -158,7 +158,7 @@ fn tell(task: &Task, status: Option<u16>, failure: Option<&outbound::Failure>, v
 fn outcome(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Succeeded => "succeeded",
-        Verdict::RetryAt(_) => "retrying",
+        Verdict::RetryIn(_) => "retrying",
         Verdict::Exhausted => "exhausted",
     }
 }

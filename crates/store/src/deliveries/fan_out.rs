@@ -3,7 +3,7 @@
 use diesel::prelude::*;
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id, ScanName};
@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use super::{Task, time_of};
 use crate::{
-    Error, connections,
+    Error, QueryResult, connections,
     scans::{PostRow, post_columns},
-    schema::{deliveries, scans},
+    schema::scans,
     seal::Sealer,
 };
 
@@ -79,7 +79,7 @@ pub async fn fan_out<P>(
     .await?;
 
     let mut tasks = Vec::new();
-    let mut inserts = Vec::new();
+    let mut inserts: Vec<(Id, Uuid, bool)> = Vec::new();
     for row in rows {
         let (Some(connection), Some(url), Some(method), Some(sealed)) =
             (row.connection_id, row.url, row.method, row.headers_sealed)
@@ -91,25 +91,12 @@ pub async fn fan_out<P>(
             connection: Id::from_uuid(connection),
         };
         let id = Id::generate();
-        let now = time_of(id);
         let permit = if row.state.as_deref() == Some("ACTIVE") {
             admit(name)
         } else {
             None
         };
-        let now_sent = permit.is_some();
-        inserts.push((
-            deliveries::namespace_id.eq(scan.namespace.to_uuid()),
-            deliveries::connection_id.eq(connection),
-            deliveries::id.eq(id.to_uuid()),
-            deliveries::create_time.eq(now),
-            deliveries::update_time.eq(now),
-            deliveries::manager_id.eq(scan.manager.to_uuid()),
-            deliveries::scan_id.eq(scan.scan.to_uuid()),
-            deliveries::state.eq(if now_sent { "IN_FLIGHT" } else { "PENDING" }),
-            deliveries::leased_by.eq(now_sent.then_some(replica)),
-            deliveries::next_attempt_time.eq((!now_sent).then_some(now)),
-        ));
+        inserts.push((id, connection, permit.is_some()));
         if let Some(permit) = permit {
             let task = Task {
                 delivery: DeliveryName {
@@ -127,9 +114,35 @@ pub async fn fan_out<P>(
             tasks.push((task, permit));
         }
     }
-    diesel::insert_into(deliveries::table)
-        .values(inserts)
-        .execute(conn)
-        .await?;
+    insert(conn, scan, replica, &inserts).await?;
     Ok(tasks)
+}
+
+/// Of each: its id, its Connection, and whether it is leased. What is due is told by the database's
+/// clock alone, by which others look for it; the id's time is only a part of the key.
+async fn insert(
+    conn: &mut AsyncPgConnection,
+    scan: ScanName,
+    replica: Uuid,
+    deliveries: &[(Id, Uuid, bool)],
+) -> QueryResult<()> {
+    sql_query(
+        "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, \
+             state, leased_by, next_attempt_time) \
+         SELECT $1, connection_id, id, create_time, clock_timestamp(), $2, $3, \
+             CASE WHEN leased THEN 'IN_FLIGHT' ELSE 'PENDING' END, CASE WHEN leased THEN $4 END, \
+             CASE WHEN NOT leased THEN clock_timestamp() END \
+         FROM unnest($5, $6, $7, $8) AS d (connection_id, id, create_time, leased)",
+    )
+    .bind::<SqlUuid, _>(scan.namespace.to_uuid())
+    .bind::<SqlUuid, _>(scan.manager.to_uuid())
+    .bind::<SqlUuid, _>(scan.scan.to_uuid())
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Array<SqlUuid>, _>(deliveries.iter().map(|(_, connection, _)| *connection).collect::<Vec<_>>())
+    .bind::<Array<SqlUuid>, _>(deliveries.iter().map(|(id, _, _)| id.to_uuid()).collect::<Vec<_>>())
+    .bind::<Array<Timestamptz>, _>(deliveries.iter().map(|(id, _, _)| time_of(*id)).collect::<Vec<_>>())
+    .bind::<Array<Bool>, _>(deliveries.iter().map(|(_, _, leased)| *leased).collect::<Vec<_>>())
+    .execute(conn)
+    .await?;
+    Ok(())
 }

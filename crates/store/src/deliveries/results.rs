@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Array, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Double, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{DeliveryName, DeliveryState, Timestamp};
@@ -36,7 +35,8 @@ pub struct Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Succeeded,
-    RetryAt(Timestamp),
+    /// From the moment at which this is recorded, by the database's clock.
+    RetryIn(Duration),
     Exhausted,
 }
 
@@ -44,7 +44,7 @@ impl Verdict {
     fn state(self) -> DeliveryState {
         match self {
             Self::Succeeded => DeliveryState::Succeeded,
-            Self::RetryAt(_) => DeliveryState::Retrying,
+            Self::RetryIn(_) => DeliveryState::Retrying,
             Self::Exhausted => DeliveryState::Exhausted,
         }
     }
@@ -107,19 +107,19 @@ pub async fn record_results(
             .map(|result| value(result))
             .collect::<Vec<Uuid>>()
     };
-    let next: Vec<Option<DateTime<Utc>>> = sorted
+    let waits: Vec<Option<f64>> = sorted
         .iter()
         .map(|result| match result.verdict {
-            Verdict::RetryAt(time) => Some(time.to_chrono()),
+            Verdict::RetryIn(wait) => Some(wait.as_secs_f64()),
             Verdict::Succeeded | Verdict::Exhausted => None,
         })
         .collect();
     sql_query(
         "UPDATE deliveries AS d SET state = r.state, leased_by = NULL, update_time = clock_timestamp(), \
              attempt_count = attempt_count + 1, last_attempt_time = r.attempt_time, \
-             next_attempt_time = r.next_time, last_status_code = r.status_code, last_error = r.error \
+             next_attempt_time = clock_timestamp() + r.wait * interval '1 second', last_status_code = r.status_code, last_error = r.error \
          FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) \
-             AS r (namespace_id, connection_id, create_time, id, state, attempt_time, next_time, status_code, error) \
+             AS r (namespace_id, connection_id, create_time, id, state, attempt_time, wait, status_code, error) \
          WHERE d.namespace_id = r.namespace_id AND d.connection_id = r.connection_id \
            AND d.create_time = r.create_time AND d.id = r.id AND d.leased_by = $10",
     )
@@ -133,7 +133,7 @@ pub async fn record_results(
     .bind::<Array<Timestamptz>, _>(
         sorted.iter().map(|result| result.attempt.time.to_chrono()).collect::<Vec<_>>(),
     )
-    .bind::<Array<Nullable<Timestamptz>>, _>(next)
+    .bind::<Array<Nullable<Double>>, _>(waits)
     .bind::<Array<Nullable<SmallInt>>, _>(
         sorted
             .iter()

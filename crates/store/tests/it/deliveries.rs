@@ -178,6 +178,10 @@ async fn a_scan_is_fanned_out_once_in_the_order_of_the_notices() {
         number(&mut at.at.conn, "SELECT count(*) AS number FROM deliveries").await,
         3
     );
+    // The id tells the application's time, all else the database's.
+    let by_id = "SELECT count(*) AS number FROM deliveries \
+                 WHERE id_time(id) <> create_time OR update_time IN (create_time, next_attempt_time)";
+    assert_eq!(number(&mut at.at.conn, by_id).await, 0);
     let gone = ScanName {
         scan: domain::Id::generate(),
         ..scan
@@ -337,10 +341,9 @@ async fn results_move_deliveries_on() {
     at.waiting("forum:1").await;
     let replica = at.replica;
     let tasks = at.claim(replica, &[], 10).await;
-    let later = Timestamp::now().plus(Duration::from_secs(60));
     let verdicts = [
         (Verdict::Succeeded, "SUCCEEDED 1"),
-        (Verdict::RetryAt(later), "RETRYING 1 due"),
+        (Verdict::RetryIn(Duration::from_secs(60)), "RETRYING 1 due"),
         (Verdict::Exhausted, "EXHAUSTED 1"),
     ];
     let results: Vec<_> = tasks
@@ -354,6 +357,9 @@ async fn results_move_deliveries_on() {
     for (task, (_, row)) in tasks.iter().zip(verdicts) {
         assert_eq!(at.row(task.delivery).await, row);
     }
+    let waits = "SELECT extract(epoch FROM next_attempt_time - update_time)::bigint AS number \
+                 FROM deliveries WHERE state = 'RETRYING'";
+    assert_eq!(number(&mut at.at.conn, waits).await, 60);
     let clean = "SELECT count(*) AS number FROM delivery_attempts \
                  WHERE response_body = 'binary' AND error = 'a stranger''s  words' AND latency_ms = 12";
     assert_eq!(number(&mut at.at.conn, clean).await, 3);
