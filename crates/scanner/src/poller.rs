@@ -96,16 +96,13 @@ impl Poller {
         }
         let mut conn = self.backbone.pool.get().await?;
         let limit = i64::try_from(room).unwrap_or(i64::MAX);
-        let open: Vec<String> = open.values().map(ToString::to_string).collect();
-        let leased = feeds::lease_due(
-            &mut conn,
-            &self.platform.name,
-            self.backbone.replica,
-            &open,
-            limit,
-        )
-        .await?;
-        let wait = feeds::next_due(&mut conn, &self.platform.name).await?;
+        let mut open: Vec<String> = open.values().map(ToString::to_string).collect();
+        let (platform, replica) = (&self.platform.name, self.backbone.replica);
+        let take_over = self.backbone.may_take_over();
+        let leased =
+            feeds::lease_due(&mut conn, platform, replica, &open, take_over, limit).await?;
+        open.extend(leased.iter().map(|feed| feed.name.to_string()));
+        let wait = feeds::next_due(&mut conn, platform, replica, &open, take_over).await?;
         Ok((
             leased,
             wait.unwrap_or(MAX_WAIT)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension, QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Double, Integer, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Double, Integer, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -140,9 +140,10 @@ pub async fn claim_due(
     Ok(rows.into_iter().map(|row| row.open(sealer)).collect())
 }
 
-/// Frees what dead replicas hold, and what `replica` itself holds for longer than `at_most` without
-/// having it in hand: those requests are repeated, since nobody knows how they ended. Returns how many
-/// there were. Served by `deliveries_in_flight_idx`.
+/// Frees what `replica` holds for longer than `at_most`, and, if it may `take_over`, what dead replicas
+/// hold: those requests are repeated, since nobody knows how they ended. Nothing of what it has in hand
+/// is freed, however silent it was itself. Returns how many there were. Served by
+/// `deliveries_in_flight_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -151,18 +152,21 @@ pub async fn free_orphans(
     replica: Uuid,
     in_hand: &[Id],
     at_most: Duration,
+    take_over: bool,
 ) -> QueryResult<usize> {
     let alive = replicas::ALIVE;
     sql_query(format!(
         "UPDATE deliveries SET leased_by = NULL, next_attempt_time = clock_timestamp(), \
              update_time = clock_timestamp(), \
              state = CASE WHEN attempt_count = 0 THEN 'PENDING' ELSE 'RETRYING' END \
-         WHERE state = 'IN_FLIGHT' AND (NOT leased_by {alive} \
-             OR leased_by = $1 AND id <> ALL ($2) AND update_time < clock_timestamp() - $3 * interval '1 second')"
+         WHERE state = 'IN_FLIGHT' AND id <> ALL ($2) AND ( \
+             leased_by = $1 AND update_time < clock_timestamp() - $3 * interval '1 second' \
+             OR $4 AND leased_by <> $1 AND NOT leased_by {alive})"
     ))
     .bind::<SqlUuid, _>(replica)
     .bind::<Array<SqlUuid>, _>(in_hand.iter().map(|id| id.to_uuid()).collect::<Vec<_>>())
     .bind::<Double, _>(at_most.as_secs_f64())
+    .bind::<Bool, _>(take_over)
     .execute(conn)
     .await
 }

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, time::Duration};
 
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Double, Integer, Jsonb, Nullable, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::FeedName;
@@ -36,11 +36,22 @@ struct Row {
     late_seconds: f64,
 }
 
+/// The condition that a feed can be leased: to the replica `$2`, which has `$3` open and may take over
+/// if `$4`. By its own heartbeat nobody judges its own leases: a poll that it has open is its own
+/// however long the database was away.
+fn free() -> String {
+    let alive = replicas::ALIVE;
+    format!(
+        "watched AND name <> ALL ($3) \
+         AND (leased_by IS NULL OR leased_by = $2 OR $4 AND NOT leased_by {alive})"
+    )
+}
+
 /// Leases up to `limit` due feeds of `platform` to `replica`, oldest first.
 ///
-/// Rows that another scanner is leasing are skipped. A lease lives as long as its replica's heartbeat,
-/// and as long as the replica knows of it: `open` are the polls that it has in hand, so that one which
-/// could not be released, or panicked, is taken up again.
+/// Rows that another scanner is leasing are skipped. A lease lives as long as the replica knows of it:
+/// `open` are the polls that it has in hand, so that one which could not be released, or panicked, is
+/// taken up again. It ends with its replica's heartbeat for those that may `take_over`.
 /// Served by the partial index `feeds_due_idx`.
 ///
 /// # Errors
@@ -50,23 +61,24 @@ pub async fn lease_due(
     platform: &str,
     replica: Uuid,
     open: &[String],
+    take_over: bool,
     limit: i64,
 ) -> QueryResult<Vec<LeasedFeed>> {
-    let alive = replicas::ALIVE;
+    let free = free();
     let rows: Vec<Row> = sql_query(format!(
         "WITH due AS ( \
              SELECT name FROM feeds \
-             WHERE platform = $1 AND watched AND next_poll_time <= clock_timestamp() \
-               AND (leased_by IS NULL OR NOT leased_by {alive} OR leased_by = $2 AND name <> ALL ($4)) \
-             ORDER BY next_poll_time LIMIT $3 FOR UPDATE SKIP LOCKED \
+             WHERE platform = $1 AND {free} AND next_poll_time <= clock_timestamp() \
+             ORDER BY next_poll_time LIMIT $5 FOR UPDATE SKIP LOCKED \
          ) UPDATE feeds SET leased_by = $2 FROM due WHERE feeds.name = due.name \
          RETURNING feeds.name, cursor, failure_count, \
              extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(replica)
-    .bind::<BigInt, _>(limit)
     .bind::<Array<Text>, _>(open)
+    .bind::<Bool, _>(take_over)
+    .bind::<BigInt, _>(limit)
     .load(conn)
     .await?;
     let mut leased: Vec<LeasedFeed> = rows
@@ -86,25 +98,32 @@ pub async fn lease_due(
     Ok(leased)
 }
 
-/// How long until the next feed of `platform` that is free falls due; `None` when there is none.
+/// How long until the next feed that [`lease_due`] would lease falls due; `None` when there is none.
+/// What `replica` has leased and forgotten is not worth waking for: the next look finds it.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn next_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
+    replica: Uuid,
+    open: &[String],
+    take_over: bool,
 ) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
     struct Due {
         #[diesel(sql_type = Nullable<Double>)]
         seconds: Option<f64>,
     }
-    let alive = replicas::ALIVE;
+    let free = free();
     let due: Due = sql_query(format!(
         "SELECT extract(epoch FROM min(next_poll_time) - clock_timestamp())::float8 AS seconds FROM feeds \
-         WHERE platform = $1 AND watched AND (leased_by IS NULL OR NOT leased_by {alive})"
+         WHERE platform = $1 AND {free} AND leased_by IS DISTINCT FROM $2"
     ))
     .bind::<Text, _>(platform)
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Array<Text>, _>(open)
+    .bind::<Bool, _>(take_over)
     .get_result(conn)
     .await?;
     Ok(due

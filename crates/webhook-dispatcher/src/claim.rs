@@ -47,7 +47,9 @@ async fn round(dispatcher: &Arc<Dispatcher>) -> Result<Duration, store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
     let replica = dispatcher.backbone.replica;
     let in_hand = dispatcher.recorder.in_hand();
-    let freed = deliveries::free_orphans(&mut conn, replica, &in_hand, FORGOTTEN).await?;
+    let take_over = dispatcher.backbone.may_take_over();
+    let freed =
+        deliveries::free_orphans(&mut conn, replica, &in_hand, FORGOTTEN, take_over).await?;
     if freed > 0 {
         tracing::info!(deliveries = freed, "freed what nobody has in hand");
         metrics::LEASES_EXPIRED

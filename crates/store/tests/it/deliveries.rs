@@ -405,7 +405,7 @@ async fn who_lost_the_lease_changes_no_state() {
     let other = living(&mut at.at.conn).await;
     let minute = Duration::from_secs(60);
     assert_eq!(
-        deliveries::free_orphans(&mut at.at.conn, other, &[], minute)
+        deliveries::free_orphans(&mut at.at.conn, other, &[], minute, true)
             .await
             .unwrap(),
         1
@@ -443,22 +443,46 @@ async fn what_a_living_replica_forgot_is_freed_after_a_while() {
     let conn = &mut at.at.conn;
     let minute = Duration::from_secs(60);
     assert_eq!(
-        deliveries::free_orphans(conn, replica, &in_hand, minute)
+        deliveries::free_orphans(conn, replica, &in_hand, minute, true)
             .await
             .unwrap(),
         0
     );
     let other = living(conn).await;
     assert_eq!(
-        deliveries::free_orphans(conn, other, &[], Duration::ZERO)
+        deliveries::free_orphans(conn, other, &[], Duration::ZERO, true)
             .await
             .unwrap(),
         0
     );
-    let freed = deliveries::free_orphans(conn, replica, &in_hand, Duration::ZERO).await;
+    let freed = deliveries::free_orphans(conn, replica, &in_hand, Duration::ZERO, false).await;
     assert_eq!(freed.unwrap(), 1);
     assert_eq!(at.row(tasks[0].delivery).await, "IN_FLIGHT 0");
     assert_eq!(at.row(tasks[1].delivery).await, "PENDING 0 due");
+}
+
+#[tokio::test]
+async fn after_an_outage_nobody_steals() {
+    let mut at = sending(2).await;
+    at.waiting("forum:1").await;
+    let replica = at.replica;
+    let tasks = at.claim(replica, &[], 10).await;
+    let in_hand = [tasks[0].delivery.delivery];
+    let conn = &mut at.at.conn;
+    let other = living(conn).await;
+    // The database was away: nobody could beat.
+    run(
+        conn,
+        "UPDATE replicas SET heartbeat_time = now() - interval '30 seconds'",
+    )
+    .await;
+    let minute = Duration::from_secs(60);
+    for (who, take_over) in [(replica, true), (other, false)] {
+        let freed = deliveries::free_orphans(conn, who, &in_hand, minute, take_over).await;
+        assert_eq!(freed.unwrap(), 0, "may take over: {take_over}");
+    }
+    let freed = deliveries::free_orphans(conn, other, &[], minute, true).await;
+    assert_eq!(freed.unwrap(), 2, "the holder is dead");
 }
 
 #[tokio::test]

@@ -40,7 +40,17 @@ async fn living(conn: &mut AsyncPgConnection) -> Uuid {
 }
 
 async fn lease(conn: &mut AsyncPgConnection, replica: Uuid, limit: i64) -> Vec<LeasedFeed> {
-    feeds::lease_due(conn, "forum", replica, &[], limit)
+    feeds::lease_due(conn, "forum", replica, &[], true, limit)
+        .await
+        .unwrap()
+}
+
+async fn next_due(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    open: &[String],
+) -> Option<Duration> {
+    feeds::next_due(conn, "forum", replica, open, true)
         .await
         .unwrap()
 }
@@ -63,14 +73,12 @@ async fn the_longest_due_come_first_and_others_wait() {
         "UPDATE feeds SET watched = false WHERE name = 'forum:3'",
     )
     .await;
-    assert_eq!(
-        feeds::next_due(conn, "forum").await.unwrap(),
-        Some(Duration::ZERO)
-    );
-    assert_eq!(feeds::next_due(conn, "blogs").await.unwrap(), None);
     let replica = living(conn).await;
+    assert_eq!(next_due(conn, replica, &[]).await, Some(Duration::ZERO));
+    let elsewhere = feeds::next_due(conn, "blogs", replica, &[], true).await;
+    assert_eq!(elsewhere.unwrap(), None);
 
-    let leased = feeds::lease_due(conn, "forum", replica, &[], 2)
+    let leased = feeds::lease_due(conn, "forum", replica, &[], true, 2)
         .await
         .unwrap();
     assert_eq!(names(&leased), ["forum:2", "forum:1"]);
@@ -80,11 +88,12 @@ async fn the_longest_due_come_first_and_others_wait() {
         leased[0].late
     );
     let open: Vec<String> = names(&leased).into_iter().map(str::to_owned).collect();
-    let rest = feeds::lease_due(conn, "forum", replica, &open, 9)
+    let rest = feeds::lease_due(conn, "forum", replica, &open, true, 9)
         .await
         .unwrap();
     assert_eq!(names(&rest), ["forum:0"]);
-    let wait = feeds::next_due(conn, "forum").await.unwrap().unwrap();
+    let open = ["forum:0", "forum:1", "forum:2"].map(str::to_owned);
+    let wait = next_due(conn, replica, &open).await.unwrap();
     assert!(wait > Duration::from_secs(3_500), "{wait:?}");
 }
 
@@ -100,7 +109,7 @@ async fn two_replicas_never_lease_the_same_feed() {
                 let mut leased: Vec<String> = Vec::new();
                 // Some are skipped while another has them locked: ask until there is nothing.
                 for _ in 0..30 {
-                    let more = feeds::lease_due(&mut conn, "forum", replica, &leased, 7)
+                    let more = feeds::lease_due(&mut conn, "forum", replica, &leased, true, 7)
                         .await
                         .unwrap();
                     assert!(more.len() <= 7);
@@ -169,9 +178,32 @@ async fn a_lease_that_its_holder_forgot_is_taken_again() {
     let replica = living(&mut at.conn).await;
     assert_eq!(lease(&mut at.conn, replica, 9).await.len(), 1);
     let open = ["forum:0".to_owned()];
-    let again = feeds::lease_due(&mut at.conn, "forum", replica, &open, 9).await;
+    let again = feeds::lease_due(&mut at.conn, "forum", replica, &open, true, 9).await;
     assert!(again.unwrap().is_empty(), "it is in hand");
     assert_eq!(lease(&mut at.conn, replica, 9).await.len(), 1);
+}
+
+#[tokio::test]
+async fn after_an_outage_nobody_steals() {
+    let mut at = with_feeds(1).await;
+    let conn = &mut at.conn;
+    let [one, two] = [living(conn).await, living(conn).await];
+    assert_eq!(lease(conn, one, 9).await.len(), 1);
+    // The database was away: nobody could beat.
+    run(
+        conn,
+        "UPDATE replicas SET heartbeat_time = now() - interval '30 seconds'",
+    )
+    .await;
+    let open = ["forum:0".to_owned()];
+    let own = feeds::lease_due(conn, "forum", one, &open, true, 9).await;
+    assert!(own.unwrap().is_empty(), "it has the poll open");
+    assert_eq!(next_due(conn, one, &open).await, None);
+    let other = feeds::lease_due(conn, "forum", two, &[], false, 9).await;
+    assert!(other.unwrap().is_empty(), "the holder may be about to beat");
+    let wait = feeds::next_due(conn, "forum", two, &[], false).await;
+    assert_eq!(wait.unwrap(), None, "nothing to wake for");
+    assert_eq!(lease(conn, two, 9).await.len(), 1, "the holder is dead");
 }
 
 #[tokio::test]
@@ -215,7 +247,7 @@ async fn a_release_says_how_the_poll_went() {
     feeds::release(conn, &feed, replica, &read(false), Duration::from_secs(60))
         .await
         .unwrap();
-    let wait = feeds::next_due(conn, "forum").await.unwrap().unwrap();
+    let wait = next_due(conn, replica, &[]).await.unwrap();
     assert!(
         wait > Duration::from_secs(55) && wait <= Duration::from_secs(60),
         "{wait:?}"
