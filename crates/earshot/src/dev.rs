@@ -6,6 +6,7 @@
 
 mod demo;
 mod secrets;
+mod server;
 
 use std::{
     io::Write,
@@ -29,6 +30,7 @@ use runtime::{
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
+use self::server::Keeper;
 use crate::database::private_home;
 
 const ACCOUNT: &str = "dev";
@@ -89,7 +91,10 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
     let listener = api_gateway::listen(config)?;
 
     // Stopped when dropped, after everything that uses it.
-    let _server = private_database(config, data_dir)?;
+    let server = private_database(config, data_dir)?
+        .map(Keeper::start)
+        .transpose()?;
+    let server_lost = server.as_ref().map(Keeper::lost).unwrap_or_default();
     let dev_key = secrets::api_key(data_dir)?;
     if config.secrets.encryption_keys.is_empty() {
         config
@@ -97,7 +102,10 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
             .encryption_keys
             .push(secrets::encryption_key(data_dir)?);
     }
-    let demo = arguments.demo.then(demo::Demo::start).transpose()?;
+    let demo = arguments
+        .demo
+        .then(|| demo::Demo::start(data_dir))
+        .transpose()?;
     if let Some(demo) = &demo {
         config.platforms.extend(demo.platforms()?);
     } else if config.platforms.is_empty() {
@@ -124,6 +132,12 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
         let work = async {
             let (outcome, told) = tokio::join!(services, telling);
             outcome.and(told)
+        };
+        let work = async {
+            tokio::select! {
+                outcome = work => outcome,
+                () = server_lost.cancelled() => anyhow::bail!("the database server is lost"),
+            }
         };
         runtime::service::drain(work, &shutdown, &health, config.ops.grace_period).await
     });

@@ -27,6 +27,8 @@ use crate::{
 };
 
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
+/// How many refusals in a row are taken for passing ones.
+const SLIPS: u32 = 3;
 const STORE_RETRY: Duration = Duration::from_millis(500);
 const MAX_STORE_RETRY: Duration = Duration::from_secs(60);
 /// Losing against changing plans this often in a row means that something else is wrong.
@@ -86,7 +88,9 @@ impl Poll {
     /// Matches, and commits what matched with the cursor; again when plans have changed meanwhile.
     async fn store(&self, polled: Polled) -> Result<&'static str, store::Error> {
         let label = [self.platform.name.as_str()];
-        let next = self.interval().max(polled.next_hint.unwrap_or_default());
+        // The operator's interval is kept exactly; the platform's wish counts where there is none.
+        let hint = polled.next_hint.filter(|_| self.platform.poll_interval.is_none());
+        let next = self.interval().max(hint.unwrap_or_default());
         for _ in 0..MAX_REMATCHES {
             let index = self.plans.index();
             let matches = self.find(&index, &polled.posts);
@@ -193,7 +197,9 @@ impl Poll {
         let doubled = self
             .interval()
             .saturating_mul(1 << self.feed.failure_count.min(16));
-        let backoff = if error.is_permanent() {
+        // One refusal may be a slip of the platform's; several mean it.
+        let settled = error.is_permanent() && self.feed.failure_count >= SLIPS;
+        let backoff = if settled {
             MAX_BACKOFF
         } else {
             doubled.min(MAX_BACKOFF)

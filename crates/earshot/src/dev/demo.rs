@@ -1,11 +1,15 @@
 //! The demo: simulated platforms, a customer, and the customer's server.
 //!
-//! The customer speaks to the API like any other client. A start makes a Namespace of its own: the
-//! simulator and the receiver of an earlier one are gone.
+//! The customer speaks to the API like any other client. It is made once a data directory: simulator
+//! and receiver come back on the ports that they had, so that a later start goes on with it.
 
 mod receiver;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use domain::manager::SourceType;
@@ -15,27 +19,83 @@ use platforms::{
 };
 use receiver::Receiver;
 use runtime::config::{Kind, PlatformConfig};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-const FREE_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 const POST_INTERVAL: Duration = Duration::from_secs(1);
 const APPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(super) struct Demo {
     simulator: Simulator,
     receiver: Receiver,
+    memory: Memory,
+}
+
+/// What the next start must know: `demo.json` in the data directory.
+struct Memory {
+    path: PathBuf,
+    known: Known,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Known {
+    simulator_port: u16,
+    receiver_port: u16,
+    /// The customer's Manager, once it is there.
+    manager: Option<String>,
+}
+
+impl Memory {
+    /// Starts afresh where there is nothing that can be read.
+    fn read(data_dir: &Path) -> Self {
+        let path = data_dir.join("demo.json");
+        let known = std::fs::read(&path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Self {
+            path,
+            known: known.unwrap_or_default(),
+        }
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
+        let bytes = serde_json::to_vec_pretty(&self.known)?;
+        std::fs::write(&self.path, bytes)
+            .with_context(|| format!("cannot write {}", self.path.display()))
+    }
 }
 
 impl Demo {
-    pub(super) fn start() -> anyhow::Result<Self> {
-        let simulator =
-            Simulator::start(FREE_PORT.into()).context("cannot start the platform simulator")?;
-        let receiver =
-            Receiver::start(FREE_PORT.into()).context("cannot start the demo receiver")?;
+    pub(super) fn start(data_dir: &Path) -> anyhow::Result<Self> {
+        let mut memory = Memory::read(data_dir);
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let (simulator, receiver) = (memory.known.simulator_port, memory.known.receiver_port);
+        let old = Simulator::start(at(simulator)).and_then(|simulator| {
+            let receiver = Receiver::start(at(receiver))?;
+            Ok((simulator, receiver))
+        });
+        let (simulator, receiver) = match old {
+            Ok(both) => both,
+            Err(error) => {
+                // The customer of old cannot be reached any more; a new one is made.
+                tracing::warn!(
+                    "a port of the last demo is taken, starting with another customer: {error}"
+                );
+                memory.known = Known::default();
+                let simulator =
+                    Simulator::start(at(0)).context("cannot start the platform simulator")?;
+                let receiver = Receiver::start(at(0)).context("cannot start the demo receiver")?;
+                (simulator, receiver)
+            }
+        };
+        memory.known.simulator_port = simulator.addr().port();
+        memory.known.receiver_port = receiver.port();
+        memory.write()?;
         Ok(Self {
             simulator,
             receiver,
+            memory,
         })
     }
 
@@ -68,9 +128,9 @@ impl Demo {
             .collect()
     }
 
-    /// Makes the customer, and publishes a post a second until `shutdown`.
+    /// Makes the customer, unless it is there, and publishes a post a second until `shutdown`.
     pub(super) async fn run(
-        self,
+        mut self,
         api: SocketAddr,
         key: &str,
         shutdown: &CancellationToken,
@@ -83,13 +143,26 @@ impl Demo {
         // The posts begin at once: what comes before the Manager is at work is within its look back.
         let _feeder =
             Feeder::start(&self.simulator, POST_INTERVAL).context("cannot publish demo posts")?;
-        let (page, hook) = (self.simulator.demo_page_url(), self.receiver.url());
         tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            made = customer.make(&page, &hook) => made.context("the demo customer")?,
+            ready = self.prepare(&customer) => ready.context("the demo customer")?,
         }
         shutdown.cancelled().await;
         Ok(())
+    }
+
+    async fn prepare(&mut self, customer: &Customer<'_>) -> anyhow::Result<()> {
+        if let Some(manager) = &self.memory.known.manager
+            && customer.has(manager).await?
+        {
+            tracing::info!(manager.name = manager, "the demo customer is there");
+            return Ok(());
+        }
+        let manager = customer
+            .make(&self.simulator.demo_page_url(), &self.receiver.url())
+            .await?;
+        self.memory.known.manager = Some(manager);
+        self.memory.write()
     }
 }
 
@@ -100,7 +173,19 @@ struct Customer<'a> {
 }
 
 impl Customer<'_> {
-    async fn make(&self, page: &str, hook: &str) -> anyhow::Result<()> {
+    /// Whether the Manager of an earlier start is in this database.
+    async fn has(&self, manager: &str) -> anyhow::Result<bool> {
+        let request = self.http.get(format!("http://{}/v1/{manager}", self.api));
+        Ok(request
+            .bearer_auth(self.key)
+            .send()
+            .await?
+            .status()
+            .is_success())
+    }
+
+    /// Returns the name of its Manager, once that is at work.
+    async fn make(&self, page: &str, hook: &str) -> anyhow::Result<String> {
         let namespace = self
             .create("namespaces", &json!({"nickname": "Larkspur (demo)"}))
             .await?;
@@ -135,7 +220,7 @@ impl Customer<'_> {
             brief,
             "the demo customer's Manager is at work"
         );
-        Ok(())
+        Ok(manager)
     }
 
     /// Returns the name of what was made.

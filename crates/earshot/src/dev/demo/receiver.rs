@@ -42,6 +42,10 @@ impl Receiver {
         Ok(Self { address, handle })
     }
 
+    pub(super) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     pub(super) fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
