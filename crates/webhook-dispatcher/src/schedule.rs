@@ -8,6 +8,8 @@ use store::deliveries::Verdict;
 
 const GONE: u16 = 410;
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// As near as the clocks of replicas agree: what is left of the greatest age then is not worth waiting.
+const CLOSE: Duration = Duration::from_secs(1);
 const JITTER: std::ops::Range<f64> = 0.8..1.2;
 
 /// What is known after an attempt.
@@ -23,7 +25,8 @@ pub(crate) struct Tried {
 
 /// 2xx acknowledges, 410 ends, all else is tried again after the schedule's next wait with ±20 %
 /// jitter. `Retry-After` of a 429 or 503 may lengthen the wait, up to a day, and never shortens it.
-/// After the schedule's last wait, or past the greatest age, the delivery is given up.
+/// After the schedule's last wait the delivery is given up, and past the greatest age, at which it is
+/// tried for the last time.
 pub(crate) fn verdict(tried: Tried, settings: &Settings, now: Timestamp) -> Verdict {
     verdict_with(tried, settings, now, rand::random_range(JITTER))
 }
@@ -34,6 +37,11 @@ fn verdict_with(tried: Tried, settings: &Settings, now: Timestamp, jitter: f64) 
         Some(GONE) => return Verdict::Exhausted,
         _ => {}
     }
+    let age = now.since(tried.delivery_time);
+    let left = settings.max_age.saturating_sub(age);
+    if left < CLOSE {
+        return Verdict::Expired;
+    }
     let place = usize::try_from(tried.number.saturating_sub(1)).unwrap_or(usize::MAX);
     let Some(wait) = settings.retry_schedule.get(place) else {
         return Verdict::Exhausted;
@@ -42,12 +50,7 @@ fn verdict_with(tried: Tried, settings: &Settings, now: Timestamp, jitter: f64) 
         Some(429 | 503) => tried.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER),
         _ => Duration::ZERO,
     };
-    let wait = wait.mul_f64(jitter).max(asked);
-    if now.since(tried.delivery_time).saturating_add(wait) > settings.max_age {
-        Verdict::Exhausted
-    } else {
-        Verdict::RetryIn(wait)
-    }
+    Verdict::RetryIn(wait.mul_f64(jitter).max(asked).min(left))
 }
 
 /// Whether the endpoint said that it is gone for good, so that nothing more shall be sent to it.
@@ -129,15 +132,31 @@ mod tests {
     }
 
     #[test]
-    fn too_old_a_delivery_is_given_up() {
+    fn a_delivery_is_tried_last_at_its_greatest_age() {
         let settings = Config::default().dispatcher;
         let now = Timestamp::now();
-        let tried = Tried {
-            status: Some(500),
-            retry_after: None,
-            number: 1,
-            delivery_time: now.minus(settings.max_age),
+        let at_age = |age, status, number| {
+            let tried = Tried {
+                status: Some(status),
+                retry_after: None,
+                number,
+                delivery_time: now.minus(age),
+            };
+            verdict_with(tried, &settings, now, 1.0)
         };
-        assert_eq!(verdict_with(tried, &settings, now, 1.0), Verdict::Exhausted);
+        let max = settings.max_age;
+        for (age, status, number, expected) in [
+            (max, 500, 1, Verdict::Expired),
+            (max, 500, 11, Verdict::Expired),
+            (max, 200, 1, Verdict::Succeeded),
+            (max, 410, 1, Verdict::Exhausted),
+            // The next wait would cross it.
+            (max - seconds(60), 500, 3, Verdict::RetryIn(seconds(60))),
+            (max - seconds(60), 500, 1, Verdict::RetryIn(seconds(5))),
+            (max - seconds(60), 500, 11, Verdict::Exhausted),
+        ] {
+            let found = at_age(age, status, number);
+            assert_eq!(found, expected, "{status} at {age:?}, attempt {number}");
+        }
     }
 }

@@ -152,6 +152,9 @@ fn tell(task: &Task, status: Option<u16>, failure: Option<&outbound::Failure>, v
         Verdict::Exhausted => {
             tracing::warn!(delivery.name = %delivery, status, cause, "not delivered, given up");
         }
+        Verdict::Expired => {
+            tracing::warn!(delivery.name = %delivery, status, cause, "not delivered, given up for its age");
+        }
     }
 }
 
@@ -159,7 +162,7 @@ fn outcome(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Succeeded => "succeeded",
         Verdict::RetryIn(_) => "retrying",
-        Verdict::Exhausted => "exhausted",
+        Verdict::Exhausted | Verdict::Expired => "exhausted",
     }
 }
 

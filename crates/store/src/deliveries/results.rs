@@ -1,6 +1,6 @@
 //! Records attempts, many at a time: two statements a batch.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use diesel::{
     prelude::*,
@@ -37,7 +37,10 @@ pub enum Verdict {
     Succeeded,
     /// From the moment at which this is recorded, by the database's clock.
     RetryIn(Duration),
+    /// Given up after its last attempt, whose error it keeps.
     Exhausted,
+    /// Given up for its age.
+    Expired,
 }
 
 impl Verdict {
@@ -45,7 +48,7 @@ impl Verdict {
         match self {
             Self::Succeeded => DeliveryState::Succeeded,
             Self::RetryIn(_) => DeliveryState::Retrying,
-            Self::Exhausted => DeliveryState::Exhausted,
+            Self::Exhausted | Self::Expired => DeliveryState::Exhausted,
         }
     }
 }
@@ -55,6 +58,16 @@ pub struct AttemptResult {
     pub delivery: DeliveryName,
     pub attempt: Attempt,
     pub verdict: Verdict,
+}
+
+impl AttemptResult {
+    /// Why the delivery is not made, as its row tells it.
+    fn reason(&self) -> Option<Cow<'_, str>> {
+        match self.verdict {
+            Verdict::Expired => Some(Cow::Borrowed("expired")),
+            _ => self.attempt.error.as_deref().map(words::text),
+        }
+    }
 }
 
 /// Stores the attempts and moves their deliveries on. A delivery whose lease `replica` has lost keeps
@@ -111,7 +124,7 @@ pub async fn record_results(
         .iter()
         .map(|result| match result.verdict {
             Verdict::RetryIn(wait) => Some(wait.as_secs_f64()),
-            Verdict::Succeeded | Verdict::Exhausted => None,
+            Verdict::Succeeded | Verdict::Exhausted | Verdict::Expired => None,
         })
         .collect();
     sql_query(
@@ -141,7 +154,7 @@ pub async fn record_results(
             .collect::<Vec<_>>(),
     )
     .bind::<Array<Nullable<Text>>, _>(
-        sorted.iter().map(|result| result.attempt.error.as_deref().map(words::text)).collect::<Vec<_>>(),
+        sorted.iter().map(|result| result.reason()).collect::<Vec<_>>(),
     )
     .bind::<SqlUuid, _>(replica)
     .execute(conn)

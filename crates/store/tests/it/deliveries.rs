@@ -337,7 +337,7 @@ async fn two_replicas_never_claim_the_same_delivery() {
 
 #[tokio::test]
 async fn results_move_deliveries_on() {
-    let mut at = sending(3).await;
+    let mut at = sending(4).await;
     at.waiting("forum:1").await;
     let replica = at.replica;
     let tasks = at.claim(replica, &[], 10).await;
@@ -345,6 +345,7 @@ async fn results_move_deliveries_on() {
         (Verdict::Succeeded, "SUCCEEDED 1"),
         (Verdict::RetryIn(Duration::from_secs(60)), "RETRYING 1 due"),
         (Verdict::Exhausted, "EXHAUSTED 1"),
+        (Verdict::Expired, "EXHAUSTED 1"),
     ];
     let results: Vec<_> = tasks
         .iter()
@@ -362,14 +363,18 @@ async fn results_move_deliveries_on() {
     assert_eq!(number(&mut at.at.conn, waits).await, 60);
     let clean = "SELECT count(*) AS number FROM delivery_attempts \
                  WHERE response_body = 'binary' AND error = 'a stranger''s  words' AND latency_ms = 12";
-    assert_eq!(number(&mut at.at.conn, clean).await, 3);
+    assert_eq!(number(&mut at.at.conn, clean).await, 4);
+
+    let expired = "SELECT count(*) AS number FROM deliveries \
+                   WHERE state = 'EXHAUSTED' AND last_error = 'expired'";
+    assert_eq!(number(&mut at.at.conn, expired).await, 1);
 
     // Recorded again, as after a lost answer: nothing moves, no attempt is doubled.
     deliveries::record_results(&mut at.at.conn, replica, &results)
         .await
         .unwrap();
     assert_eq!(at.row(tasks[1].delivery).await, "RETRYING 1 due");
-    assert_eq!(number(&mut at.at.conn, clean).await, 3);
+    assert_eq!(number(&mut at.at.conn, clean).await, 4);
     deliveries::record_results(&mut at.at.conn, replica, &[])
         .await
         .unwrap();
