@@ -25,7 +25,7 @@ mod fan_out;
 mod results;
 
 pub use fan_out::fan_out;
-pub use results::{Attempt, AttemptResult, Verdict, record_results};
+pub use results::{Attempt, AttemptResult, Verdict, move_on, record_results};
 
 /// All that a dispatcher needs to make one attempt.
 #[derive(Debug, Clone, PartialEq)]

@@ -86,8 +86,16 @@ async fn run(
     }
 }
 
+/// What is still to be written of a batch.
+struct Part<'a> {
+    results: &'a [AttemptResult],
+    /// Without, only the deliveries are moved on.
+    logged: bool,
+}
+
 /// Tries until the batch is written. A result that the database refuses must not hold up the others: a
-/// batch that is refused is written one by one, and what is refused then is given up.
+/// batch that is refused is written one by one. Of what is refused then, the delivery is moved on
+/// without its entry in the log: its request must not be repeated for want of a record.
 async fn write(
     backbone: &Backbone,
     batch: &[AttemptResult],
@@ -96,23 +104,34 @@ async fn write(
     let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
     let mut closing: Option<Instant> = None;
     let mut failed = false;
-    let mut rest: Vec<&[AttemptResult]> = vec![batch];
+    let mut rest = vec![Part {
+        results: batch,
+        logged: true,
+    }];
     while let Some(part) = rest.pop() {
-        let Err(error) = write_once(backbone, part).await else {
+        let Err(error) = write_once(backbone, &part).await else {
             if std::mem::replace(&mut failed, false) {
                 tracing::info!("attempts are recorded again");
             }
             continue;
         };
         if error.is_refusal() {
-            if let [refused] = part {
-                tracing::error!(
-                    delivery.name = %refused.delivery,
-                    "the database refuses the record of an attempt: {:#}",
-                    anyhow::Error::from(error)
-                );
+            if let [refused] = part.results {
+                let (delivery, error) = (refused.delivery, anyhow::Error::from(error));
+                if part.logged {
+                    tracing::error!(delivery.name = %delivery, "the database refuses the record of an attempt: {error:#}");
+                    rest.push(Part {
+                        logged: false,
+                        ..part
+                    });
+                } else {
+                    tracing::error!(delivery.name = %delivery, "the database refuses what becomes of a delivery, its request will be repeated: {error:#}");
+                }
             } else {
-                rest.extend(part.chunks(1));
+                rest.extend(part.results.chunks(1).map(|results| Part {
+                    results,
+                    logged: part.logged,
+                }));
             }
             continue;
         }
@@ -127,7 +146,7 @@ async fn write(
             && *closing.get_or_insert_with(|| Instant::now() + LAST_TRIES) <= Instant::now()
         {
             tracing::error!(
-                attempts = rest.iter().map(|part| part.len()).sum::<usize>(),
+                attempts = rest.iter().map(|part| part.results.len()).sum::<usize>(),
                 "attempts could not be recorded: their requests will be repeated"
             );
             return;
@@ -136,11 +155,13 @@ async fn write(
     }
 }
 
-async fn write_once(backbone: &Backbone, results: &[AttemptResult]) -> Result<(), store::Error> {
+async fn write_once(backbone: &Backbone, part: &Part<'_>) -> Result<(), store::Error> {
+    let (replica, results) = (backbone.replica, part.results);
     let mut conn = backbone.pool.get().await?;
-    conn.transaction(async |conn| {
-        deliveries::record_results(conn, backbone.replica, results).await
-    })
-    .await?;
+    if !part.logged {
+        return Ok(deliveries::move_on(&mut conn, replica, results).await?);
+    }
+    conn.transaction(async |conn| deliveries::record_results(conn, replica, results).await)
+        .await?;
     Ok(())
 }

@@ -111,6 +111,18 @@ pub async fn record_results(
         .execute(conn)
         .await?;
 
+    move_on(conn, replica, results).await
+}
+
+/// Moves deliveries on without an entry in the log: for attempts that the log refuses.
+///
+/// # Errors
+/// When the database does not answer, or refuses this too.
+pub async fn move_on(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    results: &[AttemptResult],
+) -> QueryResult<()> {
     // In the order of the key, so that two batches never wait for each other in a circle.
     let mut sorted: Vec<&AttemptResult> = results.iter().collect();
     sorted.sort_unstable_by_key(|result| result.delivery);

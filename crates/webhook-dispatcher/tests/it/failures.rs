@@ -183,6 +183,27 @@ async fn results_are_held_while_the_database_is_away() {
 }
 
 #[tokio::test]
+async fn a_log_that_refuses_attempts_repeats_no_request() {
+    let world = World::new().await;
+    let receiver = scripted(vec![Answer::Status(500), Answer::Status(502)]).await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    // As where there is no partition for them.
+    world
+        .database
+        .run("ALTER TABLE delivery_attempts ADD CONSTRAINT full_log CHECK (false)")
+        .await;
+    let replica = world.ready_dispatcher().await;
+    world.scan_and_tell(manager, "kettle").await;
+    world.until("SUCCEEDED", 1).await;
+    assert_eq!(receiver.count(), 3);
+    let counts = world.database.texts("attempt_count", "deliveries").await;
+    assert_eq!(counts, ["3"]);
+    assert_eq!(world.database.count("delivery_attempts").await, 0);
+    replica.stop().await;
+}
+
+#[tokio::test]
 async fn a_result_that_the_database_refuses_holds_up_no_other() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
