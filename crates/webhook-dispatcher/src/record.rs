@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -27,62 +27,84 @@ const LAST_TRIES: Duration = Duration::from_secs(5);
 /// Takes results; never waits. What is unwritten is bounded by what may be open, since results hold
 /// back the claims of more while the database is away.
 pub(crate) struct Recorder {
-    results: mpsc::UnboundedSender<AttemptResult>,
-    in_hand: Arc<Mutex<HashSet<Id>>>,
+    results: mpsc::UnboundedSender<Unwritten>,
+    in_hand: Arc<Hand>,
+}
+
+type Hand = Mutex<HashSet<Id>>;
+
+/// That this process has a delivery: from its lease until its result is written, or until an attempt
+/// ends without one. What is in hand is never freed, so nothing may stay there for ever.
+pub(crate) struct InHand {
+    delivery: Id,
+    all: Arc<Hand>,
+}
+
+struct Unwritten {
+    result: AttemptResult,
+    in_hand: InHand,
 }
 
 impl Recorder {
-    /// Notes that this process has the delivery, until its result is written.
-    pub(crate) fn take_in_hand(&self, delivery: Id) {
-        self.in_hand
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(delivery);
+    pub(crate) fn take_in_hand(&self, delivery: Id) -> InHand {
+        lock(&self.in_hand).insert(delivery);
+        InHand {
+            delivery,
+            all: Arc::clone(&self.in_hand),
+        }
     }
 
     pub(crate) fn in_hand(&self) -> Vec<Id> {
-        self.in_hand
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .copied()
-            .collect()
+        lock(&self.in_hand).iter().copied().collect()
     }
 
-    pub(crate) fn record(&self, result: AttemptResult) {
+    pub(crate) fn record(&self, result: AttemptResult, in_hand: InHand) {
         // The receiver outlives every sender, unless it panicked; then the lease is freed in time.
-        let _ = self.results.send(result);
+        let _ = self.results.send(Unwritten { result, in_hand });
     }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        lock(&self.all).remove(&self.delivery);
+    }
+}
+
+fn lock(hand: &Hand) -> MutexGuard<'_, HashSet<Id>> {
+    hand.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Starts the recorder. The task ends when the [`Recorder`] is gone and everything is written.
 pub(crate) fn start(backbone: Backbone) -> (Recorder, JoinHandle<()>) {
     let (results, receiver) = mpsc::unbounded_channel();
-    let in_hand = Arc::<Mutex<HashSet<Id>>>::default();
-    let task = tokio::spawn(run(backbone, receiver, Arc::clone(&in_hand)));
-    (Recorder { results, in_hand }, task)
+    let task = tokio::spawn(run(backbone, receiver));
+    let recorder = Recorder {
+        results,
+        in_hand: Arc::default(),
+    };
+    (recorder, task)
 }
 
-async fn run(
-    backbone: Backbone,
-    mut results: mpsc::UnboundedReceiver<AttemptResult>,
-    in_hand: Arc<Mutex<HashSet<Id>>>,
-) {
+async fn run(backbone: Backbone, mut results: mpsc::UnboundedReceiver<Unwritten>) {
     let mut batch = Vec::with_capacity(BATCH);
+    let mut held = Vec::with_capacity(BATCH);
     while let Some(first) = results.recv().await {
-        batch.push(first);
+        let mut take = |unwritten: Unwritten| {
+            batch.push(unwritten.result);
+            held.push(unwritten.in_hand);
+            batch.len()
+        };
+        let mut count = take(first);
         let flush = Instant::now() + FLUSH;
-        while batch.len() < BATCH {
+        while count < BATCH {
             match tokio::time::timeout_at(flush, results.recv()).await {
-                Ok(Some(result)) => batch.push(result),
+                Ok(Some(result)) => count = take(result),
                 Ok(None) | Err(_) => break,
             }
         }
         write(&backbone, &batch, &results).await;
-        let mut in_hand = in_hand.lock().unwrap_or_else(PoisonError::into_inner);
-        for result in batch.drain(..) {
-            in_hand.remove(&result.delivery.delivery);
-        }
+        batch.clear();
+        held.clear();
     }
 }
 
@@ -99,7 +121,7 @@ struct Part<'a> {
 async fn write(
     backbone: &Backbone,
     batch: &[AttemptResult],
-    results: &mpsc::UnboundedReceiver<AttemptResult>,
+    results: &mpsc::UnboundedReceiver<Unwritten>,
 ) {
     let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
     let mut closing: Option<Instant> = None;
@@ -164,4 +186,30 @@ async fn write_once(backbone: &Backbone, part: &Part<'_>) -> Result<(), store::E
     conn.transaction(async |conn| deliveries::record_results(conn, replica, results).await)
         .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Id;
+    use tokio::sync::mpsc;
+
+    use super::Recorder;
+
+    #[tokio::test]
+    async fn nothing_stays_in_hand_after_a_panic() {
+        let (results, _receiver) = mpsc::unbounded_channel();
+        let recorder = Recorder {
+            results,
+            in_hand: std::sync::Arc::default(),
+        };
+        let delivery = Id::generate();
+        let in_hand = recorder.take_in_hand(delivery);
+        assert_eq!(recorder.in_hand(), [delivery]);
+        let attempt = tokio::spawn(async move {
+            let _in_hand = in_hand;
+            panic!("an attempt panics");
+        });
+        assert!(attempt.await.is_err());
+        assert!(recorder.in_hand().is_empty());
+    }
 }

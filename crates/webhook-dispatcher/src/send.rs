@@ -23,7 +23,7 @@ use crate::{
 /// Starts the attempts; they end by themselves, each within the deadline.
 pub(crate) fn start(dispatcher: &Arc<Dispatcher>, tasks: Vec<(Task, Permit)>) {
     for (task, permit) in tasks {
-        dispatcher.recorder.take_in_hand(task.delivery.delivery);
+        let in_hand = dispatcher.recorder.take_in_hand(task.delivery.delivery);
         let span = tracing::info_span!(
             "deliver webhook",
             delivery.name = %task.delivery,
@@ -36,7 +36,7 @@ pub(crate) fn start(dispatcher: &Arc<Dispatcher>, tasks: Vec<(Task, Permit)>) {
             let result = attempt(&dispatcher, &task).await;
             drop(permit);
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
-            dispatcher.recorder.record(result);
+            dispatcher.recorder.record(result, in_hand);
         };
         tokio::spawn(sending.instrument(span));
     }
