@@ -1,5 +1,8 @@
 //! How many requests may be open: in all, and to each Connection.
 //!
+//! And how many results may wait to be written: while there are as many as requests may be open, nothing
+//! new is admitted, so that in all there are never more than twice as many.
+//!
 //! A permit is taken or refused, never waited for: what is refused waits in the database and costs
 //! nothing here. A short lock over a map of the Connections that have requests open.
 
@@ -21,6 +24,7 @@ pub(crate) struct Lanes {
 #[derive(Default)]
 struct State {
     open: u32,
+    unwritten: u32,
     lanes: HashMap<ConnectionName, u32>,
 }
 
@@ -28,6 +32,11 @@ struct State {
 pub(crate) struct Permit {
     lanes: Arc<Lanes>,
     connection: ConnectionName,
+}
+
+/// A result that is to be written, until it is dropped.
+pub(crate) struct Unwritten {
+    lanes: Arc<Lanes>,
 }
 
 impl Lanes {
@@ -42,7 +51,7 @@ impl Lanes {
 
     pub(crate) fn admit(self: &Arc<Self>, connection: ConnectionName) -> Option<Permit> {
         let mut state = self.lock();
-        if state.open >= self.max_open {
+        if self.room_in(&state) == 0 {
             return None;
         }
         let lane = state.lanes.entry(connection).or_default();
@@ -59,7 +68,22 @@ impl Lanes {
 
     /// How many more may be open in all.
     pub(crate) fn room(&self) -> u32 {
-        self.max_open.saturating_sub(self.lock().open)
+        self.room_in(&self.lock())
+    }
+
+    fn room_in(&self, state: &State) -> u32 {
+        if state.unwritten >= self.max_open {
+            return 0;
+        }
+        self.max_open.saturating_sub(state.open)
+    }
+
+    /// Counts a result, before its permit is given back.
+    pub(crate) fn unwritten(self: &Arc<Self>) -> Unwritten {
+        self.lock().unwritten += 1;
+        Unwritten {
+            lanes: Arc::clone(self),
+        }
     }
 
     pub(crate) fn open(&self) -> u32 {
@@ -112,6 +136,15 @@ impl Drop for Permit {
     }
 }
 
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        let mut state = self.lanes.lock();
+        state.unwritten = state.unwritten.saturating_sub(1);
+        drop(state);
+        self.lanes.freed.notify_waiters();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use domain::{ConnectionName, Id};
@@ -138,5 +171,21 @@ mod tests {
         drop(held);
         assert_eq!(lanes.room(), 2);
         assert!(lanes.full().is_empty());
+    }
+
+    #[test]
+    fn results_that_cannot_be_written_hold_back_requests() {
+        let lanes = Lanes::new(3, 3);
+        let mut unwritten: Vec<_> = (0..2).map(|_| lanes.unwritten()).collect();
+        assert_eq!(lanes.room(), 3);
+        let open = lanes.admit(connection());
+        assert!(open.is_some());
+        unwritten.push(lanes.unwritten());
+        drop(open);
+        assert_eq!(lanes.room(), 0);
+        assert!(lanes.admit(connection()).is_none());
+        unwritten.pop();
+        assert_eq!(lanes.room(), 3);
+        assert!(lanes.admit(connection()).is_some());
     }
 }

@@ -19,13 +19,14 @@ use store::{
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::Instant};
 
+use crate::lanes;
+
 const BATCH: usize = 256;
 const FLUSH: Duration = Duration::from_millis(20);
 /// Of the recorder's patience after the last sender is gone.
 const LAST_TRIES: Duration = Duration::from_secs(5);
 
-/// Takes results; never waits. What is unwritten is bounded by what may be open, since results hold
-/// back the claims of more while the database is away.
+/// Takes results; never waits. What is unwritten is bounded by the lanes, which count it.
 pub(crate) struct Recorder {
     results: mpsc::UnboundedSender<Unwritten>,
     in_hand: Arc<Hand>,
@@ -42,8 +43,11 @@ pub(crate) struct InHand {
 
 struct Unwritten {
     result: AttemptResult,
-    in_hand: InHand,
+    held: Held,
 }
+
+/// Given back when the result is written.
+type Held = (InHand, lanes::Unwritten);
 
 impl Recorder {
     pub(crate) fn take_in_hand(&self, delivery: Id) -> InHand {
@@ -58,9 +62,9 @@ impl Recorder {
         lock(&self.in_hand).iter().copied().collect()
     }
 
-    pub(crate) fn record(&self, result: AttemptResult, in_hand: InHand) {
+    pub(crate) fn record(&self, result: AttemptResult, held: Held) {
         // The receiver outlives every sender, unless it panicked; then the lease is freed in time.
-        let _ = self.results.send(Unwritten { result, in_hand });
+        let _ = self.results.send(Unwritten { result, held });
     }
 }
 
@@ -91,7 +95,7 @@ async fn run(backbone: Backbone, mut results: mpsc::UnboundedReceiver<Unwritten>
     while let Some(first) = results.recv().await {
         let mut take = |unwritten: Unwritten| {
             batch.push(unwritten.result);
-            held.push(unwritten.in_hand);
+            held.push(unwritten.held);
             batch.len()
         };
         let mut count = take(first);

@@ -34,9 +34,10 @@ pub(crate) fn start(dispatcher: &Arc<Dispatcher>, tasks: Vec<(Task, Permit)>) {
         let sending = async move {
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
             let result = attempt(&dispatcher, &task).await;
+            let unwritten = dispatcher.lanes.unwritten();
             drop(permit);
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
-            dispatcher.recorder.record(result, in_hand);
+            dispatcher.recorder.record(result, (in_hand, unwritten));
         };
         tokio::spawn(sending.instrument(span));
     }
