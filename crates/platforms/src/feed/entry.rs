@@ -121,15 +121,11 @@ impl<'a> About<'a> {
         })
     }
 
-    /// A URI is unique as it is; another id only within its feed.
+    /// Taken as it is where the feed may speak for it; any other id holds only within its feed, for
+    /// nobody keeps a feed from listing the ids of another site's posts.
     fn id(&self, native: &str) -> String {
-        let is_uri = Url::parse(native).is_ok_and(|uri| {
-            let scheme = uri.scheme();
-            let opaque = matches!(scheme, "tag" | "urn" | "at");
-            opaque || (matches!(scheme, "http" | "https") && uri.has_host())
-        });
         let platform = self.origin.platform;
-        let id = match (is_uri, self.origin.feed) {
+        let id = match (is_own(native, self.origin.url), self.origin.feed) {
             (true, _) => native.to_owned(),
             (false, Some(feed)) => format!("{platform}:{feed}#{native}"),
             (false, None) => format!("{platform}:{native}"),
@@ -174,6 +170,22 @@ impl<'a> About<'a> {
         } else {
             text::from_html(body)
         }
+    }
+}
+
+/// Whether a feed read at `feed` may give the id: a web address on its host, or a tag of that authority.
+/// A URN, even of a UUID, belongs to nobody that could be told from the feed.
+fn is_own(id: &str, feed: &Url) -> bool {
+    let (Ok(uri), Some(host)) = (Url::parse(id), feed.host_str()) else {
+        return false;
+    };
+    match uri.scheme() {
+        "http" | "https" => uri.host_str() == Some(host) && uri.port() == feed.port(),
+        "tag" => {
+            let authority = uri.path().split_once(',').map(|(authority, _)| authority);
+            feed.port().is_none() && authority.is_some_and(|one| one.eq_ignore_ascii_case(host))
+        }
+        _ => false,
     }
 }
 
@@ -256,4 +268,37 @@ fn web_address(text: &str, base: Option<&Url>) -> Option<String> {
     };
     let sane = matches!(url.scheme(), "http" | "https") && url.as_str().len() <= 2_048;
     sane.then(|| url.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_speaks_for_its_own_host_only() {
+        let feed = Url::parse("https://blog.example/feed.xml").unwrap();
+        for own in [
+            "https://blog.example/1",
+            "http://Blog.Example/1",
+            "tag:blog.example,2026:1",
+        ] {
+            assert!(is_own(own, &feed), "{own}");
+        }
+        for other in [
+            "https://lemmy.example/post/1",
+            "https://blog.example@lemmy.example/post/1",
+            "https://blog.example.evil.example/1",
+            "https://blog.example:8443/1",
+            "tag:lemmy.example,2026:1",
+            "tag:ana@blog.example,2026:1",
+            "tag:blog.example",
+            "urn:uuid:60a76c80-d399-11d9-b93c-0003939e0af6",
+            "at://did:plc:abc/app.bsky.feed.post/1",
+            "hackernews:8863",
+            "1",
+            "",
+        ] {
+            assert!(!is_own(other, &feed), "{other}");
+        }
+    }
 }

@@ -4,7 +4,8 @@
 //! - A feed is a window of 10 to 100 entries in no particular order. When none of them is known any more,
 //!   some may have been missed between.
 //! - Entries of a feed met for the first time are old unless their date says otherwise.
-//! - The id is the entry's URI where it is one; any other id is unique within its feed only.
+//! - The id is the entry's URI where the feed's own host names it; any other id is scoped to the feed, so
+//!   that a feed cannot pass its entries off as the posts of another site.
 //! - A document type with declarations of its own is refused: that is where entity bombs live.
 //!
 //! With a `base_url` a platform is that one feed, `newest`; without, it is every feed that customers

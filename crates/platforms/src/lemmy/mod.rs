@@ -6,7 +6,8 @@
 //! - Pinned ("featured") posts come first whatever their age: they say nothing about where a page stands.
 //!   Federated posts arrive late, with the time of their writing.
 //! - Times have no zone on 0.17 and 0.18 and mean UTC; later ones end in `Z`.
-//! - `post.id` is the instance's own; `ap_id` is the same wherever the post is federated to.
+//! - `post.id` is the instance's own; `ap_id` is the same wherever the post is federated to. It is taken
+//!   as it is, whatever its host: the operator chose the instance.
 //! - Throttling is 429, or on old instances 400 with `rate_limit_error`.
 //!
 //! Cost: one request while nothing is new, one more when something is.

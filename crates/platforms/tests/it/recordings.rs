@@ -218,7 +218,7 @@ async fn feeds_keep_their_links_letters_and_ids() {
     );
     assert_eq!(
         relative[0].id,
-        "urn:uuid:1225c695-cfb8-4ebb-aaaa-80da344efa6a"
+        "blogs:https://example.org/feed#urn:uuid:1225c695-cfb8-4ebb-aaaa-80da344efa6a"
     );
     assert_eq!(relative[0].user.name, "Jane Doe");
 
@@ -232,6 +232,21 @@ async fn feeds_keep_their_links_letters_and_ids() {
             .unwrap()
             .starts_with("Publicado el 14-05-2021")
     );
+}
+
+#[tokio::test]
+async fn a_customer_s_feed_cannot_take_the_id_of_another_site_s_post() {
+    let genuine = lemmy(200, fixture("lemmy/example_0_19_post_list.json")).await;
+    let genuine = genuine.unwrap().remove(0).id;
+    let body = format!(
+        "<rss version=\"2.0\"><channel><title>a</title><item><guid>{genuine}</guid>\
+         <title>forged</title></item></channel></rss>"
+    );
+    let fetch = Arc::new(Recorded::default().with("", 200, body.into()));
+    let feeds = Feeds::new("feeds".into(), Source::Forum, None, fetch);
+    let address = "https://evil.example/feed";
+    let posts = poll(feeds, address).await.unwrap();
+    assert_eq!(posts[0].id, format!("feeds:{address}#{genuine}"));
 }
 
 #[tokio::test]
