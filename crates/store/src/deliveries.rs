@@ -40,6 +40,18 @@ pub struct Task {
     pub post: Post,
 }
 
+/// A leased delivery of which no request can be made: its Connection's headers, say, are sealed with a
+/// key that is not configured.
+#[derive(Debug, thiserror::Error)]
+#[error("no request can be made for {delivery}")]
+pub struct Unsendable {
+    pub delivery: DeliveryName,
+    /// Attempts made so far.
+    pub attempt_count: u32,
+    #[source]
+    pub error: Error,
+}
+
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
 struct TaskRow {
@@ -66,24 +78,36 @@ struct TaskRow {
 }
 
 impl TaskRow {
-    fn open(self, sealer: &Sealer) -> Result<Task, Error> {
-        let namespace = Id::from_uuid(self.namespace_id);
-        let connection = ConnectionName {
-            namespace,
+    fn into_task(self, sealer: &Sealer) -> Result<Task, Unsendable> {
+        let delivery = DeliveryName {
+            namespace: Id::from_uuid(self.namespace_id),
             connection: Id::from_uuid(self.connection_id),
+            delivery: Id::from_uuid(self.id),
         };
+        let attempt_count = self.attempt_count.try_into().unwrap_or(0);
+        self.open(sealer, delivery, attempt_count)
+            .map_err(|error| Unsendable {
+                delivery,
+                attempt_count,
+                error,
+            })
+    }
+
+    fn open(
+        self,
+        sealer: &Sealer,
+        delivery: DeliveryName,
+        attempt_count: u32,
+    ) -> Result<Task, Error> {
+        let connection = delivery.connection_name();
         Ok(Task {
-            delivery: DeliveryName {
-                namespace,
-                connection: connection.connection,
-                delivery: Id::from_uuid(self.id),
-            },
+            delivery,
             scan: ScanName {
-                namespace,
+                namespace: delivery.namespace,
                 manager: Id::from_uuid(self.manager_id),
                 scan: Id::from_uuid(self.scan_id),
             },
-            attempt_count: self.attempt_count.try_into().unwrap_or(0),
+            attempt_count,
             url: self.url,
             method: connections::method(&self.method)?,
             headers: connections::open_headers(&self.headers_sealed, connection, sealer)?,
@@ -95,8 +119,7 @@ impl TaskRow {
 /// Leases up to `limit` deliveries that are due to `replica`, the longest due first, save those of
 /// `full` Connections. Those of disabled ones wait. Served by `deliveries_due_idx`.
 ///
-/// A delivery whose headers cannot be opened is returned as the error, and stays leased: the key that
-/// it needs may be configured by the next start.
+/// A delivery whose headers cannot be opened is returned as the error, leased like the others.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -106,7 +129,7 @@ pub async fn claim_due(
     replica: Uuid,
     full: &[ConnectionName],
     limit: i64,
-) -> QueryResult<Vec<Result<Task, Error>>> {
+) -> QueryResult<Vec<Result<Task, Unsendable>>> {
     let rows: Vec<TaskRow> = sql_query(concat!(
         "WITH due AS ( \
              SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time AS due_time \
@@ -137,7 +160,7 @@ pub async fn claim_due(
     .bind::<Array<SqlUuid>, _>(full.iter().map(|name| name.connection.to_uuid()).collect::<Vec<_>>())
     .load(conn)
     .await?;
-    Ok(rows.into_iter().map(|row| row.open(sealer)).collect())
+    Ok(rows.into_iter().map(|row| row.into_task(sealer)).collect())
 }
 
 /// Frees what `replica` holds for longer than `at_most`, and, if it may `take_over`, what dead replicas

@@ -14,7 +14,7 @@ use crate::{Dispatcher, lanes::Permit, metrics, send};
 const BATCH: u32 = 128;
 const MAX_WAIT: Duration = Duration::from_secs(1);
 /// Longer than from a lease to its delivery's being in hand. What is leased for longer and not in hand
-/// was leased by a transaction whose commit was not answered, or cannot be sent.
+/// was leased by a transaction whose commit was not answered.
 const FORGOTTEN: Duration = Duration::from_secs(15);
 
 pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
@@ -78,11 +78,7 @@ async fn round(dispatcher: &Arc<Dispatcher>) -> Result<Duration, store::Error> {
                 Some(permit) => admitted.push((task, permit)),
                 None => refused.push(task.delivery),
             },
-            // Freed when it is forgotten: until then somebody may configure the key.
-            Err(error) => tracing::error!(
-                "a delivery cannot be sent: {:#}",
-                anyhow::Error::from(error)
-            ),
+            Err(unsendable) => send::fail(dispatcher, unsendable),
         }
     }
     send::start(dispatcher, admitted);

@@ -3,13 +3,13 @@
 //! No query: the task carries all that the request needs, and the result goes to the recorder. The
 //! permit is held for the time of the request alone.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use domain::Timestamp;
+use domain::{DeliveryName, Timestamp};
 use outbound::Request;
 use store::{
     connections,
-    deliveries::{Attempt, AttemptResult, Task, Verdict},
+    deliveries::{Attempt, AttemptResult, Task, Unsendable, Verdict},
 };
 use tracing::Instrument;
 
@@ -33,13 +33,84 @@ pub(crate) fn start(dispatcher: &Arc<Dispatcher>, tasks: Vec<(Task, Permit)>) {
         let dispatcher = Arc::clone(dispatcher);
         let sending = async move {
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
-            let result = attempt(&dispatcher, &task).await;
+            let result = attempt_unless_panic(&dispatcher, task).await;
             let unwritten = dispatcher.lanes.unwritten();
             drop(permit);
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
             dispatcher.recorder.record(result, (in_hand, unwritten));
         };
         tokio::spawn(sending.instrument(span));
+    }
+}
+
+/// Of a delivery that cannot be sent: an attempt that failed, so that it is tried after the schedule,
+/// when somebody may have configured the key, and given up in the end.
+pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
+    let Unsendable {
+        delivery,
+        attempt_count,
+        error,
+    } = unsendable;
+    let word = match error {
+        store::Error::Sealed(_) => "undecryptable_headers",
+        _ => "unreadable",
+    };
+    tracing::error!(delivery.name = %delivery, "a delivery cannot be sent: {:#}", anyhow::Error::from(error));
+    let in_hand = dispatcher.recorder.take_in_hand(delivery.delivery);
+    let result = failed(dispatcher, delivery, attempt_count, word);
+    let unwritten = dispatcher.lanes.unwritten();
+    dispatcher.recorder.record(result, (in_hand, unwritten));
+}
+
+/// An attempt without a request.
+fn failed(
+    dispatcher: &Dispatcher,
+    delivery: DeliveryName,
+    attempt_count: u32,
+    word: &str,
+) -> AttemptResult {
+    let now = Timestamp::now();
+    let number = attempt_count.saturating_add(1);
+    let tried = Tried {
+        status: None,
+        retry_after: None,
+        number,
+        delivery_time: delivery.delivery.time(),
+    };
+    let verdict = schedule::verdict(tried, &dispatcher.config.dispatcher, now);
+    metrics::DELIVERIES
+        .with_label_values(&[outcome(verdict), status_class(None)])
+        .inc();
+    AttemptResult {
+        delivery,
+        attempt: Attempt {
+            number,
+            time: now,
+            status_code: None,
+            error: Some(word.to_owned()),
+            latency: Duration::ZERO,
+            dns: None,
+            connect: None,
+            tls: None,
+            first_byte: None,
+            address: None,
+            response_body: None,
+        },
+        verdict,
+    }
+}
+
+/// One that panics has failed, whatever was sent: else it would be repeated for ever.
+async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> AttemptResult {
+    let (delivery, attempt_count) = (task.delivery, task.attempt_count);
+    let own = Arc::clone(dispatcher);
+    let attempt = async move { attempt(&own, &task).await };
+    match tokio::spawn(attempt.in_current_span()).await {
+        Ok(result) => result,
+        Err(panic) => {
+            tracing::error!("an attempt panicked: {panic}");
+            failed(dispatcher, delivery, attempt_count, "internal_error")
+        }
     }
 }
 

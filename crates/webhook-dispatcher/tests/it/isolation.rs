@@ -64,14 +64,14 @@ async fn a_connection_that_cannot_be_opened_holds_up_nobody() {
     }
     world.scan_and_tell(both, "both").await;
     world.until("SUCCEEDED", 1).await;
+    // One that nobody can send is tried after the schedule, and given up after it.
+    world.until("EXHAUSTED", 6).await;
+    let (errors, why) = ("attempt_count || ' ' || last_error", "state = 'EXHAUSTED'");
+    let errors = world
+        .database
+        .texts(errors, &format!("deliveries WHERE {why}"))
+        .await;
+    assert_eq!(errors, ["4 undecryptable_headers"; 6]);
     assert_eq!((open.count(), locked.count()), (1, 0));
-    assert_eq!(
-        world
-            .database
-            .count("deliveries WHERE state <> 'SUCCEEDED'")
-            .await,
-        6,
-        "the others wait for their key"
-    );
     replica.stop().await;
 }
