@@ -65,7 +65,7 @@ impl Kind {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Text => "text in double quotes",
-            Self::Time => "an RFC 3339 timestamp in double quotes",
+            Self::Time => "an rfc 3339 timestamp in double quotes",
             Self::Bool => "true or false",
             Self::Number => "a number",
             Self::Word(_) => "one of a closed set of words",
@@ -114,7 +114,18 @@ pub const MANAGER_FIELDS: &[Field] = &[
     word("mode", &["AUTOMATIC", "MANUAL"]),
     word("state", &["PENDING_APPLY", "APPLIED", "APPLY_FAILED"]),
     time("applyTime"),
+    word("applyError.code", APPLY_ERROR_CODES),
+    text("applyError.message"),
     word("source.type", &["FORUM", "MICROBLOG", "NETWORK"]),
+    word("input.type", &["STRUCTURED"]),
+    word("input.focus.type", &["SALES", "COMPETITOR", "CRISIS"]),
+];
+
+const APPLY_ERROR_CODES: &[&str] = &[
+    "no_reachable_url",
+    "no_usable_content",
+    "forbidden_address",
+    "invalid_instructions",
 ];
 
 pub const CONNECTION_FIELDS: &[Field] = &[
@@ -126,6 +137,7 @@ pub const CONNECTION_FIELDS: &[Field] = &[
     text("url"),
     word("method", &["POST", "PUT", "PATCH"]),
     word("state", &["ACTIVE", "DISABLED"]),
+    text("stateReason"),
 ];
 
 pub const SCAN_FIELDS: &[Field] = &[
@@ -261,7 +273,7 @@ impl ListQuery {
                 PageToken::parse(token, &binding, &order)
                     .ok()
                     .map(|parsed| after = Some(parsed))
-                    .ok_or_else(|| Issues::one("pageToken", Issue::InvalidFormat)),
+                    .ok_or_else(foreign_token),
             );
         }
         issues.or(Self {
@@ -272,6 +284,18 @@ impl ListQuery {
             binding,
         })
     }
+}
+
+/// A token that is damaged, or of another list.
+#[must_use]
+pub fn foreign_token() -> Issues {
+    let mut issues = Issues::default();
+    issues.add_with_hint(
+        "pageToken",
+        Issue::InvalidFormat,
+        "not a token of this list",
+    );
+    issues
 }
 
 fn parse_page_size(text: Option<&str>) -> Result<u32, Issues> {

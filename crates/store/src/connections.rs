@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column},
+    listing::{Listing, Page, column, nullable},
     schema::connections,
     seal::Sealer,
     words,
@@ -184,6 +184,7 @@ pub(crate) const LISTING: Listing = Listing {
         column("url", "url"),
         column("method", "method"),
         column("state", "state"),
+        nullable("stateReason", "state_reason"),
     ],
     id: "id",
 };
