@@ -43,13 +43,26 @@ pub struct CreateManager {
     pub notices: Vec<ConnectionName>,
 }
 
+/// A Connection that a request names: its place in `notices`, and its name.
+type NamedConnection = (usize, ConnectionName);
+
 impl CreateManager {
     /// # Errors
     /// Every field that fails.
     pub fn parse(body: &Value, rules: Rules<'_>) -> Result<Self, Issues> {
+        Self::parse_with_notices(body, rules).0
+    }
+
+    /// As [`CreateManager::parse`], with the place and name of each notice that could be read, whatever else
+    /// fails, so that those that do not exist can be reported together with the other fields.
+    pub fn parse_with_notices(
+        body: &Value,
+        rules: Rules<'_>,
+    ) -> (Result<Self, Issues>, Vec<NamedConnection>) {
         let issues = RefCell::default();
+        let mut named = Vec::new();
         let draft = Object::root(body, &issues).and_then(|fields| {
-            let draft = draft(&fields, rules);
+            let draft = draft(&fields, rules, &mut named);
             fields.ignore(&[
                 "name",
                 "createTime",
@@ -63,12 +76,19 @@ impl CreateManager {
             draft
         });
         // A draft is missing only where an issue was noted.
-        issues.into_inner().or(())?;
-        draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
+        let parsed = issues
+            .into_inner()
+            .or(())
+            .and_then(|()| draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat)));
+        (parsed, named)
     }
 }
 
-fn draft(fields: &Object<'_>, rules: Rules<'_>) -> Option<CreateManager> {
+fn draft(
+    fields: &Object<'_>,
+    rules: Rules<'_>,
+    named: &mut Vec<NamedConnection>,
+) -> Option<CreateManager> {
     let nickname = fields.trimmed("nickname", fields.require("nickname"), NICKNAME_CHARS);
     let manager_type = fields.word::<ManagerType>("type", fields.require("type"));
     let given = fields.take("enable");
@@ -102,7 +122,7 @@ fn draft(fields: &Object<'_>, rules: Rules<'_>) -> Option<CreateManager> {
             .and_then(|object| instructions::parse(object, rules.platforms))
             .map(Origin::Instructions),
     };
-    let notices = parse_notices(fields);
+    let notices = parse_notices(fields, named);
     manager_type?;
     Some(CreateManager {
         nickname: nickname?,
@@ -178,7 +198,11 @@ fn texts(object: &Object<'_>, field: &'static str, max: usize) -> Option<Vec<Str
     texts.into_iter().collect()
 }
 
-fn parse_notices(fields: &Object<'_>) -> Option<Vec<ConnectionName>> {
+/// Every Connection that can be read is put into `named`, once.
+fn parse_notices(
+    fields: &Object<'_>,
+    named: &mut Vec<NamedConnection>,
+) -> Option<Vec<ConnectionName>> {
     let Some(value) = fields.take("notices") else {
         return Some(Vec::new());
     };
@@ -186,7 +210,6 @@ fn parse_notices(fields: &Object<'_>) -> Option<Vec<ConnectionName>> {
     if items.len() > MAX_NOTICES {
         fields.note("notices", Issue::TooMany);
     }
-    let mut names: Vec<ConnectionName> = Vec::new();
     let mut sound = true;
     for (at, item) in items.iter().take(MAX_NOTICES).enumerate() {
         let Some(notice) = Object::at(item, format!("notices[{at}]"), fields.issues()) else {
@@ -204,23 +227,26 @@ fn parse_notices(fields: &Object<'_>) -> Option<Vec<ConnectionName>> {
                 name
             });
         if let Some(name) = name {
-            if names.contains(&name) {
+            if named.iter().any(|(_, other)| *other == name) {
                 notice.note("connection", Issue::Duplicate);
+                sound = false;
+            } else {
+                named.push((at, name));
             }
-            names.push(name);
         }
         sound &= notice_type.is_some() && name.is_some();
         notice.finish();
     }
-    sound.then_some(names)
+    sound.then(|| named.iter().map(|(_, name)| *name).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use uuid::Uuid;
 
     use super::{CreateManager, Origin, Rules};
-    use crate::{Issue, address::AddressPolicy};
+    use crate::{ConnectionName, Id, Issue, address::AddressPolicy};
 
     fn parse(body: &Value) -> Result<CreateManager, Vec<(String, Issue)>> {
         let platforms = ["hackernews".to_owned()];
@@ -295,6 +321,40 @@ mod tests {
         assert_eq!(
             parse(&body).unwrap_err(),
             expected.map(|(field, issue)| (field.to_owned(), issue))
+        );
+    }
+
+    #[test]
+    fn connections_are_read_whatever_else_fails() {
+        let platforms = [];
+        let rules = Rules {
+            addresses: &AddressPolicy::default(),
+            platforms: &platforms,
+        };
+        let name = |n: u128| ConnectionName {
+            namespace: Id::from_uuid(Uuid::from_u128(1)),
+            connection: Id::from_uuid(Uuid::from_u128(n)),
+        };
+        let notice = |n| json!({"type": "HTTP_REQUEST", "connection": name(n).to_string()});
+        let mut notices = vec![json!(5), notice(1), notice(1), notice(2)];
+        notices.extend((3..20).map(notice));
+        let body = json!({"nickname": "", "notices": notices});
+        let (parsed, named) = CreateManager::parse_with_notices(&body, rules);
+        let failing = parsed.unwrap_err();
+        let issue_of = |field: &str| {
+            let mut all = failing.as_slice().iter();
+            all.find(|one| one.field == field).map(|one| one.issue)
+        };
+        assert_eq!(issue_of("nickname"), Some(Issue::TooShort));
+        assert_eq!(issue_of("notices"), Some(Issue::TooMany));
+        assert_eq!(issue_of("notices[2].connection"), Some(Issue::Duplicate));
+        let expected: Vec<_> = [(1, 1)].into_iter().chain((3..10).zip(2..)).collect();
+        assert_eq!(
+            named,
+            expected
+                .iter()
+                .map(|&(at, n)| (at, name(n)))
+                .collect::<Vec<_>>()
         );
     }
 
