@@ -10,12 +10,14 @@ use actix_web::{
         header::{self, HeaderValue},
     },
 };
-use domain::{FieldIssue, Issues};
+use domain::{FieldIssue, Issue, Issues};
 use serde::Serialize;
 use store::QueryError;
 
 /// More failing fields than a person reads; it keeps the answer to a hostile body small.
 const MAX_DETAILS: usize = 1_000;
+/// Failing fields in the message, which is for people.
+const MAX_NAMED: usize = 5;
 const MAX_MESSAGE_CHARS: usize = 300;
 
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +45,7 @@ pub enum ApiError {
     #[error("{0}")]
     Malformed(String),
     /// These fields, parameters or headers failed.
-    #[error(transparent)]
+    #[error("invalid request: {}", summary(.0))]
     Invalid(#[from] Issues),
     /// What the framework refused by itself.
     #[error("{}", reason(*.0))]
@@ -122,6 +124,26 @@ impl ResponseError for ApiError {
     }
 }
 
+/// Which fields failed and why, in one short line.
+fn summary(issues: &Issues) -> String {
+    let all = issues.as_slice();
+    let named = all.iter().take(MAX_NAMED).map(|one| {
+        let why = one.hint.clone().unwrap_or_else(|| words(one.issue));
+        format!("{}: {why}", one.field)
+    });
+    let mut parts: Vec<String> = named.collect();
+    if all.len() > MAX_NAMED {
+        parts.push(format!("and {} more", all.len() - MAX_NAMED));
+    }
+    parts.join(", ")
+}
+
+/// `too_long` as `too long`.
+fn words(issue: Issue) -> String {
+    let word = serde_json::to_value(issue).unwrap_or_default();
+    word.as_str().unwrap_or("failed").replace('_', " ")
+}
+
 /// Also for answers that no error of ours stands behind.
 pub(crate) fn reason(status: StatusCode) -> String {
     status
@@ -175,7 +197,7 @@ mod tests {
     async fn details_are_there_when_fields_failed() {
         let error = body(Issues::one("nickname", Issue::TooShort).into()).await;
         let expected = serde_json::json!({
-            "code": 400, "message": "invalid request: nickname",
+            "code": 400, "message": "invalid request: nickname: too short",
             "details": [{"field": "nickname", "issue": "too_short"}]
         });
         assert_eq!(error, expected);
@@ -183,6 +205,21 @@ mod tests {
         assert_eq!(
             error,
             serde_json::json!({"code": 404, "message": "path not found"})
+        );
+    }
+
+    #[actix_web::test]
+    async fn messages_say_why() {
+        let mut issues = Issues::one("headers", Issue::TooMany);
+        issues.add_with_hint(
+            "pageToken",
+            Issue::InvalidFormat,
+            "not a token of this list",
+        );
+        let error = body(issues.into()).await;
+        assert_eq!(
+            error["message"],
+            "invalid request: headers: too many, pageToken: not a token of this list"
         );
     }
 

@@ -4,7 +4,7 @@ use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use domain::{
     Issue, Issues, Timestamp,
     filter::Literal,
-    list::{Field, ListQuery},
+    list::{self, Field, ListQuery},
 };
 use futures::future::{Ready, ready};
 
@@ -56,7 +56,7 @@ impl Parameters {
         match parsed {
             Ok(list) if is_storable(&list) => Ok(self.issues.or(list)?),
             Ok(_) => {
-                self.issues.add("pageToken", Issue::InvalidFormat);
+                self.issues.extend(list::foreign_token());
                 Err(self.issues.into())
             }
             Err(found) => {
@@ -140,7 +140,11 @@ fn is_storable(list: &ListQuery) -> bool {
     })
 }
 
+/// A name as an answer may repeat it.
 fn shown(name: &str) -> String {
+    if name.is_empty() {
+        return r#""""#.to_owned();
+    }
     name.chars()
         .take(MAX_NAME_CHARS)
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -151,7 +155,7 @@ fn shown(name: &str) -> String {
 mod tests {
     use domain::Issues;
 
-    use super::{decode, parse};
+    use super::{decode, parse, shown};
 
     #[test]
     fn escapes_are_decoded_or_refused() {
@@ -159,6 +163,11 @@ mod tests {
         for wrong in ["%", "%2", "%zz", "%+1", "%C3", "%ff", "a%00"] {
             assert_eq!(decode(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_empty_name_is_visible() {
+        assert_eq!((shown("").as_str(), shown("a").as_str()), (r#""""#, "a"));
     }
 
     #[test]
