@@ -6,16 +6,17 @@ use actix_web::{
     FromRequest, HttpMessage, HttpRequest,
     dev::Payload,
     http::header::{CONTENT_ENCODING, CONTENT_LENGTH},
-    web::BytesMut,
+    web::{BytesMut, Data},
 };
-use domain::{Issue, Issues, json};
+use domain::{FieldIssue, Issue, Issues, json};
 use futures::{
     StreamExt,
     future::{Ready, ready},
 };
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-use crate::{ApiError, query::Parameters};
+use crate::{ApiError, query::Parameters, state::AppState};
 
 pub(crate) const MAX_BODY_BYTES: usize = 256 * 1024;
 /// For the whole body; a client that drips must not hold a connection for long.
@@ -28,6 +29,8 @@ pub(crate) struct RawJson {
     is_json: bool,
     /// What failed beside the body: `x-test`, query parameters.
     beside: Issues,
+    /// Ends the wait for the rest of the body: the gateway stops.
+    cut: CancellationToken,
 }
 
 impl RawJson {
@@ -37,15 +40,31 @@ impl RawJson {
         self,
         parse: impl FnOnce(&Value) -> Result<T, Issues>,
     ) -> Result<T, ApiError> {
+        Ok(self.check(parse).await??)
+    }
+
+    /// As [`RawJson::parse`], for who has more fields to check, which only the database can: the failing
+    /// fields are not yet an answer.
+    pub(crate) async fn check<T>(
+        self,
+        parse: impl FnOnce(&Value) -> Result<T, Issues>,
+    ) -> Result<Result<T, Issues>, ApiError> {
         let (is_json, mut issues) = (self.is_json, self.beside.clone());
-        let bytes = tokio::time::timeout(BODY_TIMEOUT, self.read())
-            .await
-            .map_err(|_elapsed| ApiError::BodyTimeout)??;
+        let cut = self.cut.clone();
+        let bytes = tokio::select! {
+            read = tokio::time::timeout(BODY_TIMEOUT, self.read()) => {
+                read.map_err(|_elapsed| ApiError::BodyTimeout)??
+            }
+            () = cut.cancelled() => {
+                let cause = anyhow::anyhow!("the gateway stops, and a body is not whole");
+                return Err(ApiError::Unavailable(cause));
+            }
+        };
         if !is_json {
             return Err(ApiError::UnsupportedMediaType);
         }
         let body = json::parse(&bytes)
-            .map_err(|error| ApiError::Malformed(format!("body is not valid json: {error}")))?;
+            .map_err(|error| ApiError::Malformed(not_json(&error.to_string())))?;
         let parsed = parse(&body);
         let found = parsed.as_ref().err().cloned().unwrap_or_default();
         // PostgreSQL keeps no text with a NUL in it; nobody's nickname needs one.
@@ -55,10 +74,11 @@ impl RawJson {
             }
         }
         issues.extend(found);
-        match parsed {
-            Ok(draft) => Ok(issues.or(draft)?),
-            Err(_) => Err(issues.into()),
-        }
+        let issues = with_visible_names(&issues);
+        Ok(match parsed {
+            Ok(draft) => issues.or(draft),
+            Err(_) => Err(issues),
+        })
     }
 
     async fn read(mut self) -> Result<BytesMut, ApiError> {
@@ -97,6 +117,10 @@ impl FromRequest for RawJson {
             payload: payload.take(),
             declared_length,
             is_json: !encoded && is_json(request),
+            cut: request
+                .app_data::<Data<AppState>>()
+                .map(|state| state.bodies())
+                .unwrap_or_default(),
             beside: Parameters::of(request).none().err().unwrap_or_default(),
         }))
     }
@@ -111,6 +135,34 @@ fn is_json(request: &HttpRequest) -> bool {
         && mime
             .get_param("charset")
             .is_none_or(|charset| charset == "utf-8")
+}
+
+/// Why the body is no JSON: in small letters, save for the keys of the body, which stand in backquotes.
+fn not_json(why: &str) -> String {
+    let words = why.split('`').enumerate().map(|(at, part)| {
+        let quoted = at % 2 == 1;
+        if quoted {
+            part.to_owned()
+        } else {
+            part.to_lowercase()
+        }
+    });
+    let words: Vec<String> = words.collect();
+    format!("body is not valid json: {}", words.join("`"))
+}
+
+/// An empty key is named `""`: a path that ends in nothing names nothing.
+fn with_visible_names(issues: &Issues) -> Issues {
+    let mut shown = Issues::default();
+    for FieldIssue { field, issue, hint } in issues.as_slice() {
+        let nothing = field.is_empty() || field.ends_with('.');
+        let field = format!("{field}{}", if nothing { r#""""# } else { "" });
+        match hint {
+            Some(hint) => shown.add_with_hint(field, *issue, hint.as_str()),
+            None => shown.add(field, *issue),
+        }
+    }
+    shown
 }
 
 /// Where the body has text with a NUL character in it.
@@ -141,7 +193,31 @@ fn paths_with_nul(body: &Value) -> Vec<String> {
 mod tests {
     use serde_json::json;
 
-    use super::paths_with_nul;
+    use domain::{Issue, Issues};
+
+    use super::{not_json, paths_with_nul, with_visible_names};
+
+    #[test]
+    fn messages_are_in_small_letters_and_keys_as_they_are() {
+        let expected = "body is not valid json: eof while parsing an object";
+        assert_eq!(not_json("EOF while parsing an object"), expected);
+        let expected = "body is not valid json: duplicate key `Nickname` at line 1";
+        assert_eq!(not_json("Duplicate key `Nickname` at line 1"), expected);
+    }
+
+    #[test]
+    fn empty_keys_are_visible() {
+        let mut issues = Issues::one("", Issue::UnknownField);
+        issues.add("input.", Issue::UnknownField);
+        issues.add("nickname", Issue::Required);
+        let shown = with_visible_names(&issues);
+        let fields: Vec<&str> = shown
+            .as_slice()
+            .iter()
+            .map(|one| one.field.as_str())
+            .collect();
+        assert_eq!(fields, [r#""""#, r#"input."""#, "nickname"]);
+    }
 
     #[test]
     fn nul_is_found_wherever_it_is() {

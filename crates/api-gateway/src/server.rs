@@ -8,6 +8,7 @@
 use std::{
     net::{SocketAddr, TcpListener},
     num::NonZero,
+    pin::pin,
     thread,
     time::Duration,
 };
@@ -24,7 +25,7 @@ use actix_web::{
 use anyhow::Context as _;
 use backbone::Backbone;
 use runtime::Config;
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{observe, routes, state::AppState, wire::Wire};
@@ -35,6 +36,11 @@ const MAX_WORKERS: usize = 8;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client that still sends is listened to after its answer, so that it gets to read it.
 const LINGER: Duration = Duration::from_secs(5);
+
+/// How long a body may still arrive after the stop began.
+const BODY_GRACE: Duration = Duration::from_secs(2);
+/// For the whole stop; clients that neither send nor read on are cut off then.
+const MAX_STOP: Duration = Duration::from_secs(10);
 
 /// The address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +93,8 @@ impl Gateway {
         self.address
     }
 
-    /// Answers until `shutdown`, and then what it has begun to answer.
+    /// Answers until `shutdown`, and then what it has begun to answer. No client can make that last: it
+    /// ends within half of the process's grace period, and [`MAX_STOP`].
     ///
     /// # Errors
     /// When the server cannot be started, or fails.
@@ -96,15 +103,16 @@ impl Gateway {
         state.enter_runtime();
         let builder = Server::build()
             .workers(workers())
-            // The process's own end comes first; this only keeps the server from giving up before it.
-            .shutdown_timeout(self.grace_period.as_secs().max(1))
+            // The stop is bounded below, more finely; this only keeps the server from giving up before.
+            .shutdown_timeout(MAX_STOP.as_secs() + 1)
             .disable_signals();
+        let app_state = state.clone();
         let draining = builder.graceful_shutdown_signal();
         let server = builder
             .listen("api", self.listener, move || {
                 let draining = draining.clone();
                 let app = App::new()
-                    .app_data(state.clone())
+                    .app_data(app_state.clone())
                     .wrap(Compress::default())
                     .wrap(from_fn(observe::observe))
                     .configure(routes::configure);
@@ -132,11 +140,23 @@ impl Gateway {
         let handle = server.handle();
         let server = tokio::spawn(server);
         shutdown.cancelled().await;
-        handle.stop(true).await;
-        server
-            .await
-            .context("the API server panicked")?
-            .context("the API server failed")
+        let bound = (self.grace_period / 2).min(MAX_STOP);
+        let body_grace = BODY_GRACE.min(bound / 2);
+        let mut stopped = pin!(handle.stop(true));
+        if timeout(body_grace, &mut stopped).await.is_err() {
+            state.cut_bodies();
+            if timeout(bound - body_grace, stopped).await.is_err() {
+                tracing::warn!("cutting off connections that did not end in time");
+                // Dropped, it stops its workers at once.
+                server.abort();
+            }
+        }
+        match server.await {
+            Err(error) if error.is_cancelled() => Ok(()),
+            ended => ended
+                .context("the API server panicked")?
+                .context("the API server failed"),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use store::{
     seal::Sealer,
 };
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     ApiError,
@@ -35,6 +36,8 @@ pub(crate) struct AppState {
     /// Set once the schema was seen to suit; it does not grow old again.
     schema_suits: AtomicBool,
     runtime: OnceLock<Handle>,
+    /// Cancelled when bodies that are still on their way are waited for no more.
+    bodies: CancellationToken,
 }
 
 /// Work on a connection whose future may move between threads.
@@ -81,6 +84,7 @@ impl AppState {
                 .collect(),
             schema_suits: AtomicBool::new(false),
             runtime: OnceLock::new(),
+            bodies: CancellationToken::new(),
         })
     }
 
@@ -88,6 +92,16 @@ impl AppState {
     pub(crate) fn enter_runtime(&self) {
         // The first runtime stays: a gateway is served once.
         let _ = self.runtime.set(Handle::current());
+    }
+
+    /// The gateway stops: whoever has not sent all of a body by now is told to come again.
+    pub(crate) fn cut_bodies(&self) {
+        self.bodies.cancel();
+    }
+
+    /// Ends at [`AppState::cut_bodies`].
+    pub(crate) fn bodies(&self) -> CancellationToken {
+        self.bodies.clone()
     }
 
     pub(crate) fn manager_rules(&self) -> Rules<'_> {

@@ -12,6 +12,7 @@ use runtime::{
 use secrecy::SecretString;
 use store::keys;
 use test_support::TestDatabase;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
@@ -20,17 +21,35 @@ pub(crate) struct TestApp {
     pub(crate) database: TestDatabase,
     pub(crate) base: String,
     shutdown: CancellationToken,
+    serving: JoinHandle<anyhow::Result<()>>,
 }
 
 impl TestApp {
     pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    pub(crate) async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
         let database = TestDatabase::create().await;
-        let (base, shutdown) = serve(&config(database.url()));
+        let mut config = config(database.url());
+        change(&mut config);
+        let (base, shutdown, serving) = spawn(&config);
         Self {
             database,
             base,
             shutdown,
+            serving,
         }
+    }
+
+    /// Begins to stop.
+    pub(crate) fn stop(&self) {
+        self.shutdown.cancel();
+    }
+
+    /// Waits for the end of what was begun.
+    pub(crate) async fn stopped(&mut self) -> anyhow::Result<()> {
+        (&mut self.serving).await.unwrap()
     }
 
     /// An OWNER of the account `name`, which is made where it is not there.
@@ -104,15 +123,20 @@ pub(crate) fn config(database_url: &str) -> Config {
 
 /// Serves until the token is cancelled; returns the address too.
 pub(crate) fn serve(config: &Config) -> (String, CancellationToken) {
+    let (base, shutdown, _serving) = spawn(config);
+    (base, shutdown)
+}
+
+fn spawn(config: &Config) -> (String, CancellationToken, JoinHandle<anyhow::Result<()>>) {
     let backbone = Backbone::in_process(config).unwrap();
     let gateway = Gateway::new(api_gateway::listen(config).unwrap(), config, &backbone).unwrap();
     let base = format!("http://{}", gateway.local_addr());
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
     let serving = Arc::new(backbone);
-    tokio::spawn(async move {
+    let serving = tokio::spawn(async move {
         let _kept = serving;
         gateway.serve(stop).await
     });
-    (base, shutdown)
+    (base, shutdown, serving)
 }

@@ -37,10 +37,26 @@ async fn bodies_that_are_no_json_are_refused() {
         assert_eq!(answer.status, 400, "{shown}");
         assert_eq!(answer.body.get("details"), None, "{shown}");
     }
+    let answer = acme.post_text("/v1/namespaces", "{").await;
+    let message = answer.body["message"].as_str().unwrap();
+    assert_eq!(message, message.to_lowercase());
     for body in ["[]", "7", "null", r#""x""#] {
         let answer = acme.post_text("/v1/namespaces", body).await;
         assert_eq!(answer.details(), [("body", "invalid_type")], "{body}");
     }
+}
+
+#[tokio::test]
+async fn names_that_are_empty_are_shown() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let body = json!({"nickname": "x", "": 1});
+    let answer = acme.post("/v1/namespaces", &body).await;
+    assert_eq!(answer.details(), [(r#""""#, "unknown_field")]);
+    let message = r#"invalid request: "": unknown field"#;
+    assert_eq!(answer.body["message"], message);
+    let answer = acme.get("/v1/namespaces?=x").await;
+    assert_eq!(answer.details(), [(r#""""#, "unknown_field")]);
 }
 
 #[tokio::test]
@@ -205,7 +221,7 @@ async fn odd_paths_never_hurt() {
 }
 
 /// A connection that has sent the head of a POST with a valid key.
-async fn raw_post(app: &TestApp, header: &str) -> TcpStream {
+pub(crate) async fn raw_post(app: &TestApp, header: &str) -> TcpStream {
     let key = domain::key::ApiKey::generate();
     app.store_key("raw", &key, domain::key::Role::Owner, None, None)
         .await;
@@ -221,7 +237,7 @@ async fn raw_post(app: &TestApp, header: &str) -> TcpStream {
 }
 
 /// Status, head and body of the next answer.
-async fn read_answer(stream: &mut TcpStream) -> (u16, String, String) {
+pub(crate) async fn read_answer(stream: &mut TcpStream) -> (u16, String, String) {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4_096];
     loop {

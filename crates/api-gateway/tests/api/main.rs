@@ -16,5 +16,6 @@ mod lists;
 mod managers;
 mod namespaces;
 mod scans;
+mod stopping;
 mod surface;
 mod test_mode;
