@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    Id, Issue, Issues, Manager, ManagerName, NamespaceName, list::MANAGER_FIELDS,
+    ConnectionName, Id, Issue, Issues, Manager, ManagerName, NamespaceName, list::MANAGER_FIELDS,
     manager::CreateManager,
 };
 use events::ManagerSubmitted;
@@ -31,12 +31,24 @@ pub(crate) async fn create(
     body: RawJson,
 ) -> Result<Created<Manager>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
-    let draft = body
-        .parse(|json| CreateManager::parse(json, state.manager_rules()))
+    let mut named = Vec::new();
+    let checked = body
+        .check(|json| {
+            let (draft, found) = CreateManager::parse_with_notices(json, state.manager_rules());
+            named = found;
+            draft
+        })
         .await?;
+    let draft = match checked {
+        Ok(draft) => draft,
+        Err(mut issues) => {
+            issues.extend(missing(&mut *state.connection().await?, namespace, &named).await?);
+            return Err(issues.into());
+        }
+    };
     let manager = state
         .write(&caller, async move |conn| {
-            check_notices(conn, namespace, &draft).await?;
+            missing(conn, namespace, &named).await?.or(())?;
             let manager = managers::insert(conn, namespace, &draft).await?;
             let event = ManagerSubmitted {
                 name: manager.name,
@@ -49,25 +61,25 @@ pub(crate) async fn create(
     Ok(Created(manager))
 }
 
-/// Every notice must name a Connection of the same Namespace, which then stays until the end of the
-/// transaction.
-async fn check_notices(
+/// An issue for each Connection that is not of this Namespace. The others then stay until the end of the
+/// transaction, where there is one.
+async fn missing(
     conn: &mut AsyncPgConnection,
     namespace: Id,
-    draft: &CreateManager,
-) -> Result<(), ApiError> {
-    if draft.notices.is_empty() {
-        return Ok(());
-    }
-    let ids: Vec<Id> = draft.notices.iter().map(|name| name.connection).collect();
-    let existing = connections::lock_existing(conn, namespace, &ids).await?;
+    named: &[(usize, ConnectionName)],
+) -> Result<Issues, ApiError> {
     let mut issues = Issues::default();
-    for (at, name) in draft.notices.iter().enumerate() {
+    if named.is_empty() {
+        return Ok(issues);
+    }
+    let ids: Vec<Id> = named.iter().map(|(_, name)| name.connection).collect();
+    let existing = connections::lock_existing(conn, namespace, &ids).await?;
+    for (at, name) in named {
         if name.namespace != namespace || !existing.contains(&name.connection) {
             issues.add(format!("notices[{at}].connection"), Issue::NotFound);
         }
     }
-    Ok(issues.or(())?)
+    Ok(issues)
 }
 
 /// `GET /v1/namespaces/{namespaceId}/managers`

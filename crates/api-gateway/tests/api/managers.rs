@@ -75,8 +75,10 @@ async fn feeds_must_be_of_configured_platforms() {
     let namespace = acme.namespace().await;
     let mut body = manager_body();
     body.as_object_mut().unwrap().remove("input");
-    body["instructions"] =
-        json!({"feeds": ["hackernews:newest", "reddit:r/rust", "reddit", "a\u{0}:b"]});
+    body["instructions"] = json!({
+        "feeds": ["hackernews:newest", "reddit:r/rust", "reddit", "a\u{0}:b"],
+        "exclude": ["roadrunner"]
+    });
     let refused = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
     let expected = [
         ("instructions.feeds[1]", "not_found"),
@@ -119,6 +121,53 @@ async fn notices_name_connections_of_the_same_namespace() {
     let mut details = refused.details();
     details.sort_unstable();
     assert_eq!(details, expected);
+}
+
+/// All that fails is named at once, also what only the database knows.
+#[tokio::test]
+async fn missing_connections_are_named_with_the_other_fields() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let here = acme.connection(&namespace).await;
+    let path = format!("/v1/{namespace}/managers");
+    let notice = |name: &str| json!({"type": "HTTP_REQUEST", "connection": name});
+    let gone = || {
+        notice(&format!(
+            "{namespace}/connections/{}",
+            domain::Id::generate()
+        ))
+    };
+
+    let mut body = manager_body();
+    body["nickname"] = json!("");
+    body["notices"] = json!([notice(&here), gone(), {"type": "FAX"}]);
+    let refused = acme.post(&format!("{path}?colour=red"), &body).await;
+    let mut details = refused.details();
+    details.sort_unstable();
+    let expected = [
+        ("colour", "unknown_field"),
+        ("nickname", "too_short"),
+        ("notices[1].connection", "not_found"),
+        ("notices[2].connection", "required"),
+        ("notices[2].type", "invalid_enum"),
+    ];
+    assert_eq!(details, expected);
+
+    let mut body = manager_body();
+    let mut notices = vec![gone()];
+    for _ in 0..9 {
+        notices.push(notice(&acme.connection(&namespace).await));
+    }
+    notices.push(gone());
+    body["notices"] = json!(notices);
+    let refused = acme.post(&path, &body).await;
+    let expected = [
+        ("notices", "too_many"),
+        ("notices[0].connection", "not_found"),
+    ];
+    assert_eq!(refused.details(), expected);
+    assert_eq!(acme.get(&path).await.body, json!({"managers": []}));
 }
 
 #[tokio::test]
