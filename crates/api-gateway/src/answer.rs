@@ -1,8 +1,7 @@
 //! The shapes of successful answers.
 
 use actix_web::{HttpRequest, HttpResponse, Responder, body::BoxBody};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 use store::Page;
 
 /// 201 and the new resource.
@@ -34,18 +33,22 @@ impl<T: Serialize> Responder for Found<T> {
     }
 }
 
+/// Item by item, so that each has the order of keys that it has alone.
+impl<T: Serialize> Serialize for Listed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut body = serializer.serialize_map(None)?;
+        body.serialize_entry(self.key, &self.page.items)?;
+        if let Some(token) = &self.page.next_page_token {
+            body.serialize_entry("nextPageToken", token)?;
+        }
+        body.end()
+    }
+}
+
 impl<T: Serialize> Responder for Listed<T> {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        let items = match serde_json::to_value(&self.page.items) {
-            Ok(items) => items,
-            Err(error) => return HttpResponse::from_error(crate::ApiError::Internal(error.into())),
-        };
-        let mut body = Map::from_iter([(self.key.to_owned(), items)]);
-        if let Some(token) = self.page.next_page_token {
-            body.insert("nextPageToken".to_owned(), Value::from(token));
-        }
-        HttpResponse::Ok().json(body)
+        HttpResponse::Ok().json(self)
     }
 }

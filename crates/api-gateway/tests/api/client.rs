@@ -91,6 +91,15 @@ impl Client {
         }
     }
 
+    /// What a GET answers, byte by byte.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        let mut request = self.http.get(format!("{}{path}", self.base));
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        request.send().await.unwrap().text().await.unwrap()
+    }
+
     /// A new Namespace's name.
     pub(crate) async fn namespace(&self) -> String {
         self.made("/v1/namespaces", &json!({"nickname": "ours"}))

@@ -1,10 +1,14 @@
 use std::collections::BTreeSet;
 
+use domain::{
+    Timestamp,
+    manager::{ApplyError, ApplyErrorCode},
+};
 use serde_json::{Value, json};
 
 use crate::{
     app::TestApp,
-    client::{Client, connection_body},
+    client::{Client, connection_body, manager_body},
 };
 
 /// 25 Connections of a new Namespace, whose nicknames and addresses repeat; the list's path.
@@ -179,6 +183,112 @@ async fn filters_keep_what_they_say() {
 }
 
 #[tokio::test]
+async fn what_went_wrong_can_be_filtered_by() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let (failed, fine) = (
+        acme.manager(&namespace).await,
+        acme.manager(&namespace).await,
+    );
+    let mut manual = manager_body();
+    manual.as_object_mut().unwrap().remove("input");
+    manual["instructions"] = json!({"exclude": ["x"]});
+    let path = format!("/v1/{namespace}/managers");
+    let manual = acme.made(&path, &manual).await;
+    let stopped = acme.connection(&namespace).await;
+    acme.connection(&namespace).await;
+    let mut conn = app.database.connect().await;
+    store::managers::fail(
+        &mut conn,
+        failed.parse().unwrap(),
+        1,
+        &ApplyError {
+            code: ApplyErrorCode::NoUsableContent,
+            message: "no page has words".to_owned(),
+        },
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
+    store::connections::disable(
+        &mut conn,
+        stopped.parse().unwrap(),
+        "410 gone",
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
+
+    let everything = [&failed, &fine, &manual];
+    for (filter, kept) in [
+        ("applyError.code = no_usable_content", &everything[..1]),
+        ("applyError.code != no_usable_content", &everything[1..]),
+        (r#"applyError.message : "PAGE""#, &everything[..1]),
+        (r#"applyError.message = """#, &everything[1..]),
+        ("input.type = STRUCTURED", &everything[..2]),
+        ("input.focus.type = SALES", &everything[..2]),
+        ("NOT input.focus.type = SALES", &everything[2..]),
+        ("input.focus.type = CRISIS", &[]),
+    ] {
+        let query = [("filter", filter), ("orderBy", "createTime")];
+        let page = acme.get_with(&path, &query).await;
+        assert_eq!(page.status, 200, "{filter}: {}", page.body);
+        let items = page.body["managers"].as_array().unwrap();
+        let found: Vec<&str> = items
+            .iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(found, kept, "{filter}");
+    }
+    let query = [("filter", "applyError.code = bad_luck")];
+    let refused = acme.get_with(&path, &query).await;
+    assert_eq!(refused.details(), [("filter", "invalid_enum")]);
+    // Each page token remembers a value, or that there is none.
+    for order in [
+        "applyError.message",
+        "input.focus.type desc, applyError.code",
+    ] {
+        let mut token = String::new();
+        let mut found = BTreeSet::new();
+        for _ in 0..3 {
+            let query = [("orderBy", order), ("pageSize", "1"), ("pageToken", &token)];
+            let page = acme.get_with(&path, &query).await;
+            found.insert(page.body["managers"][0]["name"].to_string());
+            token = page.body["nextPageToken"].as_str().unwrap_or("").to_owned();
+        }
+        assert_eq!((found.len(), token.as_str()), (3, ""), "{order}");
+    }
+
+    let path = format!("/v1/{namespace}/connections");
+    for (filter, count) in [(r#"stateReason : "GONE""#, 1), (r#"stateReason = """#, 1)] {
+        let page = acme.get_with(&path, &[("filter", filter)]).await;
+        assert_eq!(names(&page.body).len(), count, "{filter}");
+    }
+}
+
+/// Key by key as they are sent, which parsed JSON does not tell.
+#[tokio::test]
+async fn items_of_lists_are_written_as_they_are_alone() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
+    let manager = acme.manager(&namespace).await;
+    for (list, name) in [
+        ("/v1/namespaces".to_owned(), &namespace),
+        (format!("/v1/{namespace}/connections"), &connection),
+        (format!("/v1/{namespace}/managers"), &manager),
+    ] {
+        let key = list.rsplit('/').next().unwrap();
+        let single = acme.text(&format!("/v1/{name}")).await;
+        assert!(single.starts_with(r#"{"name":"#), "{single}");
+        let expected = format!(r#"{{"{key}":[{single}]}}"#);
+        assert_eq!(acme.text(&list).await, expected);
+    }
+}
+
+#[tokio::test]
 async fn wrong_parameters_are_named() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
@@ -273,6 +383,8 @@ async fn a_page_token_works_in_its_own_list_alone() {
         let answer = acme.get_with(path, &query).await;
         assert_eq!(answer.status, 400, "{path} {query:?}");
         assert_eq!(answer.details(), [("pageToken", "invalid_format")]);
+        let message = "invalid request: pageToken: not a token of this list";
+        assert_eq!(answer.body["message"], message);
     }
 }
 
