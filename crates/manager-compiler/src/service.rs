@@ -5,7 +5,7 @@
 //! sweep looks for what has waited too long, never.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -22,7 +22,7 @@ use prometheus::HistogramVec;
 use runtime::{Config, Context, config};
 use store::{
     AsyncConnection,
-    managers::{self, Submission},
+    managers::{self, Pending, Submission},
     outbox,
 };
 use tokio_util::sync::CancellationToken;
@@ -62,6 +62,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     let compiler = Arc::new(ManagerCompiler {
         platforms: Arc::new(config.platforms.iter().map(platform).collect()),
         client: outbound::Client::new(policy, outbound::USER_AGENT),
+        in_hand: InHand::default(),
         backbone,
     });
     if !compiler.backbone.ready(&context.shutdown).await {
@@ -99,7 +100,42 @@ fn platform(configured: &config::PlatformConfig) -> Platform {
 struct ManagerCompiler {
     platforms: Arc<Vec<Platform>>,
     client: outbound::Client,
+    in_hand: InHand,
     backbone: Backbone,
+}
+
+/// The Managers that this process compiles at present: slow pages are no lost event. A few at a time,
+/// and one as often as there are events for it.
+#[derive(Default)]
+struct InHand(Mutex<Vec<ManagerName>>);
+
+struct Taken<'a> {
+    all: &'a InHand,
+    name: ManagerName,
+}
+
+impl InHand {
+    fn take(&self, name: ManagerName) -> Taken<'_> {
+        self.lock().push(name);
+        Taken { all: self, name }
+    }
+
+    fn has(&self, name: ManagerName) -> bool {
+        self.lock().contains(&name)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<ManagerName>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut all = self.all.lock();
+        if let Some(place) = all.iter().position(|name| *name == self.name) {
+            all.swap_remove(place);
+        }
+    }
 }
 
 impl Consumer for ManagerCompiler {
@@ -122,6 +158,7 @@ impl ManagerCompiler {
     /// Brings a Manager that waits from PENDING_APPLY to APPLIED or APPLY_FAILED.
     async fn compile(&self, name: ManagerName) -> Result<(), store::Error> {
         let begin = Instant::now();
+        let _taken = self.in_hand.take(name);
         let submission = {
             let mut conn = self.backbone.pool.get().await?;
             managers::submission(&mut conn, name).await?
@@ -289,13 +326,34 @@ impl ManagerCompiler {
     }
 
     async fn sweep_once(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
-        let overdue = {
-            let mut conn = self.backbone.pool.get().await?;
-            managers::pending(&mut conn, Timestamp::now().minus(OVERDUE), SWEEP_LIMIT).await?
-        };
-        for name in overdue {
+        let mut last = None;
+        loop {
+            let overdue = {
+                let mut conn = self.backbone.pool.get().await?;
+                managers::pending(&mut conn, OVERDUE, last, SWEEP_LIMIT).await?
+            };
+            let Some(next) = overdue.last() else {
+                return Ok(());
+            };
+            last = Some(*next);
+            self.compile_overdue(&overdue, shutdown).await?;
+            if shutdown.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn compile_overdue(
+        &self,
+        overdue: &[Pending],
+        shutdown: &CancellationToken,
+    ) -> Result<(), store::Error> {
+        for &Pending { manager: name, .. } in overdue {
             if shutdown.is_cancelled() {
                 break;
+            }
+            if self.in_hand.has(name) {
+                continue;
             }
             tracing::info!(manager.name = %name, "its event is late: compiling without");
             match self.compile(name).await {

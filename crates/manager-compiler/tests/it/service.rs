@@ -101,13 +101,14 @@ async fn two_compilers_and_repeated_events_apply_once() {
 async fn a_manager_whose_event_is_lost_is_compiled_all_the_same() {
     let world = World::new().await;
     let server = customer().await;
-    let broken = world.automatic(&[server.url("/bikes")]).await;
     let name = world.automatic(&[server.url("/bikes")]).await;
-    // As if a version to come had written it, and the first in line.
-    for (name, input, age) in [
-        (broken, "'{\"type\": \"TELEPATHY\"}'", 30),
-        (name, "input", 20),
-    ] {
+    let mut waiting = vec![(name, "input", 20)];
+    // As if a version to come had written them, all the first in line: more than one look finds.
+    for _ in 0..25 {
+        let broken = world.automatic(&[server.url("/bikes")]).await;
+        waiting.push((broken, "'{\"type\": \"TELEPATHY\"}'", 30));
+    }
+    for (name, input, age) in waiting {
         world
             .database
             .run(&format!(
@@ -123,6 +124,29 @@ async fn a_manager_whose_event_is_lost_is_compiled_all_the_same() {
         world.database.count(&from).await == 1
     })
     .await;
+    compiler.stop().await;
+}
+
+#[tokio::test]
+async fn slow_pages_are_no_lost_event() {
+    let world = World::new().await;
+    let server = TestServer::start(|_, _| {
+        Answer::after(Duration::from_millis(4_500), Answer::page(ESPRESSO))
+    })
+    .await;
+    let name = world.automatic(&[server.url("/")]).await;
+    let compiler = world.compiler();
+    world.tell(name, 1).await;
+    eventually("the page is being fetched", SOON, async || {
+        server.count() == 1
+    })
+    .await;
+    world
+        .database
+        .run("UPDATE managers SET submit_time = now() - interval '30 s'")
+        .await;
+    world.until(name, "APPLIED").await;
+    assert_eq!(server.count(), 1, "a sweep compiled it beside");
     compiler.stop().await;
 }
 

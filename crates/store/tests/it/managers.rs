@@ -10,10 +10,23 @@ use domain::{
 use store::{AsyncPgConnection, managers};
 use test_support::instructions;
 
-use crate::support::start;
+use crate::support::{run, start};
 
 async fn get(conn: &mut AsyncPgConnection, name: ManagerName) -> Manager {
     managers::get(conn, name).await.unwrap().unwrap()
+}
+
+/// Those that wait, one page of one after the other.
+async fn pending(conn: &mut AsyncPgConnection, older_than: Duration) -> Vec<ManagerName> {
+    let (mut names, mut last) = (Vec::new(), None);
+    loop {
+        let page = managers::pending(conn, older_than, last, 1).await.unwrap();
+        let Some(next) = page.first() else {
+            return names;
+        };
+        names.push(next.manager);
+        last = Some(*next);
+    }
 }
 
 fn automatic() -> CreateManager {
@@ -81,10 +94,9 @@ async fn the_compiler_gets_the_present_submission_until_it_is_done() {
         .unwrap()
         .name;
     let later = Timestamp::now().plus(Duration::from_secs(1));
-    let pending = managers::pending(&mut at.conn, later, 10).await.unwrap();
-    assert_eq!(pending, [name]);
-    let early = managers::pending(&mut at.conn, name.manager.time(), 10).await;
-    assert!(early.unwrap().is_empty());
+    assert_eq!(pending(&mut at.conn, Duration::ZERO).await, [name]);
+    let minute = Duration::from_secs(60);
+    assert!(pending(&mut at.conn, minute).await.is_empty());
     let submission = managers::submission(&mut at.conn, name)
         .await
         .unwrap()
@@ -111,14 +123,29 @@ async fn the_compiler_gets_the_present_submission_until_it_is_done() {
         managers::submission(&mut at.conn, name).await.unwrap(),
         None
     );
-    assert!(
-        managers::pending(&mut at.conn, later, 10)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(pending(&mut at.conn, Duration::ZERO).await.is_empty());
     let twice = managers::apply(&mut at.conn, name, 1, &instructions("go"), later).await;
     assert_eq!(twice.unwrap(), None);
+}
+
+#[tokio::test]
+async fn those_that_wait_are_paged_the_longest_waiting_first() {
+    let mut at = start().await;
+    let mut names = Vec::new();
+    for _ in 0..4 {
+        let manager = managers::insert(&mut at.conn, at.fixture.namespace, &automatic()).await;
+        names.push(manager.unwrap().name);
+    }
+    // Two of them at the same moment.
+    for (name, age) in names.iter().zip([10, 30, 30, 40]) {
+        let id = name.manager.to_uuid();
+        let sql = format!(
+            "UPDATE managers SET submit_time = date_trunc('day', now()) - interval '{age} s' WHERE id = '{id}'"
+        );
+        run(&mut at.conn, sql).await;
+    }
+    let found = pending(&mut at.conn, Duration::ZERO).await;
+    assert_eq!(found, [names[3], names[1], names[2], names[0]]);
 }
 
 #[tokio::test]
