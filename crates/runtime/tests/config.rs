@@ -173,7 +173,11 @@ fn mistakes_are_named_by_key_reason_and_place() {
         ),
         (
             "[dispatcher]\nlane_limit = -1",
-            "dispatcher.lane_limit: must lie between 0 and 4294967295 (file earshot.toml)",
+            "dispatcher.lane_limit: must lie between 1 and 1000 (file earshot.toml)",
+        ),
+        (
+            "[bus]\nprefetch = 65536",
+            "bus.prefetch: must lie between 1 and 1000 (file earshot.toml)",
         ),
         (
             "[dispatcher]\nlane_limit = 0",
@@ -201,7 +205,7 @@ fn mistakes_are_named_by_key_reason_and_place() {
         ),
         (
             "[bus]\nurl = 'amqp://localhost:port'",
-            "bus.url: not a URL: invalid port number (file earshot.toml)",
+            "bus.url: has a port that is not a number between 1 and 65535 (file earshot.toml)",
         ),
         (
             "[database]\nurl = 'mysql://localhost'",
@@ -254,6 +258,128 @@ fn wrong_variables_are_named() {
     ];
     for (name, value, expected) in cases {
         assert_eq!(refused("", &[(name, value)]), expected);
+    }
+}
+
+#[test]
+fn numbers_beyond_their_type_are_told_the_keys_own_bounds() {
+    let name = "EARSHOT_DISPATCHER__MAX_IN_FLIGHT";
+    for value in ["-1", "4294967296", "99999999999999999999"] {
+        let said = refused("", &[(name, value)]);
+        let expected = "dispatcher.max_in_flight: must lie between 1 and 100000 ";
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+#[test]
+fn single_underscores_where_two_are_meant_are_told() {
+    for (name, key, right) in [
+        (
+            "EARSHOT_GATEWAY_LISTEN",
+            "gateway.listen",
+            "EARSHOT_GATEWAY__LISTEN",
+        ),
+        (
+            "EARSHOT_DATABASE_URL_FILE",
+            "database.url_file",
+            "EARSHOT_DATABASE__URL_FILE",
+        ),
+        (
+            "EARSHOT_COMPILER_MODEL_BASE_URL",
+            "compiler.model.base_url",
+            "EARSHOT_COMPILER__MODEL__BASE_URL",
+        ),
+        (
+            "EARSHOT_PLATFORMS_2_BASE_URL",
+            "platforms[2].base_url",
+            "EARSHOT_PLATFORMS__2__BASE_URL",
+        ),
+    ] {
+        assert_eq!(
+            refused("", &[(name, "hunter2")]),
+            format!(
+                "{key}: must be spelt {right}, with two underscores between its parts \
+                 (environment variable {name})"
+            )
+        );
+    }
+    // What Kubernetes sets for services named `earshot` and `earshot-gateway`.
+    let links = [
+        ("EARSHOT_PORT", "tcp://10.0.0.1:80"),
+        ("EARSHOT_SERVICE_HOST", "10.0.0.1"),
+        ("EARSHOT_GATEWAY_SERVICE_HOST", "10.0.0.1"),
+        ("EARSHOT_GATEWAY_PORT_8080_TCP_ADDR", "10.0.0.1"),
+        ("EARSHOT_GATEWAY_LISTEN", ""),
+    ];
+    load("", &links).unwrap();
+}
+
+#[test]
+fn addresses_of_database_and_broker_are_checked_for_their_form() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        (
+            "DATABASE",
+            "names no host",
+            &[
+                "postgres://",
+                "postgres:///hush",
+                "postgres://u:hush@/x",
+                "postgres://u:hush@:5432/x",
+                "postgres://u:hush@[::1",
+            ],
+        ),
+        (
+            "DATABASE",
+            "has a port that is not a number between 1 and 65535",
+            &[
+                "postgres://u:hush@h:99999999/x",
+                "postgres://u:hush@h:0",
+                "postgres://u:hush@a,b:x/x",
+                "postgres://u:hush@[::1]hush/x",
+            ],
+        ),
+        ("BUS", "names no host", &["amqp://", "amqp:///hush"]),
+        (
+            "BUS",
+            "has a port that is not a number between 1 and 65535",
+            &["amqp://u:hush@h:99999999", "amqps://u:hush@h:0/x"],
+        ),
+        (
+            "BUS",
+            "not a URL: invalid domain character",
+            &["amqp://u:hush@h h"],
+        ),
+    ];
+    for (section, reason, urls) in cases {
+        let (name, key) = (
+            format!("EARSHOT_{section}__URL"),
+            format!("{}.url", section.to_lowercase()),
+        );
+        for url in *urls {
+            let said = refused("", &[(&name, url)]);
+            let expected = format!("{key}: {reason} (environment variable {name})");
+            assert_eq!(said, expected, "{url}");
+        }
+    }
+    for (name, url) in [
+        (
+            "EARSHOT_DATABASE__URL",
+            "postgresql://u:p%40@a:1,[::1]:2,c/d?sslmode=disable",
+        ),
+        (
+            "EARSHOT_DATABASE__URL",
+            "postgres://u@%2Frun%2Fpostgresql/d",
+        ),
+        (
+            "EARSHOT_DATABASE__URL",
+            "postgres:///d?user=u&host=/run/postgresql",
+        ),
+        (
+            "EARSHOT_BUS__URL",
+            "amqps://u:p@[::1]:5671/%2f?heartbeat=10",
+        ),
+    ] {
+        load("", &[(name, url)]).unwrap();
     }
 }
 

@@ -10,26 +10,23 @@ use super::{reader::Reader, sections::Config};
 const MAX_RETRIES: usize = 100;
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(30 * 86_400);
 
+const NO_HOST: &str = "names no host";
+const NO_PORT: &str = "has a port that is not a number between 1 and 65535";
+
 /// Reports whatever of the settings does not go together.
 pub(super) fn check(config: &Config, reader: &mut Reader) {
-    let scheme_of = |url: &str| url.split_once(':').map(|(scheme, _)| scheme.to_owned());
-
     let url = config.database.url.expose_secret();
-    let scheme = scheme_of(url);
-    if !url.is_empty() && !matches!(scheme.as_deref(), Some("postgres" | "postgresql")) {
-        reader.reject(
-            "database.url",
-            "expected a URL that begins with postgres://",
-        );
+    if !url.is_empty()
+        && let Err(reason) = check_database(url)
+    {
+        reader.reject("database.url", reason);
     }
     let url = config.bus.url.expose_secret();
-    let scheme = scheme_of(url);
-    let is_amqp = matches!(scheme.as_deref(), Some("amqp" | "amqps")) && url.contains("://");
-    if !url.is_empty() && !is_amqp && !config.bus.is_in_process() {
-        let reason = "expected a URL that begins with amqp:// or amqps://, or `in-process:`";
+    if !url.is_empty()
+        && !config.bus.is_in_process()
+        && let Err(reason) = check_bus(url)
+    {
         reader.reject("bus.url", reason);
-    } else if let (true, Err(error)) = (is_amqp, Url::parse(url)) {
-        reader.reject("bus.url", format!("not a URL: {error}"));
     }
 
     let mut ids = BTreeSet::new();
@@ -52,4 +49,62 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         let reason = format!("item {}: must lie between \"1ms\" and \"30d\"", index + 1);
         reader.reject("dispatcher.retry_schedule", reason);
     }
+}
+
+/// As the driver reads it: several servers, and sockets whose path is encoded or follows as `?host=`.
+/// No reason repeats a part of the URL: where it is malformed, any part may be the password.
+fn check_database(url: &str) -> Result<(), String> {
+    let rest = ["postgres://", "postgresql://"]
+        .iter()
+        .find_map(|scheme| url.strip_prefix(scheme))
+        .ok_or("expected a URL that begins with postgres://")?;
+    let (_credentials, rest) = rest.split_once('@').unwrap_or(("", rest));
+    let servers = rest.split(['/', '?']).next().unwrap_or_default();
+    if servers.is_empty() {
+        let named = rest.contains("?host=") || rest.contains("&host=");
+        return if named {
+            Ok(())
+        } else {
+            Err(NO_HOST.to_owned())
+        };
+    }
+    servers.split(',').try_for_each(|server| {
+        let (host, port) = match server.strip_prefix('[') {
+            Some(address) => match address.split_once(']') {
+                Some((host, "")) => (host, None),
+                Some((host, after)) => (host, Some(after.strip_prefix(':').unwrap_or("none"))),
+                None => ("", None),
+            },
+            None => match server.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (server, None),
+            },
+        };
+        if host.is_empty() {
+            return Err(NO_HOST.to_owned());
+        }
+        match port.map(str::parse::<u16>) {
+            None | Some(Ok(1..)) => Ok(()),
+            Some(_) => Err(NO_PORT.to_owned()),
+        }
+    })
+}
+
+fn check_bus(url: &str) -> Result<(), String> {
+    if !(url.starts_with("amqp://") || url.starts_with("amqps://")) {
+        let reason = "expected a URL that begins with amqp:// or amqps://, or `in-process:`";
+        return Err(reason.to_owned());
+    }
+    let url = Url::parse(url).map_err(|error| match error {
+        url::ParseError::InvalidPort => NO_PORT.to_owned(),
+        url::ParseError::EmptyHost => NO_HOST.to_owned(),
+        other => format!("not a URL: {other}"),
+    })?;
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(NO_HOST.to_owned());
+    }
+    if url.port() == Some(0) {
+        return Err(NO_PORT.to_owned());
+    }
+    Ok(())
 }

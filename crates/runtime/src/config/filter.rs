@@ -17,7 +17,10 @@ impl LogFilter {
     pub(crate) fn to_env_filter(&self) -> EnvFilter {
         // Libraries that tell what only they care for, or, as lapin does, call an error what the bus
         // mends and says itself, and print whole messages. Whoever names them hears them.
-        EnvFilter::new(format!("actix_server=warn,actix_http=off,lapin=off,{}", self.0))
+        EnvFilter::new(format!(
+            "actix_server=warn,actix_http=off,lapin=off,{}",
+            self.0
+        ))
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
     check::check,
     error::{ConfigError, Problem},
     reader::Reader,
+    reference::entries,
     sections::Config,
     tree::{self, Given, Rank, Raw, Tree},
 };
@@ -89,6 +90,12 @@ impl Loader {
         let mut reader = Reader::new(tree);
         config.read(&mut reader);
         check(&config, &mut reader);
+        let known = entries();
+        for (name, value) in &self.environment {
+            if !value.is_empty() {
+                reader.reject_misspelt(&known, name);
+            }
+        }
         let (_, problems) = reader.finish();
         if problems.is_empty() {
             Ok(config)

@@ -9,8 +9,8 @@ use toml::Value;
 
 use super::{
     error::Problem,
-    setting::Setting,
-    tree::{Given, Raw, Tree, read_bounded},
+    setting::{OUT_OF_RANGE, Setting},
+    tree::{Given, PREFIX, Raw, Tree, read_bounded},
 };
 
 /// How far apart two keys may be for one to be a slip of the other.
@@ -87,13 +87,13 @@ impl Reader {
         within: Option<Within<T>>,
     ) {
         self.document::<T>(key, doc, slot.show(), within.as_ref(), false);
-        let Some((value, origin)) = self.take::<T>(key) else {
+        let Some((value, origin)) = self.take::<T>(key, within.as_ref()) else {
             return;
         };
         match within.filter(|within| !(within.holds)(&value)) {
             None => *slot = value,
             Some(within) => {
-                self.problem(key, format!("must lie between {}", within.shown), origin);
+                self.problem(key, within.reason(), origin);
             }
         }
     }
@@ -112,19 +112,33 @@ impl Reader {
         if absent {
             self.problems.push(Problem::new(&key, "is required"));
         }
-        self.take(&key).map(|(value, _)| value)
+        self.take(&key, None).map(|(value, _)| value)
     }
 
     pub(super) fn optional<T: Setting>(&mut self, path: &str, name: &str, doc: &str) -> Option<T> {
         let key = format!("{path}.{name}");
         self.document::<T>(&key, doc, String::new(), None, false);
-        self.take(&key).map(|(value, _)| value)
+        self.take(&key, None).map(|(value, _)| value)
     }
 
     /// Reports `key` as it was given.
     pub(super) fn reject(&mut self, key: &str, reason: impl Into<String>) {
         let origin = self.tree.get(key).map(|given| given.origin.clone());
         self.problem(key, reason, origin.unwrap_or_default());
+    }
+
+    /// Reports a variable that would set a key, had it two underscores where the key has a dot.
+    ///
+    /// Other names with our prefix are not ours to judge: Kubernetes makes such for every service.
+    pub(super) fn reject_misspelt(&mut self, known: &[Entry], variable: &str) {
+        let meant = known.iter().find_map(|entry| match entry {
+            Entry::Key { key, secret, .. } => meant_by(variable, key, *secret),
+            Entry::Section { .. } => None,
+        });
+        if let Some((key, name)) = meant {
+            let reason = format!("must be spelt {name}, with two underscores between its parts");
+            self.problem(&key, reason, format!("environment variable {variable}"));
+        }
     }
 
     /// Leaves alone whatever else was given below `path`.
@@ -172,7 +186,7 @@ impl Reader {
     }
 
     /// The value and its origin; a value that cannot be read is reported and passed over.
-    fn take<T: Setting>(&mut self, key: &str) -> Option<(T, String)> {
+    fn take<T: Setting>(&mut self, key: &str, within: Option<&Within<T>>) -> Option<(T, String)> {
         let plain = self.mark(key);
         let file = if T::SECRET {
             self.mark(&format!("{key}_file"))
@@ -203,6 +217,10 @@ impl Reader {
         match parsed {
             Ok(value) => Some((value, given.origin)),
             Err(reason) => {
+                let reason = match within {
+                    Some(within) if reason == OUT_OF_RANGE => within.reason(),
+                    _ => reason,
+                };
                 let suffix = if is_file { "_file" } else { "" };
                 self.problem(&format!("{key}{suffix}"), reason, given.origin);
                 None
@@ -269,6 +287,12 @@ pub(super) struct Within<T> {
     holds: Box<dyn Fn(&T) -> bool>,
 }
 
+impl<T> Within<T> {
+    fn reason(&self) -> String {
+        format!("must lie between {}", self.shown)
+    }
+}
+
 impl<T: Setting + PartialOrd + 'static> Within<T> {
     pub(super) fn of(range: RangeInclusive<T>) -> Self {
         Self {
@@ -276,6 +300,25 @@ impl<T: Setting + PartialOrd + 'static> Within<T> {
             holds: Box::new(move |value| range.contains(value)),
         }
     }
+}
+
+/// The key and its variable, when `variable` is its name but for single underscores.
+fn meant_by(variable: &str, key: &str, secret: bool) -> Option<(String, String)> {
+    let index = variable
+        .strip_prefix("EARSHOT_PLATFORMS_")
+        .and_then(|rest| rest.split('_').next())
+        .filter(|index| index.parse::<u16>().is_ok());
+    let key = match index {
+        Some(index) => key.replace("[0]", &format!("[{index}]")),
+        None => key.to_owned(),
+    };
+    let keys = [Some(key.clone()), secret.then(|| format!("{key}_file"))];
+    keys.into_iter().flatten().find_map(|key| {
+        let path = key.replace('[', ".").replace(']', "").to_ascii_uppercase();
+        let single = format!("{PREFIX}{}", path.replace('.', "_"));
+        let right = format!("{PREFIX}{}", path.replace('.', "__"));
+        (variable.to_ascii_uppercase() == single && single != right).then_some((key, right))
+    })
 }
 
 fn lies_below(key: &str, path: &str) -> bool {

@@ -41,7 +41,8 @@ pub fn reference() -> String {
     page
 }
 
-fn entries() -> Vec<Entry> {
+/// Every section and key, platforms as `platforms[0]`.
+pub(super) fn entries() -> Vec<Entry> {
     let mut reader = Reader::new(Tree::new());
     Config::default().read(&mut reader);
     PlatformConfig::describe(&mut reader);

@@ -1,6 +1,11 @@
 //! How each type of setting is written, in TOML and as text in a variable or a file.
 
-use std::{fmt, net::SocketAddr, time::Duration};
+use std::{
+    fmt,
+    net::SocketAddr,
+    num::{IntErrorKind, ParseIntError},
+    time::Duration,
+};
 
 use ipnet::IpNet;
 use secrecy::SecretString;
@@ -34,6 +39,9 @@ pub(super) trait Setting: Sized {
     /// The value as TOML has it; nothing where there is none, or none to show.
     fn show(&self) -> String;
 }
+
+/// The reason for a number that its type does not hold; a key with bounds says those instead.
+pub(super) const OUT_OF_RANGE: &str = "is out of range";
 
 fn unexpected<T: Setting>(value: &Value) -> String {
     format!("expected {}, found {}", T::FORM, a_type(value))
@@ -110,16 +118,16 @@ macro_rules! whole_numbers {
             const FORM: &'static str = "a whole number";
 
             fn from_text(text: &str) -> Result<Self, String> {
-                let number: i64 = text
-                    .parse()
-                    .ok().ok_or_else(|| format!("expected {}", Self::FORM))?;
+                let number: i64 = text.parse().map_err(|error: ParseIntError| match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => OUT_OF_RANGE.to_owned(),
+                    _ => format!("expected {}", Self::FORM),
+                })?;
                 Self::from_toml(&Value::Integer(number))
             }
 
             fn from_toml(value: &Value) -> Result<Self, String> {
                 let number = value.as_integer().ok_or_else(|| unexpected::<Self>(value))?;
-                Self::try_from(number)
-                    .ok().ok_or_else(|| format!("must lie between 0 and {}", Self::MAX))
+                Self::try_from(number).map_err(|_| OUT_OF_RANGE.to_owned())
             }
 
             fn show(&self) -> String {

@@ -9,7 +9,8 @@ use super::error::Problem;
 /// A configuration is a page or two; more is a mistake, such as the wrong file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-const PREFIX: &str = "EARSHOT_";
+/// Of every variable of ours.
+pub(super) const PREFIX: &str = "EARSHOT_";
 
 /// One setting as given.
 #[derive(Debug, Clone)]
