@@ -63,6 +63,7 @@ where
     R: FnOnce(Arc<Config>, Context) -> F,
     F: Future<Output = anyhow::Result<()>>,
 {
+    let shutdown = shutdown::on_signal()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -70,7 +71,6 @@ where
     let ops = ops::start(config.ops.listen, health.clone())?;
     tracing::info!(ops = %ops.address(), "started");
     let outcome = runtime.block_on(async {
-        let shutdown = shutdown::on_signal()?;
         health.keep_beating();
         let context = Context {
             shutdown: shutdown.clone(),

@@ -16,6 +16,8 @@ use std::{
 use serde_json::Value;
 
 const MODE: &str = "TEST_SERVICE_MODE";
+/// Nothing takes so long, even on a busy machine.
+const SOON: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
     let mode = runtime::environment::variables()
@@ -31,6 +33,10 @@ fn main() -> ExitCode {
         ("SIGTERM drains and exits 0", drains),
         ("work that does not finish is cut", cuts_what_hangs),
         ("the second signal ends at once", second_signal),
+        (
+            "signals count while every thread is busy",
+            signal_to_the_stuck,
+        ),
         ("a failed service exits 1", fails),
         ("a busy port is named", busy_port),
         ("traces reach the collector", traces),
@@ -54,6 +60,12 @@ fn serve(mode: String) -> ExitCode {
         match mode.as_str() {
             "fail" => anyhow::bail!("no luck"),
             "hang" => std::future::pending().await,
+            "stuck" => {
+                for _ in 0..tokio::runtime::Handle::current().metrics().num_workers() {
+                    tokio::spawn(async { thread::sleep(Duration::from_secs(60)) });
+                }
+                std::future::pending().await
+            }
             _ => context.shutdown.cancelled().await,
         }
         Ok(())
@@ -86,23 +98,71 @@ fn signal(child: &Child, name: &str) {
     assert!(status.unwrap().success());
 }
 
-/// The process, and its log lines up to the first that says `message`.
-fn started(command: &mut Command, message: &str) -> (Child, Vec<Value>) {
-    let mut child = command.spawn().unwrap();
-    let stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut lines = Vec::new();
-    let mut rest = stdout.lines();
-    for line in rest.by_ref() {
-        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        let last = line["message"] == message;
-        lines.push(line);
-        if last {
-            break;
+/// A process, which does not outlive its test.
+struct Running {
+    child: Child,
+    /// What it wrote to stdout since it started to work.
+    log: mpsc::Receiver<Value>,
+}
+
+impl Running {
+    /// The exit code. A process that does not end fails the test and tells what it was doing.
+    fn code(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + SOON;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let log: Vec<_> = self.log.try_iter().collect();
+        panic!("still running: {}\nlog: {log:#?}", threads(&self.child));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What each thread of the process waits in, as far as the kernel tells.
+fn threads(child: &Child) -> String {
+    let mut told = String::new();
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id()));
+    for task in tasks.into_iter().flatten().flatten() {
+        for file in ["comm", "wchan", "syscall", "stack"] {
+            let text = std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+            told += &format!("\n{file}: {}", text.trim());
         }
     }
-    // A full pipe would block the process.
-    thread::spawn(move || rest.for_each(drop));
-    (child, lines)
+    told
+}
+
+/// The process, and its log lines up to the first that says `message`.
+fn started(command: &mut Command, message: &str) -> (Running, Vec<Value>) {
+    let mut child = command.spawn().unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let (sender, log) = mpsc::channel();
+    // Reads to the end, whoever listens: a full pipe would block the process.
+    thread::spawn(move || {
+        for line in stdout.lines() {
+            let _ = sender.send(serde_json::from_str(&line.unwrap()).unwrap());
+        }
+    });
+    let running = Running { child, log };
+    let mut lines: Vec<Value> = Vec::new();
+    while lines.last().is_none_or(|line| line["message"] != message) {
+        match running.log.recv_timeout(SOON) {
+            Ok(line) => lines.push(line),
+            Err(error) => panic!(
+                "no `{message}`: {error}, after {lines:#?}{}",
+                threads(&running.child)
+            ),
+        }
+    }
+    (running, lines)
 }
 
 fn usage() {
@@ -162,23 +222,23 @@ fn check_config() {
 }
 
 fn drains() {
-    let (mut child, lines) = started(&mut command("work"), "working");
+    let (mut running, lines) = started(&mut command("work"), "working");
     let working = lines.last().unwrap();
     assert_eq!(working["service"], "scanner");
     assert_eq!(working["feed"], "hn:newest");
     assert_eq!(working["backfill"], "86400s");
     assert_eq!(working["trace_id"].as_str().unwrap().len(), 32);
-    signal(&child, "TERM");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    signal(&running.child, "TERM");
+    assert_eq!(running.code(), Some(0));
 }
 
 fn cuts_what_hangs() {
     let mut command = command("hang");
     command.env("EARSHOT_OPS__GRACE_PERIOD", "1s");
-    let (mut child, _) = started(&mut command, "working");
-    signal(&child, "INT");
+    let (mut running, _) = started(&mut command, "working");
+    signal(&running.child, "INT");
     let start = Instant::now();
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(running.code(), Some(1));
     assert!(
         start.elapsed() < Duration::from_secs(4),
         "{:?}",
@@ -187,11 +247,35 @@ fn cuts_what_hangs() {
 }
 
 fn second_signal() {
-    let (mut child, _) = started(&mut command("hang"), "working");
-    signal(&child, "TERM");
-    thread::sleep(Duration::from_millis(300));
-    signal(&child, "TERM");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let (mut running, _) = started(&mut command("hang"), "working");
+    signal(&running.child, "TERM");
+    until_told(&running);
+    signal(&running.child, "TERM");
+    assert_eq!(running.code(), Some(143));
+
+    let (mut running, _) = started(&mut command("hang"), "working");
+    signal(&running.child, "TERM");
+    until_told(&running);
+    signal(&running.child, "INT");
+    assert_eq!(running.code(), Some(130));
+}
+
+fn signal_to_the_stuck() {
+    let (mut running, _) = started(&mut command("stuck"), "working");
+    signal(&running.child, "TERM");
+    until_told(&running);
+    signal(&running.child, "TERM");
+    assert_eq!(running.code(), Some(143));
+}
+
+/// The first signal has been taken: a second of the same kind is not merged with it.
+fn until_told(running: &Running) {
+    loop {
+        let line = running.log.recv_timeout(SOON).expect("the signal is told");
+        if line["message"] == "shutting down" {
+            return;
+        }
+    }
 }
 
 fn fails() {
@@ -240,9 +324,9 @@ fn traces() {
     command
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
         .env("OTEL_TRACES_SAMPLER", "always_on");
-    let (mut child, _) = started(&mut command, "working");
-    signal(&child, "TERM");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let (mut running, _) = started(&mut command, "working");
+    signal(&running.child, "TERM");
+    assert_eq!(running.code(), Some(0));
     let request = requests.recv_timeout(Duration::from_secs(5)).unwrap();
     assert!(request.starts_with("POST /v1/traces "), "{request}");
     assert!(request.contains("application/x-protobuf"), "{request}");
@@ -258,10 +342,10 @@ fn dead_collector() {
             format!("http://{}", collector.local_addr().unwrap()),
         )
         .env("OTEL_TRACES_SAMPLER", "always_on");
-    let (mut child, _) = started(&mut command, "working");
-    signal(&child, "TERM");
+    let (mut running, _) = started(&mut command, "working");
+    signal(&running.child, "TERM");
     let start = Instant::now();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(running.code(), Some(0));
     assert!(
         start.elapsed() < Duration::from_secs(5),
         "{:?}",
