@@ -55,7 +55,10 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("earshot: {error:#}");
+            match error.chain().find_map(|cause| cause.downcast_ref()) {
+                Some(wrong) => runtime::service::print_config_error("earshot", wrong),
+                None => eprintln!("earshot: {error:#}"),
+            }
             ExitCode::FAILURE
         }
     }
