@@ -34,9 +34,9 @@ pub trait Adapter: Send + Sync {
 /// What bounds one poll.
 #[derive(Debug, Clone)]
 pub struct PollLimits {
-    /// The most posts to give; beyond it the oldest are left out and reported as a gap.
+    /// The most posts to give: the oldest of the new ones. The next poll gives the others.
     pub max_posts: usize,
-    /// The most pages to read.
+    /// The most pages to read; new posts on pages beyond are a gap.
     pub max_pages: usize,
     /// On a feed's first poll, posts older than this are taken as known.
     pub since: Option<Timestamp>,
@@ -46,7 +46,7 @@ impl Default for PollLimits {
     fn default() -> Self {
         Self {
             max_posts: 2_000,
-            max_pages: 40,
+            max_pages: 400,
             since: None,
         }
     }
@@ -61,6 +61,8 @@ pub struct Polled {
     pub cursor: Cursor,
     /// Posts may have been missed.
     pub gap: Option<Gap>,
+    /// There is more to read now: this poll left new posts to the next one.
+    pub more: bool,
     /// The platform said that nothing changed, without sending anything.
     pub not_modified: bool,
     /// The platform asks not to be polled again sooner.

@@ -41,7 +41,7 @@ pub struct Cursor {
     /// Posts older than this count as known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) floor: Option<Timestamp>,
-    /// Least recently met first.
+    /// Those that the last poll did not meet first; each part oldest first.
     #[serde(default)]
     pub(crate) seen: Vec<Seen>,
     /// Posts that exist but could not be read yet.

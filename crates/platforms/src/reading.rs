@@ -1,6 +1,9 @@
 //! One poll's reading: what it met, what of it is new, and the cursor that comes of it.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
 
 use domain::{Post, Timestamp};
 
@@ -22,6 +25,16 @@ pub(crate) enum Met {
     New,
 }
 
+/// A new post, not yet in the cursor.
+struct New {
+    time: Timestamp,
+    /// How many this poll had met before.
+    rank: usize,
+    seen: Seen,
+    /// None when it is not one to deliver.
+    post: Option<Post>,
+}
+
 pub(crate) struct Reading {
     pub(crate) cursor: Cursor,
     pub(crate) now: Timestamp,
@@ -29,8 +42,11 @@ pub(crate) struct Reading {
     limits: PollLimits,
     known: HashMap<String, Option<i64>>,
     met: HashSet<String>,
+    /// The met ones that the cursor has to know.
     order: Vec<Seen>,
-    posts: Vec<Post>,
+    new: Vec<New>,
+    /// The time of the oldest new post that was left to the next poll.
+    left: Option<Timestamp>,
     pub(crate) gap: Option<Gap>,
 }
 
@@ -49,7 +65,8 @@ impl Reading {
             known: known.collect(),
             met: HashSet::new(),
             order: Vec::new(),
-            posts: Vec::new(),
+            new: Vec::new(),
+            left: None,
             gap: None,
             cursor,
         }
@@ -92,18 +109,25 @@ impl Reading {
 
     /// Takes note of a post without judging it.
     pub(crate) fn note(&mut self, native_id: &str, time: Option<Timestamp>) -> Met {
+        let (met, seen) = self.meet(native_id, time);
+        self.order.extend(seen);
+        met
+    }
+
+    /// What the cursor has to know of the post; nothing when this poll has met it before.
+    fn meet(&mut self, native_id: &str, time: Option<Timestamp>) -> (Met, Option<Seen>) {
         let key = key(native_id);
         if !self.met.insert(key.clone()) {
-            return Met::Known;
+            return (Met::Known, None);
         }
         let known = self.known.get(&key).copied();
         let seconds = known.flatten().or(time.map(to_seconds));
-        self.order.push(Seen(key, seconds));
-        if known.is_some() {
+        let met = if known.is_some() {
             Met::Known
         } else {
             Met::New
-        }
+        };
+        (met, Some(Seen(key, seconds)))
     }
 
     /// Takes a post met at `time`. `make` gives the post, if it is one to deliver.
@@ -115,49 +139,87 @@ impl Reading {
     ) -> Met {
         let received = self.now;
         let time = time.map(|time| self.sane(Some(time)).unwrap_or(received));
-        if self.note(native_id, time) == Met::Known {
-            return Met::Known;
-        }
+        let (met, seen) = self.meet(native_id, time);
+        let Some(seen) = seen else {
+            return met;
+        };
         let time = time.unwrap_or(received);
         // In seconds, for some platforms tell no more of their times.
         let floor = self.cursor.floor.map(to_seconds);
-        if floor.is_some_and(|floor| to_seconds(time) < floor) {
-            return Met::Old;
+        let old = floor.is_some_and(|floor| to_seconds(time) < floor);
+        if met == Met::Known || old {
+            self.order.push(seen);
+            return if met == Met::Known { met } else { Met::Old };
         }
-        self.cursor.high_water = self.cursor.high_water.max(Some(time));
-        self.posts.extend(make(time));
+        self.new.push(New {
+            time,
+            rank: self.met.len(),
+            seen,
+            post: make(time),
+        });
+        if self.new.len() >= self.limits.max_posts.saturating_mul(2).max(MAX_SEEN) {
+            self.leave_the_newest();
+        }
         Met::New
+    }
+
+    /// Keeps the oldest of the new posts, as many as one poll may give. The cursor does not learn of
+    /// the others, so the next poll meets them as new.
+    fn leave_the_newest(&mut self) {
+        // Newest first is how platforms list those of one time too.
+        self.new.sort_by_key(|new| (new.time, Reverse(new.rank)));
+        let mut room = self.limits.max_posts.max(1);
+        let fitting = self.new.iter().position(|new| {
+            let fits = new.post.is_none() || room > 0;
+            room = room.saturating_sub(usize::from(new.post.is_some()));
+            !fits
+        });
+        if let Some(fitting) = fitting {
+            // The oldest left now is older than any left before.
+            self.left = self.new.get(fitting).map(|new| new.time);
+            self.new.truncate(fitting);
+        }
     }
 
     /// The poll's answer. Sorts, bounds, and carries over what the cursor must still know.
     pub(crate) fn finish(mut self) -> Polled {
-        self.posts.sort_by_key(|post| post.time);
-        let excess = self.posts.len().saturating_sub(self.limits.max_posts);
-        if excess > 0 {
-            let lost: Vec<Post> = self.posts.drain(..excess).collect();
-            self.gap = Some(Gap {
-                from: lost.first().map(|post| post.time),
-                to: lost.last().map(|post| post.time),
-                reason: "more new posts than one poll may give",
-            });
+        self.leave_the_newest();
+        let mut posts = Vec::new();
+        for New {
+            time, seen, post, ..
+        } in self.new
+        {
+            self.cursor.high_water = self.cursor.high_water.max(Some(time));
+            self.order.push(seen);
+            posts.extend(post);
         }
         let mut seen = std::mem::take(&mut self.cursor.seen);
         seen.retain(|seen| !self.met.contains(&seen.0));
-        let room = MAX_SEEN.saturating_sub(self.order.len()).min(KEEP_UNMET);
-        let forgotten = seen.len().saturating_sub(room);
-        for Seen(_, time) in seen.drain(..forgotten) {
+        // What is forgotten is the oldest, for only below it can everything count as known.
+        seen.sort_by_key(|seen| seen.1);
+        self.order.sort_by_key(|seen| seen.1);
+        let room = MAX_SEEN.saturating_sub(self.order.len());
+        // Forgetting raises the floor, which must stay below what was left.
+        let room = if self.left.is_some() {
+            room
+        } else {
+            room.min(KEEP_UNMET)
+        };
+        let unmet = seen.len().saturating_sub(room);
+        let met = self.order.len().saturating_sub(MAX_SEEN);
+        for Seen(_, time) in seen.drain(..unmet).chain(self.order.drain(..met)) {
             // The whole second is known: times are kept in seconds.
             let above = time.and_then(|time| from_seconds(time + 1));
+            let above = above.map(|above| self.left.map_or(above, |left| above.min(left)));
             self.cursor.floor = self.cursor.floor.max(above);
         }
         seen.append(&mut self.order);
-        let excess = seen.len().saturating_sub(MAX_SEEN);
-        seen.drain(..excess);
         self.cursor.seen = seen;
         Polled {
-            posts: self.posts,
+            posts,
             cursor: self.cursor,
             gap: self.gap,
+            more: self.left.is_some(),
             not_modified: false,
             next_hint: None,
         }
@@ -193,6 +255,42 @@ mod tests {
         assert_eq!(met[49..], [Met::Known, Met::New]);
         let (cursor, _) = read(Some(&cursor), 30_000..40_000);
         assert_eq!(cursor.seen.len(), MAX_SEEN);
+    }
+
+    fn post(time: Timestamp) -> Post {
+        Post {
+            post_type: domain::PostType::ForumLink,
+            time,
+            id: time.to_string(),
+            url: String::new(),
+            title: None,
+            text: None,
+            subforum: None,
+            user: domain::User {
+                id: String::new(),
+                name: String::new(),
+                url: String::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_burst_is_given_whole_over_several_polls_oldest_first() {
+        let (mut cursor, _) = read(None, 0..100);
+        let mut given = Vec::new();
+        for poll in 0..6 {
+            let mut reading = Reading::new(Some(&cursor), &PollLimits::default());
+            for id in (50..10_100).rev() {
+                reading.offer(&id.to_string(), at(id), |time| Some(post(time)));
+            }
+            let polled = reading.finish();
+            assert_eq!(polled.gap, None);
+            assert_eq!(polled.more, poll < 4, "{poll}");
+            given.extend(polled.posts.iter().map(|post| Some(post.time)));
+            cursor = polled.cursor;
+            assert_eq!(cursor.high_water(), given.last().copied().flatten());
+        }
+        assert!(given.into_iter().eq((100..10_100).map(at)));
     }
 
     #[test]

@@ -103,6 +103,7 @@ impl Adapter for Feeds {
                 posts: Vec::new(),
                 cursor: cursor.clone(),
                 gap: None,
+                more: false,
                 not_modified: true,
                 next_hint: max_age(&answer),
             });
@@ -126,9 +127,11 @@ impl Adapter for Feeds {
         let mut reading = Reading::new(cursor, limits);
         let floor = reading.floor();
         let gap = offer(&origin, &feed, &mut reading);
-        reading.cursor.etag = validator(&answer, "etag");
-        reading.cursor.last_modified = validator(&answer, "last-modified");
         let mut polled = reading.finish();
+        // While there is more, the same document must come again.
+        let whole = Some(&answer).filter(|_| !polled.more);
+        polled.cursor.etag = whole.and_then(|answer| validator(answer, "etag"));
+        polled.cursor.last_modified = whole.and_then(|answer| validator(answer, "last-modified"));
         // Feeds have no order: what fell out of the seen set says nothing about the others' times.
         polled.cursor.floor = floor;
         polled.gap = polled.gap.or(gap);

@@ -12,6 +12,8 @@ use crate::{
 
 /// The most that one query answers, whatever page is asked for.
 const PER_QUERY: usize = 1_000;
+/// The most queries of one poll, for their hits are held at once.
+const MAX_QUERIES: usize = 40;
 /// A thousand long posts, each also highlighted.
 const MAX_BYTES: usize = 24 * 1024 * 1024;
 
@@ -52,7 +54,7 @@ pub(super) async fn read(
         gap: None,
     };
     let mut until: Option<i64> = None;
-    for _ in 0..limits.max_pages {
+    for _ in 0..limits.max_pages.min(MAX_QUERIES) {
         let mut url = below(&platform.search_url, "search_by_date");
         let mut filters = Vec::new();
         filters.extend(start.map(|start| format!("created_at_i>={}", to_seconds(start))));

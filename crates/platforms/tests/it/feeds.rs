@@ -23,6 +23,18 @@ async fn an_unchanged_feed_costs_a_304() {
 }
 
 #[tokio::test]
+async fn a_feed_of_more_than_a_poll_may_give_comes_whole() {
+    let mut feed = Feed::new("blog:newest");
+    feed.limits.max_posts = 10;
+    feed.publish(posts(BLOG, 25));
+    for (count, more) in [(10, true), (10, true), (5, false)] {
+        let polled = feed.poll().await;
+        assert_eq!((polled.posts.len(), polled.more), (count, more));
+    }
+    assert!(feed.poll().await.not_modified);
+}
+
+#[tokio::test]
 async fn all_formats_give_the_same_posts() {
     for format in ["rss", "atom", "json"] {
         let mut feed = Feed::new(&format!("blogs:{{base}}/feeds/blog.{format}"));

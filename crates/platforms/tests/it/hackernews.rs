@@ -83,14 +83,18 @@ async fn a_burst_beyond_one_answer_is_read_whole() {
 }
 
 #[tokio::test]
-async fn more_than_a_poll_may_give_is_a_gap_and_the_newest_are_kept() {
+async fn more_than_a_poll_may_give_is_left_to_the_next() {
     let mut feed = Feed::new("hackernews:newest");
     feed.limits.max_posts = 10;
-    feed.publish(posts(HN, 30));
-    let polled = feed.poll().await;
-    assert_eq!(polled.posts.len(), 10);
-    assert_eq!(title(&polled.posts[9]), "post 29");
-    assert!(polled.gap.is_some());
+    feed.publish(posts(HN, 25));
+    let mut given = Vec::new();
+    for more in [true, true, false] {
+        let polled = feed.poll().await;
+        assert_eq!((polled.more, polled.gap), (more, None));
+        given.extend(polled.posts.iter().map(title));
+    }
+    let all: Vec<_> = (0..25).map(|n| format!("post {n}")).collect();
+    assert_eq!(given, all);
 }
 
 #[tokio::test]

@@ -111,6 +111,22 @@ async fn a_community_is_a_feed_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_burst_of_more_than_a_poll_may_give_comes_whole() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.publish(posts(LEMMY, 60));
+    feed.poll().await;
+    feed.limits.max_posts = 1_000;
+    feed.publish((0..2_500).map(|n| post(LEMMY, format!("burst {n}"))));
+    let mut given = 0;
+    for more in [true, true, false] {
+        let polled = feed.poll().await;
+        assert_eq!((polled.more, polled.gap), (more, None));
+        given += polled.posts.len();
+    }
+    assert_eq!(given, 2_500);
+}
+
+#[tokio::test]
 async fn too_many_pages_are_a_gap() {
     let mut feed = Feed::new("lemmy:newest");
     feed.publish(posts(LEMMY, 60));
