@@ -1,9 +1,13 @@
 //! Managers: stored by the gateway, applied by the compiler.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use chrono::{DateTime, Utc};
-use diesel::{prelude::*, sql_types::Timestamptz};
+use diesel::{
+    prelude::*,
+    sql_query,
+    sql_types::{BigInt, Double, Timestamptz, Uuid as SqlUuid},
+};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     ConnectionName, FeedName, Id, Instructions, Manager, ManagerName, Timestamp,
@@ -323,29 +327,57 @@ pub async fn submission(
     }))
 }
 
-/// Managers that have waited for the compiler since before `before`: their events may have been lost.
-/// Served by `managers_pending_idx`.
+/// A Manager that waits for the compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pending {
+    pub manager: ManagerName,
+    pub submit_time: Timestamp,
+}
+
+/// Managers that have waited for the compiler longer than `older_than`, by the database's clock: their
+/// events may have been lost. The longest waiting first, and from `after` on if given, so that those
+/// which cannot be compiled stand in nobody's way. Served by `managers_pending_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn pending(
     conn: &mut AsyncPgConnection,
-    before: Timestamp,
+    older_than: Duration,
+    after: Option<Pending>,
     limit: i64,
-) -> QueryResult<Vec<ManagerName>> {
-    let rows: Vec<(Uuid, Uuid)> = managers::table
-        .filter(managers::state.eq(ManagerState::PendingApply.as_str()))
-        .filter(managers::submit_time.lt(before.to_chrono()))
-        .order(managers::submit_time.asc())
-        .limit(limit)
-        .select((managers::namespace_id, managers::id))
-        .load(conn)
-        .await?;
+) -> QueryResult<Vec<Pending>> {
+    #[derive(QueryableByName)]
+    struct Waiting {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+        #[diesel(sql_type = Timestamptz)]
+        submit_time: DateTime<Utc>,
+    }
+    let (after_time, after_id) = after
+        .map(|last| (last.submit_time.to_chrono(), last.manager.manager.to_uuid()))
+        .unwrap_or((DateTime::UNIX_EPOCH, Uuid::nil()));
+    let rows: Vec<Waiting> = sql_query(
+        "SELECT namespace_id, id, submit_time FROM managers \
+         WHERE state = 'PENDING_APPLY' AND submit_time < clock_timestamp() - $1 * interval '1 second' \
+           AND (submit_time, id) > ($2, $3) \
+         ORDER BY submit_time, id LIMIT $4",
+    )
+    .bind::<Double, _>(older_than.as_secs_f64())
+    .bind::<Timestamptz, _>(after_time)
+    .bind::<SqlUuid, _>(after_id)
+    .bind::<BigInt, _>(limit)
+    .load(conn)
+    .await?;
     Ok(rows
         .into_iter()
-        .map(|(namespace, manager)| ManagerName {
-            namespace: Id::from_uuid(namespace),
-            manager: Id::from_uuid(manager),
+        .map(|row| Pending {
+            manager: ManagerName {
+                namespace: Id::from_uuid(row.namespace_id),
+                manager: Id::from_uuid(row.id),
+            },
+            submit_time: row.submit_time.into(),
         })
         .collect())
 }
