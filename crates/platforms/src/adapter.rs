@@ -57,7 +57,8 @@ impl Default for PollLimits {
 pub struct Polled {
     /// Oldest first, and new ones only: none that the cursor had seen.
     pub posts: Vec<Post>,
-    /// To be stored in the transaction that stores the posts. Equal to the old one when nothing changed.
+    /// To be stored in the transaction that stores the posts. Equal to the old one when nothing
+    /// changed, but for a floor that rises with the hours.
     pub cursor: Cursor,
     /// Posts may have been missed.
     pub gap: Option<Gap>,

@@ -3,6 +3,8 @@
 //! - Requests are conditional (`If-None-Match`, `If-Modified-Since`): an unchanged feed costs a 304.
 //! - A feed is a window of 10 to 100 entries in no particular order. When none of them is known any more,
 //!   some may have been missed between.
+//! - An entry dated more than [`LATE`] before the previous poll is old, so that a feed that gives all its
+//!   entries new ids does not deliver them again. Entries without a date cannot be told apart so.
 //! - Entries of a feed met for the first time are old unless their date says otherwise.
 //! - The id is the entry's URI where the feed's own host names it; any other id is scoped to the feed, so
 //!   that a feed cannot pass its entries off as the posts of another site.
@@ -19,17 +21,22 @@ mod entry;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use domain::Timestamp;
 use url::Url;
 
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled, Source,
-    cursor::MAX_SEEN, reading::Reading,
+    cursor::{MAX_SEEN, from_seconds, to_seconds},
+    reading::Reading,
 };
 
 const ACCEPT: &str = "application/atom+xml, application/rss+xml, application/feed+json, \
                       application/xml;q=0.9, application/json;q=0.8, */*;q=0.5";
 /// The longest wait that a feed may ask for.
 const MAX_HINT: Duration = Duration::from_hours(24);
+/// How much older than its appearance an entry may be dated: feeds date by the day, in zones of their
+/// own, and drafts by their first word.
+const LATE: Duration = Duration::from_hours(48);
 const MAX_URL_BYTES: usize = 2_048;
 
 /// The adapter of kind `feed`.
@@ -99,9 +106,11 @@ impl Adapter for Feeds {
             .get(&url, &headers, &FetchLimits::default())
             .await?;
         if let (304, Some(cursor)) = (answer.status, cursor) {
+            let mut cursor = cursor.clone();
+            cursor.floor = risen(cursor.floor, Timestamp::now());
             return Ok(Polled {
                 posts: Vec::new(),
-                cursor: cursor.clone(),
+                cursor,
                 gap: None,
                 more: false,
                 not_modified: true,
@@ -125,7 +134,7 @@ impl Adapter for Feeds {
             feed_url: &url,
         };
         let mut reading = Reading::new(cursor, limits);
-        let floor = reading.floor();
+        let (floor, now) = (reading.floor(), reading.now);
         let gap = offer(&origin, &feed, &mut reading);
         let mut polled = reading.finish();
         // While there is more, the same document must come again.
@@ -133,12 +142,24 @@ impl Adapter for Feeds {
         polled.cursor.etag = whole.and_then(|answer| validator(answer, "etag"));
         polled.cursor.last_modified = whole.and_then(|answer| validator(answer, "last-modified"));
         // Feeds have no order: what fell out of the seen set says nothing about the others' times.
-        polled.cursor.floor = floor;
+        // They are old by this poll's time alone, and not before all of it has been given.
+        polled.cursor.floor = if polled.more {
+            floor
+        } else {
+            risen(floor, now)
+        };
         polled.gap = polled.gap.or(gap);
         let ttl = feed.ttl.map(|minutes| Duration::from_mins(minutes.into()));
         polled.next_hint = max_age(&answer).max(ttl).map(|hint| hint.min(MAX_HINT));
         Ok(polled)
     }
+}
+
+/// The floor after a poll at `now`; in steps of an hour, so that few polls change the cursor.
+fn risen(floor: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    const STEP: i64 = 3_600;
+    let hour = to_seconds(now.minus(LATE)).div_euclid(STEP) * STEP;
+    floor.max(from_seconds(hour))
 }
 
 /// Offers the feed's entries, oldest first; tells of a gap when none of them was known.

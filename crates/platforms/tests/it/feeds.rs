@@ -83,6 +83,26 @@ async fn old_entries_of_a_new_feed_are_not_new() {
 }
 
 #[tokio::test]
+async fn a_feed_that_changes_all_ids_is_not_delivered_again() {
+    let mut feed = Feed::new("blog:newest");
+    let old = || {
+        (3..9).map(|days| NewPost {
+            time: minutes_ago(60 * 24 * days),
+            ..post(BLOG, format!("{days} days old"))
+        })
+    };
+    feed.limits.since = minutes_ago(60 * 24 * 10);
+    let ids = feed.publish(old());
+    assert_eq!(feed.poll().await.posts.len(), 6);
+    for id in ids {
+        assert!(feed.simulator.delete(id));
+    }
+    feed.publish(old());
+    feed.publish([post(BLOG, "new")]);
+    assert_eq!(feed.titles().await, ["new"]);
+}
+
+#[tokio::test]
 async fn a_window_that_emptied_is_a_gap() {
     let mut feed = Feed::new("blog:newest");
     feed.publish(posts(BLOG, 40));
