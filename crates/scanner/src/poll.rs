@@ -89,8 +89,15 @@ impl Poll {
     async fn store(&self, polled: Polled) -> Result<&'static str, store::Error> {
         let label = [self.platform.name.as_str()];
         // The operator's interval is kept exactly; the platform's wish counts where there is none.
-        let hint = polled.next_hint.filter(|_| self.platform.poll_interval.is_none());
-        let next = self.interval().max(hint.unwrap_or_default());
+        let hint = polled
+            .next_hint
+            .filter(|_| self.platform.poll_interval.is_none());
+        let next = if polled.more {
+            // It is there to be read: waiting would only let it grow.
+            Duration::ZERO
+        } else {
+            self.interval().max(hint.unwrap_or_default())
+        };
         for _ in 0..MAX_REMATCHES {
             let index = self.plans.index();
             let matches = self.find(&index, &polled.posts);
