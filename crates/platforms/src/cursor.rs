@@ -38,6 +38,9 @@ pub struct Cursor {
     /// The time of the newest post read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) high_water: Option<Timestamp>,
+    /// Where the search of a platform with several sources stood: the newest time that it gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) searched: Option<Timestamp>,
     /// Posts older than this count as known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) floor: Option<Timestamp>,
@@ -166,6 +169,8 @@ mod tests {
         ] {
             assert_eq!(Cursor::from_json(&damaged), None, "{damaged}");
         }
+        let oldest = serde_json::json!({"version": 1, "seen": [["8863", 1_700_000_000]]});
+        assert!(Cursor::from_json(&oldest).is_some());
     }
 
     #[test]

@@ -115,6 +115,10 @@ fn gap(from: Option<i64>, to: Option<i64>) -> Option<Gap> {
 }
 
 impl Hit {
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        self.created_at_i.and_then(from_seconds)
+    }
+
     pub(super) fn offer(&self, platform: &str, reading: &mut Reading) -> Met {
         let Ok(id) = self.id.parse::<u64>() else {
             return Met::Old;
@@ -134,7 +138,6 @@ impl Hit {
             is_ask: tagged("ask_hn"),
             is_show: tagged("show_hn"),
         };
-        let time = self.created_at_i.and_then(from_seconds);
-        reading.offer(&self.id, time, |time| parts.post(time))
+        reading.offer(&self.id, self.time(), |time| parts.post(time))
     }
 }

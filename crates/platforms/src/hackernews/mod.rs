@@ -19,7 +19,9 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use url::Url;
 
-use crate::{Adapter, Cursor, Fetch, PollError, PollLimits, Polled, reading::Reading};
+use crate::{
+    Adapter, Cursor, Fetch, PollError, PollLimits, Polled, cursor::OVERLAP, reading::Reading,
+};
 
 /// The adapter of kind `hackernews`.
 pub struct HackerNews {
@@ -104,9 +106,14 @@ impl Adapter for HackerNews {
     ) -> Result<Polled, PollError> {
         let list = List::parse(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
         let mut reading = Reading::new(cursor, limits);
-        let high_water = reading.cursor.high_water;
+        let searched = reading.cursor.searched.or(reading.cursor.high_water);
+        let start = match searched.map(|searched| searched.minus(OVERLAP)) {
+            // The lists run ahead of the search: what it has not given by now, it may give late.
+            Some(by_search) => reading.window_start().map(|start| start.min(by_search)),
+            None => reading.window_start(),
+        };
 
-        let search = algolia::read(self, list, reading.window_start(), limits);
+        let search = algolia::read(self, list, start, limits);
         let (found, listed) = futures::join!(search, firebase::list(self, list));
         let next_hint = match (&found, &listed) {
             (Err(_), Some(Ok(_))) if !reading.is_first() => {
@@ -115,32 +122,30 @@ impl Adapter for HackerNews {
             (Ok(_), Some(Err(error))) => error.retry_after(),
             _ => None,
         };
-        let searched = match found {
+        // From here on the next search must read, however far the lists have come.
+        reading.cursor.searched = searched.or_else(|| reading.floor());
+        match found {
             Ok(found) => {
                 reading.gap = found.gap;
                 for hit in &found.hits {
                     hit.offer(&self.name, &mut reading);
+                    let time = reading.sane(hit.time());
+                    reading.cursor.searched = reading.cursor.searched.max(time);
                 }
-                true
             }
             Err(error) if reading.is_first() || !matches!(listed, Some(Ok(_))) => {
                 return Err(error);
             }
             Err(error) => {
                 tracing::warn!(platform = self.name, %error, "no answer from the search; reading the lists alone");
-                false
             }
-        };
+        }
         match listed {
             Some(Ok(ids)) => firebase::read(self, &ids, &mut reading).await,
             Some(Err(error)) => {
                 tracing::warn!(platform = self.name, %error, "no list of items; reading the search alone");
             }
             None => {}
-        }
-        if !searched {
-            // The next search must begin where the last one that answered ended.
-            reading.cursor.high_water = high_water;
         }
         let mut polled = reading.finish();
         polled.next_hint = next_hint;

@@ -112,6 +112,30 @@ async fn posts_that_the_search_does_not_know_yet_are_found() {
 }
 
 #[tokio::test]
+async fn what_a_stale_search_gives_late_is_found() {
+    let mut feed = Feed::new("hackernews:newest");
+    feed.publish((0..100).map(|n| NewPost {
+        time: minutes_ago(120),
+        ..post(HN, format!("old {n}"))
+    }));
+    assert_eq!(feed.titles().await.len(), 100);
+    // Jobs are in no list of stories.
+    feed.publish([NewPost {
+        community: Some("job".into()),
+        time: minutes_ago(30),
+        index_lag_ms: 1_500,
+        ..post(HN, "We hire")
+    }]);
+    feed.publish((0..60).map(|n| NewPost {
+        index_lag_ms: 60_000,
+        ..post(HN, format!("listed {n}"))
+    }));
+    assert_eq!(feed.titles().await.len(), 60);
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(feed.titles().await, ["We hire"]);
+}
+
+#[tokio::test]
 async fn an_item_that_is_null_at_first_is_asked_for_again() {
     let mut feed = Feed::new("hackernews:newest");
     feed.publish(posts(HN, 5));
