@@ -9,7 +9,7 @@ use domain::{
 use url::Url;
 
 use crate::{
-    extract::{self, PageText},
+    extract::{self, PageText, Unreadable},
     feeds::{self, Platform},
     names::Names,
     terms,
@@ -32,12 +32,41 @@ pub struct Page {
 }
 
 impl Page {
-    /// `None` when there is nothing to read.
-    #[must_use]
-    pub fn read(url: &Url, content_type: Option<&str>, body: &[u8]) -> Option<Self> {
+    /// # Errors
+    /// When there is nothing to read.
+    pub fn read(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Self, Unreadable> {
         let text = extract::extract(url, content_type, body)?;
         let url = url.clone();
-        Some(Self { url, text })
+        Ok(Self { url, text })
+    }
+}
+
+/// What a seed URL is good for.
+pub(crate) enum Seed {
+    /// A place on a configured platform: it says where to listen, and nothing about the subject.
+    Place(FeedName),
+    /// A page about the subject, which may be a feed as well.
+    Subject(Box<Page>, Option<FeedName>),
+}
+
+impl Seed {
+    pub(crate) fn read(
+        url: &Url,
+        content_type: Option<&str>,
+        body: &[u8],
+        source: &str,
+        platforms: &[Platform],
+    ) -> Result<Self, Unreadable> {
+        if let Some(feed) = feeds::platform_page(url, source, platforms) {
+            return Ok(Self::Place(feed));
+        }
+        let page = Page::read(url, content_type, body)?;
+        let feed = if page.text.is_feed {
+            feeds::feed_of_page(url, &page.text, source, platforms)
+        } else {
+            None
+        };
+        Ok(Self::Subject(Box::new(page), feed))
     }
 }
 
@@ -76,7 +105,31 @@ pub fn compile(
     source: &str,
     platforms: &[Platform],
 ) -> Result<Instructions, CompileFailure> {
-    let (subjects, feeds) = sort_out(pages, source, platforms);
+    let seeds = pages.iter().filter_map(|page| {
+        let content_type = page.content_type.as_deref();
+        Seed::read(&page.url, content_type, &page.body, source, platforms).ok()
+    });
+    compile_seeds(seeds, focus, focus_names, source, platforms)
+}
+
+/// [`compile`], of pages that have been read.
+pub(crate) fn compile_seeds(
+    seeds: impl IntoIterator<Item = Seed>,
+    focus: Focus,
+    focus_names: &[String],
+    source: &str,
+    platforms: &[Platform],
+) -> Result<Instructions, CompileFailure> {
+    let (mut subjects, mut feeds) = (Vec::new(), Vec::new());
+    for seed in seeds {
+        match seed {
+            Seed::Place(feed) => feeds.push(feed),
+            Seed::Subject(page, feed) => {
+                subjects.push(*page);
+                feeds.extend(feed);
+            }
+        }
+    }
     let names = Names::find(&subjects, focus_names);
     let texts: Vec<PageText> = subjects.into_iter().map(|page| page.text).collect();
     let terms = terms::terms(&texts, &names.stems());
@@ -100,28 +153,6 @@ pub fn compile(
     };
     keep_in_bounds(&mut instructions);
     Ok(instructions)
-}
-
-/// Pages about the subject, and the feeds that the others are.
-fn sort_out(
-    pages: &[FetchedPage],
-    source: &str,
-    platforms: &[Platform],
-) -> (Vec<Page>, Vec<FeedName>) {
-    let mut subjects = Vec::new();
-    let mut feeds = Vec::new();
-    for page in pages {
-        if let Some(feed) = feeds::platform_page(&page.url, source, platforms) {
-            feeds.push(feed);
-        } else if let Some(page) = Page::read(&page.url, page.content_type.as_deref(), &page.body)
-            && page.text.is_usable()
-        {
-            let feed = feeds::feed_of_page(&page.url, &page.text, source, platforms);
-            feeds.extend(feed.filter(|_| page.text.is_feed));
-            subjects.push(page);
-        }
-    }
-    (subjects, feeds)
 }
 
 /// From which score on a post is worth attention.

@@ -1,18 +1,20 @@
 //! Fetches a Manager's seed pages, through the guard of `outbound`.
 //!
 //! Four at a time; each bounded in bytes, redirects and time, all together in time, and what fails for a
-//! passing reason is tried once more. What each URL's failure was is kept, for the customer to read.
+//! passing reason is tried once more. Each is read as soon as it is here, so that no more than four are
+//! held whole. What each URL's failure was is kept, for the customer to read.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use domain::{manager::ApplyErrorCode, web_url};
+use domain::manager::{ApplyError, ApplyErrorCode};
 use futures::StreamExt;
 use outbound::{Client, Error, Failure, Limits};
 use tokio::time::Instant;
 use url::Url;
 
 use crate::{
-    compile::FetchedPage,
+    compile::{CompileFailure, Seed},
+    extract,
     feeds::{self, Platform},
 };
 
@@ -24,12 +26,18 @@ const LIMITS: Limits = Limits {
     total: Duration::from_secs(8),
     max_redirects: 5,
     max_wire_bytes: 4 * 1024 * 1024,
-    max_body_bytes: 8 * 1024 * 1024,
+    max_body_bytes: extract::MAX_BODY_BYTES,
 };
+/// Of a URL that a message repeats.
+const MAX_SHOWN_CHARS: usize = 200;
+/// Of a message, in which the first failures stand for the others.
+const MAX_REASONS_CHARS: usize = 800;
 
 /// What became of the seed URLs.
 pub(crate) struct Seeds {
-    pub(crate) pages: Vec<FetchedPage>,
+    pub(crate) read: Vec<Seed>,
+    /// The URLs of those that are pages about a subject.
+    subjects: Vec<String>,
     failures: Vec<SeedFailure>,
 }
 
@@ -44,7 +52,7 @@ impl Seeds {
         client: &Client,
         urls: &[String],
         source: &str,
-        platforms: &[Platform],
+        platforms: &Arc<Vec<Platform>>,
     ) -> Self {
         let end = Instant::now() + PATIENCE;
         let mut fetches = Vec::with_capacity(urls.len());
@@ -53,15 +61,23 @@ impl Seeds {
                 .ok()
                 .filter(|url| feeds::platform_page(url, source, platforms).is_some());
             fetches.push(async move {
-                let fetched = tokio::time::timeout_at(end, fetch(client, url, place)).await;
-                fetched.unwrap_or_else(|_elapsed| {
-                    Err(SeedFailure {
-                        code: ApplyErrorCode::NoReachableUrl,
-                        text: format!(
-                            "{}: not read within the {PATIENCE:?} for all urls",
-                            shown(url)
-                        ),
-                    })
+                let fetched = match place {
+                    // It is what it is, without being fetched.
+                    Some(url) => Ok(Fetched::place(url)),
+                    None => tokio::time::timeout_at(end, fetch(client, url))
+                        .await
+                        .unwrap_or_else(|_elapsed| {
+                            let reason = format!("not read within the {PATIENCE:?} for all urls");
+                            Err((ApplyErrorCode::NoReachableUrl, reason))
+                        }),
+                };
+                let read = match fetched {
+                    Ok(fetched) => read(fetched, source, platforms).await,
+                    Err(failure) => Err(failure),
+                };
+                read.map_err(|(code, reason)| SeedFailure {
+                    code,
+                    text: format!("{}: {reason}", shown(url)),
                 })
             });
         }
@@ -70,50 +86,118 @@ impl Seeds {
             .collect()
             .await;
         let mut seeds = Self {
-            pages: Vec::new(),
+            read: Vec::new(),
+            subjects: Vec::new(),
             failures: Vec::new(),
         };
-        for result in results {
+        for (url, result) in urls.iter().zip(results) {
             match result {
-                Ok(page) => seeds.pages.push(page),
+                Ok(seed) => {
+                    if matches!(seed, Seed::Subject(..)) {
+                        seeds.subjects.push(shown(url));
+                    }
+                    seeds.read.push(seed);
+                }
                 Err(failure) => seeds.failures.push(failure),
             }
         }
         seeds
     }
 
-    /// Why there is nothing to go by: the code that helps most, and each URL's own reason.
-    pub(crate) fn why(&self, otherwise: ApplyErrorCode) -> (ApplyErrorCode, Option<String>) {
-        let has = |code| self.failures.iter().any(|failure| failure.code == code);
-        let code = [
-            ApplyErrorCode::ForbiddenAddress,
-            ApplyErrorCode::NoUsableContent,
-        ]
-        .into_iter()
-        .find(|code| has(*code))
-        .or_else(|| {
-            (self.pages.is_empty() && has(ApplyErrorCode::NoReachableUrl))
-                .then_some(ApplyErrorCode::NoReachableUrl)
-        })
-        .unwrap_or(otherwise);
-        let texts: Vec<&str> = self
-            .failures
-            .iter()
-            .map(|failure| failure.text.as_str())
-            .collect();
-        (code, (!texts.is_empty()).then(|| texts.join("; ")))
+    /// Why there is nothing to go by, should it come to that: the code that helps most, in words, and
+    /// each URL's own reason.
+    pub(crate) fn why(&self) -> Why {
+        let is = |code| move |failure: &SeedFailure| failure.code == code;
+        let forbidden = is(ApplyErrorCode::ForbiddenAddress);
+        let unreachable = is(ApplyErrorCode::NoReachableUrl);
+        let nothing_read = self.read.is_empty();
+        let (code, heading) = if self.failures.iter().any(forbidden) {
+            let all = nothing_read && self.failures.iter().all(forbidden);
+            let heading = if all {
+                "no url is allowed to be read"
+            } else {
+                "not every url is allowed to be read, and no other says what to listen for"
+            };
+            (ApplyErrorCode::ForbiddenAddress, Some(heading))
+        } else if nothing_read && !self.failures.is_empty() && self.failures.iter().all(unreachable)
+        {
+            (ApplyErrorCode::NoReachableUrl, Some("no url answered"))
+        } else {
+            (ApplyErrorCode::NoUsableContent, None)
+        };
+        let subjects = self.subjects.iter();
+        let wordless = subjects.map(|url| format!("{url}: no words that tell a subject"));
+        let failures = self.failures.iter().map(|failure| failure.text.clone());
+        Why {
+            code,
+            heading,
+            reasons: joined(failures.chain(wordless)),
+        }
     }
 }
 
-/// A `place` on a configured platform is what it is, without being fetched.
-async fn fetch(client: &Client, url: &str, place: Option<Url>) -> Result<FetchedPage, SeedFailure> {
-    if let Some(url) = place {
-        return Ok(FetchedPage {
+/// The answer to the customer, but for what the compiler says.
+pub(crate) struct Why {
+    code: ApplyErrorCode,
+    /// Where the code is not about what the pages say.
+    heading: Option<&'static str>,
+    reasons: String,
+}
+
+impl Why {
+    pub(crate) fn of(self, failure: CompileFailure) -> ApplyError {
+        let mut message = match self.heading {
+            Some(heading) => heading.to_owned(),
+            None => failure.to_string(),
+        };
+        if !self.reasons.is_empty() {
+            message = format!("{message}: {}", self.reasons);
+        }
+        ApplyError {
+            code: self.code,
+            message,
+        }
+    }
+}
+
+fn joined(reasons: impl Iterator<Item = String>) -> String {
+    let (mut joined, mut left_out) = (String::new(), 0);
+    for reason in reasons {
+        let room = joined.chars().count() + reason.chars().count() <= MAX_REASONS_CHARS;
+        if joined.is_empty() {
+            joined = reason.chars().take(MAX_REASONS_CHARS).collect();
+        } else if room && left_out == 0 {
+            joined = format!("{joined}; {reason}");
+        } else {
+            left_out += 1;
+        }
+    }
+    if left_out > 0 {
+        joined = format!("{joined}; and {left_out} more");
+    }
+    joined
+}
+
+struct Fetched {
+    url: Url,
+    content_type: Option<String>,
+    body: bytes::Bytes,
+}
+
+impl Fetched {
+    fn place(url: Url) -> Self {
+        Self {
             url,
             content_type: None,
-            body: Vec::new(),
-        });
+            body: bytes::Bytes::new(),
+        }
     }
+}
+
+/// Why a URL is of no use.
+type Reason = (ApplyErrorCode, String);
+
+async fn fetch(client: &Client, url: &str) -> Result<Fetched, Reason> {
     let accept = [(
         "accept".to_owned(),
         "text/html, application/xhtml+xml, text/*;q=0.8, */*;q=0.5".to_owned(),
@@ -123,23 +207,47 @@ async fn fetch(client: &Client, url: &str, place: Option<Url>) -> Result<Fetched
         tokio::time::sleep(TRY_AGAIN_AFTER).await;
         fetched = client.fetch(url, LIMITS, &accept).await;
     }
-    let fail = |code, reason: String| SeedFailure {
-        code,
-        text: format!("{}: {reason}", shown(url)),
-    };
     let page =
-        fetched.map_err(|error| fail(code(&error), format!("{:#}", anyhow::Error::from(error))))?;
+        fetched.map_err(|error| (code(&error), format!("{:#}", anyhow::Error::from(error))))?;
     if !(200..300).contains(&page.status) {
-        return Err(fail(
-            ApplyErrorCode::NoReachableUrl,
-            format!("answered {}", page.status),
-        ));
+        let reason = format!("answered {}", page.status);
+        return Err((ApplyErrorCode::NoReachableUrl, reason));
     }
-    Ok(FetchedPage {
-        url: page.url.clone(),
-        content_type: page.content_type.clone(),
-        body: page.body.to_vec(),
+    let content_type = match (page.content_type, page.charset) {
+        (Some(media_type), Some(charset)) => Some(format!("{media_type}; charset={charset}")),
+        (content_type, _) => content_type,
+    };
+    Ok(Fetched {
+        url: page.url,
+        content_type,
+        body: page.body,
     })
+}
+
+/// Reads a page where it holds up nobody else.
+async fn read(
+    fetched: Fetched,
+    source: &str,
+    platforms: &Arc<Vec<Platform>>,
+) -> Result<Seed, Reason> {
+    let (source, platforms) = (source.to_owned(), Arc::clone(platforms));
+    let reading = tokio::task::spawn_blocking(move || {
+        let Fetched {
+            url,
+            content_type,
+            body,
+        } = fetched;
+        Seed::read(&url, content_type.as_deref(), &body, &source, &platforms)
+    });
+    let reason = match reading.await {
+        Ok(Ok(seed)) => return Ok(seed),
+        Ok(Err(unreadable)) => unreadable.to_string(),
+        Err(panic) => {
+            tracing::error!("reading a page panicked: {panic}");
+            "cannot be read".to_owned()
+        }
+    };
+    Err((ApplyErrorCode::NoUsableContent, reason))
 }
 
 fn code(error: &Error) -> ApplyErrorCode {
@@ -163,10 +271,10 @@ fn may_pass(error: &Error) -> bool {
 
 /// A URL as a message repeats it.
 fn shown(url: &str) -> String {
-    let cut: String = url.chars().take(200).collect();
-    if cut.len() < url.len().min(web_url::MAX_BYTES) {
-        format!("{cut}…")
-    } else {
-        cut
+    let mut chars = url.chars();
+    let mut shown: String = chars.by_ref().take(MAX_SHOWN_CHARS).collect();
+    if chars.next().is_some() {
+        shown.push('…');
     }
+    shown
 }

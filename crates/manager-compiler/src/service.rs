@@ -207,19 +207,17 @@ impl ManagerCompiler {
         source: SourceType,
     ) -> Result<Instructions, ApplyError> {
         let seeds = Seeds::fetch(&self.client, &input.urls, source.as_str(), &self.platforms).await;
-        let (why, reasons) = seeds.why(ApplyErrorCode::NoUsableContent);
+        let why = seeds.why();
         let (focus, names) = (input.focus.focus_type, input.focus.names.clone());
         let platforms = Arc::clone(&self.platforms);
         let compiled = tokio::task::spawn_blocking(move || {
-            compile::compile(&seeds.pages, focus, &names, source.as_str(), &platforms)
+            compile::compile_seeds(seeds.read, focus, &names, source.as_str(), &platforms)
         });
         match compiled.await {
             Ok(Ok(instructions)) => Ok(instructions),
             Ok(Err(failure)) => {
-                let reasons = reasons
-                    .map(|reasons| format!(": {reasons}"))
-                    .unwrap_or_default();
-                Err(error(why, &format!("{failure}{reasons}")))
+                let why = why.of(failure);
+                Err(error(why.code, &why.message))
             }
             Err(panic) => {
                 tracing::error!("compiling panicked: {panic}");

@@ -21,9 +21,20 @@ pub(super) fn media_type(content_type: Option<&str>) -> String {
         .to_ascii_lowercase()
 }
 
+/// Whether it may be a page, going by its name alone.
+pub(super) fn is_text(media_type: &str) -> bool {
+    matches!(
+        media_type,
+        "" | "application/octet-stream" | "application/json" | "application/feed+json"
+    ) || media_type.starts_with("text/")
+        || media_type.ends_with("xml")
+}
+
 /// Decides by the media type, and by the content where that says nothing.
-pub(super) fn form(media_type: &str, body: &[u8], text: &str) -> Form {
-    if looks_binary(body) && !has_utf16_bom(body) {
+///
+/// `text` is the body decoded.
+pub(super) fn form(media_type: &str, text: &str) -> Form {
+    if looks_binary(text) {
         return Form::Binary;
     }
     let start = text.trim_start().get(..64).unwrap_or(text.trim_start());
@@ -88,18 +99,15 @@ fn declared_in_head(body: &[u8]) -> Option<&'static Encoding> {
     Some(encoding.output_encoding()).filter(|e| e.is_ascii_compatible())
 }
 
-fn has_utf16_bom(body: &[u8]) -> bool {
-    body.starts_with(&[0xff, 0xfe]) || body.starts_with(&[0xfe, 0xff])
-}
-
-/// Text has no NUL and next to no control characters.
-fn looks_binary(body: &[u8]) -> bool {
-    let sample = &body[..body.len().min(4096)];
-    let controls = sample
-        .iter()
-        .filter(|&&b| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b))
-        .count();
-    sample.contains(&0) || controls * 20 > sample.len()
+/// Text has next to no control characters. A few are a slip that browsers pass over, even NULs.
+fn looks_binary(text: &str) -> bool {
+    let (mut controls, mut all) = (0_usize, 0_usize);
+    for c in text.chars().take(4_096) {
+        all += 1;
+        let is_text = c >= ' ' || matches!(c, '\t' | '\n' | '\r' | '\x0c' | '\x1b');
+        controls += usize::from(!is_text);
+    }
+    controls * 20 > all
 }
 
 #[cfg(test)]
@@ -132,11 +140,13 @@ mod tests {
                 Form::Feed,
             ),
             (Some("application/pdf"), "%PDF-1.7", Form::Binary),
-            (Some("text/html"), "a\0b", Form::Binary),
+            (Some("text/html"), "<p>one slip\0 in a page", Form::Html),
+            (Some("text/html"), "\0\u{1}\u{2}IHDR", Form::Binary),
+            (None, "PK\u{3}\u{4}\0\0", Form::Binary),
             (Some("image/png"), "\u{1}\u{2}", Form::Binary),
         ] {
             let media_type = media_type(content_type);
-            assert_eq!(form(&media_type, body.as_bytes(), body), expected, "{body}");
+            assert_eq!(form(&media_type, body), expected, "{body}");
         }
     }
 }

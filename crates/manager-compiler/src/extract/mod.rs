@@ -23,6 +23,8 @@ const MAX_TEXT_BYTES: usize = 256 << 10;
 const MAX_LINE_BYTES: usize = 600;
 const MAX_HEADINGS: usize = 200;
 const MAX_LINKS: usize = 2_000;
+/// Fewer letters than these say nothing to go by.
+const MIN_LETTERS: usize = 12;
 
 /// What a page says, by the place where it says it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,19 +50,14 @@ pub struct PageText {
 }
 
 impl PageText {
-    /// Whether there is anything to go by.
-    #[must_use]
-    pub fn is_usable(&self) -> bool {
-        let letters = |text: &str| text.chars().filter(|c| c.is_alphabetic()).count();
-        self.blocks.iter().map(|b| letters(&b.text)).sum::<usize>()
-            + letters(&self.title)
-            + letters(&self.description)
-            + self
-                .headings
-                .iter()
-                .map(|h| letters(&h.text))
-                .sum::<usize>()
-            >= 12
+    fn letters(&self) -> usize {
+        let blocks = self.blocks.iter().map(|block| block.text.as_str());
+        let headings = self.headings.iter().map(|heading| heading.text.as_str());
+        blocks
+            .chain(headings)
+            .chain([self.title.as_str(), self.description.as_str()])
+            .map(|text| text.chars().filter(|c| c.is_alphabetic()).count())
+            .sum()
     }
 }
 
@@ -95,21 +92,57 @@ pub enum LinkKind {
     Feed,
 }
 
-/// Reads a page. `None` when the bytes are nothing that has text: an image, an archive, emptiness.
-#[must_use]
-pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Option<PageText> {
+/// Why there is no text in what a URL answered, in words for the customer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// What was answered says so itself.
+    #[error("not a page of text ({0})")]
+    MediaType(String),
+    /// An image or an archive under the name of a page.
+    #[error("not a page of text (binary content)")]
+    Binary,
+    /// XML or JSON of some other kind.
+    #[error("neither a page nor a feed ({0})")]
+    NoFeed(String),
+    #[error("{}", if *letters == 0 { "a page without text" } else { "a page with too little text" })]
+    TooLittle { letters: usize },
+}
+
+/// Reads a page.
+///
+/// # Errors
+/// When the bytes are nothing that has text, or too little of it.
+pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<PageText, Unreadable> {
     let body = &body[..body.len().min(MAX_BODY_BYTES)];
     let media_type = decode::media_type(content_type);
     let text = decode::decode(content_type, body);
-    match decode::form(&media_type, body, &text) {
-        decode::Form::Html => Some(html::extract(url, &text)),
-        decode::Form::Feed => document::feed(url, body).or_else(|| {
+    let form = decode::form(&media_type, &text);
+    // Browsers pass over a NUL, and neither JSON nor the database takes one.
+    let text = if text.contains('\0') {
+        text.replace('\0', "")
+    } else {
+        text
+    };
+    let page = match form {
+        decode::Form::Html => html::extract(url, &text),
+        decode::Form::Feed => document::feed(url, body)
             // Some sites serve XHTML as XML.
-            text.contains("<html").then(|| html::extract(url, &text))
-        }),
-        decode::Form::Plain => Some(document::plain(&text)),
-        decode::Form::Binary => None,
+            .or_else(|| text.contains("<html").then(|| html::extract(url, &text)))
+            .ok_or_else(|| Unreadable::NoFeed(shown(&media_type)))?,
+        decode::Form::Plain => document::plain(&text),
+        decode::Form::Binary if decode::is_text(&media_type) => return Err(Unreadable::Binary),
+        decode::Form::Binary => return Err(Unreadable::MediaType(shown(&media_type))),
+    };
+    match page.letters() {
+        MIN_LETTERS.. => Ok(page),
+        letters => Err(Unreadable::TooLittle { letters }),
     }
+}
+
+/// A media type as a message repeats it.
+fn shown(media_type: &str) -> String {
+    let shown = media_type.chars().filter(|c| !c.is_control());
+    shown.take(100).collect()
 }
 
 /// Text blocks up to a bound.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use url::Url;
 
-use super::{LinkKind, PageText, extract};
+use super::{LinkKind, PageText, extract, html};
 
 const PAGE: &str = r#"<!doctype html><html lang="en-GB"><head><meta charset="utf-8">
 <title>Brewforge | Lever espresso machines</title>
@@ -75,6 +75,9 @@ fn a_page_that_is_all_boilerplate_by_its_classes_is_read_anyway() {
 #[test]
 fn hostile_nesting_and_attributes_neither_overflow_nor_hang() {
     let started = Instant::now();
+    let url = Url::parse("https://example.com/").unwrap();
+    // However little text there is.
+    let read = |body: &str| html::extract(&url, body);
     let deep = format!(
         "{}text{}",
         "<div>".repeat(100_000),
@@ -122,9 +125,56 @@ fn other_forms_are_read_or_refused() {
         (feed.title.as_str(), text(&feed).as_str()),
         ("Bike news", "New cargo bike\n")
     );
-    assert_eq!(extract(&url, Some("image/png"), b"\x89PNG\r\n"), None);
-    assert_eq!(extract(&url, Some("text/html"), &[0; 500]), None);
-    assert!(!extract(&url, Some("text/html"), b"").unwrap().is_usable());
+}
+
+#[test]
+fn what_cannot_be_read_says_what_it_is() {
+    let url = Url::parse("https://example.com/").unwrap();
+    for (content_type, body, reason) in [
+        (
+            "application/pdf",
+            &b"%PDF-1.7 and so on"[..],
+            "not a page of text (application/pdf)",
+        ),
+        (
+            "image/png",
+            b"\x89PNG\r\n",
+            "not a page of text (image/png)",
+        ),
+        (
+            "text/html",
+            &[0; 500],
+            "not a page of text (binary content)",
+        ),
+        (
+            "application/json",
+            b"{\"a\": \"some other thing\"}",
+            "neither a page nor a feed (application/json)",
+        ),
+        ("text/html", b"", "a page without text"),
+        ("text/html", b"<p>Hello", "a page with too little text"),
+    ] {
+        let said = extract(&url, Some(content_type), body).unwrap_err();
+        assert_eq!(said.to_string(), reason);
+    }
+}
+
+#[test]
+fn a_nul_in_a_page_is_passed_over() {
+    let page = read("<title>Bikes\0 of Leith</title><p>Cargo bi\0kes, built by hand.");
+    assert_eq!(page.title, "Bikes of Leith");
+    assert_eq!(text(&page), "Cargo bikes, built by hand.\n");
+}
+
+#[test]
+fn utf_16_is_read_where_the_head_says_so() {
+    let url = Url::parse("https://example.com/").unwrap();
+    let body: Vec<u8> = "<p>Cargo bikes, built by hand."
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let page = extract(&url, Some("text/html; charset=utf-16le"), &body).unwrap();
+    assert_eq!(text(&page), "Cargo bikes, built by hand.\n");
 }
 
 /// Damaged pages of every kind: no panic, whatever the bytes.

@@ -21,6 +21,7 @@ async fn customer() -> TestServer {
         "/loop" => Answer::redirect("/loop"),
         "/empty" => Answer::page(""),
         "/hang" => Answer::Hang,
+        "/words" => Answer::page("<p>and then you will have been there for it"),
         "/binary" => Answer::Full {
             status: 200,
             headers: vec![("content-type", "image/png".to_owned())],
@@ -84,8 +85,9 @@ async fn what_cannot_be_compiled_says_why() {
         (server.url("/nowhere"), NoReachableUrl, "answered 404"),
         (server.url("/loop"), NoReachableUrl, "redirect"),
         (server.url("/hang"), NoReachableUrl, "timed out"),
-        (server.url("/empty"), NoUsableContent, "no usable content"),
-        (server.url("/binary"), NoUsableContent, "no usable content"),
+        (server.url("/empty"), NoUsableContent, "page without text"),
+        (server.url("/binary"), NoUsableContent, "image/png"),
+        (server.url("/words"), NoUsableContent, "no words that tell"),
     ];
     let mut names = Vec::new();
     for (url, ..) in &cases {
@@ -98,7 +100,13 @@ async fn what_cannot_be_compiled_says_why() {
         let manager = world.until(name, "APPLY_FAILED").await;
         assert!(manager.instructions.is_none());
         let error = manager.apply_error.unwrap();
-        if error.code != code || !error.message.contains(cause) {
+        let heading = match code {
+            NoReachableUrl => "no url answered: ",
+            ForbiddenAddress => "no url is allowed to be read: ",
+            _ => "no usable content on any url: ",
+        };
+        let told = error.message.starts_with(&format!("{heading}{url}: "));
+        if error.code != code || !told || !error.message.contains(cause) {
             wrong.push(format!("{url}: {error:?}"));
         }
     }
@@ -120,6 +128,31 @@ async fn each_url_that_failed_is_named() {
     for url in &urls {
         assert!(error.message.contains(&**url), "{}", error.message);
     }
+    compiler.stop().await;
+}
+
+#[tokio::test]
+async fn one_url_that_is_forbidden_decides_and_all_are_told_within_bounds() {
+    let world = World::new().await;
+    let compiler = world.compiler();
+    let server = customer().await;
+    let mut urls = vec![server.url("/empty"), "http://10.0.0.1/".to_owned()];
+    for index in 0..18 {
+        urls.push(server.url(&format!("/nowhere{index}/{}", "a".repeat(1_500))));
+    }
+    let name = world.automatic(&urls).await;
+    world.tell(name, 1).await;
+    let error = world.until(name, "APPLY_FAILED").await.apply_error.unwrap();
+    assert_eq!(error.code, ApplyErrorCode::ForbiddenAddress);
+    let heading = "not every url is allowed to be read, and no other says what to listen for: ";
+    assert!(error.message.starts_with(heading), "{}", error.message);
+    assert!(
+        error.message.contains("http://10.0.0.1/: "),
+        "{}",
+        error.message
+    );
+    assert!(error.message.ends_with(" more"), "{}", error.message);
+    assert!(error.message.chars().count() <= 1_000);
     compiler.stop().await;
 }
 
