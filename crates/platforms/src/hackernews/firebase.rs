@@ -13,8 +13,12 @@ use crate::{
 };
 
 const AT_ONCE: usize = 8;
-/// The most items read in one poll; the rest is still in the list at the next.
+/// How long the items may hold back what the search has given; the rest is read by the next poll.
+pub(super) const BUDGET: Duration = Duration::from_secs(10);
+/// The most new items read in one poll; the rest is still in the list at the next.
 const ITEMS_PER_POLL: usize = 200;
+/// The most items asked for again in one poll; the others have their turn at the next.
+const PENDING_PER_POLL: usize = 50;
 /// How many items a first poll reads that the search does not know yet.
 const FIRST_ITEMS: usize = 50;
 /// The longest list that is looked at.
@@ -49,9 +53,11 @@ pub(super) async fn list(platform: &HackerNews, list: List) -> Option<Result<Vec
 /// Offers every listed item that is not known.
 pub(super) async fn read(platform: &HackerNews, ids: &[u64], reading: &mut Reading) {
     let unread = choose(ids, reading);
+    // In any order, for a slow one must not hold back those behind it.
     let items = stream::iter(unread)
         .map(|id| async move { (id, item(platform, id).await) })
-        .buffered(AT_ONCE)
+        .buffer_unordered(AT_ONCE)
+        .take_until(tokio::time::sleep(platform.item_budget))
         .collect::<Vec<_>>()
         .await;
     for (id, item) in items {
@@ -64,7 +70,7 @@ pub(super) async fn read(platform: &HackerNews, ids: &[u64], reading: &mut Readi
     }
 }
 
-/// The items to read; the others are met.
+/// The items to read, new ones before those waited for; the others are met.
 fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
     let mut unread = Vec::new();
     if reading.is_first() {
@@ -89,16 +95,21 @@ fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
             reading.note(&id, None);
             continue;
         }
-        unread.extend(id.parse::<u64>().ok());
         reading.cursor.pending.push(Pending(id, since));
     }
+    let waiting = reading.cursor.pending.iter();
+    let waiting: Vec<u64> = waiting.filter_map(|one| one.0.parse().ok()).collect();
     for id in ids {
         if reading.knows(&id.to_string()) {
             reading.note(&id.to_string(), None);
-        } else if unread.len() < ITEMS_PER_POLL && !unread.contains(id) {
+        } else if unread.len() < ITEMS_PER_POLL && !waiting.contains(id) {
             unread.push(*id);
         }
     }
+    unread.extend(waiting.iter().take(PENDING_PER_POLL));
+    let pending = &mut reading.cursor.pending;
+    let asked = pending.len().min(PENDING_PER_POLL);
+    pending.rotate_left(asked);
     unread
 }
 
@@ -147,5 +158,93 @@ impl Item {
         reading.offer(&id, time, |time| {
             (listed && !gone).then(|| parts.post(time)).flatten()
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use async_trait::async_trait;
+    use url::Url;
+
+    use super::*;
+    use crate::{Adapter, Cursor, Fetch, FetchError, Fetched, PollLimits};
+
+    /// Every item is `null`, but for one that can be read and one that never answers.
+    #[derive(Default)]
+    struct Items {
+        listed: Mutex<Vec<u64>>,
+        asked: AtomicUsize,
+    }
+
+    const READABLE: u64 = 9_001;
+    const STUCK: u64 = 9_002;
+
+    #[async_trait]
+    impl Fetch for Items {
+        async fn get(
+            &self,
+            url: &Url,
+            _headers: &[(&str, &str)],
+            _limits: &FetchLimits,
+        ) -> Result<Fetched, FetchError> {
+            let path = url.path();
+            let body = if path.contains("search_by_date") {
+                r#"{"hits": []}"#.to_owned()
+            } else if path.contains("stories") {
+                format!("{:?}", self.listed.lock().unwrap())
+            } else {
+                self.asked.fetch_add(1, Ordering::Relaxed);
+                if path.contains(&STUCK.to_string()) {
+                    std::future::pending::<()>().await;
+                }
+                let readable = path.contains(&READABLE.to_string());
+                let item = r#"{"id": 9001, "type": "story", "by": "ana", "title": "new"}"#;
+                if readable { item } else { "null" }.to_owned()
+            };
+            Ok(Fetched {
+                status: 200,
+                headers: Vec::new(),
+                body: body.into_bytes(),
+                final_url: url.clone(),
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn items_that_do_not_come_hold_nothing_back() {
+        let items = Arc::new(Items::default());
+        let url: Url = "http://hn.example/".parse().unwrap();
+        let fetch: Arc<dyn Fetch> = Arc::clone(&items) as _;
+        let mut platform = HackerNews::new("hackernews".into(), url.clone(), Some(url), fetch);
+        platform.item_budget = Duration::from_millis(200);
+        let mut cursor = Cursor::new();
+        let since = domain::Timestamp::now();
+        let pending = (0..500).map(|id: u64| Pending(id.to_string(), since));
+        cursor.pending = pending.collect();
+        *items.listed.lock().unwrap() = vec![STUCK, READABLE];
+
+        let limits = PollLimits::default();
+        let poll = platform.poll("newest", Some(&cursor), &limits);
+        let limit = Duration::from_secs(5);
+        let polled = tokio::time::timeout(limit, poll).await.unwrap().unwrap();
+        let titles: Vec<_> = polled
+            .posts
+            .iter()
+            .filter_map(|p| p.title.clone())
+            .collect();
+        assert_eq!(titles, ["new"]);
+        assert_eq!(items.asked.load(Ordering::Relaxed), 2 + PENDING_PER_POLL);
+        let pending = &polled.cursor.pending;
+        assert_eq!(pending.len(), 500);
+        assert_eq!(
+            pending[0].0,
+            PENDING_PER_POLL.to_string(),
+            "the next in turn"
+        );
     }
 }

@@ -29,6 +29,7 @@ pub struct HackerNews {
     name: String,
     search_url: Url,
     items_url: Option<Url>,
+    item_budget: Duration,
     fetch: Arc<dyn Fetch>,
 }
 
@@ -79,6 +80,7 @@ impl HackerNews {
             name,
             search_url,
             items_url,
+            item_budget: firebase::BUDGET,
             fetch,
         }
     }
