@@ -1,5 +1,9 @@
 //! `earshot keys`: the only place where API keys are made.
 
+mod parse;
+
+use std::time::Duration;
+
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use domain::{
@@ -22,7 +26,8 @@ pub(crate) enum Command {
     /// Revoke a key for good; it stops working within five seconds.
     Revoke {
         /// The id: the 26 characters after `esk_`. The whole key is taken too.
-        id: String,
+        #[arg(value_parser = parse::KEY)]
+        id: Id,
         #[command(flatten)]
         database: database::Arguments,
     },
@@ -30,8 +35,9 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// The account that the key belongs to; made where there is none of this name.
-    #[arg(long)]
+    /// The account that the key belongs to; made where there is none of this name. A name has 1 to 63
+    /// small letters, digits, `.`, `_` and `-`, and begins with a letter or digit.
+    #[arg(long, value_name = "NAME", value_parser = parse::ACCOUNT)]
     account: String,
     /// OWNER: everything. EDITOR: everything inside of Namespaces. VIEWER: reads.
     #[arg(long, default_value = "OWNER")]
@@ -39,9 +45,9 @@ pub(crate) struct Create {
     /// Narrow the key to this Namespace (`namespaces/…`); may be given several times.
     #[arg(long, value_name = "NAME")]
     namespace: Vec<NamespaceName>,
-    /// How long the key is good for, such as `30d`.
-    #[arg(long, value_name = "TIME")]
-    expires_in: Option<humantime::Duration>,
+    /// How long the key is good for, such as `30d`: from `1m` to `3650d`; for ever where not given.
+    #[arg(long, value_name = "TIME", value_parser = parse::EXPIRY)]
+    expires_in: Option<Duration>,
     #[command(flatten)]
     database: database::Arguments,
 }
@@ -56,7 +62,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
             Ok(())
         }
         Command::List { database } => with(&database, async |conn| list(conn).await),
-        Command::Revoke { id, database } => with(&database, async |conn| revoke(conn, &id).await),
+        Command::Revoke { id, database } => with(&database, async |conn| revoke(conn, id).await),
     }
 }
 
@@ -86,7 +92,7 @@ async fn create(conn: &mut AsyncPgConnection, arguments: &Create) -> anyhow::Res
         narrowed.push(name.namespace);
     }
     let narrowed = (!narrowed.is_empty()).then_some(narrowed);
-    let expire_time = arguments.expires_in.map(|time| now.plus(time.into()));
+    let expire_time = arguments.expires_in.map(|time| now.plus(time));
     let key = ApiKey::generate();
     keys::insert(
         conn,
@@ -133,12 +139,7 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn revoke(conn: &mut AsyncPgConnection, id: &str) -> anyhow::Result<()> {
-    // Neither error repeats what was given: it may be a secret.
-    let id: Id = match id.parse::<ApiKey>() {
-        Ok(key) => key.id,
-        Err(_) => id.parse().context("not a key's id")?,
-    };
+async fn revoke(conn: &mut AsyncPgConnection, id: Id) -> anyhow::Result<()> {
     if keys::find(conn, id).await?.is_none() {
         bail!("there is no key {id}");
     }

@@ -1,0 +1,142 @@
+//! The words of `earshot keys`, judged before anything is opened.
+//!
+//! What is refused is not repeated: it may be a secret, or hold control characters.
+
+use std::{ffi::OsStr, time::Duration};
+
+use clap::{Arg, Command, Error, builder::TypedValueParser, error::ErrorKind};
+use domain::{Id, key::ApiKey};
+
+/// As `accounts_name_check` has it in the database.
+const MAX_ACCOUNT_BYTES: usize = 63;
+const SHORTEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
+
+pub(super) const ACCOUNT: Rule<String> = Rule {
+    read: account,
+    words: "a name has 1 to 63 small letters, digits, `.`, `_` and `-`, and begins with a letter or digit",
+};
+
+pub(super) const EXPIRY: Rule<Duration> = Rule {
+    read: expiry,
+    words: "a time is a number and a unit, such as `30d`, from `1m` to `3650d`",
+};
+
+pub(super) const KEY: Rule<Id> = Rule {
+    read: key,
+    words: "an id is the 26 characters after `esk_`; the whole key is taken too",
+};
+
+/// How a word is read, and what is said of one that cannot be.
+#[derive(Debug, Clone)]
+pub(super) struct Rule<T> {
+    read: fn(&str) -> Option<T>,
+    words: &'static str,
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Rule<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, Error> {
+        value.to_str().and_then(self.read).ok_or_else(|| {
+            let argument = argument.map(ToString::to_string).unwrap_or_default();
+            let message = format!("invalid value for '{argument}': {}\n", self.words);
+            Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+}
+
+fn account(text: &str) -> Option<String> {
+    let alphanumeric = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let good = text.len() <= MAX_ACCOUNT_BYTES
+        && text.bytes().next().is_some_and(alphanumeric)
+        && text.bytes().all(|b| alphanumeric(b) || b"._-".contains(&b));
+    good.then(|| text.to_owned())
+}
+
+fn expiry(text: &str) -> Option<Duration> {
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|time| (SHORTEST..=LONGEST).contains(time))
+}
+
+fn key(text: &str) -> Option<Id> {
+    match text.parse::<ApiKey>() {
+        Ok(key) => Some(key.id),
+        Err(_) => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, Command};
+    use domain::{Id, key::ApiKey};
+
+    use super::{ACCOUNT, EXPIRY, KEY, Rule};
+
+    /// What the command line says of `value`, and its exit code; nothing where it is taken.
+    fn refusal<T: Clone + Send + Sync + 'static>(
+        rule: &Rule<T>,
+        value: &str,
+    ) -> Option<(String, i32)> {
+        let argument = Arg::new("x").long("x").value_parser(rule.clone());
+        let command = Command::new("test").arg(argument);
+        let refused = command.try_get_matches_from(["test", &format!("--x={value}")]);
+        refused
+            .err()
+            .map(|error| (error.to_string(), error.exit_code()))
+    }
+
+    #[test]
+    fn account_names_follow_the_rule_of_the_database() {
+        for good in ["a", "acme", "0-a_b.c", &"a".repeat(63)] {
+            assert_eq!(refusal(&ACCOUNT, good), None, "{good}");
+        }
+        for wrong in [
+            "",
+            "Acme",
+            "-acme",
+            ".a",
+            "a b",
+            "a\n",
+            "\u{1b}[31m",
+            "é",
+            &"a".repeat(64),
+        ] {
+            let (said, code) = refusal(&ACCOUNT, wrong).unwrap();
+            assert_eq!(code, 2);
+            assert!(said.contains("1 to 63 small letters"), "{said}");
+            assert!(!said.contains('\u{1b}'), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn keys_expire_within_a_minute_and_ten_years() {
+        for good in ["1m", "30d", "3650d"] {
+            assert_eq!(refusal(&EXPIRY, good), None, "{good}");
+        }
+        for wrong in ["", "0d", "59s", "3651d", "99999999999999y", "soon", "30"] {
+            assert_eq!(refusal(&EXPIRY, wrong).unwrap().1, 2, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_id_is_not_repeated() {
+        let key = ApiKey::generate();
+        for good in [key.expose(), key.id.to_string(), Id::generate().to_string()] {
+            assert_eq!(refusal(&KEY, &good), None);
+        }
+        let damaged = format!("{}!", key.expose());
+        let (said, code) = refusal(&KEY, &damaged).unwrap();
+        assert_eq!(code, 2);
+        assert!(
+            !said.contains("esk_0") && !said.contains(&damaged),
+            "{said}"
+        );
+    }
+}
