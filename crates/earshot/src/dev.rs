@@ -85,7 +85,9 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
     let data_dir = &arguments.data_dir;
     std::fs::create_dir_all(data_dir)
         .with_context(|| format!("cannot make {}", data_dir.display()))?;
-    // Before anything is waited for: a port that is taken is known at once.
+    // Before anything is waited for: from now on a signal ends this in good order.
+    let shutdown = runtime::shutdown::on_signal()?;
+    // And a port that is taken is known at once.
     let health = Health::new();
     let ops = runtime::ops::start(config.ops.listen, health.clone())?;
     let listener = api_gateway::listen(config)?;
@@ -116,7 +118,6 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let outcome = runtime.block_on(async {
-        let shutdown = runtime::shutdown::on_signal()?;
         health.keep_beating();
         let config = Arc::new(config.clone());
         prepare_database(&config, &dev_key).await?;
@@ -133,12 +134,12 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
             let (outcome, told) = tokio::join!(services, telling);
             outcome.and(told)
         };
-        let work = async {
+        let work = Box::pin(async {
             tokio::select! {
                 outcome = work => outcome,
                 () = server_lost.cancelled() => anyhow::bail!("the database server is lost"),
             }
-        };
+        });
         runtime::service::drain(work, &shutdown, &health, config.ops.grace_period).await
     });
     // Whatever was left behind must not keep the process.
