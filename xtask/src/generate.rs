@@ -4,9 +4,9 @@
 //! `--check` writes nothing and fails where the file differs, saying so. To add one, write the
 //! example and add a line to [`GENERATORS`].
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::cargo;
 
@@ -37,21 +37,21 @@ const GENERATORS: &[Generator] = &[
 
 pub(crate) fn run(check: bool) -> Result<ExitCode> {
     let mut failed = Vec::new();
+    // All at once and for the whole workspace: the tests build the same, so that it is done once.
+    let built = cargo::command()
+        .args(["build", "--quiet", "--workspace", "--examples"])
+        .status()
+        .context("run cargo")?;
+    ensure!(built.success(), "the generators do not build");
+    let examples = cargo::target_dir()?.join("debug").join("examples");
     for generator in GENERATORS {
-        let mut command = cargo::command();
-        command.args([
-            "run",
-            "--quiet",
-            "--package",
-            generator.package,
-            "--example",
-            generator.example,
-            "--",
-        ]);
+        let mut command = Command::new(examples.join(generator.example));
         if check {
             command.arg("--check");
         }
-        let status = command.status().context("run cargo")?;
+        let status = command
+            .status()
+            .with_context(|| format!("run `{}` of {}", generator.example, generator.package))?;
         match (status.success(), check) {
             (true, true) => println!("{} is up to date", generator.path),
             (true, false) => println!("wrote {}", generator.path),
