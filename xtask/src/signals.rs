@@ -15,8 +15,11 @@ const INTERRUPTED: u8 = 130;
 
 /// Holds back signals that ask us to end, and passes them to the child that runs.
 ///
-/// Make it before the first thread. Children do not inherit it: the standard library resets theirs.
-pub(crate) struct Signals(Arc<State>);
+/// Make it before the first thread.
+pub(crate) struct Signals {
+    held: SigSet,
+    state: Arc<State>,
+}
 
 #[derive(Default)]
 struct State {
@@ -41,29 +44,32 @@ impl Signals {
                 }
             }
         });
-        Ok(Self(state))
+        Ok(Self { held: set, state })
     }
 
     /// Runs `command` to its end and gives its exit code, or the one that says we were interrupted.
     pub(crate) fn run(&self, mut command: Command) -> Result<ExitCode> {
-        if self.0.arrived.load(Ordering::SeqCst) {
+        if self.state.arrived.load(Ordering::SeqCst) {
             return Ok(ExitCode::from(INTERRUPTED));
         }
         // A group of its own: ctrl-c at the terminal reaches us alone, and the child by us.
-        let mut child = command
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("start {command:?}"))?;
+        command.process_group(0);
+        // A child inherits what is held back, and would never hear of its end. Should one come in this
+        // moment, it ends us as if we had held nothing; the servers end with us.
+        self.held.thread_unblock().context("let signals through")?;
+        let child = command.spawn();
+        self.held.thread_block().context("hold back signals")?;
+        let mut child = child.with_context(|| format!("start {command:?}"))?;
         let group = i32::try_from(child.id()).context("process id out of range")?;
-        self.0.group.store(group, Ordering::SeqCst);
-        if self.0.arrived.load(Ordering::SeqCst) {
+        self.state.group.store(group, Ordering::SeqCst);
+        if self.state.arrived.load(Ordering::SeqCst) {
             // It came between the first question and the store.
             let _ = killpg(Pid::from_raw(group), Signal::SIGINT);
         }
         let status = child.wait();
-        self.0.group.store(0, Ordering::SeqCst);
+        self.state.group.store(0, Ordering::SeqCst);
         let status = status.context("wait for a child process")?;
-        if self.0.arrived.load(Ordering::SeqCst) {
+        if self.state.arrived.load(Ordering::SeqCst) {
             return Ok(ExitCode::from(INTERRUPTED));
         }
         Ok(status

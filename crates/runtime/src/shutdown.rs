@@ -5,9 +5,10 @@
 
 use std::{io, process, thread};
 
+use nix::sys::signal::{SigSet, Signal};
 use tokio::{
     runtime::{Builder, Runtime},
-    signal::unix::{Signal, SignalKind, signal},
+    signal::unix::{self, SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 ///
 /// When the system refuses handlers for signals, or a thread.
 pub fn on_signal() -> io::Result<CancellationToken> {
+    // Whoever started us may have held them back, and we would have inherited it.
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]).thread_unblock()?;
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let signals = {
         let _context = runtime.enter();
@@ -47,8 +50,8 @@ fn wait(runtime: &Runtime, mut signals: Signals, token: &CancellationToken) {
 }
 
 struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
 }
 
 impl Signals {
