@@ -71,6 +71,7 @@ pub(crate) async fn malformed(stack: &Stack) {
         "input.urls[0] forbidden_address",
         "input.urls[1] invalid_type",
         "mood unknown_field",
+        "notices[0].connection not_found",
         "source.type invalid_enum",
     ];
     assert_eq!(
