@@ -2,6 +2,7 @@
 //!
 //! Builds fast, since it stands before all else: what needs heavy crates runs as a child `cargo`.
 
+mod bench;
 mod cargo;
 mod generate;
 mod install;
@@ -39,6 +40,13 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Measures a part against its goals, in the release profile, and writes target/bench/<name>.json
+    Bench {
+        bench: bench::Bench,
+        /// Further arguments of the bench
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Writes the generated files
     Generate {
         /// Write nothing, and fail naming the files that differ
@@ -51,6 +59,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Up { arguments } => up::run(&arguments),
         Task::Test { arguments } => test::run(&arguments),
+        Task::Bench { bench, arguments } => bench::run(bench, &arguments),
         Task::Generate { check } => generate::run(check),
     };
     result.unwrap_or_else(|error| {

@@ -1,0 +1,12 @@
+//! From a post to its webhook.
+
+use anyhow::{Result, bail};
+
+use crate::report::Report;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {}
+
+pub(crate) fn run(_: &Options) -> Result<Report> {
+    bail!("this bench is not written yet")
+}
