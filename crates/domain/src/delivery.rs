@@ -53,7 +53,47 @@ impl DeliveryState {
     }
 }
 
-/// A delivery as the log shows it.
+/// One attempt, as the log shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeliveryAttempt {
+    pub time: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_code: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    pub latency_ms: u32,
+    pub phases: AttemptPhases,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The first 4 KiB of the answer, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_body: Option<String>,
+}
+
+/// Where the time of an attempt went; absent is what did not take place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptPhases {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_ms: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_ms: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_ms: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte_ms: Option<u32>,
+}
+
+/// A delivery on its own, with its attempts, the earliest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryWithAttempts {
+    #[serde(flatten)]
+    pub delivery: Delivery,
+    pub attempts: Vec<DeliveryAttempt>,
+}
+
+/// A delivery as the log lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {

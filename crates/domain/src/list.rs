@@ -167,6 +167,47 @@ pub const SCAN_FIELDS: &[Field] = &[
     },
 ];
 
+const fn number(name: &'static str) -> Field {
+    Field {
+        name,
+        kind: Kind::Number,
+    }
+}
+
+pub const DELIVERY_FIELDS: &[Field] = &[
+    text("name"),
+    time("createTime"),
+    time("updateTime"),
+    text("scan"),
+    word(
+        "state",
+        &[
+            "PENDING",
+            "IN_FLIGHT",
+            "SUCCEEDED",
+            "RETRYING",
+            "EXHAUSTED",
+            "CANCELLED",
+        ],
+    ),
+    number("attemptCount"),
+    time("lastAttemptTime"),
+    time("nextAttemptTime"),
+    number("lastStatusCode"),
+    text("lastError"),
+];
+
+pub const REPLAY_FIELDS: &[Field] = &[
+    text("name"),
+    time("createTime"),
+    time("updateTime"),
+    time("startTime"),
+    time("endTime"),
+    word("state", &["RUNNING", "DONE", "CANCELLED"]),
+    number("total"),
+    number("done"),
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Ascending,

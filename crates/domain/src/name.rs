@@ -68,6 +68,8 @@ names! {
     ScanName { "namespaces" / namespace, "managers" / manager, "scans" / scan }
     /// `namespaces/{namespace}/connections/{connection}/deliveries/{delivery}`
     DeliveryName { "namespaces" / namespace, "connections" / connection, "deliveries" / delivery }
+    /// `namespaces/{namespace}/connections/{connection}/replays/{replay}`
+    ReplayName { "namespaces" / namespace, "connections" / connection, "replays" / replay }
 }
 
 impl ScanName {

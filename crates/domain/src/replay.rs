@@ -1,0 +1,188 @@
+//! Replays: a window of deliveries that is sent again, as a job that a client can watch and cancel.
+
+use std::cell::RefCell;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{DeliveryState, Issue, Issues, ReplayName, Timestamp, json::Object};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ReplayState {
+    Running,
+    /// Every delivery of the window was reopened; what became of them since, the log tells.
+    Done,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replay {
+    pub name: ReplayName,
+    pub create_time: Timestamp,
+    pub update_time: Timestamp,
+    pub start_time: Timestamp,
+    pub end_time: Timestamp,
+    /// Of the deliveries that are reopened; absent for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub states: Option<Vec<DeliveryState>>,
+    pub state: ReplayState,
+    /// How many deliveries are to be reopened; of a very large window at least so many, until counted.
+    pub total: u64,
+    /// How many were.
+    pub done: u64,
+}
+
+/// A valid request to replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateReplay {
+    pub start_time: Timestamp,
+    /// Now, where absent.
+    pub end_time: Option<Timestamp>,
+    pub states: Option<Vec<DeliveryState>>,
+}
+
+impl CreateReplay {
+    /// # Errors
+    /// Every field that fails.
+    pub fn parse(body: &Value) -> Result<Self, Issues> {
+        let issues = RefCell::default();
+        let draft = Object::root(body, &issues).and_then(|fields| {
+            let start = parse_time(&fields, "startTime", fields.require("startTime"));
+            let end = parse_time(&fields, "endTime", fields.take("endTime"));
+            if let (Some(start), Some(end)) = (start, end)
+                && end < start
+            {
+                fields.note("endTime", Issue::OutOfRange);
+            }
+            let states = parse_states(&fields);
+            fields.finish();
+            Some(Self {
+                start_time: start?,
+                end_time: end,
+                states,
+            })
+        });
+        // A draft is missing only where an issue was noted.
+        issues.into_inner().or(())?;
+        draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
+    }
+}
+
+fn parse_time(
+    fields: &Object<'_>,
+    field: &'static str,
+    value: Option<&Value>,
+) -> Option<Timestamp> {
+    let Some(text) = value?.as_str() else {
+        fields.note(field, Issue::InvalidType);
+        return None;
+    };
+    let time: Option<Timestamp> = text.parse().ok();
+    // Between the years that the database knows.
+    let known = |time: &Timestamp| (0..253_402_300_800_000_000).contains(&time.micros());
+    if time.is_none() {
+        fields.note(field, Issue::InvalidFormat);
+    } else if !time.as_ref().is_some_and(known) {
+        fields.note(field, Issue::OutOfRange);
+    }
+    time.filter(known)
+}
+
+/// An empty list would replay nothing, and is surely meant otherwise.
+fn parse_states(fields: &Object<'_>) -> Option<Vec<DeliveryState>> {
+    let items = fields.array("states", fields.take("states"))?;
+    if items.is_empty() {
+        fields.note("states", Issue::TooShort);
+    }
+    let mut states = Vec::new();
+    for (at, item) in items.iter().take(DeliveryState::ALL.len() + 1).enumerate() {
+        let path = format!("states[{at}]");
+        let Some(word) = item.as_str() else {
+            fields.note(&path, Issue::InvalidType);
+            continue;
+        };
+        match DeliveryState::ALL
+            .iter()
+            .find(|state| state.as_str() == word)
+        {
+            None => fields.note(&path, Issue::InvalidEnum),
+            Some(state) if states.contains(state) => fields.note(&path, Issue::Duplicate),
+            Some(state) => states.push(*state),
+        }
+    }
+    Some(states)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::CreateReplay;
+    use crate::{DeliveryState, Issue};
+
+    #[test]
+    fn a_start_is_enough() {
+        let draft = CreateReplay::parse(&json!({"startTime": "2026-11-20T00:00:00Z"})).unwrap();
+        assert_eq!((draft.end_time, draft.states), (None, None));
+        let body = json!({
+            "startTime": "2026-11-20T00:00:00+02:00", "endTime": "2026-11-21T00:00:00Z",
+            "states": ["EXHAUSTED", "SUCCEEDED"]
+        });
+        let draft = CreateReplay::parse(&body).unwrap();
+        let expected = vec![DeliveryState::Exhausted, DeliveryState::Succeeded];
+        assert_eq!(draft.states, Some(expected));
+    }
+
+    #[test]
+    fn what_fails_is_named() {
+        let failing = |body| {
+            let issues = CreateReplay::parse(&body).unwrap_err();
+            let found = issues.as_slice().iter();
+            found
+                .map(|one| (one.field.clone(), one.issue))
+                .collect::<Vec<_>>()
+        };
+        let one = |field: &str, issue| vec![(field.to_owned(), issue)];
+        let start = "2026-11-20T00:00:00Z";
+        for (body, expected) in [
+            (json!({}), one("startTime", Issue::Required)),
+            (json!([]), one("body", Issue::InvalidType)),
+            (
+                json!({"startTime": 7}),
+                one("startTime", Issue::InvalidType),
+            ),
+            (
+                json!({"startTime": "yesterday"}),
+                one("startTime", Issue::InvalidFormat),
+            ),
+            (
+                json!({"startTime": "1492-01-01T00:00:00Z"}),
+                one("startTime", Issue::OutOfRange),
+            ),
+            (
+                json!({"startTime": start, "endTime": "2026-11-19T00:00:00Z"}),
+                one("endTime", Issue::OutOfRange),
+            ),
+            (
+                json!({"startTime": start, "states": []}),
+                one("states", Issue::TooShort),
+            ),
+            (
+                json!({"startTime": start, "states": ["LOST"]}),
+                one("states[0]", Issue::InvalidEnum),
+            ),
+            (
+                json!({"startTime": start, "states": ["PENDING", "PENDING"]}),
+                one("states[1]", Issue::Duplicate),
+            ),
+            (
+                json!({"startTime": start, "speed": 3}),
+                one("speed", Issue::UnknownField),
+            ),
+        ] {
+            assert_eq!(failing(body.clone()), expected, "{body}");
+        }
+    }
+}
