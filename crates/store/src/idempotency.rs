@@ -1,0 +1,138 @@
+//! First answers of requests that carry an `Idempotency-Key`.
+//!
+//! [`begin`] is the first statement of the transaction that does the work, [`finish`] its last. So an answer
+//! is there if and only if the work is, whatever dies in between; and of two requests at once, the second
+//! waits in [`begin`] for the end of the first.
+//!
+//! Answers may hold secrets, so they are sealed, bound to their row, and so is the hash of the request's
+//! body, which could be guessed at otherwise.
+
+use std::time::Duration;
+
+use diesel::{
+    OptionalExtension as _, QueryableByName, sql_query,
+    sql_types::{BigInt, Binary, Interval, Nullable, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::Id;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, QueryResult, seal::Sealer};
+
+/// How long an answer is given again.
+pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3_600);
+/// Rows go only an hour later, so that one that was found still live is there to be read.
+const PURGED_AFTER: Duration = Duration::from_secs(25 * 3_600);
+
+/// A request that may come again: SHA-256 of its path and `Idempotency-Key`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestId {
+    pub api_key: Id,
+    pub hash: [u8; 32],
+}
+
+/// What was answered, and to which body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub body_hash: [u8; 32],
+    pub status: u16,
+    /// JSON.
+    pub body: String,
+}
+
+/// Takes `request` for the transaction of `conn`, or returns its first answer. Waits for another transaction
+/// that has taken it. By primary key.
+///
+/// # Errors
+/// When the database does not answer, or the answer cannot be opened.
+pub async fn begin(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    request: &RequestId,
+) -> Result<Option<Answer>, Error> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Nullable<Binary>)]
+        answer: Option<Vec<u8>>,
+    }
+    // An answer of yesterday makes room.
+    let taken = sql_query(
+        "INSERT INTO idempotency_keys AS old (api_key_id, request_hash) VALUES ($1, $2) \
+         ON CONFLICT (api_key_id, request_hash) DO UPDATE SET answer = NULL, create_time = clock_timestamp() \
+         WHERE old.create_time < clock_timestamp() - $3",
+    )
+    .bind::<SqlUuid, _>(request.api_key.to_uuid())
+    .bind::<Binary, _>(request.hash.as_slice())
+    .bind::<Interval, _>(interval(KEPT_FOR))
+    .execute(conn)
+    .await?;
+    if taken > 0 {
+        return Ok(None);
+    }
+    let row: Option<Row> = sql_query(
+        "SELECT answer FROM idempotency_keys WHERE api_key_id = $1 AND request_hash = $2",
+    )
+    .bind::<SqlUuid, _>(request.api_key.to_uuid())
+    .bind::<Binary, _>(request.hash.as_slice())
+    .get_result(conn)
+    .await
+    .optional()?;
+    let Some(sealed) = row.and_then(|row| row.answer) else {
+        // No transaction commits that: see `finish`.
+        return Err(Error::Query(diesel::result::Error::NotFound));
+    };
+    let plain = sealer.open(&sealed, &bound_to(request))?;
+    serde_json::from_slice(&plain)
+        .map(Some)
+        .map_err(Error::Json)
+}
+
+/// Stores what is answered, once the work is done.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn finish(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    request: &RequestId,
+    answer: &Answer,
+) -> Result<(), Error> {
+    let plain = serde_json::to_vec(answer).map_err(Error::Json)?;
+    sql_query(
+        "UPDATE idempotency_keys SET answer = $3 WHERE api_key_id = $1 AND request_hash = $2",
+    )
+    .bind::<SqlUuid, _>(request.api_key.to_uuid())
+    .bind::<Binary, _>(request.hash.as_slice())
+    .bind::<Binary, _>(sealer.seal(&plain, &bound_to(request)))
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Removes up to `limit` answers that are given no more; returns how many. Rows that another purges at the
+/// same time are left to it. Served by `idempotency_keys_create_time_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<usize> {
+    sql_query(
+        "DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY( \
+             SELECT ctid FROM idempotency_keys WHERE create_time < clock_timestamp() - $1 \
+             ORDER BY create_time LIMIT $2 FOR UPDATE SKIP LOCKED))",
+    )
+    .bind::<Interval, _>(interval(PURGED_AFTER))
+    .bind::<BigInt, _>(limit)
+    .execute(conn)
+    .await
+}
+
+fn interval(duration: Duration) -> diesel::data_types::PgInterval {
+    let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    diesel::data_types::PgInterval::from_microseconds(micros)
+}
+
+/// A sealed answer opens in its own row alone.
+fn bound_to(request: &RequestId) -> String {
+    let hash: String = request.hash.iter().map(|b| format!("{b:02x}")).collect();
+    format!("apiKeys/{}/idempotencyKeys/{hash}", request.api_key)
+}

@@ -1,0 +1,147 @@
+//! Answers that are given again.
+
+use std::time::Duration;
+
+use diesel_async::{AsyncConnection, AsyncPgConnection};
+use domain::{Id, Timestamp, key::ApiKey, key::Role};
+use store::{
+    idempotency::{self, Answer, RequestId},
+    keys,
+    seal::Sealer,
+};
+use test_support::TestDatabase;
+
+use crate::support::{number, run};
+
+fn sealer() -> Sealer {
+    Sealer::new([("test".to_owned(), [7; 32])]).unwrap()
+}
+
+async fn key(conn: &mut AsyncPgConnection) -> Id {
+    let key = ApiKey::generate();
+    let now = Timestamp::now();
+    let account = keys::ensure_account(conn, "acme", now).await.unwrap();
+    keys::insert(conn, account, &key, Role::Owner, None, now, None)
+        .await
+        .unwrap();
+    key.id
+}
+
+fn answer(body: &str) -> Answer {
+    Answer {
+        body_hash: [3; 32],
+        status: 201,
+        body: body.to_owned(),
+    }
+}
+
+/// Does the work of `request` unless it was done; whether it was.
+async fn once(conn: &mut AsyncPgConnection, request: RequestId, body: &str) -> Option<Answer> {
+    conn.transaction(async |conn| {
+        let first = idempotency::begin(conn, &sealer(), &request).await?;
+        if first.is_none() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            idempotency::finish(conn, &sealer(), &request, &answer(body)).await?;
+        }
+        Ok::<_, store::Error>(first)
+    })
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn of_many_at_once_one_does_the_work_and_all_get_its_answer() {
+    let database = TestDatabase::create().await;
+    let api_key = key(&mut database.connect().await).await;
+    let request = RequestId {
+        api_key,
+        hash: [1; 32],
+    };
+    let tries = (0..8).map(|n| {
+        let database = &database;
+        async move { once(&mut database.connect().await, request, &n.to_string()).await }
+    });
+    let found: Vec<_> = futures::future::join_all(tries).await;
+    assert_eq!(found.iter().filter(|one| one.is_none()).count(), 1);
+    let mut answers: Vec<_> = found.into_iter().flatten().map(|a| a.body).collect();
+    answers.dedup();
+    assert_eq!(answers.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_rolled_back_was_never_asked() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let request = RequestId {
+        api_key: key(&mut conn).await,
+        hash: [1; 32],
+    };
+    let failed: Result<(), store::Error> = conn
+        .transaction(async |conn| {
+            idempotency::begin(conn, &sealer(), &request).await?;
+            idempotency::finish(conn, &sealer(), &request, &answer("lost")).await?;
+            Err(store::Error::Query(store::QueryError::RollbackTransaction))
+        })
+        .await;
+    assert!(failed.is_err());
+    assert_eq!(once(&mut conn, request, "kept").await, None);
+    assert_eq!(once(&mut conn, request, "x").await, Some(answer("kept")));
+}
+
+#[tokio::test]
+async fn an_answer_is_given_for_a_day_and_purged_after_it() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let api_key = key(&mut conn).await;
+    for n in 0..5 {
+        let request = RequestId {
+            api_key,
+            hash: [n; 32],
+        };
+        once(&mut conn, request, "first").await;
+    }
+    let request = RequestId {
+        api_key,
+        hash: [0; 32],
+    };
+    let age = |hours: &str| {
+        format!("UPDATE idempotency_keys SET create_time = create_time - interval '{hours} hours'")
+    };
+    run(&mut conn, age("23.9")).await;
+    assert_eq!(once(&mut conn, request, "x").await, Some(answer("first")));
+    run(&mut conn, age("0.2")).await;
+    assert_eq!(once(&mut conn, request, "second").await, None);
+    assert_eq!(once(&mut conn, request, "x").await, Some(answer("second")));
+    // An hour more, so that nobody who just found one live reads in vain.
+    assert_eq!(idempotency::purge(&mut conn, 10).await.unwrap(), 0);
+    run(&mut conn, age("1")).await;
+    assert_eq!(idempotency::purge(&mut conn, 3).await.unwrap(), 3);
+    assert_eq!(idempotency::purge(&mut conn, 3).await.unwrap(), 1);
+    assert_eq!(
+        number(&mut conn, "SELECT count(*) AS number FROM idempotency_keys").await,
+        1
+    );
+}
+
+#[tokio::test]
+async fn an_answer_opens_in_its_own_row_alone() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let api_key = key(&mut conn).await;
+    let request = RequestId {
+        api_key,
+        hash: [1; 32],
+    };
+    once(&mut conn, request, "hush").await;
+    run(
+        &mut conn,
+        "UPDATE idempotency_keys SET request_hash = decode(repeat('02', 32), 'hex')",
+    )
+    .await;
+    let moved = RequestId {
+        api_key,
+        hash: [2; 32],
+    };
+    let opened = idempotency::begin(&mut conn, &sealer(), &moved).await;
+    assert!(matches!(opened, Err(store::Error::Sealed(_))), "{opened:?}");
+}
