@@ -162,6 +162,12 @@ impl<'a> Object<'a> {
         self.map.contains_key(field)
     }
 
+    /// What `parse` makes of the field, where the object has it, be it `null`: of a change, what it does
+    /// not have stays.
+    pub fn given<T>(&self, field: &str, parse: impl FnOnce() -> Option<T>) -> Option<T> {
+        self.has(field).then(parse).flatten()
+    }
+
     /// Whether a list or object is absent or has nothing in it.
     #[must_use]
     pub fn is_empty(&self, field: &str) -> bool {
@@ -216,6 +222,26 @@ impl<'a> Object<'a> {
         None
     }
 
+    /// An integer within `bounds`; `5.0` is one too.
+    pub fn whole_number(
+        &self,
+        field: &'static str,
+        value: &Value,
+        bounds: std::ops::RangeInclusive<u32>,
+    ) -> Option<u32> {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0);
+        let bounded = number.ok_or(Issue::InvalidType).and_then(|number| {
+            let sound = (f64::from(*bounds.start())..=f64::from(*bounds.end())).contains(&number);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "an integer between two of type u32"
+            )]
+            sound.then_some(number as u32).ok_or(Issue::OutOfRange)
+        });
+        bounded.map_err(|issue| self.note(field, issue)).ok()
+    }
+
     pub fn boolean(&self, field: &'static str, value: Option<&Value>) -> Option<bool> {
         let flag = value?.as_bool();
         if flag.is_none() {
@@ -268,6 +294,9 @@ impl<'a> Object<'a> {
 
 /// A key as an error may repeat it: bounded, and without control characters.
 fn shown(key: &str) -> String {
+    if key.is_empty() {
+        return r#""""#.to_owned();
+    }
     key.chars()
         .take(80)
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -276,7 +305,24 @@ fn shown(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use std::cell::RefCell;
+
+    use super::{Object, parse};
+    use crate::Issue;
+
+    #[test]
+    fn an_empty_key_is_visible() {
+        let issues = RefCell::default();
+        Object::root(&serde_json::json!({"": 1}), &issues)
+            .unwrap()
+            .finish();
+        let issues = issues.into_inner();
+        let one = &issues.as_slice()[0];
+        assert_eq!(
+            (one.field.as_str(), one.issue),
+            (r#""""#, Issue::UnknownField)
+        );
+    }
 
     #[test]
     fn ambiguous_json_is_refused() {

@@ -9,6 +9,7 @@ mod text;
 
 pub mod address;
 pub mod connection;
+pub mod connection_test;
 pub mod delivery;
 pub mod feed;
 pub mod filter;
@@ -22,6 +23,7 @@ pub mod manager;
 pub mod name;
 pub mod namespace;
 pub mod page;
+pub mod patch;
 pub mod post;
 pub mod replay;
 pub mod scan;

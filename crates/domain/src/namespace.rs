@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Issues, NamespaceName, Timestamp, json::Object};
+use crate::{Issues, NamespaceName, Timestamp, json::Object, patch::Paths};
 
 pub const NICKNAME_CHARS: std::ops::RangeInclusive<usize> = 1..=120;
 
@@ -17,6 +17,12 @@ pub struct Namespace {
     pub update_time: Timestamp,
     pub nickname: String,
 }
+
+/// What a PATCH may name.
+pub const PATHS: Paths = Paths {
+    settable: &["nickname"],
+    output_only: &["name", "createTime", "updateTime"],
+};
 
 /// A valid request to create a Namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +36,8 @@ impl CreateNamespace {
     pub fn parse(body: &Value) -> Result<Self, Issues> {
         let issues = RefCell::default();
         let nickname = Object::root(body, &issues).and_then(|fields| {
-            let nickname = fields.trimmed("nickname", fields.require("nickname"), NICKNAME_CHARS);
-            fields.ignore(&["name", "createTime", "updateTime"]);
+            let nickname = nickname(&fields);
+            fields.ignore(PATHS.output_only);
             fields.finish();
             nickname
         });
@@ -40,6 +46,38 @@ impl CreateNamespace {
             nickname: nickname.unwrap_or_default(),
         })
     }
+}
+
+/// A valid request to change a Namespace: `None` stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamespaceChange {
+    pub nickname: Option<String>,
+}
+
+impl NamespaceChange {
+    /// From what [`Patch::apply`] made of a request.
+    ///
+    /// # Errors
+    /// Every field that fails.
+    ///
+    /// [`Patch::apply`]: crate::patch::Patch::apply
+    pub fn parse(document: &Value) -> Result<Self, Issues> {
+        let issues = RefCell::default();
+        let change = Object::root(document, &issues).map(|fields| {
+            let change = Self {
+                nickname: fields.given("nickname", || nickname(&fields)),
+            };
+            fields.ignore(PATHS.output_only);
+            fields.finish();
+            change
+        });
+        issues.into_inner().or(change.unwrap_or_default())
+    }
+}
+
+/// The nickname of any resource.
+pub(crate) fn nickname(fields: &Object<'_>) -> Option<String> {
+    fields.trimmed("nickname", fields.require("nickname"), NICKNAME_CHARS)
 }
 
 #[cfg(test)]
