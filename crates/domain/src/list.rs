@@ -136,6 +136,8 @@ pub const CONNECTION_FIELDS: &[Field] = &[
     word("type", &["HTTP_CONNECTION"]),
     text("url"),
     word("method", &["POST", "PUT", "PATCH"]),
+    word("format", &["EARSHOT", "SLACK", "DISCORD", "TEAMS"]),
+    number("maxPerSecond"),
     word("state", &["ACTIVE", "DISABLED"]),
     text("stateReason"),
 ];

@@ -5,7 +5,9 @@ use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     Connection, ConnectionName, Id, Timestamp,
-    connection::{ConnectionState, ConnectionType, CreateConnection, Headers, Method},
+    connection::{
+        ConnectionState, ConnectionType, CreateConnection, Format, Headers, Method, SigningSecret,
+    },
     list::ListQuery,
 };
 use uuid::Uuid;
@@ -27,6 +29,8 @@ pub(crate) struct Row {
     url: String,
     method: String,
     headers_sealed: Vec<u8>,
+    format: String,
+    max_per_second: Option<i32>,
     state: String,
     state_reason: Option<String>,
     create_time: DateTime<Utc>,
@@ -48,6 +52,8 @@ impl Row {
             url: self.url,
             method: words::parse(&self.method)?,
             headers: open_headers(&self.headers_sealed, name, sealer)?,
+            format: words::parse(&self.format)?,
+            max_per_second: max_per_second(self.max_per_second),
             state: words::parse(&self.state)?,
             state_reason: self.state_reason,
         })
@@ -61,6 +67,51 @@ pub(crate) fn open_headers(
 ) -> Result<Headers, Error> {
     let plain = sealer.open(sealed, &name.to_string())?;
     serde_json::from_slice(&plain).map_err(Error::Json)
+}
+
+/// As [`open_headers`]; none where none were given.
+pub(crate) fn open_secrets(
+    sealed: Option<&[u8]>,
+    name: ConnectionName,
+    sealer: &Sealer,
+) -> Result<Vec<SigningSecret>, Error> {
+    let Some(sealed) = sealed else {
+        return Ok(Vec::new());
+    };
+    let plain = sealer.open(sealed, &secrets_of(name))?;
+    let texts: Vec<String> = serde_json::from_slice(&plain).map_err(Error::Json)?;
+    let secrets = texts.iter().map(|text| text.parse());
+    secrets
+        .collect::<Result<_, _>>()
+        .map_err(|error| Error::Json(serde::de::Error::custom(error)))
+}
+
+fn seal_headers(
+    headers: &Headers,
+    name: ConnectionName,
+    sealer: &Sealer,
+) -> Result<Vec<u8>, Error> {
+    let plain = serde_json::to_vec(headers).map_err(Error::Json)?;
+    Ok(sealer.seal(&plain, &name.to_string()))
+}
+
+/// `None` when there are none.
+fn seal_secrets(
+    secrets: &[SigningSecret],
+    name: ConnectionName,
+    sealer: &Sealer,
+) -> Result<Option<Vec<u8>>, Error> {
+    if secrets.is_empty() {
+        return Ok(None);
+    }
+    let texts: Vec<&str> = secrets.iter().map(SigningSecret::expose).collect();
+    let plain = serde_json::to_vec(&texts).map_err(Error::Json)?;
+    Ok(Some(sealer.seal(&plain, &secrets_of(name))))
+}
+
+/// What signing secrets are bound to: neither another row's nor this one's headers can take their place.
+fn secrets_of(name: ConnectionName) -> String {
+    format!("{name}/signingSecrets")
 }
 
 /// # Errors
@@ -77,7 +128,6 @@ pub async fn insert(
         namespace,
         connection: id,
     };
-    let headers = serde_json::to_vec(&draft.headers).map_err(Error::Json)?;
     diesel::insert_into(connections::table)
         .values((
             connections::namespace_id.eq(namespace.to_uuid()),
@@ -85,7 +135,14 @@ pub async fn insert(
             connections::nickname.eq(&draft.nickname),
             connections::url.eq(&draft.url),
             connections::method.eq(draft.method.as_str()),
-            connections::headers_sealed.eq(sealer.seal(&headers, &name.to_string())),
+            connections::headers_sealed.eq(seal_headers(&draft.headers, name, sealer)?),
+            connections::format.eq(draft.format.as_str()),
+            connections::max_per_second.eq(stored_rate(draft.max_per_second)),
+            connections::signing_secrets_sealed.eq(seal_secrets(
+                &draft.signing_secrets,
+                name,
+                sealer,
+            )?),
             connections::create_time.eq(time.to_chrono()),
             connections::update_time.eq(time.to_chrono()),
         ))
@@ -100,6 +157,8 @@ pub async fn insert(
         url: draft.url.clone(),
         method: draft.method,
         headers: draft.headers.clone(),
+        format: draft.format,
+        max_per_second: draft.max_per_second,
         state: ConnectionState::Active,
         state_reason: None,
     })
@@ -120,6 +179,16 @@ pub async fn get(
         .optional()?
         .map(|row| row.open(sealer))
         .transpose()
+}
+
+/// # Errors
+/// When the database does not answer.
+pub async fn exists(conn: &mut AsyncPgConnection, name: ConnectionName) -> QueryResult<bool> {
+    diesel::select(diesel::dsl::exists(
+        connections::table.find((name.namespace.to_uuid(), name.connection.to_uuid())),
+    ))
+    .get_result(conn)
+    .await
 }
 
 /// Stops deliveries to a Connection, for `reason`; what comes waits. One that is disabled already
@@ -170,8 +239,8 @@ pub async fn lock_existing(
 }
 
 pub(crate) const LISTING: Listing = Listing {
-    select: "SELECT namespace_id, id, nickname, url, method, headers_sealed, state, state_reason, create_time, \
-             update_time FROM connections WHERE namespace_id = $1",
+    select: "SELECT namespace_id, id, nickname, url, method, headers_sealed, format, max_per_second, state, \
+             state_reason, create_time, update_time FROM connections WHERE namespace_id = $1",
     columns: &[
         column(
             "name",
@@ -183,6 +252,8 @@ pub(crate) const LISTING: Listing = Listing {
         column("type", "'HTTP_CONNECTION'"),
         column("url", "url"),
         column("method", "method"),
+        column("format", "format"),
+        nullable("maxPerSecond", "max_per_second::float8"),
         column("state", "state"),
         nullable("stateReason", "state_reason"),
     ],
@@ -213,4 +284,19 @@ pub async fn list(
 /// The method as the table holds it.
 pub(crate) fn method(text: &str) -> Result<Method, Error> {
     words::parse(text)
+}
+
+/// The format as the table holds it.
+pub(crate) fn format(text: &str) -> Result<Format, Error> {
+    words::parse(text)
+}
+
+/// The rate as the table holds it.
+pub(crate) fn max_per_second(stored: Option<i32>) -> Option<u32> {
+    stored.and_then(|rate| u32::try_from(rate).ok())
+}
+
+/// Bounded by `connections_max_per_second_check`, as by the domain before.
+fn stored_rate(rate: Option<u32>) -> Option<i32> {
+    rate.map(|rate| i32::try_from(rate).unwrap_or(i32::MAX))
 }

@@ -10,8 +10,8 @@ use diesel::{
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    ConnectionName, DeliveryName, Id, Post, ScanName,
-    connection::{Headers, Method},
+    ConnectionName, DeliveryName, Id, Post, ScanName, Timestamp,
+    connection::{Format, Headers, Method, SigningSecret},
 };
 use uuid::Uuid;
 
@@ -22,9 +22,15 @@ use crate::{
 };
 
 mod fan_out;
+mod log;
+mod reopen;
 mod results;
 
 pub use fan_out::fan_out;
+pub(crate) use log::LISTING;
+pub use log::{get, get_with_attempts, list, list_all};
+pub use reopen::reopen;
+pub(crate) use reopen::{reopened, scan_is_there};
 pub use results::{Attempt, AttemptResult, Verdict, move_on, record_results};
 
 /// All that a dispatcher needs to make one attempt.
@@ -34,9 +40,16 @@ pub struct Task {
     pub scan: ScanName,
     /// Attempts made so far.
     pub attempt_count: u32,
+    /// Of these, those before it was last reopened: the schedule goes by the others.
+    pub schedule_base: u32,
+    /// When it was made, or last reopened: its greatest age counts from then.
+    pub open_time: Timestamp,
     pub url: String,
     pub method: Method,
     pub headers: Headers,
+    pub format: Format,
+    pub max_per_second: Option<u32>,
+    pub signing_secrets: Vec<SigningSecret>,
     pub post: Post,
 }
 
@@ -46,8 +59,10 @@ pub struct Task {
 #[error("no request can be made for {delivery}")]
 pub struct Unsendable {
     pub delivery: DeliveryName,
-    /// Attempts made so far.
+    /// Attempts made so far, and of these, those before it was last reopened.
     pub attempt_count: u32,
+    pub schedule_base: u32,
+    pub open_time: Timestamp,
     #[source]
     pub error: Error,
 }
@@ -67,12 +82,22 @@ struct TaskRow {
     scan_id: Uuid,
     #[diesel(sql_type = Integer)]
     attempt_count: i32,
+    #[diesel(sql_type = Integer)]
+    schedule_base: i32,
+    #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Timestamptz>)]
+    reopen_time: Option<DateTime<Utc>>,
     #[diesel(sql_type = Text)]
     url: String,
     #[diesel(sql_type = Text)]
     method: String,
     #[diesel(sql_type = diesel::sql_types::Bytea)]
     headers_sealed: Vec<u8>,
+    #[diesel(sql_type = Text)]
+    format: String,
+    #[diesel(sql_type = diesel::sql_types::Nullable<Integer>)]
+    max_per_second: Option<i32>,
+    #[diesel(sql_type = diesel::sql_types::Nullable<diesel::sql_types::Bytea>)]
+    signing_secrets_sealed: Option<Vec<u8>>,
     #[diesel(embed)]
     post: PostRow,
 }
@@ -85,20 +110,29 @@ impl TaskRow {
             delivery: Id::from_uuid(self.id),
         };
         let attempt_count = self.attempt_count.try_into().unwrap_or(0);
-        self.open(sealer, delivery, attempt_count)
+        let schedule_base = self.schedule_base.try_into().unwrap_or(0);
+        let open_time = match self.reopen_time {
+            Some(time) => time.into(),
+            None => delivery.delivery.time(),
+        };
+        self.open(sealer, delivery)
+            .map(|task| Task {
+                attempt_count,
+                schedule_base,
+                open_time,
+                ..task
+            })
             .map_err(|error| Unsendable {
                 delivery,
                 attempt_count,
+                schedule_base,
+                open_time,
                 error,
             })
     }
 
-    fn open(
-        self,
-        sealer: &Sealer,
-        delivery: DeliveryName,
-        attempt_count: u32,
-    ) -> Result<Task, Error> {
+    /// As if it were new.
+    fn open(self, sealer: &Sealer, delivery: DeliveryName) -> Result<Task, Error> {
         let connection = delivery.connection_name();
         Ok(Task {
             delivery,
@@ -107,10 +141,19 @@ impl TaskRow {
                 manager: Id::from_uuid(self.manager_id),
                 scan: Id::from_uuid(self.scan_id),
             },
-            attempt_count,
+            attempt_count: 0,
+            schedule_base: 0,
+            open_time: delivery.delivery.time(),
             url: self.url,
             method: connections::method(&self.method)?,
             headers: connections::open_headers(&self.headers_sealed, connection, sealer)?,
+            format: connections::format(&self.format)?,
+            max_per_second: connections::max_per_second(self.max_per_second),
+            signing_secrets: connections::open_secrets(
+                self.signing_secrets_sealed.as_deref(),
+                connection,
+                sealer,
+            )?,
             post: self.post.into_post()?,
         })
     }
@@ -143,10 +186,11 @@ pub async fn claim_due(
                  update_time = clock_timestamp() \
              FROM due WHERE d.namespace_id = due.namespace_id AND d.connection_id = due.connection_id \
                AND d.create_time = due.create_time AND d.id = due.id \
-             RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.attempt_count, due.due_time \
+             RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.attempt_count, \
+                 d.schedule_base, d.reopen_time, due.due_time \
          ) \
-         SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt_count, \
-             c.url, c.method, c.headers_sealed, ",
+         SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt_count, l.schedule_base, l.reopen_time, \
+             c.url, c.method, c.headers_sealed, c.format, c.max_per_second, c.signing_secrets_sealed, ",
         post_columns!(),
         " FROM leased AS l \
          JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id \

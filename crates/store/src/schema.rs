@@ -23,6 +23,36 @@ diesel::table! {
 }
 
 diesel::table! {
+    connection_lanes (namespace_id, connection_id) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        account_id -> Uuid,
+        next_due_time -> Nullable<Timestamptz>,
+        failure_streak -> Integer,
+        recent_outcomes -> Integer,
+        recent_count -> SmallInt,
+        open_until -> Nullable<Timestamptz>,
+        open_count -> Integer,
+        probed_by -> Nullable<Uuid>,
+        probe_end_time -> Nullable<Timestamptz>,
+        last_success_time -> Nullable<Timestamptz>,
+        failing_since -> Nullable<Timestamptz>,
+        rate_time -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    connection_tests (id) {
+        id -> Uuid,
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        create_time -> Timestamptz,
+        taken_by -> Nullable<Uuid>,
+        answer -> Nullable<Jsonb>,
+    }
+}
+
+diesel::table! {
     connections (namespace_id, id) {
         namespace_id -> Uuid,
         id -> Uuid,
@@ -34,6 +64,9 @@ diesel::table! {
         state_reason -> Nullable<Text>,
         create_time -> Timestamptz,
         update_time -> Timestamptz,
+        max_per_second -> Nullable<Integer>,
+        signing_secrets_sealed -> Nullable<Bytea>,
+        format -> Text,
     }
 }
 
@@ -53,6 +86,10 @@ diesel::table! {
         leased_by -> Nullable<Uuid>,
         last_status_code -> Nullable<SmallInt>,
         last_error -> Nullable<Text>,
+        urgent -> Bool,
+        schedule_base -> Integer,
+        reopen_time -> Nullable<Timestamptz>,
+        reopen_asked -> Bool,
     }
 }
 
@@ -70,6 +107,15 @@ diesel::table! {
         first_byte_ms -> Nullable<Integer>,
         address -> Nullable<Text>,
         response_body -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    feed_stats (feed, interval_seconds, time) {
+        feed -> Text,
+        interval_seconds -> Integer,
+        time -> Timestamptz,
+        posts -> BigInt,
     }
 }
 
@@ -93,6 +139,15 @@ diesel::table! {
         failure_count -> Integer,
         last_error -> Nullable<Text>,
         gap_count -> BigInt,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    idempotency_keys (api_key_id, request_hash) {
+        api_key_id -> Uuid,
+        request_hash -> Bytea,
+        answer -> Nullable<Bytea>,
         create_time -> Timestamptz,
     }
 }
@@ -196,6 +251,43 @@ diesel::table! {
 }
 
 diesel::table! {
+    purges (id) {
+        id -> BigInt,
+        namespace_id -> Uuid,
+        manager_id -> Nullable<Uuid>,
+        connection_id -> Nullable<Uuid>,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    rate_ledgers (api_key_id) {
+        api_key_id -> Uuid,
+        ledger -> Jsonb,
+    }
+}
+
+diesel::table! {
+    replays (namespace_id, connection_id, id) {
+        namespace_id -> Uuid,
+        connection_id -> Uuid,
+        id -> Uuid,
+        create_time -> Timestamptz,
+        update_time -> Timestamptz,
+        start_time -> Timestamptz,
+        end_time -> Timestamptz,
+        states -> Nullable<Array<Text>>,
+        state -> Text,
+        total -> BigInt,
+        counted -> Bool,
+        done -> BigInt,
+        place_time -> Timestamptz,
+        place_id -> Uuid,
+        next_batch_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
     replicas (id) {
         id -> Uuid,
         service -> Text,
@@ -232,17 +324,43 @@ diesel::table! {
         value -> Bool,
         matched -> Jsonb,
         fanned_out -> Bool,
+        labels -> Array<Text>,
+    }
+}
+
+diesel::table! {
+    stats (namespace_id, subject_id, interval_seconds, time) {
+        namespace_id -> Uuid,
+        subject_id -> Uuid,
+        interval_seconds -> Integer,
+        time -> Timestamptz,
+        counts -> Jsonb,
+    }
+}
+
+diesel::table! {
+    stats_deltas (id) {
+        id -> BigInt,
+        feed -> Nullable<Text>,
+        namespace_id -> Nullable<Uuid>,
+        subject_id -> Nullable<Uuid>,
+        time -> Timestamptz,
+        counts -> Jsonb,
     }
 }
 
 diesel::allow_tables_to_appear_in_same_query!(
     accounts,
     api_keys,
+    connection_lanes,
+    connection_tests,
     connections,
     deliveries,
     delivery_attempts,
+    feed_stats,
     feed_watchers,
     feeds,
+    idempotency_keys,
     manager_notices,
     managers,
     namespaces,
@@ -251,8 +369,13 @@ diesel::allow_tables_to_appear_in_same_query!(
     plan_version,
     post_keys,
     posts,
+    purges,
+    rate_ledgers,
+    replays,
     replicas,
     scan_clocks,
     scan_keys,
     scans,
+    stats,
+    stats_deltas,
 );

@@ -3,7 +3,7 @@
 use diesel_async::AsyncPgConnection;
 use domain::{
     ConnectionName, Id, Instructions, ManagerName, Post, PostType, Subforum, Timestamp, User,
-    connection::{CreateConnection, Headers, Method},
+    connection::{CreateConnection, Format, Headers, Method},
     instructions::Term,
     manager::{CreateManager, Origin, SourceType},
     namespace::CreateNamespace,
@@ -46,6 +46,9 @@ impl Fixture {
             url: url.to_owned(),
             method: Method::Post,
             headers,
+            format: Format::default(),
+            max_per_second: None,
+            signing_secrets: Vec::new(),
         };
         connections::insert(conn, &self.sealer, self.namespace, &draft)
             .await

@@ -29,6 +29,12 @@ struct Row {
     #[diesel(sql_type = Nullable<Bytea>)]
     headers_sealed: Option<Vec<u8>>,
     #[diesel(sql_type = Nullable<Text>)]
+    format: Option<String>,
+    #[diesel(sql_type = Nullable<diesel::sql_types::Integer>)]
+    max_per_second: Option<i32>,
+    #[diesel(sql_type = Nullable<Bytea>)]
+    signing_secrets_sealed: Option<Vec<u8>>,
+    #[diesel(sql_type = Nullable<Text>)]
     state: Option<String>,
     #[diesel(embed)]
     post: PostRow,
@@ -64,7 +70,8 @@ pub async fn fan_out<P>(
         return Ok(Vec::new());
     }
     let rows: Vec<Row> = sql_query(concat!(
-        "SELECT c.id AS connection_id, c.url, c.method, c.headers_sealed, c.state, ",
+        "SELECT c.id AS connection_id, c.url, c.method, c.headers_sealed, c.format, c.max_per_second, \
+         c.signing_secrets_sealed, c.state, ",
         post_columns!(),
         " FROM scans AS s JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
          JOIN manager_notices AS n ON n.namespace_id = s.namespace_id AND n.manager_id = s.manager_id \
@@ -106,9 +113,18 @@ pub async fn fan_out<P>(
                 },
                 scan,
                 attempt_count: 0,
+                schedule_base: 0,
+                open_time: id.time(),
                 url,
                 method: connections::method(&method)?,
                 headers: connections::open_headers(&sealed, name, sealer)?,
+                format: connections::format(row.format.as_deref().unwrap_or_default())?,
+                max_per_second: connections::max_per_second(row.max_per_second),
+                signing_secrets: connections::open_secrets(
+                    row.signing_secrets_sealed.as_deref(),
+                    name,
+                    sealer,
+                )?,
                 post: row.post.into_post()?,
             };
             tasks.push((task, permit));

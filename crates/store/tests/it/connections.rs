@@ -1,6 +1,6 @@
 use domain::{
     ConnectionName, Id, Timestamp,
-    connection::{ConnectionState, CreateConnection, Headers, Method},
+    connection::{ConnectionState, CreateConnection, Format, Headers, Method},
     list::CONNECTION_FIELDS,
 };
 use store::{
@@ -18,12 +18,17 @@ fn sealer(keys: &[(&str, u8)]) -> Sealer {
     .unwrap()
 }
 
+const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
+
 fn draft() -> CreateConnection {
     CreateConnection {
         nickname: "hook".to_owned(),
         url: "https://receiver.example/hook".to_owned(),
         method: Method::Put,
         headers: Headers([("x-secret".to_owned(), "hush".to_owned())].into()),
+        format: Format::Slack,
+        max_per_second: Some(50),
+        signing_secrets: vec![SECRET.parse().unwrap()],
     }
 }
 
