@@ -12,18 +12,24 @@ mod pool;
 mod schema;
 mod words;
 
+pub mod connection_tests;
 pub mod connections;
 pub mod deliveries;
 pub mod feeds;
+pub mod idempotency;
 pub mod keys;
 pub mod managers;
 pub mod migrations;
 pub mod namespaces;
 pub mod outbox;
 pub mod plans;
+pub mod rates;
+pub mod replays;
 pub mod replicas;
+pub mod retention;
 pub mod scans;
 pub mod seal;
+pub mod stats;
 
 pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};

@@ -99,34 +99,20 @@ enum Bind {
 impl Listing {
     /// The query for one page and one item more, which tells whether another page follows.
     pub(crate) fn page(&self, parents: &[Uuid], list: &ListQuery) -> Query {
-        let mut text = Builder {
-            listing: self,
-            sql: self.select.to_owned(),
-            binds: parents.iter().map(|id| Bind::Uuid(*id)).collect(),
-        };
-        for clause in &list.filter.0 {
-            text.clause(clause);
-        }
-        text.after(list);
-        text.order(list);
-        text.bind(Bind::Count(i64::from(list.page_size) + 1), |sql, place| {
-            sql.push_str(" LIMIT ");
-            sql.push_str(place);
-        });
-        let mut query = sql_query(text.sql).into_boxed::<Pg>();
-        for bind in text.binds {
-            query = match bind {
-                Bind::Uuid(id) => query.bind::<SqlUuid, _>(id),
-                Bind::Count(count) => query.bind::<BigInt, _>(count),
-                Bind::Literal(Literal::Text(text)) => query.bind::<Text, _>(text),
-                Bind::Literal(Literal::Time(time)) => {
-                    query.bind::<Timestamptz, _>(time.to_chrono())
-                }
-                Bind::Literal(Literal::Bool(flag)) => query.bind::<Bool, _>(flag),
-                Bind::Literal(Literal::Number(number)) => query.bind::<Double, _>(number),
-            };
-        }
-        query
+        let mut text = Builder::new(self, parents);
+        text.rows(list);
+        text.finish()
+    }
+
+    /// As [`Listing::page`], of the children of many parents: `select` opens with the parents and a
+    /// lateral subquery for the children of one, which `close` ends. Each parent gives a page at most, in
+    /// the order that the index of one serves, and the page is made of those.
+    pub(crate) fn page_of_each(&self, parents: &[Uuid], list: &ListQuery, close: &str) -> Query {
+        let mut text = Builder::new(self, parents);
+        text.rows(list);
+        text.sql.push_str(close);
+        text.top(list);
+        text.finish()
     }
 
     fn column(&self, field: &str) -> &Column {
@@ -149,7 +135,49 @@ struct Builder<'a> {
     binds: Vec<Bind>,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(listing: &'a Listing, parents: &[Uuid]) -> Self {
+        Self {
+            listing,
+            sql: listing.select.to_owned(),
+            binds: parents.iter().map(|id| Bind::Uuid(*id)).collect(),
+        }
+    }
+
+    /// All that follows the parents.
+    fn rows(&mut self, list: &ListQuery) {
+        for clause in &list.filter.0 {
+            self.clause(clause);
+        }
+        self.after(list);
+        self.top(list);
+    }
+
+    fn top(&mut self, list: &ListQuery) {
+        self.order(list);
+        self.bind(Bind::Count(i64::from(list.page_size) + 1), |sql, place| {
+            sql.push_str(" LIMIT ");
+            sql.push_str(place);
+        });
+    }
+
+    fn finish(self) -> Query {
+        let mut query = sql_query(self.sql).into_boxed::<Pg>();
+        for bind in self.binds {
+            query = match bind {
+                Bind::Uuid(id) => query.bind::<SqlUuid, _>(id),
+                Bind::Count(count) => query.bind::<BigInt, _>(count),
+                Bind::Literal(Literal::Text(text)) => query.bind::<Text, _>(text),
+                Bind::Literal(Literal::Time(time)) => {
+                    query.bind::<Timestamptz, _>(time.to_chrono())
+                }
+                Bind::Literal(Literal::Bool(flag)) => query.bind::<Bool, _>(flag),
+                Bind::Literal(Literal::Number(number)) => query.bind::<Double, _>(number),
+            };
+        }
+        query
+    }
+
     fn bind(&mut self, bind: Bind, write: impl FnOnce(&mut String, &str)) {
         self.binds.push(bind);
         let place = format!("${}", self.binds.len());
@@ -288,6 +316,7 @@ impl Builder<'_> {
                 format!("left({}, {ORDERED_CHARS}) COLLATE \"C\"", column.sql)
             }
             (Kind::Time, true) => format!("coalesce({}, 'epoch'::timestamptz)", column.sql),
+            (Kind::Number, true) => format!("coalesce({}, 0)", column.sql),
             (Kind::Time | Kind::Bool | Kind::Number, _) => column.sql.to_owned(),
         }
     }

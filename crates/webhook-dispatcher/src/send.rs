@@ -49,6 +49,8 @@ pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
     let Unsendable {
         delivery,
         attempt_count,
+        schedule_base,
+        open_time,
         error,
     } = unsendable;
     let word = match error {
@@ -57,26 +59,58 @@ pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
     };
     tracing::error!(delivery.name = %delivery, "a delivery cannot be sent: {:#}", anyhow::Error::from(error));
     let in_hand = dispatcher.recorder.take_in_hand(delivery.delivery);
-    let result = failed(dispatcher, delivery, attempt_count, word);
+    let tries = Tries {
+        made: attempt_count,
+        base: schedule_base,
+        open_time,
+    };
+    let result = failed(dispatcher, delivery, tries, word);
     let unwritten = dispatcher.lanes.unwritten();
     dispatcher.recorder.record(result, (in_hand, unwritten));
+}
+
+/// How often a delivery was tried before.
+#[derive(Clone, Copy)]
+struct Tries {
+    made: u32,
+    /// Those before it was last reopened, by which the schedule does not go.
+    base: u32,
+    open_time: Timestamp,
+}
+
+impl Tries {
+    fn of(task: &Task) -> Self {
+        Self {
+            made: task.attempt_count,
+            base: task.schedule_base,
+            open_time: task.open_time,
+        }
+    }
+
+    /// Of the next attempt, over all reopenings.
+    fn number(self) -> u32 {
+        self.made.saturating_add(1)
+    }
+
+    fn tried(self, status: Option<u16>, retry_after: Option<Duration>) -> Tried {
+        Tried {
+            status,
+            retry_after,
+            number: self.number().saturating_sub(self.base),
+            delivery_time: self.open_time,
+        }
+    }
 }
 
 /// An attempt without a request.
 fn failed(
     dispatcher: &Dispatcher,
     delivery: DeliveryName,
-    attempt_count: u32,
+    tries: Tries,
     word: &str,
 ) -> AttemptResult {
     let now = Timestamp::now();
-    let number = attempt_count.saturating_add(1);
-    let tried = Tried {
-        status: None,
-        retry_after: None,
-        number,
-        delivery_time: delivery.delivery.time(),
-    };
+    let tried = tries.tried(None, None);
     let verdict = schedule::verdict(tried, &dispatcher.config.dispatcher, now);
     metrics::DELIVERIES
         .with_label_values(&[outcome(verdict), status_class(None)])
@@ -84,7 +118,7 @@ fn failed(
     AttemptResult {
         delivery,
         attempt: Attempt {
-            number,
+            number: tries.number(),
             time: now,
             status_code: None,
             error: Some(word.to_owned()),
@@ -102,14 +136,14 @@ fn failed(
 
 /// One that panics has failed, whatever was sent: else it would be repeated for ever.
 async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> AttemptResult {
-    let (delivery, attempt_count) = (task.delivery, task.attempt_count);
+    let (delivery, tries) = (task.delivery, Tries::of(&task));
     let own = Arc::clone(dispatcher);
     let attempt = async move { attempt(&own, &task).await };
     match tokio::spawn(attempt.in_current_span()).await {
         Ok(result) => result,
         Err(panic) => {
             tracing::error!("an attempt panicked: {panic}");
-            failed(dispatcher, delivery, attempt_count, "internal_error")
+            failed(dispatcher, delivery, tries, "internal_error")
         }
     }
 }
@@ -143,14 +177,9 @@ async fn attempt(dispatcher: &Dispatcher, task: &Task) -> AttemptResult {
         .await;
 
     let now = Timestamp::now();
-    let number = task.attempt_count.saturating_add(1);
     let status = exchange.status.as_ref().ok().copied();
-    let tried = Tried {
-        status,
-        retry_after: exchange.retry_after,
-        number,
-        delivery_time: task.delivery.delivery.time(),
-    };
+    let tries = Tries::of(task);
+    let tried = tries.tried(status, exchange.retry_after);
     let verdict = schedule::verdict(tried, &dispatcher.config.dispatcher, now);
     let failure = exchange.status.as_ref().err();
     tell(task, status, failure, verdict);
@@ -161,7 +190,8 @@ async fn attempt(dispatcher: &Dispatcher, task: &Task) -> AttemptResult {
     metrics::ATTEMPT_DURATION
         .with_label_values(&[outcome])
         .observe(exchange.phases.total.as_secs_f64());
-    if verdict == Verdict::Succeeded {
+    // What was reopened was late before it was asked for.
+    if verdict == Verdict::Succeeded && task.open_time == task.delivery.delivery.time() {
         metrics::LATENCY
             .with_label_values(&["success"])
             .observe(now.since(scan_time).as_secs_f64());
@@ -175,7 +205,7 @@ async fn attempt(dispatcher: &Dispatcher, task: &Task) -> AttemptResult {
     AttemptResult {
         delivery: task.delivery,
         attempt: Attempt {
-            number,
+            number: tries.number(),
             time,
             status_code: status,
             error: failure.map(|failure| failure.word().to_owned()),

@@ -13,9 +13,10 @@ COMMENT ON COLUMN deliveries.reopen_asked IS 'asked for while its request was op
 
 -- Usually empty: what people ask for is claimed within the second.
 CREATE INDEX deliveries_urgent_idx ON deliveries (next_attempt_time) WHERE urgent AND state IN ('PENDING', 'RETRYING');
--- What did not get through, for the log. Entered once, when a delivery is given up.
-CREATE INDEX deliveries_given_up_idx ON deliveries (namespace_id, connection_id, state, create_time, id)
-    WHERE state IN ('EXHAUSTED', 'CANCELLED');
+-- What did not get through, for the log, in the collation that lists compare by. Entered once, when a
+-- delivery is given up.
+CREATE INDEX deliveries_given_up_idx ON deliveries (namespace_id, connection_id, state COLLATE "C", create_time, id)
+    WHERE state COLLATE "C" IN ('EXHAUSTED', 'CANCELLED');
 
 -- One row a `:replay`. A dispatcher takes the next that is due, reopens a batch, and moves the place on in
 -- the same transaction: so every delivery of the window is reopened once, whoever dies.

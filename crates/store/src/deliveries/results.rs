@@ -1,6 +1,6 @@
-//! Records attempts, many at a time: two statements a batch.
+//! Records attempts, many at a time: three statements a batch, the last of which counts.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, collections::HashMap, time::Duration};
 
 use diesel::{
     prelude::*,
@@ -8,11 +8,16 @@ use diesel::{
     sql_types::{Array, Double, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{DeliveryName, DeliveryState, Timestamp};
+use domain::{DeliveryName, DeliveryState, Id, Timestamp};
 use uuid::Uuid;
 
 use super::time_of;
-use crate::{QueryResult, schema::delivery_attempts, words};
+use crate::{
+    QueryResult,
+    schema::delivery_attempts,
+    stats::{self, Deltas},
+    words,
+};
 
 /// One attempt, as the log keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,14 +144,19 @@ pub async fn move_on(
             Verdict::Succeeded | Verdict::Exhausted | Verdict::Expired => None,
         })
         .collect();
-    sql_query(
-        "UPDATE deliveries AS d SET state = r.state, leased_by = NULL, update_time = clock_timestamp(), \
-             attempt_count = attempt_count + 1, last_attempt_time = r.attempt_time, \
-             next_attempt_time = clock_timestamp() + r.wait * interval '1 second', last_status_code = r.status_code, last_error = r.error \
+    let moved: Vec<Moved> = sql_query(
+        "UPDATE deliveries AS d SET state = CASE WHEN d.reopen_asked THEN 'PENDING' ELSE r.state END, leased_by = NULL, \
+             attempt_count = d.attempt_count + 1, last_attempt_time = r.attempt_time, \
+             next_attempt_time = CASE WHEN d.reopen_asked THEN clock_timestamp() \
+                 ELSE clock_timestamp() + r.wait * interval '1 second' END, \
+             schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count + 1 ELSE d.schedule_base END, \
+             urgent = d.urgent AND d.reopen_asked, reopen_asked = false, update_time = clock_timestamp(), \
+             last_status_code = r.status_code, last_error = r.error \
          FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) \
              AS r (namespace_id, connection_id, create_time, id, state, attempt_time, wait, status_code, error) \
          WHERE d.namespace_id = r.namespace_id AND d.connection_id = r.connection_id \
-           AND d.create_time = r.create_time AND d.id = r.id AND d.leased_by = $10",
+           AND d.create_time = r.create_time AND d.id = r.id AND d.leased_by = $10 \
+         RETURNING d.id, d.scan_id",
     )
     .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.namespace.to_uuid()))
     .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.connection.to_uuid()))
@@ -169,9 +179,44 @@ pub async fn move_on(
         sorted.iter().map(|result| result.reason()).collect::<Vec<_>>(),
     )
     .bind::<SqlUuid, _>(replica)
-    .execute(conn)
+    .load(conn)
     .await?;
-    Ok(())
+    stats::append(conn, &deltas(&sorted, &moved)).await
+}
+
+/// A delivery that was still this replica's.
+#[derive(QueryableByName)]
+struct Moved {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    scan_id: Uuid,
+}
+
+/// What the results say of Connections. Those of deliveries whose lease was lost are not counted: the
+/// new holder's are.
+fn deltas(results: &[&AttemptResult], moved: &[Moved]) -> Deltas {
+    let scans: HashMap<Uuid, Id> = moved
+        .iter()
+        .map(|one| (one.id, Id::from_uuid(one.scan_id)))
+        .collect();
+    let mut deltas = Deltas::default();
+    for result in results {
+        let Some(scan) = scans.get(&result.delivery.delivery.to_uuid()) else {
+            continue;
+        };
+        let connection = result.delivery.connection_name();
+        let end = result.attempt.time.plus(result.attempt.latency);
+        match result.verdict {
+            Verdict::Succeeded => deltas.succeeded(connection, end, end.since(scan.time())),
+            Verdict::RetryIn(_) => deltas.failed_attempt(connection, end),
+            Verdict::Exhausted | Verdict::Expired => {
+                deltas.failed_attempt(connection, end);
+                deltas.exhausted(connection, end);
+            }
+        }
+    }
+    deltas
 }
 
 fn millis(duration: Duration) -> i32 {

@@ -1,0 +1,176 @@
+//! Tests of Connections: asked for by the gateway, made by a dispatcher, answered through a row that
+//! lives for a minute.
+
+use std::time::Duration;
+
+use diesel::{
+    OptionalExtension, QueryableByName, sql_query,
+    sql_types::{BigInt, Bool, Double, Jsonb, Nullable, Text, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{ConnectionName, Id, connection_test::TestResult};
+use uuid::Uuid;
+
+use crate::{Error, QueryResult, replicas};
+
+/// Asks for a test. By foreign key, an error where the Connection is gone.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn ask(conn: &mut AsyncPgConnection, connection: ConnectionName) -> QueryResult<Id> {
+    let id = Id::generate();
+    sql_query(
+        "INSERT INTO connection_tests (id, namespace_id, connection_id, create_time) \
+         VALUES ($1, $2, $3, clock_timestamp())",
+    )
+    .bind::<SqlUuid, _>(id.to_uuid())
+    .bind::<SqlUuid, _>(connection.namespace.to_uuid())
+    .bind::<SqlUuid, _>(connection.connection.to_uuid())
+    .execute(conn)
+    .await?;
+    Ok(id)
+}
+
+/// How far a test is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// No dispatcher has taken it.
+    Waiting,
+    Taken,
+    Answered(TestResult),
+    /// Its row is gone, and its Connection perhaps.
+    Gone,
+}
+
+/// By primary key.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn progress(conn: &mut AsyncPgConnection, id: Id) -> Result<Progress, Error> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Bool)]
+        taken: bool,
+        #[diesel(sql_type = Nullable<Jsonb>)]
+        answer: Option<serde_json::Value>,
+    }
+    let row: Option<Row> = sql_query(
+        "SELECT taken_by IS NOT NULL AS taken, answer FROM connection_tests WHERE id = $1",
+    )
+    .bind::<SqlUuid, _>(id.to_uuid())
+    .get_result(conn)
+    .await
+    .optional()?;
+    Ok(match row {
+        None => Progress::Gone,
+        Some(Row {
+            answer: Some(answer),
+            ..
+        }) => Progress::Answered(serde_json::from_value(answer).map_err(Error::Json)?),
+        Some(row) if row.taken => Progress::Taken,
+        Some(_) => Progress::Waiting,
+    })
+}
+
+/// Ends a test that nobody waits for any more. `false` when a dispatcher has taken it already, whose
+/// request may be open.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn withdraw(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool> {
+    let gone = sql_query("DELETE FROM connection_tests WHERE id = $1 AND taken_by IS NULL")
+        .bind::<SqlUuid, _>(id.to_uuid())
+        .execute(conn)
+        .await?;
+    Ok(gone > 0)
+}
+
+/// Whether any replica of `service` lives.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn is_any_alive(conn: &mut AsyncPgConnection, service: &str) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct Found {
+        #[diesel(sql_type = Bool)]
+        alive: bool,
+    }
+    let alive = replicas::ALIVE;
+    let found: Found = sql_query(format!(
+        "SELECT EXISTS (SELECT FROM replicas WHERE service = $1 AND id {alive}) AS alive"
+    ))
+    .bind::<Text, _>(service)
+    .get_result(conn)
+    .await?;
+    Ok(found.alive)
+}
+
+/// Takes tests that wait, each for one replica alone: it is never made twice. One that nobody can wait for
+/// any more is left to [`purge`]. Served by `connection_tests_waiting_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn take(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    younger_than: Duration,
+    limit: i64,
+) -> QueryResult<Vec<(Id, ConnectionName)>> {
+    #[derive(QueryableByName)]
+    struct Taken {
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        connection_id: Uuid,
+    }
+    let taken: Vec<Taken> = sql_query(
+        "UPDATE connection_tests AS t SET taken_by = $1 FROM ( \
+             SELECT id FROM connection_tests \
+             WHERE taken_by IS NULL AND create_time > clock_timestamp() - $2 * interval '1 second' \
+             ORDER BY create_time LIMIT $3 FOR UPDATE SKIP LOCKED \
+         ) AS waiting WHERE t.id = waiting.id RETURNING t.id, t.namespace_id, t.connection_id",
+    )
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Double, _>(younger_than.as_secs_f64())
+    .bind::<BigInt, _>(limit)
+    .load(conn)
+    .await?;
+    let name = |taken: &Taken| ConnectionName {
+        namespace: Id::from_uuid(taken.namespace_id),
+        connection: Id::from_uuid(taken.connection_id),
+    };
+    Ok(taken
+        .iter()
+        .map(|taken| (Id::from_uuid(taken.id), name(taken)))
+        .collect())
+}
+
+/// # Errors
+/// When the database does not answer.
+pub async fn answer(
+    conn: &mut AsyncPgConnection,
+    id: Id,
+    result: &TestResult,
+) -> Result<(), Error> {
+    let answer = serde_json::to_value(result).map_err(Error::Json)?;
+    sql_query("UPDATE connection_tests SET answer = $2 WHERE id = $1")
+        .bind::<SqlUuid, _>(id.to_uuid())
+        .bind::<Jsonb, _>(crate::words::json(answer))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Removes the rows of more than a minute ago, whoever waited for them.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+    sql_query(
+        "DELETE FROM connection_tests WHERE create_time < clock_timestamp() - interval '1 minute'",
+    )
+    .execute(conn)
+    .await
+}

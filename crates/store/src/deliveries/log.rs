@@ -1,0 +1,319 @@
+//! The delivery log as clients read it: lists, and one delivery with its attempts.
+//!
+//! A page costs what its rows cost, at any depth and size of the log, in the order of `createTime` and
+//! filtered by time, Scan, or what was given up. Other filters read until the page is full.
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    OptionalExtension, QueryableByName, sql_query,
+    sql_types::{Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    ConnectionName, Delivery, DeliveryName, DeliveryWithAttempts, Id, ScanName,
+    delivery::{AttemptPhases, DeliveryAttempt},
+    filter::{Literal, Op},
+    list::ListQuery,
+};
+use uuid::Uuid;
+
+use super::time_of;
+use crate::{
+    Error, QueryResult,
+    listing::{Column, Listing, Page, column, nullable},
+    words,
+};
+
+/// Attempts that a delivery is shown with, the newest: after many replays there may be more.
+const MAX_ATTEMPTS: i64 = 100;
+
+#[derive(QueryableByName)]
+pub(super) struct Row {
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    connection_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = Timestamptz)]
+    create_time: DateTime<Utc>,
+    #[diesel(sql_type = Timestamptz)]
+    update_time: DateTime<Utc>,
+    #[diesel(sql_type = SqlUuid)]
+    manager_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    scan_id: Uuid,
+    #[diesel(sql_type = Text)]
+    state: String,
+    #[diesel(sql_type = Integer)]
+    attempt_count: i32,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    last_attempt_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    next_attempt_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<SmallInt>)]
+    last_status_code: Option<i16>,
+    #[diesel(sql_type = Nullable<Text>)]
+    last_error: Option<String>,
+}
+
+/// The columns of [`Row`], of `deliveries` as `d`.
+macro_rules! log_columns {
+    () => {
+        "d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
+         d.attempt_count, d.last_attempt_time, d.next_attempt_time, d.last_status_code, d.last_error"
+    };
+}
+pub(super) use log_columns;
+
+impl Row {
+    pub(super) fn into_delivery(self) -> Result<Delivery, Error> {
+        Ok(Delivery {
+            name: DeliveryName {
+                namespace: Id::from_uuid(self.namespace_id),
+                connection: Id::from_uuid(self.connection_id),
+                delivery: Id::from_uuid(self.id),
+            },
+            create_time: self.create_time.into(),
+            update_time: self.update_time.into(),
+            scan: ScanName {
+                namespace: Id::from_uuid(self.namespace_id),
+                manager: Id::from_uuid(self.manager_id),
+                scan: Id::from_uuid(self.scan_id),
+            },
+            state: words::parse(&self.state)?,
+            attempt_count: self.attempt_count.try_into().unwrap_or(0),
+            last_attempt_time: self.last_attempt_time.map(Into::into),
+            next_attempt_time: self.next_attempt_time.map(Into::into),
+            last_status_code: self.last_status_code.and_then(|code| code.try_into().ok()),
+            last_error: self.last_error,
+        })
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    column(
+        "name",
+        "('namespaces/' || ulid(d.namespace_id) || '/connections/' || ulid(d.connection_id) || '/deliveries/' || ulid(d.id))",
+    ),
+    column("createTime", "d.create_time"),
+    column("updateTime", "d.update_time"),
+    column(
+        "scan",
+        "('namespaces/' || ulid(d.namespace_id) || '/managers/' || ulid(d.manager_id) || '/scans/' || ulid(d.scan_id))",
+    ),
+    column("state", "d.state"),
+    column("attemptCount", "d.attempt_count::float8"),
+    nullable("lastAttemptTime", "d.last_attempt_time"),
+    nullable("nextAttemptTime", "d.next_attempt_time"),
+    nullable("lastStatusCode", "d.last_status_code::float8"),
+    nullable("lastError", "d.last_error"),
+];
+
+pub(crate) const LISTING: Listing = Listing {
+    select: concat!(
+        "SELECT ",
+        log_columns!(),
+        " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2"
+    ),
+    columns: COLUMNS,
+    id: "d.id",
+};
+
+/// Of one Scan: a filter by its name would spell out the name of every row.
+const OF_SCAN: Listing = Listing {
+    select: concat!(
+        "SELECT ",
+        log_columns!(),
+        " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = $3 AND d.scan_id = $4"
+    ),
+    columns: COLUMNS,
+    id: "d.id",
+};
+
+/// Of all Connections of a Namespace; [`CLOSE`] ends it.
+const OF_EACH: Listing = Listing {
+    select: concat!(
+        "SELECT ",
+        log_columns!(),
+        " FROM (SELECT id FROM connections WHERE namespace_id = $1) AS c CROSS JOIN LATERAL (SELECT ",
+        log_columns!(),
+        " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = c.id"
+    ),
+    columns: COLUMNS,
+    id: "d.id",
+};
+const CLOSE: &str = ") AS d";
+
+/// Of one Scan, on whatever Connection.
+const OF_SCAN_ON_ANY: Listing = Listing {
+    select: concat!(
+        "SELECT ",
+        log_columns!(),
+        " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.manager_id = $2 AND d.scan_id = $3"
+    ),
+    columns: COLUMNS,
+    id: "d.id",
+};
+
+/// Orders by `createTime` are served by `deliveries_pkey`; with a filter for one of the states in which
+/// deliveries are given up by `deliveries_given_up_idx`, for one Scan by `deliveries_scan_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn list(
+    conn: &mut AsyncPgConnection,
+    connection: ConnectionName,
+    list: &ListQuery,
+) -> Result<Page<Delivery>, Error> {
+    let mut parents = vec![
+        connection.namespace.to_uuid(),
+        connection.connection.to_uuid(),
+    ];
+    let query = match scan_of(list) {
+        Some(scan) => {
+            parents.extend([scan.manager.to_uuid(), scan.scan.to_uuid()]);
+            OF_SCAN.page(&parents, list)
+        }
+        None => LISTING.page(&parents, list),
+    };
+    page(query.load(conn).await?, list)
+}
+
+/// As [`list()`], of all Connections of `namespace` that are there. Costs one look-up per Connection.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn list_all(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    list: &ListQuery,
+) -> Result<Page<Delivery>, Error> {
+    let mut parents = vec![namespace.to_uuid()];
+    let query = match scan_of(list) {
+        Some(scan) => {
+            parents.extend([scan.manager.to_uuid(), scan.scan.to_uuid()]);
+            OF_SCAN_ON_ANY.page(&parents, list)
+        }
+        None => OF_EACH.page_of_each(&parents, list, CLOSE),
+    };
+    page(query.load(conn).await?, list)
+}
+
+/// The one Scan that the filter asks for, where it does.
+fn scan_of(list: &ListQuery) -> Option<ScanName> {
+    list.filter.0.iter().find_map(|clause| match &clause.0[..] {
+        [one] if one.field == "scan" && one.op == Op::Equal && !one.negated => match &one.literal {
+            Literal::Text(name) => name.parse().ok(),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Delivery>, Error> {
+    let items = rows
+        .into_iter()
+        .map(|row| Ok((Id::from_uuid(row.id), row.into_delivery()?)))
+        .collect::<Result<_, Error>>()?;
+    Ok(Page::new(list, items))
+}
+
+/// By primary key: the id tells the partition.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn get(
+    conn: &mut AsyncPgConnection,
+    name: DeliveryName,
+) -> Result<Option<Delivery>, Error> {
+    sql_query(concat!(
+        "SELECT ",
+        log_columns!(),
+        " FROM deliveries AS d \
+         WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.create_time = $3 AND d.id = $4"
+    ))
+    .bind::<SqlUuid, _>(name.namespace.to_uuid())
+    .bind::<SqlUuid, _>(name.connection.to_uuid())
+    .bind::<Timestamptz, _>(time_of(name.delivery))
+    .bind::<SqlUuid, _>(name.delivery.to_uuid())
+    .get_result::<Row>(conn)
+    .await
+    .optional()?
+    .map(Row::into_delivery)
+    .transpose()
+}
+
+/// A delivery with its newest attempts, the earliest of them first.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn get_with_attempts(
+    conn: &mut AsyncPgConnection,
+    name: DeliveryName,
+) -> Result<Option<DeliveryWithAttempts>, Error> {
+    let Some(delivery) = get(conn, name).await? else {
+        return Ok(None);
+    };
+    let attempts = attempts(conn, name).await?;
+    Ok(Some(DeliveryWithAttempts { delivery, attempts }))
+}
+
+#[derive(QueryableByName)]
+struct AttemptRow {
+    #[diesel(sql_type = Timestamptz)]
+    time: DateTime<Utc>,
+    #[diesel(sql_type = Nullable<SmallInt>)]
+    status_code: Option<i16>,
+    #[diesel(sql_type = Nullable<Text>)]
+    error: Option<String>,
+    #[diesel(sql_type = Integer)]
+    latency_ms: i32,
+    #[diesel(sql_type = Nullable<Integer>)]
+    dns_ms: Option<i32>,
+    #[diesel(sql_type = Nullable<Integer>)]
+    connect_ms: Option<i32>,
+    #[diesel(sql_type = Nullable<Integer>)]
+    tls_ms: Option<i32>,
+    #[diesel(sql_type = Nullable<Integer>)]
+    first_byte_ms: Option<i32>,
+    #[diesel(sql_type = Nullable<Text>)]
+    address: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    response_body: Option<String>,
+}
+
+/// Served by `delivery_attempts_pkey`, in each partition since the delivery was made; a clock that was
+/// late by a minute loses nothing.
+async fn attempts(
+    conn: &mut AsyncPgConnection,
+    name: DeliveryName,
+) -> QueryResult<Vec<DeliveryAttempt>> {
+    let rows: Vec<AttemptRow> = sql_query(
+        "SELECT time, status_code, error, latency_ms, dns_ms, connect_ms, tls_ms, first_byte_ms, address, \
+             response_body \
+         FROM delivery_attempts WHERE delivery_id = $1 AND time >= $2 - interval '1 minute' \
+         ORDER BY time DESC, number DESC LIMIT $3",
+    )
+    .bind::<SqlUuid, _>(name.delivery.to_uuid())
+    .bind::<Timestamptz, _>(time_of(name.delivery))
+    .bind::<diesel::sql_types::BigInt, _>(MAX_ATTEMPTS)
+    .load(conn)
+    .await?;
+    let millis = |value: Option<i32>| value.and_then(|value| value.try_into().ok());
+    let attempt = |row: AttemptRow| DeliveryAttempt {
+        time: row.time.into(),
+        status_code: row.status_code.and_then(|code| code.try_into().ok()),
+        error: row.error,
+        latency_ms: row.latency_ms.try_into().unwrap_or(0),
+        phases: AttemptPhases {
+            dns_ms: millis(row.dns_ms),
+            connect_ms: millis(row.connect_ms),
+            tls_ms: millis(row.tls_ms),
+            first_byte_ms: millis(row.first_byte_ms),
+        },
+        address: row.address,
+        response_body: row.response_body,
+    };
+    Ok(rows.into_iter().rev().map(attempt).collect())
+}

@@ -1,0 +1,202 @@
+//! Old partitions, and their end.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName,
+    result::DatabaseErrorKind,
+    sql_query,
+    sql_types::{Bool, Text, Timestamptz},
+};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+
+use super::Table;
+use crate::{QueryError, QueryResult};
+
+/// Partitions that ended less than this long ago are made anew by whoever keeps them ahead of time.
+const NEVER_YOUNGER: Duration = Duration::from_secs(7 * 86_400);
+
+/// A partition that holds nothing younger than what is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    pub table: Table,
+    pub name: String,
+    pub start: DateTime<Utc>,
+    pub end: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    Dropped,
+    /// Others were at work on the table for longer than we make anybody wait.
+    Busy,
+    /// Something in it is not finished, or still needed.
+    InUse,
+    /// Somebody else dropped it.
+    Gone,
+}
+
+/// The partitions of `table` that ended `kept` ago and earlier, by the database's clock, the oldest
+/// first. By their bounds, whatever they are named.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn older_than(
+    conn: &mut AsyncPgConnection,
+    table: Table,
+    kept: Duration,
+) -> QueryResult<Vec<Partition>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Text)]
+        name: String,
+        #[diesel(sql_type = Timestamptz)]
+        start_time: DateTime<Utc>,
+        #[diesel(sql_type = Timestamptz)]
+        end_time: DateTime<Utc>,
+    }
+    let rows: Vec<Row> = sql_query(
+        "SELECT p.name, p.bounds[1]::timestamptz AS start_time, p.bounds[2]::timestamptz AS end_time FROM ( \
+             SELECT c.relname::text AS name, \
+                 regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \\(''(.*)''\\) TO \\(''(.*)''\\)') AS bounds \
+             FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid \
+             WHERE i.inhparent = $1::regclass \
+         ) AS p \
+         WHERE p.bounds[2]::timestamptz <= clock_timestamp() - $2 * interval '1 second' ORDER BY end_time",
+    )
+    .bind::<Text, _>(table.as_str())
+    .bind::<diesel::sql_types::Double, _>(kept.max(NEVER_YOUNGER).as_secs_f64())
+    .load(conn)
+    .await?;
+    let partition = |row: Row| Partition {
+        table,
+        name: row.name,
+        start: row.start_time,
+        end: row.end_time,
+    };
+    Ok(rows.into_iter().map(partition).collect())
+}
+
+/// When the oldest partition of `table` begins: of what is older, nothing is kept.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn kept_from(
+    conn: &mut AsyncPgConnection,
+    table: Table,
+) -> QueryResult<Option<DateTime<Utc>>> {
+    #[derive(QueryableByName)]
+    struct First {
+        #[diesel(sql_type = diesel::sql_types::Nullable<Timestamptz>)]
+        start_time: Option<DateTime<Utc>>,
+    }
+    let first: First = sql_query(
+        "SELECT min((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \\(''(.*)''\\) TO'))[1]::timestamptz) AS start_time \
+         FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = $1::regclass",
+    )
+    .bind::<Text, _>(table.as_str())
+    .get_result(conn)
+    .await?;
+    Ok(first.start_time)
+}
+
+/// Drops a partition, unless something in it is unfinished or needed: a delivery that is not finished, a
+/// Scan whose deliveries were not made, a post that a Scan is of. Seen under the lock, so that nothing
+/// becomes so meanwhile. One short transaction.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn drop_partition(
+    conn: &mut AsyncPgConnection,
+    partition: &Partition,
+) -> QueryResult<Dropped> {
+    // A look without the lock first: what takes long is done while others go on.
+    if is_in_use(conn, partition).await? {
+        return Ok(Dropped::InUse);
+    }
+    let outcome = conn
+        .transaction(async |conn| {
+            sql_query("SET LOCAL lock_timeout = '200ms'")
+                .execute(conn)
+                .await?;
+            let table = partition.table.as_str();
+            // The parent first, as everybody who reads or writes has it.
+            sql_query(format!("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE"))
+                .execute(conn)
+                .await?;
+            let still_there = exists(
+                conn,
+                "SELECT to_regclass(quote_ident($1)) IS NOT NULL AS found",
+                &partition.name,
+            );
+            if !still_there.await? {
+                return Ok(Dropped::Gone);
+            }
+            // For a post the look before is enough: no Scan of one so old is made any more, its key is gone.
+            if partition.table != Table::Posts && is_in_use(conn, partition).await? {
+                return Ok(Dropped::InUse);
+            }
+            sql_query(format!("DROP TABLE {}", quoted(&partition.name)))
+                .execute(conn)
+                .await?;
+            Ok(Dropped::Dropped)
+        })
+        .await;
+    match outcome {
+        Err(error) if is_lock_timeout(&error) => Ok(Dropped::Busy),
+        other => other,
+    }
+}
+
+/// Served by the partial indexes of unfinished rows; of posts by a look through all Scans, which only a
+/// partition that is beyond every Scan's age and a month more is worth.
+async fn is_in_use(conn: &mut AsyncPgConnection, partition: &Partition) -> QueryResult<bool> {
+    let name = quoted(&partition.name);
+    let look = match partition.table {
+        Table::Deliveries => {
+            format!(
+                "FROM {name} WHERE state IN ('PENDING', 'RETRYING') UNION ALL SELECT FROM {name} WHERE state = 'IN_FLIGHT'"
+            )
+        }
+        Table::Scans => format!("FROM {name} WHERE NOT fanned_out"),
+        Table::Posts => format!(
+            "FROM scans WHERE post_receive_time >= '{}' AND post_receive_time < '{}'",
+            partition.start.to_rfc3339(),
+            partition.end.to_rfc3339()
+        ),
+        Table::DeliveryAttempts => return Ok(false),
+    };
+    let sql = format!("SELECT EXISTS (SELECT {look}) AND $1 <> '' AS found");
+    exists(conn, &sql, &partition.name).await
+}
+
+async fn exists(conn: &mut AsyncPgConnection, sql: &str, name: &str) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct Found {
+        #[diesel(sql_type = Bool)]
+        found: bool,
+    }
+    let found: Found = sql_query(sql)
+        .bind::<Text, _>(name)
+        .get_result(conn)
+        .await?;
+    Ok(found.found)
+}
+
+/// A name from the catalogue, as an identifier.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// `lock_not_available` has no kind of its own in diesel; nor has a deadlock, which is the same to us.
+fn is_lock_timeout(error: &QueryError) -> bool {
+    match error {
+        QueryError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => true,
+        QueryError::DatabaseError(_, info) => {
+            let message = info.message();
+            message.contains("lock timeout") || message.contains("deadlock detected")
+        }
+        _ => false,
+    }
+}
