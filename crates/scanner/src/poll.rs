@@ -1,7 +1,8 @@
 //! One poll: from the platform's answer to the committed Scans.
 //!
-//! A poll without new posts costs one transaction of four statements; one with matches eight more,
-//! whatever their number. Nothing is held open while the platform is waited for, save the lease.
+//! A poll without new posts costs one transaction of four statements; one with posts two more, one with
+//! matches nine more, whatever their number. Nothing is held open while the platform is waited for,
+//! save the lease.
 
 use std::{
     sync::Arc,
@@ -158,7 +159,8 @@ impl Poll {
             if !polled.posts.is_empty() && plan_store::version(conn).await? > index.version() {
                 return Ok(Stored::Behind);
             }
-            let made = scans::record(conn, feed, matches, Timestamp::now()).await?;
+            let read = polled.posts.len() as u64;
+            let made = scans::record_poll(conn, feed, read, matches, Timestamp::now()).await?;
             let events = made.iter().map(|name| ScanCreated {
                 name: *name,
                 create_time: name.scan.time(),

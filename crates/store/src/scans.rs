@@ -16,7 +16,7 @@ use crate::{
 
 mod record;
 
-pub use record::{NewScan, record};
+pub use record::{NewScan, record, record_poll};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]

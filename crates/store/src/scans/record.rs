@@ -1,8 +1,9 @@
 //! Makes Scans: each post once, each Scan once, createTimes that ascend.
 //!
-//! Seven statements for a poll with matches, whatever their number (one more for each further thousand
-//! of posts); none for one without. Locks are taken in one order everywhere (post keys, scan keys,
-//! clocks, each sorted), so two scanners wait for each other but never in a circle.
+//! Eight statements for a poll with matches, whatever their number (one more for each further thousand
+//! of posts); one, which counts, for a poll with posts and no match; none for one without posts. Locks
+//! are taken in one order everywhere (post keys, scan keys, clocks, each sorted), so two scanners wait
+//! for each other but never in a circle.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,6 +21,7 @@ use uuid::Uuid;
 use crate::{
     Error, QueryResult,
     schema::{post_keys, posts},
+    stats::{self, Deltas},
     words,
 };
 
@@ -45,6 +47,34 @@ pub async fn record(
     feed: &FeedName,
     matches: &[NewScan<'_>],
     now: Timestamp,
+) -> Result<Vec<ScanName>, Error> {
+    record_poll(conn, feed, 0, matches, now).await
+}
+
+/// As [`record`], for a poll that read `posts` new posts, which are counted for the feed.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn record_poll(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    posts: u64,
+    matches: &[NewScan<'_>],
+    now: Timestamp,
+) -> Result<Vec<ScanName>, Error> {
+    let mut deltas = Deltas::default();
+    deltas.posts(feed, now, posts);
+    let names = make(conn, feed, matches, now, &mut deltas).await?;
+    stats::append(conn, &deltas).await?;
+    Ok(names)
+}
+
+async fn make(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    matches: &[NewScan<'_>],
+    now: Timestamp,
+    deltas: &mut Deltas,
 ) -> Result<Vec<ScanName>, Error> {
     if matches.is_empty() {
         return Ok(Vec::new());
@@ -85,6 +115,8 @@ pub async fn record(
             manager: one.manager.manager,
             scan: Id::at(time.into()),
         };
+        let made = Timestamp::from(time);
+        deltas.scan(one.manager, made, made.since(one.post.time));
         let matched = serde_json::to_value(&one.matched).map_err(Error::Json)?;
         rows.push((time, *post, words::json(matched)));
         names.push(name);

@@ -7,6 +7,7 @@ mod deliveries;
 mod feeds;
 mod filters;
 mod functions;
+mod idempotency;
 mod keys;
 mod lists;
 mod managers;
@@ -15,6 +16,7 @@ mod outbox;
 mod plans;
 mod replicas;
 mod scans;
+mod stats;
 mod support;
 #[path = "../../examples/schema/tables.rs"]
 mod tables;

@@ -1,0 +1,75 @@
+//! Keeps the points of `stats`: folds what others counted, and takes away what is too old.
+//!
+//! Every process does; the store lets one fold at a time.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use store::{Pool, stats};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How far points may lag behind, about.
+const FOLD_INTERVAL: Duration = Duration::from_secs(2);
+const FOLDED_AT_ONCE: i64 = 5_000;
+const PURGE_INTERVAL: Duration = Duration::from_secs(3_600);
+const PURGED_AT_ONCE: i64 = 5_000;
+
+pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
+    let mut purge_due = Instant::now();
+    let mut failed = false;
+    let mut interval = tokio::time::interval(FOLD_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = interval.tick() => {}
+        }
+        let kept = async {
+            fold(pool, stop).await?;
+            if Instant::now() >= purge_due {
+                purge(pool, stop).await?;
+                purge_due = Instant::now() + PURGE_INTERVAL;
+            }
+            Ok::<_, store::Error>(())
+        };
+        match kept.await {
+            Ok(()) if failed => {
+                tracing::info!("statistics are kept again");
+                failed = false;
+            }
+            Ok(()) => {}
+            // That the database is away is told elsewhere, and what was counted waits in it.
+            Err(error) if failed => tracing::debug!("cannot keep statistics: {error:#}"),
+            Err(error) => {
+                let error = anyhow::Error::from(error);
+                tracing::warn!("cannot keep statistics, which wait meanwhile: {error:#}");
+                failed = true;
+            }
+        }
+    }
+}
+
+async fn fold(pool: &Pool, stop: &CancellationToken) -> Result<(), store::Error> {
+    loop {
+        let mut conn = pool.get().await?;
+        let folded = stats::fold(&mut conn, FOLDED_AT_ONCE).await?;
+        let full = folded.is_some_and(|count| i64::try_from(count) == Ok(FOLDED_AT_ONCE));
+        if !full || stop.is_cancelled() {
+            return Ok(());
+        }
+    }
+}
+
+async fn purge(pool: &Pool, stop: &CancellationToken) -> Result<(), store::Error> {
+    let mut conn = pool.get().await?;
+    let now = Timestamp::now();
+    while !stop.is_cancelled() {
+        let old = stats::purge_old(&mut conn, now, PURGED_AT_ONCE).await?;
+        let orphans = stats::purge_orphans(&mut conn, PURGED_AT_ONCE).await?;
+        if old + orphans == 0 {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,3 @@
+DROP TABLE feed_stats;
+DROP TABLE stats;
+DROP TABLE stats_deltas;

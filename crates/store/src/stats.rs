@@ -1,0 +1,343 @@
+//! What happened over time, kept by counters.
+//!
+//! Whoever makes something true appends [`Deltas`] in the same transaction: one INSERT of as many rows
+//! as there are subjects, which waits for nobody, whatever others count. [`fold`] adds them to the
+//! points that [`of_namespace`] and its like read; each delta counts exactly once, since it is deleted
+//! by the transaction that counts it. Points lag by the pause between two folds, some seconds.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    ConnectionName, FeedName, Id, ManagerName, Timestamp,
+    stats::{DeliveryCounts, Interval, Point, Quantiles, Stats, StatsQuery},
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{Error, QueryError, QueryResult};
+
+mod fold;
+mod histogram;
+mod purge;
+
+pub use fold::fold;
+use histogram::Histogram;
+pub use purge::{purge_namespace, purge_old, purge_orphans};
+
+/// What is counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "snake_case")]
+pub struct Counts {
+    #[serde(skip_serializing_if = "is_zero")]
+    posts: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    scans: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    suppressed: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    succeeded: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    failed_attempts: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    exhausted: u64,
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    scan_delays: Histogram,
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    delivery_delays: Histogram,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        for (sum, more) in [
+            (&mut self.posts, other.posts),
+            (&mut self.scans, other.scans),
+            (&mut self.suppressed, other.suppressed),
+            (&mut self.succeeded, other.succeeded),
+            (&mut self.failed_attempts, other.failed_attempts),
+            (&mut self.exhausted, other.exhausted),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.scan_delays.add(&other.scan_delays);
+        self.delivery_delays.add(&other.delivery_delays);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Feed(String),
+    /// A Manager or a Connection of this Namespace.
+    Resource(Uuid, Uuid),
+}
+
+/// What one transaction makes true, summed up by subject and minute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deltas(BTreeMap<(Subject, Timestamp), Counts>);
+
+impl Deltas {
+    /// `count` posts read from `feed`.
+    pub fn posts(&mut self, feed: &FeedName, time: Timestamp, count: u64) {
+        if count > 0 {
+            self.at(Subject::Feed(feed.as_str().to_owned()), time).posts += count;
+        }
+    }
+
+    /// A Scan made `delay` after its post.
+    pub fn scan(&mut self, manager: ManagerName, time: Timestamp, delay: Duration) {
+        let counts = self.of_manager(manager, time);
+        counts.scans += 1;
+        counts.scan_delays.record(delay);
+    }
+
+    /// Matches of which no Scan was made, for there were too many.
+    pub fn suppressed(&mut self, manager: ManagerName, time: Timestamp, count: u64) {
+        if count > 0 {
+            self.of_manager(manager, time).suppressed += count;
+        }
+    }
+
+    /// A delivery acknowledged `delay` after its Scan was made.
+    pub fn succeeded(&mut self, connection: ConnectionName, time: Timestamp, delay: Duration) {
+        let counts = self.of_connection(connection, time);
+        counts.succeeded += 1;
+        counts.delivery_delays.record(delay);
+    }
+
+    pub fn failed_attempt(&mut self, connection: ConnectionName, time: Timestamp) {
+        self.of_connection(connection, time).failed_attempts += 1;
+    }
+
+    /// A delivery given up.
+    pub fn exhausted(&mut self, connection: ConnectionName, time: Timestamp) {
+        self.of_connection(connection, time).exhausted += 1;
+    }
+
+    fn of_manager(&mut self, name: ManagerName, time: Timestamp) -> &mut Counts {
+        let subject = Subject::Resource(name.namespace.to_uuid(), name.manager.to_uuid());
+        self.at(subject, time)
+    }
+
+    fn of_connection(&mut self, name: ConnectionName, time: Timestamp) -> &mut Counts {
+        let subject = Subject::Resource(name.namespace.to_uuid(), name.connection.to_uuid());
+        self.at(subject, time)
+    }
+
+    fn at(&mut self, subject: Subject, time: Timestamp) -> &mut Counts {
+        let minute = Interval::Minute.floor(time);
+        self.0.entry((subject, minute)).or_default()
+    }
+}
+
+/// Appends what the transaction makes true. One INSERT, which takes no lock that others wait for; none
+/// when there is nothing to count.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn append(conn: &mut AsyncPgConnection, deltas: &Deltas) -> QueryResult<()> {
+    if deltas.0.is_empty() {
+        return Ok(());
+    }
+    let (mut feeds, mut namespaces, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut times, mut counts) = (Vec::new(), Vec::new());
+    for ((subject, time), count) in &deltas.0 {
+        let (feed, namespace, id) = match subject {
+            Subject::Feed(feed) => (Some(feed.as_str()), None, None),
+            Subject::Resource(namespace, id) => (None, Some(*namespace), Some(*id)),
+        };
+        feeds.push(feed);
+        namespaces.push(namespace);
+        subjects.push(id);
+        times.push(time.to_chrono());
+        let count = serde_json::to_value(count);
+        counts.push(count.map_err(|error| QueryError::SerializationError(error.into()))?);
+    }
+    sql_query(
+        "INSERT INTO stats_deltas (feed, namespace_id, subject_id, time, counts) \
+         SELECT * FROM unnest($1, $2, $3, $4, $5)",
+    )
+    .bind::<Array<Nullable<Text>>, _>(feeds)
+    .bind::<Array<Nullable<SqlUuid>>, _>(namespaces)
+    .bind::<Array<Nullable<SqlUuid>>, _>(subjects)
+    .bind::<Array<Timestamptz>, _>(times)
+    .bind::<Array<Jsonb>, _>(counts)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Of all Managers and Connections that the Namespace has or had, and the feeds that it watches now.
+/// Served by `stats_pkey` and `feed_stats_pkey`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn of_namespace(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    query: StatsQuery,
+) -> Result<Stats, Error> {
+    let counts = points(conn, namespace, namespace, query).await?;
+    let posts = posts(conn, namespace, None, query).await?;
+    Ok(answer(query, counts, |counts, time| Point {
+        posts: Some(posts.get(&time).copied().unwrap_or_default()),
+        ..both(counts, time)
+    }))
+}
+
+/// Of one Manager, and the feeds that it watches now. Served as [`of_namespace`] is.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn of_manager(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    query: StatsQuery,
+) -> Result<Stats, Error> {
+    let counts = points(conn, name.namespace, name.manager, query).await?;
+    let posts = posts(conn, name.namespace, Some(name.manager), query).await?;
+    Ok(answer(query, counts, |counts, time| Point {
+        posts: Some(posts.get(&time).copied().unwrap_or_default()),
+        deliveries: None,
+        delivery_delay_ms: None,
+        ..both(counts, time)
+    }))
+}
+
+/// Of one Connection. Served by `stats_pkey`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn of_connection(
+    conn: &mut AsyncPgConnection,
+    name: ConnectionName,
+    query: StatsQuery,
+) -> Result<Stats, Error> {
+    let counts = points(conn, name.namespace, name.connection, query).await?;
+    Ok(answer(query, counts, |counts, time| Point {
+        scans: None,
+        suppressed: None,
+        scan_delay_ms: None,
+        ..both(counts, time)
+    }))
+}
+
+fn answer(
+    query: StatsQuery,
+    mut counts: HashMap<Timestamp, Counts>,
+    point: impl Fn(Counts, Timestamp) -> Point,
+) -> Stats {
+    let points = query
+        .times()
+        .map(|time| point(counts.remove(&time).unwrap_or_default(), time))
+        .collect();
+    Stats {
+        interval: query.interval,
+        points,
+    }
+}
+
+fn both(counts: Counts, time: Timestamp) -> Point {
+    let quantiles = |delays: &Histogram| Quantiles {
+        p50: delays.quantile(50),
+        p99: delays.quantile(99),
+    };
+    Point {
+        time,
+        posts: None,
+        scans: Some(counts.scans),
+        suppressed: Some(counts.suppressed),
+        deliveries: Some(DeliveryCounts {
+            succeeded: counts.succeeded,
+            failed_attempts: counts.failed_attempts,
+            exhausted: counts.exhausted,
+        }),
+        scan_delay_ms: Some(quantiles(&counts.scan_delays)),
+        delivery_delay_ms: Some(quantiles(&counts.delivery_delays)),
+    }
+}
+
+async fn points(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    subject: Id,
+    query: StatsQuery,
+) -> Result<HashMap<Timestamp, Counts>, Error> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Timestamptz)]
+        time: DateTime<Utc>,
+        #[diesel(sql_type = Jsonb)]
+        counts: serde_json::Value,
+    }
+    let rows: Vec<Row> = sql_query(
+        "SELECT time, counts FROM stats WHERE namespace_id = $1 AND subject_id = $2 \
+         AND interval_seconds = $3 AND time >= $4 AND time < $5",
+    )
+    .bind::<SqlUuid, _>(namespace.to_uuid())
+    .bind::<SqlUuid, _>(subject.to_uuid())
+    .bind::<Integer, _>(seconds(query.interval))
+    .bind::<Timestamptz, _>(query.start().to_chrono())
+    .bind::<Timestamptz, _>(query.end().to_chrono())
+    .load(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let counts = serde_json::from_value(row.counts).map_err(Error::Json)?;
+            Ok((row.time.into(), counts))
+        })
+        .collect()
+}
+
+/// Of the feeds that a Manager, or any of the Namespace, watches; each feed once.
+async fn posts(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    manager: Option<Id>,
+    query: StatsQuery,
+) -> QueryResult<HashMap<Timestamp, u64>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Timestamptz)]
+        time: DateTime<Utc>,
+        #[diesel(sql_type = BigInt)]
+        posts: i64,
+    }
+    let rows: Vec<Row> = sql_query(
+        "SELECT time, least(sum(posts), 9223372036854775807)::bigint AS posts FROM feed_stats \
+         WHERE feed IN (SELECT feed FROM feed_watchers \
+                        WHERE namespace_id = $1 AND ($2 IS NULL OR manager_id = $2)) \
+           AND interval_seconds = $3 AND time >= $4 AND time < $5 GROUP BY time",
+    )
+    .bind::<SqlUuid, _>(namespace.to_uuid())
+    .bind::<Nullable<SqlUuid>, _>(manager.map(Id::to_uuid))
+    .bind::<Integer, _>(seconds(query.interval))
+    .bind::<Timestamptz, _>(query.start().to_chrono())
+    .bind::<Timestamptz, _>(query.end().to_chrono())
+    .load(conn)
+    .await?;
+    let number = |posts| u64::try_from(posts).unwrap_or_default();
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.time.into(), number(row.posts)))
+        .collect())
+}
+
+fn seconds(interval: Interval) -> i32 {
+    i32::try_from(interval.duration().as_secs()).unwrap_or(i32::MAX)
+}

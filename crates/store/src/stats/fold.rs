@@ -1,0 +1,182 @@
+//! Folds deltas into points.
+//!
+//! One transaction takes deltas, adds them to their points of all three intervals, and deletes them:
+//! whoever dies in the middle has counted nothing. One folder works at a time, so that points are read
+//! and written back without waiting for each other; the others find nothing to do and come again.
+//!
+//! Costs five statements a batch, whatever its size; one when another folds, two when there is nothing.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{
+        Array, BigInt, Bool, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    },
+};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use domain::{Timestamp, stats::Interval};
+use uuid::Uuid;
+
+use super::{Counts, seconds};
+use crate::{Error, QueryResult};
+
+/// The key of a point of a Manager, a Connection or a Namespace.
+type Key = (Uuid, Uuid, i32, DateTime<Utc>);
+
+#[derive(QueryableByName)]
+struct Delta {
+    #[diesel(sql_type = Nullable<Text>)]
+    feed: Option<String>,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    namespace_id: Option<Uuid>,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    subject_id: Option<Uuid>,
+    #[diesel(sql_type = Timestamptz)]
+    time: DateTime<Utc>,
+    #[diesel(sql_type = Jsonb)]
+    counts: serde_json::Value,
+}
+
+/// Folds up to `limit` deltas; returns how many there were, or `None` when another folds.
+///
+/// # Errors
+/// When the database does not answer, and then nothing is counted.
+pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usize>, Error> {
+    conn.transaction(async |conn| {
+        if !lock(conn).await? {
+            return Ok(None);
+        }
+        // In no order: sums have none.
+        let deltas: Vec<Delta> = sql_query(
+            "DELETE FROM stats_deltas WHERE id IN (SELECT id FROM stats_deltas ORDER BY id LIMIT $1) \
+             RETURNING feed, namespace_id, subject_id, time, counts",
+        )
+        .bind::<BigInt, _>(limit)
+        .load(conn)
+        .await?;
+        let count = deltas.len();
+        let mut points: BTreeMap<Key, Counts> = BTreeMap::new();
+        let mut feeds: BTreeMap<(String, i32, DateTime<Utc>), i64> = BTreeMap::new();
+        for delta in deltas {
+            let counts: Counts = match serde_json::from_value(delta.counts) {
+                Ok(counts) => counts,
+                Err(error) => {
+                    // It would hold up all others for good.
+                    tracing::error!("dropping a count that cannot be read: {error}");
+                    continue;
+                }
+            };
+            for interval in Interval::ALL {
+                let time = interval.floor(Timestamp::from(delta.time)).to_chrono();
+                if let (Some(namespace), Some(subject)) = (delta.namespace_id, delta.subject_id) {
+                    for subject in [subject, namespace] {
+                        let key = (namespace, subject, seconds(interval), time);
+                        points.entry(key).or_default().add(&counts);
+                    }
+                }
+                if let Some(feed) = &delta.feed {
+                    let key = (feed.clone(), seconds(interval), time);
+                    let sum = feeds.entry(key).or_default();
+                    *sum = sum.saturating_add_unsigned(counts.posts);
+                }
+            }
+        }
+        add_to_feeds(conn, feeds).await?;
+        add_to_points(conn, points).await?;
+        Ok(Some(count))
+    })
+    .await
+}
+
+/// To the end of the transaction.
+async fn lock(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct Locked {
+        #[diesel(sql_type = Bool)]
+        locked: bool,
+    }
+    let row: Locked =
+        sql_query("SELECT pg_try_advisory_xact_lock(hashtext('earshot.stats.fold')) AS locked")
+            .get_result(conn)
+            .await?;
+    Ok(row.locked)
+}
+
+async fn add_to_feeds(
+    conn: &mut AsyncPgConnection,
+    feeds: BTreeMap<(String, i32, DateTime<Utc>), i64>,
+) -> QueryResult<()> {
+    if feeds.is_empty() {
+        return Ok(());
+    }
+    sql_query(
+        "INSERT INTO feed_stats AS f (feed, interval_seconds, time, posts) \
+         SELECT * FROM unnest($1, $2, $3, $4) \
+         ON CONFLICT ON CONSTRAINT feed_stats_pkey DO UPDATE SET posts = f.posts + excluded.posts",
+    )
+    .bind::<Array<Text>, _>(feeds.keys().map(|key| key.0.as_str()).collect::<Vec<_>>())
+    .bind::<Array<Integer>, _>(feeds.keys().map(|key| key.1).collect::<Vec<_>>())
+    .bind::<Array<Timestamptz>, _>(feeds.keys().map(|key| key.2).collect::<Vec<_>>())
+    .bind::<Array<BigInt>, _>(feeds.values().copied().collect::<Vec<_>>())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Reads the points, adds, and writes them whole: under the lock nobody else writes them.
+async fn add_to_points(
+    conn: &mut AsyncPgConnection,
+    mut points: BTreeMap<Key, Counts>,
+) -> Result<(), Error> {
+    #[derive(QueryableByName)]
+    struct Stored {
+        #[diesel(sql_type = BigInt)]
+        place: i64,
+        #[diesel(sql_type = Jsonb)]
+        counts: serde_json::Value,
+    }
+    if points.is_empty() {
+        return Ok(());
+    }
+    let column = |value: fn(&Key) -> Uuid| points.keys().map(value).collect::<Vec<_>>();
+    let (namespaces, subjects) = (column(|key| key.0), column(|key| key.1));
+    let intervals: Vec<i32> = points.keys().map(|key| key.2).collect();
+    let times: Vec<DateTime<Utc>> = points.keys().map(|key| key.3).collect();
+    let stored: Vec<Stored> = sql_query(
+        "SELECT given.place, s.counts FROM unnest($1, $2, $3, $4) WITH ORDINALITY \
+             AS given (namespace_id, subject_id, interval_seconds, time, place) \
+         JOIN stats AS s USING (namespace_id, subject_id, interval_seconds, time)",
+    )
+    .bind::<Array<SqlUuid>, _>(&namespaces)
+    .bind::<Array<SqlUuid>, _>(&subjects)
+    .bind::<Array<Integer>, _>(&intervals)
+    .bind::<Array<Timestamptz>, _>(&times)
+    .load(conn)
+    .await?;
+    let mut stored: HashMap<i64, serde_json::Value> = stored
+        .into_iter()
+        .map(|row| (row.place, row.counts))
+        .collect();
+    let mut counts = Vec::with_capacity(points.len());
+    for (sum, place) in points.values_mut().zip(1_i64..) {
+        if let Some(before) = stored.remove(&place) {
+            sum.add(&serde_json::from_value(before).map_err(Error::Json)?);
+        }
+        counts.push(serde_json::to_value(&*sum).map_err(Error::Json)?);
+    }
+    sql_query(
+        "INSERT INTO stats (namespace_id, subject_id, interval_seconds, time, counts) \
+         SELECT * FROM unnest($1, $2, $3, $4, $5) \
+         ON CONFLICT ON CONSTRAINT stats_pkey DO UPDATE SET counts = excluded.counts",
+    )
+    .bind::<Array<SqlUuid>, _>(namespaces)
+    .bind::<Array<SqlUuid>, _>(subjects)
+    .bind::<Array<Integer>, _>(intervals)
+    .bind::<Array<Timestamptz>, _>(times)
+    .bind::<Array<Jsonb>, _>(counts)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
