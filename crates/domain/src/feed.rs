@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::{Issue, manager::SourceType};
+
 /// The longest feed name, in bytes: a platform's name and a URL of 2,048.
 pub const MAX_BYTES: usize = 2_112;
 
@@ -71,6 +73,34 @@ impl fmt::Display for FeedName {
 }
 
 crate::text::serde_as_text!(FeedName);
+
+/// Which feeds this deployment can watch, told without asking any platform.
+pub trait FeedRules: Sync {
+    /// Whether a Manager of `source`, where that is known, may watch `feed`.
+    ///
+    /// # Errors
+    /// What is wrong: a platform that is not configured is `not_found`, one of another source a
+    /// `conflict`, a feed that the platform has no form for `invalid_format`.
+    fn check(&self, feed: &FeedName, source: Option<SourceType>) -> Result<(), Issue>;
+}
+
+/// For tests: Hacker News, with its newest posts alone.
+#[cfg(test)]
+pub(crate) struct OneForum;
+
+#[cfg(test)]
+impl FeedRules for OneForum {
+    fn check(&self, feed: &FeedName, source: Option<SourceType>) -> Result<(), Issue> {
+        match (feed.platform(), feed.what()) {
+            ("hackernews", "newest") => match source {
+                None | Some(SourceType::Forum) => Ok(()),
+                Some(_) => Err(Issue::Conflict),
+            },
+            ("hackernews", _) => Err(Issue::InvalidFormat),
+            _ => Err(Issue::NotFound),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

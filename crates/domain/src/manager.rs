@@ -2,11 +2,52 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ConnectionName, Focus, Instructions, ManagerName, Timestamp};
+use crate::{ConnectionName, Focus, Instructions, ManagerName, Timestamp, patch::Paths};
 
+mod change;
 mod create;
+mod fields;
 
+pub use change::{Editable, ManagerChange};
 pub use create::{CreateManager, Origin, Rules};
+pub use fields::NamedConnection;
+
+/// What a PATCH may name.
+pub const PATHS: Paths = Paths {
+    settable: &[
+        "nickname",
+        "type",
+        "enable",
+        "source",
+        "source.type",
+        "input",
+        "input.type",
+        "input.urls",
+        "input.focus",
+        "input.focus.type",
+        "input.focus.names",
+        "instructions",
+        "instructions.feeds",
+        "instructions.require",
+        "instructions.include",
+        "instructions.names",
+        "instructions.exclude",
+        "instructions.focus",
+        "instructions.threshold",
+        "instructions.brief",
+        "notices",
+    ],
+    output_only: &[
+        "name",
+        "createTime",
+        "updateTime",
+        "mode",
+        "state",
+        "applyTime",
+        "applyError",
+        "health",
+    ],
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

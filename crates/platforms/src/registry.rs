@@ -93,6 +93,19 @@ impl Platforms {
     }
 }
 
+/// Whether a platform of `kind` takes a feed `what`, by its form alone, as its adapter's
+/// [`Adapter::accepts`] says: for who has no adapter and must ask nobody. Of a kind that is not known here
+/// anything is taken.
+#[must_use]
+pub fn accepts(kind: &str, base_url: Option<&Url>, what: &str) -> bool {
+    match kind {
+        "hackernews" => crate::hackernews::accepts(what),
+        "lemmy" => crate::lemmy::accepts(what),
+        "feed" => crate::feed::address(base_url, what).is_some(),
+        _ => true,
+    }
+}
+
 fn build(settings: &Settings, guarded: &Arc<dyn Fetch>) -> Result<Platform, SettingsError> {
     let name = settings.name.clone();
     if !FeedName::is_platform_name(&name) {

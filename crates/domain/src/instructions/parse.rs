@@ -6,12 +6,16 @@ use super::{
     Focus, Instructions, MAX_BRIEF_CHARS, MAX_FEEDS, MAX_GROUPS, MAX_TERM_CHARS, MAX_TERMS,
     MAX_WEIGHT, NameKind, Term, WatchedName,
 };
-use crate::{FeedName, Issue, json::Object};
+use crate::{FeedName, Issue, feed::FeedRules, json::Object, manager::SourceType};
 
-/// Takes an object of the form of [`Instructions`] whose feeds are on `platforms`, and finishes it;
-/// `None` where an issue was noted.
-pub fn parse(object: Object<'_>, platforms: &[String]) -> Option<Instructions> {
-    let feeds = parse_feeds(&object, platforms);
+/// Takes an object of the form of [`Instructions`] whose feeds are such as `rules` allow for a Manager of
+/// `source`, and finishes it; `None` where an issue was noted.
+pub fn parse(
+    object: Object<'_>,
+    source: Option<SourceType>,
+    rules: &dyn FeedRules,
+) -> Option<Instructions> {
+    let feeds = parse_feeds(&object, source, rules);
     let require = items(&object, "require", |at, item| {
         let group = item.as_array().ok_or(Issue::InvalidType)?;
         if group.is_empty() {
@@ -102,7 +106,11 @@ pub fn term(item: &Value) -> Result<String, Issue> {
     }
 }
 
-fn parse_feeds(object: &Object<'_>, platforms: &[String]) -> Option<Vec<FeedName>> {
+fn parse_feeds(
+    object: &Object<'_>,
+    source: Option<SourceType>,
+    rules: &dyn FeedRules,
+) -> Option<Vec<FeedName>> {
     let feeds = items(object, "feeds", |_, item| {
         let feed: FeedName = item
             .as_str()
@@ -110,12 +118,8 @@ fn parse_feeds(object: &Object<'_>, platforms: &[String]) -> Option<Vec<FeedName
             .parse()
             .ok()
             .ok_or(Issue::InvalidFormat)?;
-        let known = platforms.iter().any(|platform| platform == feed.platform());
-        if known {
-            Ok(Some(feed))
-        } else {
-            Err(Issue::NotFound)
-        }
+        rules.check(&feed, source)?;
+        Ok(Some(feed))
     })?;
     if feeds.len() > MAX_FEEDS {
         object.note("feeds", Issue::TooMany);

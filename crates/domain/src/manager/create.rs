@@ -4,26 +4,20 @@ use std::cell::RefCell;
 
 use serde_json::Value;
 
-use super::{Input, InputFocus, InputType, ManagerType, NoticeType, SourceType};
+use super::{
+    Input, PATHS, SourceType,
+    fields::{self, NamedConnection},
+};
 use crate::{
-    ConnectionName, Instructions, Issue, Issues,
-    address::AddressPolicy,
-    instructions,
-    json::Object,
-    namespace::NICKNAME_CHARS,
-    web_url::{self, WebUrl},
+    ConnectionName, Instructions, Issue, Issues, address::AddressPolicy, feed::FeedRules,
+    json::Object, namespace::nickname,
 };
 
-const MAX_URLS: usize = 20;
-const MAX_NAMES: usize = 50;
-const MAX_NOTICES: usize = 10;
-
 /// What the deployment allows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Rules<'a> {
     pub addresses: &'a AddressPolicy,
-    /// The names of the configured platforms.
-    pub platforms: &'a [String],
+    pub feeds: &'a dyn FeedRules,
 }
 
 /// What the instructions are made from.
@@ -43,9 +37,6 @@ pub struct CreateManager {
     pub notices: Vec<ConnectionName>,
 }
 
-/// A Connection that a request names: its place in `notices`, and its name.
-type NamedConnection = (usize, ConnectionName);
-
 impl CreateManager {
     /// # Errors
     /// Every field that fails.
@@ -63,15 +54,7 @@ impl CreateManager {
         let mut named = Vec::new();
         let draft = Object::root(body, &issues).and_then(|fields| {
             let draft = draft(&fields, rules, &mut named);
-            fields.ignore(&[
-                "name",
-                "createTime",
-                "updateTime",
-                "mode",
-                "state",
-                "applyTime",
-                "applyError",
-            ]);
+            fields.ignore(PATHS.output_only);
             fields.finish();
             draft
         });
@@ -89,21 +72,10 @@ fn draft(
     rules: Rules<'_>,
     named: &mut Vec<NamedConnection>,
 ) -> Option<CreateManager> {
-    let nickname = fields.trimmed("nickname", fields.require("nickname"), NICKNAME_CHARS);
-    let manager_type = fields.word::<ManagerType>("type", fields.require("type"));
-    let given = fields.take("enable");
-    let enable = if given.is_none() {
-        Some(true)
-    } else {
-        fields.boolean("enable", given)
-    };
-    let source = fields
-        .object("source", fields.require("source"))
-        .and_then(|source| {
-            let word = source.word::<SourceType>("type", source.require("type"));
-            source.finish();
-            word
-        });
+    let nickname = nickname(fields);
+    let manager_type = fields::manager_type(fields);
+    let enable = fields::enable(fields);
+    let source = fields::source(fields);
     let origin = match (fields.take("input"), fields.take("instructions")) {
         (Some(_), Some(_)) => {
             fields.note("instructions", Issue::Conflict);
@@ -115,14 +87,13 @@ fn draft(
         }
         (Some(value), None) => fields
             .object("input", Some(value))
-            .and_then(|input| parse_input(input, rules))
+            .and_then(|input| fields::input(input, rules))
             .map(Origin::Input),
-        (None, Some(value)) => fields
-            .object("instructions", Some(value))
-            .and_then(|object| instructions::parse(object, rules.platforms))
-            .map(Origin::Instructions),
+        (None, Some(value)) => {
+            fields::instructions(fields, value, source, rules).map(Origin::Instructions)
+        }
     };
-    let notices = parse_notices(fields, named);
+    let notices = fields::notices(fields, named);
     manager_type?;
     Some(CreateManager {
         nickname: nickname?,
@@ -133,126 +104,18 @@ fn draft(
     })
 }
 
-fn parse_input(input: Object<'_>, rules: Rules<'_>) -> Option<Input> {
-    let input_type = input.word::<InputType>("type", input.require("type"));
-    let urls = input
-        .array("urls", input.require("urls"))
-        .and_then(|items| {
-            if items.is_empty() {
-                input.note("urls", Issue::TooShort);
-            } else if items.len() > MAX_URLS {
-                input.note("urls", Issue::TooMany);
-            }
-            let urls = items.iter().take(MAX_URLS).enumerate().map(|(at, item)| {
-                let field = format!("urls[{at}]");
-                let text = item.as_str().ok_or(Issue::InvalidType);
-                text.and_then(|text| {
-                    WebUrl::parse(text, rules.addresses, web_url::Kind::Seed)
-                        .map(|_| text.to_owned())
-                })
-                .map_err(|issue| input.note(&field, issue))
-                .ok()
-            });
-            // All are looked at, so that each failing one is named.
-            let urls: Vec<Option<String>> = urls.collect();
-            urls.into_iter().collect::<Option<Vec<String>>>()
-        });
-    let focus = input
-        .object("focus", input.require("focus"))
-        .and_then(|focus| {
-            let focus_type = focus.word("type", focus.require("type"));
-            let names = texts(&focus, "names", MAX_NAMES);
-            focus.finish();
-            Some(InputFocus {
-                focus_type: focus_type?,
-                names: names?,
-            })
-        });
-    input.finish();
-    Some(Input {
-        input_type: input_type?,
-        urls: urls?,
-        focus: focus?,
-    })
-}
-
-/// An optional list of at most `max` texts of 1 to 100 characters each, trimmed.
-fn texts(object: &Object<'_>, field: &'static str, max: usize) -> Option<Vec<String>> {
-    let Some(value) = object.take(field) else {
-        return Some(Vec::new());
-    };
-    let items = object.array(field, Some(value))?;
-    if items.len() > max {
-        object.note(field, Issue::TooMany);
-    }
-    let texts: Vec<Option<String>> = items
-        .iter()
-        .take(max)
-        .enumerate()
-        .map(|(at, item)| {
-            instructions::term(item)
-                .map_err(|issue| object.note(&format!("{field}[{at}]"), issue))
-                .ok()
-        })
-        .collect();
-    texts.into_iter().collect()
-}
-
-/// Every Connection that can be read is put into `named`, once.
-fn parse_notices(
-    fields: &Object<'_>,
-    named: &mut Vec<NamedConnection>,
-) -> Option<Vec<ConnectionName>> {
-    let Some(value) = fields.take("notices") else {
-        return Some(Vec::new());
-    };
-    let items = fields.array("notices", Some(value))?;
-    if items.len() > MAX_NOTICES {
-        fields.note("notices", Issue::TooMany);
-    }
-    let mut sound = true;
-    for (at, item) in items.iter().take(MAX_NOTICES).enumerate() {
-        let Some(notice) = Object::at(item, format!("notices[{at}]"), fields.issues()) else {
-            sound = false;
-            continue;
-        };
-        let notice_type = notice.word::<NoticeType>("type", notice.require("type"));
-        let name = notice
-            .text("connection", notice.require("connection"))
-            .and_then(|text| {
-                let name: Option<ConnectionName> = text.parse().ok();
-                if name.is_none() {
-                    notice.note("connection", Issue::InvalidFormat);
-                }
-                name
-            });
-        if let Some(name) = name {
-            if named.iter().any(|(_, other)| *other == name) {
-                notice.note("connection", Issue::Duplicate);
-                sound = false;
-            } else {
-                named.push((at, name));
-            }
-        }
-        sound &= notice_type.is_some() && name.is_some();
-        notice.finish();
-    }
-    sound.then(|| named.iter().map(|(_, name)| *name).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
     use uuid::Uuid;
 
     use super::{CreateManager, Origin, Rules};
-    use crate::{ConnectionName, Id, Issue, address::AddressPolicy};
+    use crate::{ConnectionName, Id, Issue, address::AddressPolicy, feed::OneForum};
 
     fn parse(body: &Value) -> Result<CreateManager, Vec<(String, Issue)>> {
-        let platforms = ["hackernews".to_owned()];
         let rules = Rules {
             addresses: &AddressPolicy::default(),
-            platforms: &platforms,
+            feeds: &OneForum,
         };
         CreateManager::parse(body, rules).map_err(|issues| {
             issues
@@ -326,10 +189,9 @@ mod tests {
 
     #[test]
     fn connections_are_read_whatever_else_fails() {
-        let platforms = [];
         let rules = Rules {
             addresses: &AddressPolicy::default(),
-            platforms: &platforms,
+            feeds: &OneForum,
         };
         let name = |n: u128| ConnectionName {
             namespace: Id::from_uuid(Uuid::from_u128(1)),
@@ -391,7 +253,7 @@ mod tests {
         let mut body = automatic();
         body.as_object_mut().unwrap().remove("input");
         body["instructions"] = json!({
-            "feeds": ["hackernews:newest", "nowhere:newest", "hackernews"],
+            "feeds": ["hackernews:newest", "nowhere:newest", "hackernews", "hackernews:oldest"],
             "include": [{"text": "", "weight": 1}, {"text": "x", "weight": "y"}, {"text": "?!", "weight": 1e300}],
             "require": [[], ["x"]],
             "focus": "SALES", "threshold": 1.5
@@ -399,6 +261,7 @@ mod tests {
         let expected = [
             ("instructions.feeds[1]", Issue::NotFound),
             ("instructions.feeds[2]", Issue::InvalidFormat),
+            ("instructions.feeds[3]", Issue::InvalidFormat),
             ("instructions.require[0]", Issue::TooShort),
             ("instructions.include[0].text", Issue::TooShort),
             ("instructions.include[1].weight", Issue::InvalidType),
@@ -409,6 +272,21 @@ mod tests {
         assert_eq!(
             parse(&body).unwrap_err(),
             expected.map(|(field, issue)| (field.to_owned(), issue))
+        );
+    }
+
+    #[test]
+    fn feeds_are_of_the_source() {
+        let mut body = automatic();
+        body.as_object_mut().unwrap().remove("input");
+        body["instructions"] = json!({
+            "feeds": ["hackernews:newest"], "include": [{"text": "backup", "weight": 1}]
+        });
+        assert!(parse(&body).is_ok());
+        body["source"]["type"] = json!("NETWORK");
+        assert_eq!(
+            parse(&body).unwrap_err(),
+            [("instructions.feeds[0]".to_owned(), Issue::Conflict)]
         );
     }
 }

@@ -60,15 +60,20 @@ impl Feeds {
 
     /// The address of the feed `what`.
     fn address(&self, what: &str) -> Option<Url> {
-        if let Some(base_url) = &self.base_url {
-            return (what == "newest").then(|| base_url.clone());
-        }
-        let url = Url::parse(what)
-            .ok()
-            .filter(|_| what.len() <= MAX_URL_BYTES)?;
-        let plain = url.username().is_empty() && url.password().is_none();
-        (plain && matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+        address(self.base_url.as_ref(), what)
     }
+}
+
+/// The address of the feed `what` on a platform with this `base_url`.
+pub(crate) fn address(base_url: Option<&Url>, what: &str) -> Option<Url> {
+    if let Some(base_url) = base_url {
+        return (what == "newest").then(|| base_url.clone());
+    }
+    let url = Url::parse(what)
+        .ok()
+        .filter(|_| what.len() <= MAX_URL_BYTES)?;
+    let plain = url.username().is_empty() && url.password().is_none();
+    (plain && matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
 #[async_trait]

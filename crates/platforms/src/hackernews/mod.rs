@@ -93,7 +93,7 @@ impl Adapter for HackerNews {
     }
 
     fn accepts(&self, what: &str) -> bool {
-        List::parse(what).is_some()
+        accepts(what)
     }
 
     fn default_interval(&self) -> Duration {
@@ -153,6 +153,11 @@ impl Adapter for HackerNews {
         polled.next_hint = next_hint;
         Ok(polled)
     }
+}
+
+/// Whether `what` is a list that can be watched.
+pub(crate) fn accepts(what: &str) -> bool {
+    List::parse(what).is_some()
 }
 
 /// `base` with `path` below it, whether or not it ends in a slash.

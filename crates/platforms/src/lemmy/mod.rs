@@ -89,7 +89,7 @@ impl Adapter for Lemmy {
     }
 
     fn accepts(&self, what: &str) -> bool {
-        what == "newest" || what.strip_prefix("c/").is_some_and(is_community)
+        accepts(what)
     }
 
     fn default_interval(&self) -> Duration {
@@ -179,6 +179,11 @@ fn refusal(answer: &Fetched, what: &str) -> Result<(), PollError> {
         }),
         _ => Ok(()),
     }
+}
+
+/// Whether `what` is the newest posts or a community.
+pub(crate) fn accepts(what: &str) -> bool {
+    what == "newest" || what.strip_prefix("c/").is_some_and(is_community)
 }
 
 /// `name` or `name@instance`.

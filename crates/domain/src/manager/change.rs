@@ -1,0 +1,401 @@
+//! A request to change a Manager, checked.
+//!
+//! `input` and `instructions` are two ways to the same end: naming one leaves the other, and with it the
+//! mode. A client that sends back all that it read names both; then the one that it changed counts.
+
+use std::cell::RefCell;
+
+use serde_json::Value;
+
+use super::{
+    Input, InputFocus, InputType, Manager, ManagerState, ManagerType, Mode, NamedConnection,
+    Origin, PATHS, Rules, Source, SourceType, fields,
+};
+use crate::{
+    ConnectionName, Focus, Instructions, Issue, Issues, ManagerName, Timestamp, json::Object,
+    namespace::nickname, patch::Patch,
+};
+
+/// A Manager as a change finds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Editable {
+    pub manager: Manager,
+    /// What the client wrote last, of a MANUAL Manager; the Manager shows it only while it is pending.
+    pub submitted: Option<Instructions>,
+    pub generation: i64,
+}
+
+/// A valid request to change a Manager: `None` stays as it is. Whether its Connections exist is for the
+/// store to say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ManagerChange {
+    pub nickname: Option<String>,
+    pub enable: Option<bool>,
+    pub source: Option<SourceType>,
+    pub origin: Option<Origin>,
+    pub notices: Option<Vec<ConnectionName>>,
+}
+
+impl ManagerChange {
+    /// What `patch` makes of the Manager, or every field that fails; and beside it the place and name of
+    /// each notice that could be read, as [`CreateManager::parse_with_notices`] gives them.
+    ///
+    /// [`CreateManager::parse_with_notices`]: super::CreateManager::parse_with_notices
+    pub fn parse(
+        patch: &Patch,
+        current: &Editable,
+        rules: Rules<'_>,
+    ) -> (Result<Self, Issues>, Vec<NamedConnection>) {
+        let document = patch.apply(&current.document(), PATHS);
+        let issues = RefCell::default();
+        let mut named = Vec::new();
+        let change = Object::root(&document, &issues).map(|fields| {
+            fields.given("type", || fields::manager_type(&fields));
+            let source = fields.given("source", || fields::source(&fields));
+            let change = Self {
+                nickname: fields.given("nickname", || nickname(&fields)),
+                enable: fields.given("enable", || fields::enable(&fields)),
+                source,
+                origin: origin(&fields, current, source, rules),
+                notices: fields.given("notices", || fields::notices(&fields, &mut named)),
+            };
+            fields.ignore(PATHS.output_only);
+            fields.finish();
+            change
+        });
+        let parsed = issues.into_inner().or(change.unwrap_or_default());
+        (parsed, named)
+    }
+
+    /// Whether the Manager must be compiled again.
+    #[must_use]
+    pub fn resubmits(&self) -> bool {
+        self.source.is_some() || self.origin.is_some()
+    }
+}
+
+impl Editable {
+    /// A Manager that changes can be checked against where there is none: what is wrong with a request
+    /// is said before what it asks for is missed.
+    #[must_use]
+    pub fn specimen(name: ManagerName) -> Self {
+        Self {
+            manager: Manager {
+                name,
+                create_time: Timestamp::UNIX_EPOCH,
+                update_time: Timestamp::UNIX_EPOCH,
+                nickname: "specimen".to_owned(),
+                manager_type: ManagerType::FeedManager,
+                enable: true,
+                mode: Mode::Automatic,
+                state: ManagerState::PendingApply,
+                apply_time: None,
+                apply_error: None,
+                source: Source {
+                    source_type: SourceType::Forum,
+                },
+                input: Some(Input {
+                    input_type: InputType::Structured,
+                    urls: vec!["https://example.com/".to_owned()],
+                    focus: InputFocus {
+                        focus_type: Focus::Sales,
+                        names: Vec::new(),
+                    },
+                }),
+                instructions: None,
+                notices: Vec::new(),
+            },
+            submitted: None,
+            generation: 1,
+        }
+    }
+
+    /// The instructions that a change of them starts from.
+    fn instructions(&self) -> Option<&Instructions> {
+        self.manager
+            .instructions
+            .as_ref()
+            .or(self.submitted.as_ref())
+    }
+
+    /// What a patch is merged with: the Manager as its client sees it.
+    fn document(&self) -> Value {
+        // Managers of ours always have a JSON form.
+        let mut document = serde_json::to_value(&self.manager).unwrap_or_default();
+        if let (Some(fields), Some(instructions)) = (document.as_object_mut(), self.instructions())
+        {
+            let shown = serde_json::to_value(instructions).unwrap_or_default();
+            fields.insert("instructions".to_owned(), shown);
+        }
+        document
+    }
+}
+
+fn origin(
+    fields: &Object<'_>,
+    current: &Editable,
+    new_source: Option<SourceType>,
+    rules: Rules<'_>,
+) -> Option<Origin> {
+    let (input, instructions) = (fields.take("input"), fields.take("instructions"));
+    let by_input = |value| {
+        fields
+            .object("input", Some(value))
+            .and_then(|input| fields::input(input, rules))
+            .map(Origin::Input)
+    };
+    let source = new_source.unwrap_or(current.manager.source.source_type);
+    let by_instructions =
+        |value| fields::instructions(fields, value, Some(source), rules).map(Origin::Instructions);
+    match (input, instructions) {
+        (Some(input), None) => by_input(input),
+        (None, Some(instructions)) => by_instructions(instructions),
+        (Some(input), Some(instructions)) => {
+            let same_input = equals(input, current.manager.input.as_ref());
+            match (same_input, equals(instructions, current.instructions())) {
+                (_, true) => by_input(input),
+                (true, false) => by_instructions(instructions),
+                (false, false) => {
+                    fields.note("instructions", Issue::Conflict);
+                    None
+                }
+            }
+        }
+        (None, None) => {
+            let own = match current.manager.mode {
+                Mode::Automatic => "input",
+                Mode::Manual => "instructions",
+            };
+            if fields.has(own) {
+                fields.note(own, Issue::Required);
+            } else if let Some(source) = new_source {
+                foreign_feeds(fields, current, source, rules);
+            }
+            None
+        }
+    }
+}
+
+/// Whether `value` says what stands there now; `1` is `1.0`.
+fn equals<T: serde::de::DeserializeOwned + PartialEq>(value: &Value, current: Option<&T>) -> bool {
+    T::deserialize(value).is_ok_and(|value| current == Some(&value))
+}
+
+/// Notes the feeds that a MANUAL Manager watches and that are not of its new source.
+fn foreign_feeds(fields: &Object<'_>, current: &Editable, source: SourceType, rules: Rules<'_>) {
+    let feeds = current.submitted.iter().flat_map(|own| &own.feeds);
+    for (at, feed) in feeds.enumerate() {
+        if rules.feeds.check(feed, Some(source)) == Err(Issue::Conflict) {
+            fields.note(&format!("instructions.feeds[{at}]"), Issue::Conflict);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use uuid::Uuid;
+
+    use super::{Editable, ManagerChange, Mode, Origin, SourceType};
+    use crate::{
+        Id, Instructions, Issue, Issues, ManagerName,
+        address::AddressPolicy,
+        feed::OneForum,
+        instructions::Term,
+        manager::{PATHS, Rules},
+        patch::Patch,
+    };
+
+    fn automatic() -> Editable {
+        let id = Id::from_uuid(Uuid::from_u128(1));
+        let name = ManagerName {
+            namespace: id,
+            manager: id,
+        };
+        Editable::specimen(name)
+    }
+
+    fn instructions() -> Instructions {
+        Instructions {
+            feeds: vec!["hackernews:newest".parse().unwrap()],
+            include: vec![Term {
+                text: "backup".to_owned(),
+                weight: 1.0,
+            }],
+            threshold: Some(1.0),
+            ..Instructions::default()
+        }
+    }
+
+    fn applied() -> Editable {
+        let mut editable = automatic();
+        editable.manager.instructions = Some(instructions());
+        editable
+    }
+
+    fn manual() -> Editable {
+        let mut editable = applied();
+        editable.manager.mode = Mode::Manual;
+        editable.manager.input = None;
+        editable.submitted = Some(instructions());
+        editable
+    }
+
+    fn changed(
+        current: &Editable,
+        body: &Value,
+        mask: Option<&str>,
+    ) -> Result<ManagerChange, Vec<(String, Issue)>> {
+        let rules = Rules {
+            addresses: &AddressPolicy::default(),
+            feeds: &OneForum,
+        };
+        let failed = |issues: Issues| -> Vec<_> {
+            let all = issues.as_slice().iter();
+            all.map(|one| (one.field.clone(), one.issue)).collect()
+        };
+        let patch = Patch::parse(body, mask, PATHS).map_err(failed)?;
+        ManagerChange::parse(&patch, current, rules)
+            .0
+            .map_err(failed)
+    }
+
+    fn focus_of(change: &ManagerChange) -> String {
+        match &change.origin {
+            Some(Origin::Input(input)) => format!("{:?}", input.focus.focus_type),
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn threshold_of(change: &ManagerChange) -> Option<f64> {
+        match &change.origin {
+            Some(Origin::Instructions(instructions)) => instructions.threshold,
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let change = changed(&applied(), &json!({"enable": false}), None).unwrap();
+        let expected = ManagerChange {
+            enable: Some(false),
+            ..ManagerChange::default()
+        };
+        assert!(change == expected && !change.resubmits());
+        let change = changed(&applied(), &json!({"notices": null, "enable": null}), None).unwrap();
+        assert_eq!((change.notices, change.enable), (Some(vec![]), Some(true)));
+    }
+
+    #[test]
+    fn input_is_merged_or_replaced() {
+        let body = json!({"input": {"focus": {"type": "CRISIS"}}});
+        let change = changed(&applied(), &body, None).unwrap();
+        assert!(change.resubmits());
+        assert_eq!(focus_of(&change), "Crisis");
+        let change = changed(&applied(), &body, Some("input.focus.type")).unwrap();
+        assert_eq!(focus_of(&change), "Crisis");
+        assert_eq!(
+            changed(&applied(), &body, Some("input")).unwrap_err(),
+            [
+                ("input.type".to_owned(), Issue::Required),
+                ("input.urls".to_owned(), Issue::Required)
+            ]
+        );
+    }
+
+    #[test]
+    fn either_mode_turns_into_the_other() {
+        let body = json!({"instructions": {"threshold": 2}});
+        let taken_over = changed(&applied(), &body, None).unwrap();
+        assert_eq!(threshold_of(&taken_over), Some(2.0));
+
+        let input = serde_json::to_value(automatic().manager.input).unwrap();
+        let given_back = changed(&manual(), &json!({ "input": input }), None).unwrap();
+        assert_eq!(focus_of(&given_back), "Sales");
+        let body = json!({"input": input, "instructions": null});
+        assert_eq!(focus_of(&changed(&manual(), &body, None).unwrap()), "Sales");
+    }
+
+    #[test]
+    fn of_all_that_was_read_what_changed_counts() {
+        let mut body = serde_json::to_value(&applied().manager).unwrap();
+        // As clients print numbers.
+        body["instructions"]["include"][0]["weight"] = json!(1);
+        for mask in [None, Some("*")] {
+            assert_eq!(
+                focus_of(&changed(&applied(), &body, mask).unwrap()),
+                "Sales"
+            );
+            let mut other = body.clone();
+            other["input"]["focus"]["type"] = json!("CRISIS");
+            assert_eq!(
+                focus_of(&changed(&applied(), &other, mask).unwrap()),
+                "Crisis"
+            );
+            let mut other = body.clone();
+            other["instructions"]["threshold"] = json!(3);
+            assert_eq!(
+                threshold_of(&changed(&applied(), &other, mask).unwrap()),
+                Some(3.0)
+            );
+            other["input"]["focus"]["type"] = json!("CRISIS");
+            assert_eq!(
+                changed(&applied(), &other, mask).unwrap_err(),
+                [("instructions".to_owned(), Issue::Conflict)]
+            );
+        }
+    }
+
+    #[test]
+    fn a_manager_has_one_of_the_two() {
+        for (current, field) in [(applied(), "input"), (manual(), "instructions")] {
+            let required = [(field.to_owned(), Issue::Required)];
+            let body = json!({ field: null });
+            assert_eq!(changed(&current, &body, None).unwrap_err(), required);
+            assert_eq!(
+                changed(&current, &json!({}), Some(field)).unwrap_err(),
+                required
+            );
+        }
+        // Of an AUTOMATIC one, instructions are the service's to set and clear.
+        let change = changed(&applied(), &json!({"instructions": null}), None).unwrap();
+        assert!(!change.resubmits());
+    }
+
+    #[test]
+    fn feeds_are_held_to_the_source_that_will_be() {
+        let body = json!({"source": {"type": "NETWORK"}});
+        let conflict = [("instructions.feeds[0]".to_owned(), Issue::Conflict)];
+        assert_eq!(changed(&manual(), &body, None).unwrap_err(), conflict);
+        let change = changed(&applied(), &body, None).unwrap();
+        assert_eq!(change.source, Some(SourceType::Network));
+        let body = json!({"source": {"type": "NETWORK"}, "instructions": {"threshold": 2}});
+        assert_eq!(changed(&manual(), &body, None).unwrap_err(), conflict);
+        let body = json!({"source": {"type": "NETWORK"}, "instructions": {"feeds": null}});
+        assert!(changed(&manual(), &body, None).unwrap().resubmits());
+    }
+
+    #[test]
+    fn every_failing_field_is_named() {
+        let body = json!({
+            "nickname": " ", "type": "OTHER", "source": {}, "input": {"urls": []}, "enable": 1, "colour": 2,
+            "notices": [{"type": "HTTP_REQUEST", "connection": "x"}], "mode": "SIDEWAYS"
+        });
+        let expected = [
+            ("type", Issue::InvalidEnum),
+            ("nickname", Issue::TooShort),
+            ("enable", Issue::InvalidType),
+            ("input.urls", Issue::TooShort),
+            ("notices[0].connection", Issue::InvalidFormat),
+            ("colour", Issue::UnknownField),
+        ];
+        assert_eq!(
+            changed(&applied(), &body, None).unwrap_err(),
+            expected.map(|(field, issue)| (field.to_owned(), issue))
+        );
+        assert_eq!(
+            changed(&applied(), &json!({"nickname": null}), None).unwrap_err(),
+            [("nickname".to_owned(), Issue::Required)]
+        );
+    }
+}

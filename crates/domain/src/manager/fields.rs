@@ -1,0 +1,153 @@
+//! One parser a field, for requests that create and that change a Manager.
+
+use serde_json::Value;
+
+use super::{Input, InputFocus, InputType, ManagerType, NoticeType, Rules, SourceType};
+use crate::{
+    ConnectionName, Instructions, Issue, instructions,
+    json::Object,
+    web_url::{self, WebUrl},
+};
+
+const MAX_URLS: usize = 20;
+const MAX_NAMES: usize = 50;
+const MAX_NOTICES: usize = 10;
+
+/// A Connection that a request names: its place in `notices`, and its name.
+pub type NamedConnection = (usize, ConnectionName);
+
+pub(super) fn manager_type(fields: &Object<'_>) -> Option<ManagerType> {
+    fields.word("type", fields.require("type"))
+}
+
+pub(super) fn enable(fields: &Object<'_>) -> Option<bool> {
+    match fields.take("enable") {
+        None => Some(true),
+        given => fields.boolean("enable", given),
+    }
+}
+
+pub(super) fn source(fields: &Object<'_>) -> Option<SourceType> {
+    let source = fields.object("source", fields.require("source"))?;
+    let word = source.word("type", source.require("type"));
+    source.finish();
+    word
+}
+
+/// Of the Manager's `source`, where that could be read.
+pub(super) fn instructions(
+    fields: &Object<'_>,
+    value: &Value,
+    source: Option<SourceType>,
+    rules: Rules<'_>,
+) -> Option<Instructions> {
+    let object = fields.object("instructions", Some(value))?;
+    instructions::parse(object, source, rules.feeds)
+}
+
+pub(super) fn input(input: Object<'_>, rules: Rules<'_>) -> Option<Input> {
+    let input_type = input.word::<InputType>("type", input.require("type"));
+    let urls = input
+        .array("urls", input.require("urls"))
+        .and_then(|items| {
+            if items.is_empty() {
+                input.note("urls", Issue::TooShort);
+            } else if items.len() > MAX_URLS {
+                input.note("urls", Issue::TooMany);
+            }
+            let urls = items.iter().take(MAX_URLS).enumerate().map(|(at, item)| {
+                let field = format!("urls[{at}]");
+                let text = item.as_str().ok_or(Issue::InvalidType);
+                text.and_then(|text| {
+                    WebUrl::parse(text, rules.addresses, web_url::Kind::Seed)
+                        .map(|_| text.to_owned())
+                })
+                .map_err(|issue| input.note(&field, issue))
+                .ok()
+            });
+            // All are looked at, so that each failing one is named.
+            let urls: Vec<Option<String>> = urls.collect();
+            urls.into_iter().collect::<Option<Vec<String>>>()
+        });
+    let focus = input
+        .object("focus", input.require("focus"))
+        .and_then(|focus| {
+            let focus_type = focus.word("type", focus.require("type"));
+            let names = texts(&focus, "names", MAX_NAMES);
+            focus.finish();
+            Some(InputFocus {
+                focus_type: focus_type?,
+                names: names?,
+            })
+        });
+    input.finish();
+    Some(Input {
+        input_type: input_type?,
+        urls: urls?,
+        focus: focus?,
+    })
+}
+
+/// An optional list of at most `max` texts of 1 to 100 characters each, trimmed.
+fn texts(object: &Object<'_>, field: &'static str, max: usize) -> Option<Vec<String>> {
+    let Some(value) = object.take(field) else {
+        return Some(Vec::new());
+    };
+    let items = object.array(field, Some(value))?;
+    if items.len() > max {
+        object.note(field, Issue::TooMany);
+    }
+    let texts: Vec<Option<String>> = items
+        .iter()
+        .take(max)
+        .enumerate()
+        .map(|(at, item)| {
+            instructions::term(item)
+                .map_err(|issue| object.note(&format!("{field}[{at}]"), issue))
+                .ok()
+        })
+        .collect();
+    texts.into_iter().collect()
+}
+
+/// Every Connection that can be read is put into `named`, once.
+pub(super) fn notices(
+    fields: &Object<'_>,
+    named: &mut Vec<NamedConnection>,
+) -> Option<Vec<ConnectionName>> {
+    let Some(value) = fields.take("notices") else {
+        return Some(Vec::new());
+    };
+    let items = fields.array("notices", Some(value))?;
+    if items.len() > MAX_NOTICES {
+        fields.note("notices", Issue::TooMany);
+    }
+    let mut sound = true;
+    for (at, item) in items.iter().take(MAX_NOTICES).enumerate() {
+        let Some(notice) = Object::at(item, format!("notices[{at}]"), fields.issues()) else {
+            sound = false;
+            continue;
+        };
+        let notice_type = notice.word::<NoticeType>("type", notice.require("type"));
+        let name = notice
+            .text("connection", notice.require("connection"))
+            .and_then(|text| {
+                let name: Option<ConnectionName> = text.parse().ok();
+                if name.is_none() {
+                    notice.note("connection", Issue::InvalidFormat);
+                }
+                name
+            });
+        if let Some(name) = name {
+            if named.iter().any(|(_, other)| *other == name) {
+                notice.note("connection", Issue::Duplicate);
+                sound = false;
+            } else {
+                named.push((at, name));
+            }
+        }
+        sound &= notice_type.is_some() && name.is_some();
+        notice.finish();
+    }
+    sound.then(|| named.iter().map(|(_, name)| *name).collect())
+}
