@@ -9,7 +9,7 @@ use domain::{FeedName, Focus, Match, instructions::NameKind};
 use crate::{
     model::{self, Features},
     phrase::Readings,
-    plan::{Name, Plan, Rule, Term},
+    plan::{Name, Plain, Plan, Rule, Term},
     post::{Count, PostText},
 };
 
@@ -100,15 +100,11 @@ impl Verdict {
 }
 
 fn reason(plan: &Plan, post: &PostText, scored: &Scored) -> Reason {
-    let hit = |readings: &Readings| occurs(post, readings);
+    let hit = |term: &Plain| occurs(post, &term.readings);
     if plan.exclude.iter().any(hit) {
         return Reason::Exclude;
     }
-    if !plan
-        .require
-        .iter()
-        .all(|group| group.iter().any(|term| hit(&term.readings)))
-    {
+    if !plan.require.iter().all(|group| group.iter().any(hit)) {
         return Reason::Require;
     }
     let (needs_term, reached) = match plan.rule {
@@ -171,10 +167,11 @@ impl Scored {
             // Nothing to be calibrated: the post has nothing to do with the plan.
             return Self { score: 0.0, any };
         }
-        let lexicon = f64::from(post.lexicon(focus));
         let features = Features {
-            lexicon,
-            ..features
+            topic: features.topic,
+            own_name: features.own_name,
+            watched_names: features.watched_names,
+            ..Features::of_post(focus, post)
         };
         Self {
             score: model::score(focus, &features),
@@ -184,7 +181,7 @@ impl Scored {
 }
 
 /// What the plan's own terms and names say, and whether any occurs.
-fn features(plan: &Plan, post: &PostText) -> (Features, bool) {
+pub(crate) fn features(plan: &Plan, post: &PostText) -> (Features, bool) {
     let mut features = Features::default();
     let mut any = false;
     for term in &plan.include {
@@ -230,7 +227,7 @@ fn strength_of_name(post: &PostText, name: &Name) -> f64 {
     });
     let frequency: f64 = counts.sum();
     let in_context =
-        || name.context.is_empty() || name.context.iter().any(|readings| occurs(post, readings));
+        || name.context.is_empty() || name.context.iter().any(|term| occurs(post, &term.readings));
     if frequency > 0.0 && in_context() {
         model::name_strength(frequency)
     } else {

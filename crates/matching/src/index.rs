@@ -1,31 +1,46 @@
 //! Decides on a post for all plans at once.
 //!
-//! An [`Index`] is immutable. It asks only those plans of which some necessary phrase (the plan's
-//! [`key`](key::Key)) occurs in the post, and asks them by the same code as [`evaluate`](crate::evaluate):
-//! its answers are those of asking every plan. A change makes a new index that shares all but a small
-//! part with the old one; [`LiveIndex`] swaps it in without making readers wait.
+//! An [`Index`] is immutable. It finds the few plans that a post may concern, and asks these by the
+//! same code as [`evaluate`](crate::evaluate): its answers are those of asking every plan.
 //!
-//! Plans live in three tiers of growing size. A change rebuilds the smallest, and flows into the next
-//! when there are too many; a plan that was replaced or removed stays in its tier, marked as dead, until then. A
-//! change costs up to some hundred plans' worth of building, and now and then the whole.
+//! Plans live in tiers. A change makes one of its own plans, 10 µs each, behind the others, and marks
+//! the plans that it replaces or removes as dead where they are. [`LiveIndex`] swaps the index with
+//! the new tier in without making readers wait. Every tier costs each post a look at each of its
+//! words, so tiers are merged: not by the change, but by whoever calls [`LiveIndex::merge`] when
+//! [`LiveIndex::is_due`].
 
+mod build;
+mod commonness;
 mod key;
+mod packed;
+mod phrases;
+mod scratch;
 mod segment;
+mod terms;
+mod tier;
+mod words;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError, TryLockError},
+};
 
 use arc_swap::ArcSwap;
+use build::Source;
 use domain::{FeedName, ManagerName};
+use scratch::Scratch;
+use tier::Tier;
 
 use crate::{Decision, Plan, PostText};
-pub(crate) use key::Key;
-use segment::Segment;
 
-/// Up to this many plans in the tier that each change rebuilds.
-const DELTA: usize = 64;
-/// And in the one that takes these up, unless the base is so large that more is still little.
-const MIDDLE: usize = 1_000;
-const BASE_TO_MIDDLE: usize = 8;
+/// With more tiers than this, merging is due.
+const TIERS: usize = 6;
+/// With so many a change merges by itself: nobody else does.
+const TOO_MANY_TIERS: usize = 48;
+/// A tier is merged with those behind it when they have grown to this part of it.
+const PART: usize = 8;
 
 /// What happened to a Manager's plan.
 #[derive(Debug, Clone)]
@@ -39,9 +54,8 @@ pub enum Change {
 /// All plans, as of one version.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
-    base: Tier,
-    middle: Tier,
-    delta: Tier,
+    /// From the oldest, which is the largest, to the newest.
+    tiers: Vec<Tier>,
     version: i64,
 }
 
@@ -49,10 +63,10 @@ impl Index {
     /// An index of these plans; of two under one name the last counts.
     #[must_use]
     pub fn build(plans: impl IntoIterator<Item = (ManagerName, Arc<Plan>)>, version: i64) -> Self {
+        let plans = plans.into_iter();
         Self {
-            base: Tier::of(Segment::build(plans)),
+            tiers: tiers(plans.map(|(name, plan)| (name, Source::Plan(plan)))),
             version,
-            ..Self::default()
         }
     }
 
@@ -60,21 +74,22 @@ impl Index {
     #[must_use]
     pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: i64) -> Self {
         let mut next = self.clone();
-        let mut delta = next.delta.alive();
+        let mut last = BTreeMap::new();
         for change in changes {
-            let (name, plan) = match change {
-                Change::Put(name, plan) => (name, Some(plan)),
-                Change::Remove(name) => (name, None),
+            match change {
+                Change::Put(name, plan) => last.insert(name, Some(plan)),
+                Change::Remove(name) => last.insert(name, None),
             };
-            next.base.bury(&name);
-            next.middle.bury(&name);
-            delta.retain(|(other, _)| *other != name);
-            delta.extend(plan.map(|plan| (name, plan)));
-            if delta.len() > DELTA {
-                next.take_up(&mut delta);
+        }
+        for name in last.keys() {
+            for tier in &mut next.tiers {
+                tier.bury(name);
             }
         }
-        next.delta = Tier::of(Segment::build(delta));
+        let new = last.into_iter();
+        next.tiers.extend(tiers(
+            new.filter_map(|(name, plan)| Some((name, Source::Plan(plan?)))),
+        ));
         next.version = version;
         next
     }
@@ -82,19 +97,27 @@ impl Index {
     /// Every plan that watches the feed and matches the post, by name.
     #[must_use]
     pub fn matches(&self, post: &PostText, feed: &FeedName) -> Vec<(ManagerName, Decision)> {
-        let mut found = Vec::new();
-        for tier in self.tiers() {
-            tier.segment
-                .matches(post, feed, |slot| !tier.is_dead(slot), &mut found);
+        thread_local! {
+            static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
         }
+        // Taken out while in use: what a panic leaves behind is not used again.
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        let mut found = Vec::new();
+        scratch.begin();
+        for tier in &self.tiers {
+            let alive = |slot| !tier.is_dead(slot);
+            tier.segment
+                .matches(post, feed, alive, &mut scratch, &mut found);
+        }
+        SCRATCH.set(Some(scratch));
         found.sort_by_key(|(name, _)| *name);
         found
     }
 
-    /// The plan at work for a Manager.
+    /// The plan at work for a Manager, unpacked: for tests and for looking at, not for each post.
     #[must_use]
-    pub fn plan(&self, name: &ManagerName) -> Option<&Arc<Plan>> {
-        self.tiers().into_iter().find_map(|tier| {
+    pub fn plan(&self, name: &ManagerName) -> Option<Plan> {
+        self.tiers.iter().rev().find_map(|tier| {
             let slot = tier.segment.slot(name)?;
             (!tier.is_dead(slot)).then(|| tier.segment.plan(slot))
         })
@@ -103,7 +126,7 @@ impl Index {
     /// How many plans there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.tiers().map(Tier::len).iter().sum()
+        self.tiers.iter().map(Tier::len).sum()
     }
 
     #[must_use]
@@ -117,65 +140,32 @@ impl Index {
         self.version
     }
 
-    fn tiers(&self) -> [&Tier; 3] {
-        [&self.base, &self.middle, &self.delta]
+    /// The tiers to merge, if any: each is left alone as long as those behind it are small beside it,
+    /// and most of its plans are alive.
+    fn due(&self) -> Option<Range<usize>> {
+        let mut behind: usize = self.tiers.iter().map(Tier::len).sum();
+        let from = self.tiers.iter().position(|tier| {
+            behind -= tier.len();
+            tier.len() < behind * PART || tier.len() * 2 < tier.segment.len()
+        })?;
+        (self.tiers.len() > TIERS).then_some(from..self.tiers.len())
     }
 
-    /// Moves the delta's plans into the middle tier, and those into the base when they are many.
-    fn take_up(&mut self, delta: &mut Vec<(ManagerName, Arc<Plan>)>) {
-        let mut plans = self.middle.alive();
-        plans.append(delta);
-        if plans.len() <= MIDDLE.max(self.base.len() / BASE_TO_MIDDLE) {
-            self.middle = Tier::of(Segment::build(plans));
-        } else {
-            let mut all = self.base.alive();
-            all.append(&mut plans);
-            self.base = Tier::of(Segment::build(all));
-            self.middle = Tier::default();
-        }
+    fn merged(&self, range: Range<usize>) -> Vec<Tier> {
+        let plans = (0..).zip(&self.tiers[range]).flat_map(|(nth, tier)| {
+            let slots = tier.alive();
+            slots.map(move |slot| {
+                let source = Source::Packed(nth, &tier.segment, slot);
+                (tier.segment.name(slot), source)
+            })
+        });
+        tiers(plans)
     }
 }
 
-/// A segment and which of its plans are dead.
-#[derive(Debug, Clone, Default)]
-struct Tier {
-    segment: Arc<Segment>,
-    dead: Arc<Vec<bool>>,
-    dead_count: usize,
-}
-
-impl Tier {
-    fn of(segment: Segment) -> Self {
-        Self {
-            dead: Arc::new(vec![false; segment.len()]),
-            segment: Arc::new(segment),
-            dead_count: 0,
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.segment.len() - self.dead_count
-    }
-
-    fn is_dead(&self, slot: usize) -> bool {
-        self.dead[slot]
-    }
-
-    fn bury(&mut self, name: &ManagerName) {
-        if let Some(slot) = self.segment.slot(name)
-            && !self.dead[slot]
-        {
-            Arc::make_mut(&mut self.dead)[slot] = true;
-            self.dead_count += 1;
-        }
-    }
-
-    fn alive(&self) -> Vec<(ManagerName, Arc<Plan>)> {
-        (0..self.segment.len())
-            .filter(|&slot| !self.is_dead(slot))
-            .map(|slot| (self.segment.name(slot), Arc::clone(self.segment.plan(slot))))
-            .collect()
-    }
+fn tiers<'a>(plans: impl Iterator<Item = (ManagerName, Source<'a>)>) -> Vec<Tier> {
+    let segments = build::segments(plans.collect());
+    segments.into_iter().map(Tier::of).collect()
 }
 
 /// The index at work. Readers take no lock; writers follow one another.
@@ -183,6 +173,8 @@ impl Tier {
 pub struct LiveIndex {
     index: ArcSwap<Index>,
     writing: Mutex<()>,
+    /// One merge at a time; changes go on meanwhile.
+    merging: Mutex<()>,
 }
 
 impl LiveIndex {
@@ -190,7 +182,7 @@ impl LiveIndex {
     pub fn new(index: Index) -> Self {
         Self {
             index: ArcSwap::from_pointee(index),
-            writing: Mutex::new(()),
+            ..Self::default()
         }
     }
 
@@ -202,15 +194,64 @@ impl LiveIndex {
 
     /// Applies the changes, seen by whoever loads afterwards.
     pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: i64) {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = self.index.load().apply(changes, version);
-        self.index.store(Arc::new(next));
+        let tiers = {
+            let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = self.index.load().apply(changes, version);
+            let tiers = next.tiers.len();
+            self.index.store(Arc::new(next));
+            tiers
+        };
+        if tiers > TOO_MANY_TIERS {
+            self.merge();
+        }
     }
 
     /// Puts another index in the place of this one: after a reload.
     pub fn replace(&self, index: Index) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.index.store(Arc::new(index));
+    }
+
+    /// Whether [`Self::merge`] has something to do.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.index.load().due().is_some()
+    }
+
+    /// Merges tiers that changes left behind. Takes up to seconds when there are many plans, and so
+    /// belongs on a thread of its own; neither readers nor changes wait for it.
+    pub fn merge(&self) {
+        let _merging = match self.merging.try_lock() {
+            Ok(merging) => merging,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let before = self.load();
+        let Some(range) = before.due() else { return };
+        let mut merged = before.merged(range.clone());
+
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Index::clone(&self.index.load());
+        let old = &before.tiers[range.clone()];
+        let Some(now) = next.tiers.get(range.clone()) else {
+            return;
+        };
+        // Another index may have taken the place of the one that was merged.
+        if !old
+            .iter()
+            .zip(now)
+            .all(|(old, now)| Arc::ptr_eq(&old.segment, &now.segment))
+        {
+            return;
+        }
+        for (old, now) in old.iter().zip(now) {
+            for slot in old.alive().filter(|&slot| now.is_dead(slot)) {
+                let name = now.segment.name(slot);
+                merged.iter_mut().for_each(|tier| tier.bury(&name));
+            }
+        }
+        next.tiers.splice(range, merged);
+        self.index.store(Arc::new(next));
     }
 }
 

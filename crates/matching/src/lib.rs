@@ -9,6 +9,7 @@
 //! plan and release give the same decision, bit for bit, on every machine.
 
 mod decision;
+mod features;
 mod index;
 mod lexicon;
 mod model;

@@ -17,7 +17,7 @@ pub(crate) struct Phrase {
 ///
 /// `wi-fi` is looked for as `wi fi` and as `wifi`. A part of one letter says nothing by itself, so
 /// that `e-mail` is looked for as `email` alone, and `Levi's` as `levis`. A mark (`@acme`, `c++`) must be there when the term has it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Readings(Vec<Phrase>);
 
 impl Readings {

@@ -7,18 +7,17 @@ use std::collections::BTreeMap;
 
 use domain::{FeedName, Focus, Instructions, instructions::NameKind};
 
-use crate::{index::Key, model, phrase::Readings, text};
+use crate::{model, phrase::Readings, text};
 
 /// What one Manager looks for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub(crate) rule: Rule,
     /// Heaviest first.
     pub(crate) include: Vec<Term>,
     pub(crate) names: Vec<Name>,
-    pub(crate) require: Vec<Vec<Group>>,
-    pub(crate) exclude: Vec<Readings>,
-    pub(crate) key: Key,
+    pub(crate) require: Vec<Vec<Plain>>,
+    pub(crate) exclude: Vec<Plain>,
     feeds: Vec<FeedName>,
 }
 
@@ -38,7 +37,7 @@ pub(crate) enum Rule {
 }
 
 /// A term that adds to the score.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Term {
     pub(crate) text: String,
     pub(crate) readings: Readings,
@@ -46,24 +45,25 @@ pub(crate) struct Term {
     pub(crate) weight: f64,
 }
 
-/// A term of an any-of group.
-#[derive(Debug, Clone)]
-pub(crate) struct Group {
+/// A term that occurs or does not, and has no weight.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plain {
     pub(crate) text: String,
     pub(crate) readings: Readings,
 }
 
 /// A name and its aliases.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Name {
     pub(crate) text: String,
     pub(crate) kind: NameKind,
     pub(crate) spellings: Vec<Spelling>,
-    pub(crate) context: Vec<Readings>,
+    pub(crate) context: Vec<Plain>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spelling {
+    pub(crate) text: String,
     pub(crate) readings: Readings,
     /// The letters in the case that they must have.
     pub(crate) cased: Option<String>,
@@ -110,19 +110,29 @@ impl Plan {
             .exclude
             .iter()
             .enumerate()
-            .map(|(at, term)| exact(term, || format!("exclude[{at}]")))
+            .map(|(at, term)| plain(term, || format!("exclude[{at}]")))
             .collect::<Result<_, _>>()?;
-        let mut plan = Self {
-            rule: rule(instructions)?,
-            include: include(instructions)?,
+        let include = include(instructions)?;
+        let plan = Self::from_parts(rule(instructions)?, include, names, require, exclude);
+        Ok(plan.watching(instructions.feeds.iter().cloned()))
+    }
+
+    /// A plan without feeds, of parts that were compiled.
+    pub(crate) fn from_parts(
+        rule: Rule,
+        include: Vec<Term>,
+        names: Vec<Name>,
+        require: Vec<Vec<Plain>>,
+        exclude: Vec<Plain>,
+    ) -> Self {
+        Self {
+            rule,
+            include,
             names,
             require,
             exclude,
-            key: Key::None,
             feeds: Vec::new(),
-        };
-        plan.key = Key::of(&plan);
-        Ok(plan.watching(instructions.feeds.iter().cloned()))
+        }
     }
 
     /// The same plan, for other feeds than its instructions name: those that stand in for none.
@@ -167,6 +177,7 @@ impl Name {
     fn compile(at: usize, name: &domain::instructions::WatchedName) -> Result<Self, PlanError> {
         let spelling = |text: &String, field: String| {
             Ok(Spelling {
+                text: text.clone(),
                 readings: exact(text, || field)?,
                 cased: name.case_sensitive.then(|| text::cased_letters(text)),
             })
@@ -188,8 +199,12 @@ impl Name {
             .iter()
             .enumerate()
             .map(|(nth, word)| {
-                Readings::stemmed(word)
-                    .ok_or_else(|| no_words(format!("names[{at}].context[{nth}]")))
+                let readings = Readings::stemmed(word)
+                    .ok_or_else(|| no_words(format!("names[{at}].context[{nth}]")))?;
+                Ok(Plain {
+                    text: word.clone(),
+                    readings,
+                })
             })
             .collect::<Result<_, _>>()?;
         Ok(Self {
@@ -269,7 +284,7 @@ fn heavier(a: &Term, b: &Term) -> std::cmp::Ordering {
         .then_with(|| a.text.cmp(&b.text))
 }
 
-fn group_of(at: usize, group: &[String]) -> Result<Vec<Group>, PlanError> {
+fn group_of(at: usize, group: &[String]) -> Result<Vec<Plain>, PlanError> {
     if group.is_empty() {
         return Err(PlanError::EmptyGroup {
             field: format!("require[{at}]"),
@@ -278,13 +293,15 @@ fn group_of(at: usize, group: &[String]) -> Result<Vec<Group>, PlanError> {
     group
         .iter()
         .enumerate()
-        .map(|(nth, term)| {
-            Ok(Group {
-                text: term.clone(),
-                readings: exact(term, || format!("require[{at}][{nth}]"))?,
-            })
-        })
+        .map(|(nth, term)| plain(term, || format!("require[{at}][{nth}]")))
         .collect()
+}
+
+fn plain(term: &str, field: impl FnOnce() -> String) -> Result<Plain, PlanError> {
+    Ok(Plain {
+        text: term.to_owned(),
+        readings: exact(term, field)?,
+    })
 }
 
 fn exact(term: &str, field: impl FnOnce() -> String) -> Result<Readings, PlanError> {

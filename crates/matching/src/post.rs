@@ -1,4 +1,4 @@
-//! A post, cut into words once and ready to be asked for phrases by any number of plans.
+//! A post, cut into words once, when they are needed, and ready to be asked for phrases by any number of plans.
 //!
 //! Title and text count, the author and the subforum do not: a post is not about its author. A word
 //! of the title counts twice.
@@ -18,16 +18,16 @@ const MAX_BYTES: usize = 128 * 1024;
 
 /// A phrase is looked for in this many steps: enough for any text that somebody wrote, and an end for
 /// one made of a single word.
-const MAX_STEPS: u32 = 1 << 14;
+pub(crate) const MAX_STEPS: u32 = 1 << 14;
 
 /// The words of a post.
 #[derive(Debug)]
 pub struct PostText {
     source: String,
-    exact: Words,
+    title_len: usize,
+    exact: OnceLock<Words>,
     stems: OnceLock<Words>,
     lexicons: OnceLock<[u8; Focus::ALL.len()]>,
-    length: u32,
 }
 
 /// How often a phrase occurs.
@@ -42,36 +42,28 @@ impl PostText {
     pub fn new(title: Option<&str>, text: Option<&str>) -> Self {
         let title = cut(title.unwrap_or_default().trim(), MAX_BYTES);
         let text = cut(text.unwrap_or_default().trim(), MAX_BYTES - title.len());
-        let source = format!("{title}\n\n{text}");
-        let mut exact = Words::default();
-        let mut length = 0;
-        for token in text::tokens(&source) {
-            length += u32::from(token.kind != Kind::Joined && token.kind != Kind::Marked);
-            exact.push(
-                &token.text,
-                Spot {
-                    place: token.place,
-                    width: token.width,
-                    start: token.start,
-                    end: token.start + token.raw.len(),
-                    title: token.start < title.len(),
-                },
-            );
-        }
-        exact.sort();
         Self {
-            source,
-            exact,
+            source: format!("{title}\n\n{text}"),
+            title_len: title.len(),
+            exact: OnceLock::new(),
             stems: OnceLock::new(),
             lexicons: OnceLock::new(),
-            length,
         }
     }
 
     /// How many words the post has.
     #[must_use]
     pub fn length(&self) -> u32 {
-        self.length
+        self.exact().length
+    }
+
+    /// Title and text, an empty line between them.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    pub(crate) fn title_len(&self) -> usize {
+        self.title_len
     }
 
     /// How many different phrases of the focus's lexicon occur, up to [`lexicon::CAP`].
@@ -130,33 +122,18 @@ impl PostText {
         })
     }
 
-    /// Tells `found` the form of each word that stands right behind this form, or begins the sentence
-    /// behind it, as often as it does.
-    pub(crate) fn followers<'a>(
-        &'a self,
-        form: &str,
-        stemmed: bool,
-        mut found: impl FnMut(&'a str),
-    ) {
-        let words = self.words(stemmed);
-        for Entry { spot, .. } in words.of(form) {
-            let place = spot.place + spot.width;
-            let mut next = words.at(place).peekable();
-            if next.peek().is_none() {
-                next = words.at(place + 1).peekable();
-            }
-            for Entry { form, .. } in next {
-                found(&words.forms[form.clone()]);
-            }
+    fn words(&self, stemmed: bool) -> &Words {
+        if stemmed {
+            self.stems.get_or_init(|| self.exact().stemmed())
+        } else {
+            self.exact()
         }
     }
 
-    fn words(&self, stemmed: bool) -> &Words {
-        if stemmed {
-            self.stems.get_or_init(|| self.exact.stemmed())
-        } else {
-            &self.exact
-        }
+    /// Cut on first use: most posts are decided without.
+    fn exact(&self) -> &Words {
+        self.exact
+            .get_or_init(|| Words::cut(&self.source, self.title_len))
     }
 
     /// Tells `found` the first and the last word of each occurrence, for as long as it answers true.
@@ -224,6 +201,7 @@ struct Words {
     entries: Vec<Entry>,
     /// The entries once more, by place.
     by_place: Vec<usize>,
+    length: u32,
 }
 
 #[derive(Debug)]
@@ -233,6 +211,25 @@ struct Entry {
 }
 
 impl Words {
+    fn cut(source: &str, title_len: usize) -> Self {
+        let mut words = Self::default();
+        for token in text::tokens(source) {
+            words.length += u32::from(token.kind != Kind::Joined && token.kind != Kind::Marked);
+            words.push(
+                &token.text,
+                Spot {
+                    place: token.place,
+                    width: token.width,
+                    start: token.start,
+                    end: token.start + token.raw.len(),
+                    title: token.start < title_len,
+                },
+            );
+        }
+        words.sort();
+        words
+    }
+
     fn push(&mut self, form: &str, spot: Spot) {
         let start = self.forms.len();
         self.forms.push_str(form);
@@ -244,7 +241,10 @@ impl Words {
 
     fn sort(&mut self) {
         let forms = &self.forms;
-        let key = |entry: &Entry| (&forms[entry.form.clone()], entry.spot.place);
+        let key = |entry: &Entry| {
+            let Spot { place, width, .. } = entry.spot;
+            (&forms[entry.form.clone()], place, width)
+        };
         self.entries.sort_by(|a, b| key(a).cmp(&key(b)));
         self.by_place = (0..self.entries.len()).collect();
         self.by_place.sort_by_key(|&at| self.entries[at].spot.place);

@@ -18,7 +18,11 @@
 //!   empty line leave a place free, so that no phrase reaches across. A full stop behind three
 //!   letters or fewer is taken for an abbreviation (`Dr. Martens`, `vs. Nike`).
 
+mod block;
+pub(crate) mod code;
 mod fold;
+pub(crate) mod scan;
+mod simd;
 
 use std::borrow::Cow;
 
@@ -166,31 +170,13 @@ impl<'a> Atoms<'a> {
         }
     }
 
-    /// The grapheme cluster at `at`, and the character that leads it.
     fn cluster(&self, at: usize) -> Option<(&'a str, char)> {
-        let rest = &self.text[at..];
-        let lead = rest.chars().next()?;
-        let plain = lead.is_ascii() && rest.as_bytes().get(1).is_none_or(u8::is_ascii);
-        let cluster = if plain {
-            &rest[..1]
-        } else {
-            rest.graphemes(true).next()?
-        };
-        Some((cluster, lead))
+        cluster(self.text, at)
     }
 
     fn gap(&self, start: usize) -> Gap {
-        let Some((last_start, last_end)) = self.last else {
-            return Gap::Start;
-        };
-        let between = &self.text[last_end..start];
-        let mut chars = between.chars();
-        match (chars.next(), chars.next()) {
-            (None, _) => Gap::None,
-            (Some('-' | '.' | '_' | '&' | '\'' | '’' | ',' | '‐' | '‑'), None) => Gap::Tie,
-            _ if breaks(&self.text[last_start..last_end], between) => Gap::Break,
-            _ => Gap::Apart,
-        }
+        self.last
+            .map_or(Gap::Start, |last| gap_between(self.text, last, start))
     }
 }
 
@@ -226,6 +212,31 @@ impl<'a> Iterator for Atoms<'a> {
             gap,
             spaceless,
         })
+    }
+}
+
+/// The grapheme cluster at `at`, and the character that leads it.
+fn cluster(text: &str, at: usize) -> Option<(&str, char)> {
+    let rest = &text[at..];
+    let lead = rest.chars().next()?;
+    let plain = lead.is_ascii() && rest.as_bytes().get(1).is_none_or(u8::is_ascii);
+    let cluster = if plain {
+        &rest[..1]
+    } else {
+        rest.graphemes(true).next()?
+    };
+    Some((cluster, lead))
+}
+
+/// What stands between the word `last` and the one that starts at `start`.
+fn gap_between(text: &str, (last_start, last_end): (usize, usize), start: usize) -> Gap {
+    let between = &text[last_end..start];
+    let mut chars = between.chars();
+    match (chars.next(), chars.next()) {
+        (None, _) => Gap::None,
+        (Some('-' | '.' | '_' | '&' | '\'' | '’' | ',' | '‐' | '‑'), None) => Gap::Tie,
+        _ if breaks(&text[last_start..last_end], between) => Gap::Break,
+        _ => Gap::Apart,
     }
 }
 

@@ -1,0 +1,260 @@
+//! Plans as numbers: 12 bytes for a term of `include`, 4 for any other, 24 for the plan.
+//!
+//! Nothing is lost: [`PackedPlans::plan`] gives the plan that went in. [`PackedPlans::hits`] gives the
+//! part of it that a post can see, which decides the same on that post.
+
+use domain::{FeedName, instructions::NameKind};
+
+use super::terms::{Terms, number};
+use crate::{
+    Plan,
+    plan::{Name, Plain, Rule, Spelling, Term},
+    text,
+};
+
+/// A plan whose terms and feeds are numbers.
+#[derive(Debug, Clone)]
+pub(super) struct Numbered {
+    pub(super) rule: Rule,
+    /// Heaviest first, as in [`Plan`].
+    pub(super) include: Vec<(u32, f64)>,
+    pub(super) names: Vec<NumberedName>,
+    pub(super) require: Vec<Vec<u32>>,
+    pub(super) exclude: Vec<u32>,
+    pub(super) feeds: Vec<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct NumberedName {
+    pub(super) kind: NameKind,
+    pub(super) cased: bool,
+    /// The first is the name's own text.
+    pub(super) spellings: Vec<u32>,
+    pub(super) context: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct PackedPlans {
+    plans: Vec<Packed>,
+    include: Vec<u32>,
+    weights: Vec<f64>,
+    /// Feeds, exclusions, groups and names, each list behind its length.
+    rest: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Packed {
+    rule: Rule,
+    include: u32,
+    rest: u32,
+}
+
+/// A plan where it lies.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) rule: Rule,
+    pub(super) include: &'a [u32],
+    pub(super) weights: &'a [f64],
+    rest: &'a [u32],
+}
+
+impl PackedPlans {
+    pub(super) fn push(&mut self, plan: &Numbered) {
+        self.plans.push(Packed {
+            rule: plan.rule,
+            include: number(self.include.len()),
+            rest: number(self.rest.len()),
+        });
+        for &(term, weight) in &plan.include {
+            self.include.push(term);
+            self.weights.push(weight);
+        }
+        self.list(&plan.feeds);
+        self.list(&plan.exclude);
+        self.rest.push(number(plan.require.len()));
+        for group in &plan.require {
+            self.list(group);
+        }
+        for name in &plan.names {
+            let own = u32::from(name.kind == NameKind::Own);
+            self.rest.push(own | (u32::from(name.cased) << 1));
+            self.list(&name.spellings);
+            self.list(&name.context);
+        }
+    }
+
+    fn list(&mut self, numbers: &[u32]) {
+        self.rest.push(number(numbers.len()));
+        self.rest.extend_from_slice(numbers);
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.plans.shrink_to_fit();
+        self.include.shrink_to_fit();
+        self.weights.shrink_to_fit();
+        self.rest.shrink_to_fit();
+    }
+
+    pub(super) fn view(&self, slot: u32) -> View<'_> {
+        let slot = slot as usize;
+        let from = self.plans[slot];
+        let (include, rest) = self
+            .plans
+            .get(slot + 1)
+            .map_or((self.include.len(), self.rest.len()), |next| {
+                (next.include as usize, next.rest as usize)
+            });
+        let include = from.include as usize..include;
+        View {
+            rule: from.rule,
+            include: &self.include[include.clone()],
+            weights: &self.weights[include],
+            rest: &self.rest[from.rest as usize..rest],
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    pub(super) fn feeds(&self) -> &'a [u32] {
+        self.lists().list()
+    }
+
+    pub(super) fn exclude(&self) -> &'a [u32] {
+        let mut lists = self.lists();
+        lists.list();
+        lists.list()
+    }
+
+    pub(super) fn require(&self) -> impl Iterator<Item = &'a [u32]> {
+        let (mut lists, count) = self.groups();
+        (0..count).map(move |_| lists.list())
+    }
+
+    /// Kind, whether case counts, spellings, and context.
+    pub(super) fn names(&self) -> impl Iterator<Item = (NameKind, bool, &'a [u32], &'a [u32])> {
+        let (mut lists, count) = self.groups();
+        for _ in 0..count {
+            lists.list();
+        }
+        std::iter::from_fn(move || {
+            let flags = lists.next()?;
+            let kind = if flags & 1 == 1 {
+                NameKind::Own
+            } else {
+                NameKind::Watched
+            };
+            Some((kind, flags & 2 == 2, lists.list(), lists.list()))
+        })
+    }
+
+    fn lists(&self) -> Lists<'a> {
+        Lists(self.rest)
+    }
+
+    fn groups(&self) -> (Lists<'a>, u32) {
+        let mut lists = self.lists();
+        lists.list();
+        lists.list();
+        let count = lists.next().unwrap_or_default();
+        (lists, count)
+    }
+
+    pub(super) fn numbered(&self) -> Numbered {
+        let include = self.include.iter().copied();
+        Numbered {
+            rule: self.rule,
+            include: include.zip(self.weights.iter().copied()).collect(),
+            names: self
+                .names()
+                .map(|(kind, cased, spellings, context)| NumberedName {
+                    kind,
+                    cased,
+                    spellings: spellings.to_vec(),
+                    context: context.to_vec(),
+                })
+                .collect(),
+            require: self.require().map(<[u32]>::to_vec).collect(),
+            exclude: self.exclude().to_vec(),
+            feeds: self.feeds().to_vec(),
+        }
+    }
+
+    /// The plan with those of its terms alone of which `has` is true. What is left out occurs nowhere
+    /// in the post, so on this post the rest decides as the whole does: a group without a term stays,
+    /// and is not satisfied; a name without its context goes, for it does not count.
+    pub(super) fn plan(
+        &self,
+        terms: &Terms,
+        feeds: impl Fn(u32) -> FeedName,
+        has: impl Fn(u32) -> bool,
+        whole: bool,
+    ) -> Plan {
+        let kept = |list: &[u32]| -> Vec<Plain> {
+            let kept = list.iter().filter(|&&term| has(term));
+            kept.map(|&term| Plain {
+                text: terms.text(term).to_owned(),
+                readings: terms.readings(term),
+            })
+            .collect()
+        };
+        let include = self.include.iter().zip(self.weights);
+        let names = self
+            .names()
+            .filter_map(|(kind, cased, spellings, context)| {
+                let kept_context = kept(context);
+                let name = Name {
+                    text: terms.text(*spellings.first()?).to_owned(),
+                    kind,
+                    spellings: kept(spellings)
+                        .into_iter()
+                        .map(|spelling| Spelling {
+                            cased: cased.then(|| text::cased_letters(&spelling.text)),
+                            readings: spelling.readings,
+                            text: spelling.text,
+                        })
+                        .collect(),
+                    context: kept_context,
+                };
+                let counts =
+                    !name.spellings.is_empty() && (context.is_empty() || !name.context.is_empty());
+                (whole || counts).then_some(name)
+            });
+        Plan::from_parts(
+            self.rule,
+            include
+                .filter(|&(&term, _)| has(term))
+                .map(|(&term, &weight)| Term {
+                    text: terms.text(term).to_owned(),
+                    readings: terms.readings(term),
+                    weight,
+                })
+                .collect(),
+            names.collect(),
+            self.require().map(kept).collect(),
+            kept(self.exclude()),
+        )
+        .watching(
+            self.feeds()
+                .iter()
+                .filter(|_| whole)
+                .map(|&feed| feeds(feed)),
+        )
+    }
+}
+
+struct Lists<'a>(&'a [u32]);
+
+impl<'a> Lists<'a> {
+    fn next(&mut self) -> Option<u32> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    fn list(&mut self) -> &'a [u32] {
+        let count = self.next().unwrap_or_default() as usize;
+        let (list, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        list
+    }
+}

@@ -1,0 +1,169 @@
+//! The terms of a segment's plans: each once, however many plans have it.
+//!
+//! A term is its text and whether it is looked for among stems; its phrases follow from these.
+
+use hashbrown::HashTable;
+
+use super::{
+    commonness,
+    phrases::{NONE, Phrases},
+};
+use crate::{
+    phrase::Readings,
+    text::code::{Code, Keys},
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Terms {
+    pub(super) phrases: Phrases,
+    terms: Vec<Term>,
+    texts: String,
+    /// The terms of each phrase: those of `phrase` end where those of the next begin.
+    begins: Vec<u32>,
+    of_phrase: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    text: u32,
+    text_len: u16,
+    stemmed: bool,
+    /// One or two.
+    phrases: [u32; 2],
+}
+
+impl Terms {
+    pub(super) fn text(&self, term: u32) -> &str {
+        let term = self.terms[term as usize];
+        &self.texts[term.text as usize..][..usize::from(term.text_len)]
+    }
+
+    pub(super) fn is_stemmed(&self, term: u32) -> bool {
+        self.terms[term as usize].stemmed
+    }
+
+    /// What the plan had when it was compiled: readings are a function of the text.
+    pub(super) fn readings(&self, term: u32) -> Readings {
+        let readings = if self.is_stemmed(term) {
+            Readings::stemmed(self.text(term))
+        } else {
+            Readings::exact(self.text(term))
+        };
+        readings.unwrap_or_default()
+    }
+
+    pub(super) fn of_phrase(&self, phrase: u32) -> &[u32] {
+        let phrase = phrase as usize;
+        &self.of_phrase[self.begins[phrase] as usize..self.begins[phrase + 1] as usize]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.terms.len()
+    }
+}
+
+/// Gathers terms.
+pub(super) struct TermsBuilder {
+    keys: Keys,
+    terms: Terms,
+    by_text: HashTable<(Code, bool, u32)>,
+    /// How common each is, guessed.
+    costs: Vec<f32>,
+}
+
+impl TermsBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            keys: Keys::of_process(),
+            terms: Terms::default(),
+            by_text: HashTable::new(),
+            costs: Vec::new(),
+        }
+    }
+
+    /// The number of the term. `readings` is asked for only when the term is new.
+    pub(super) fn insert<'a>(
+        &mut self,
+        text: &str,
+        stemmed: bool,
+        readings: impl FnOnce() -> std::borrow::Cow<'a, Readings>,
+    ) -> u32 {
+        let code = self.keys.code(text.as_bytes());
+        let hash = self.keys.hash(code);
+        if let Some(&(.., known)) = self
+            .by_text
+            .find(hash, |&(other, flag, _)| other == code && flag == stemmed)
+        {
+            return known;
+        }
+        let id = number(self.terms.terms.len());
+        self.by_text
+            .insert_unique(hash, (code, stemmed, id), |&(code, ..)| {
+                self.keys.hash(code)
+            });
+        let readings = readings();
+        let mut phrases = [NONE; 2];
+        let mut cost = 0.0;
+        for (at, phrase) in phrases.iter_mut().zip(readings.phrases()) {
+            *at = self.terms.phrases.insert(phrase, &self.keys);
+            cost += commonness::of(phrase);
+        }
+        self.costs.push(cost);
+        self.terms.terms.push(Term {
+            text: number(self.terms.texts.len()),
+            text_len: u16::try_from(text.len()).unwrap_or(u16::MAX),
+            stemmed,
+            phrases,
+        });
+        self.terms.texts.push_str(text);
+        id
+    }
+
+    /// A guess at how many of a million posts have the term.
+    pub(super) fn cost(&self, term: u32) -> f32 {
+        self.costs[term as usize]
+    }
+
+    pub(super) fn finish(self) -> Terms {
+        let mut terms = self.terms;
+        let pairs = (0..).zip(&terms.terms).flat_map(|(id, term)| {
+            let phrases = term.phrases.into_iter().filter(|&phrase| phrase != NONE);
+            phrases.map(move |phrase| (phrase, id))
+        });
+        (terms.begins, terms.of_phrase) = gather(terms.phrases.len(), pairs);
+        terms.texts.shrink_to_fit();
+        terms.terms.shrink_to_fit();
+        terms
+    }
+}
+
+/// Values by their group, ascending: those of group `g` stand from `begins[g]` to `begins[g + 1]`.
+pub(super) fn gather(
+    groups: usize,
+    pairs: impl Iterator<Item = (u32, u32)> + Clone,
+) -> (Vec<u32>, Vec<u32>) {
+    let mut begins = vec![0_u32; groups + 2];
+    for (group, _) in pairs.clone() {
+        begins[group as usize + 2] += 1;
+    }
+    for at in 2..begins.len() {
+        begins[at] += begins[at - 1];
+    }
+    let mut values = vec![0; begins.last().map_or(0, |&count| count as usize)];
+    for (group, value) in pairs {
+        let next = &mut begins[group as usize + 1];
+        values[*next as usize] = value;
+        *next += 1;
+    }
+    begins.pop();
+    (begins, values)
+}
+
+/// Counts within a segment are bounded by its number of plans and the size of each.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a segment has at most 2^20 plans of 2 KiB of terms"
+)]
+pub(super) fn number(count: usize) -> u32 {
+    count as u32
+}

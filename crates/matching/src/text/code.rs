@@ -1,0 +1,151 @@
+//! Words as numbers of 128 bits: what the index compares in the place of strings.
+//!
+//! A word of up to 15 bytes is its own code, so that two of them are the same only where the words are.
+//! A longer one is hashed with keys that each process draws anew, so that nobody outside can make two
+//! meet; that two meet by chance is less likely than a broken machine.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::LazyLock,
+};
+
+/// The bytes of a word that are its code.
+const SHORT: usize = 15;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) struct Code(u128);
+
+/// Drawn when the process starts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keys([u64; 4]);
+
+impl Keys {
+    #[must_use]
+    pub(crate) fn of_process() -> Self {
+        static KEYS: LazyLock<Keys> = LazyLock::new(|| {
+            let random = RandomState::new();
+            Keys([0_u8, 1, 2, 3].map(|nth| random.hash_one(nth)))
+        });
+        *KEYS
+    }
+
+    #[must_use]
+    pub(crate) fn code(&self, word: &[u8]) -> Code {
+        let mut bytes = [0; 16];
+        if word.len() <= SHORT {
+            bytes[..word.len()].copy_from_slice(word);
+            return Code::short(u128::from_le_bytes(bytes), word.len());
+        }
+        self.long(word)
+    }
+
+    /// The code of `text[start..end]`, where at least 16 bytes follow `start`.
+    #[inline]
+    pub(super) fn code_within(&self, text: &[u8], start: usize, end: usize) -> Code {
+        let length = end - start;
+        match text[start..].first_chunk::<16>() {
+            Some(bytes) if length <= SHORT => {
+                let kept = (1_u128 << (8 * length)) - 1;
+                Code::short(u128::from_le_bytes(*bytes) & kept, length)
+            }
+            _ => self.code(&text[start..end]),
+        }
+    }
+
+    /// Where to look for a code in a table, evenly spread.
+    #[inline]
+    #[must_use]
+    pub(crate) fn hash(&self, code: Code) -> u64 {
+        let [low, high] = code.halves();
+        fold(low ^ self.0[0], high ^ self.0[1])
+    }
+
+    /// The same for a number.
+    #[inline]
+    #[must_use]
+    pub(crate) fn hash_number(&self, number: u64) -> u64 {
+        fold(number ^ self.0[2], self.0[3])
+    }
+
+    #[cold]
+    fn long(&self, word: &[u8]) -> Code {
+        let (mut one, mut other) = (self.0[0] ^ word.len() as u64, self.0[3]);
+        for chunk in word.chunks(16) {
+            let mut bytes = [0; 16];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            let [low, high] = Code(u128::from_le_bytes(bytes)).halves();
+            one = fold(one ^ low ^ self.0[1], high ^ self.0[2]);
+            other = fold(other ^ high ^ self.0[0], low ^ self.0[1]) ^ one.rotate_left(32);
+        }
+        let joined = (u128::from(one) << 64) | u128::from(other);
+        Code(joined | (0xff << 120))
+    }
+}
+
+impl Code {
+    fn short(bytes: u128, length: usize) -> Self {
+        Self(bytes | ((length as u128) << 120))
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "halves")]
+    fn halves(self) -> [u64; 2] {
+        [self.0 as u64, (self.0 >> 64) as u64]
+    }
+}
+
+/// Multiplies to 128 bits and folds the halves: fast, and as good as its keys are secret.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "halves")]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::Keys;
+
+    #[test]
+    fn other_words_have_other_codes() {
+        let keys = Keys::of_process();
+        let long = "a".repeat(100);
+        let words = (1..=100).map(|length| &long[..length]);
+        let codes: BTreeSet<_> = words
+            .chain([
+                "b",
+                "ab",
+                "東",
+                "東京",
+                "aaaaaaaaaaaaaaab",
+                "baaaaaaaaaaaaaaa",
+            ])
+            .map(|word| keys.code(word.as_bytes()))
+            .collect();
+        assert_eq!(codes.len(), 106);
+    }
+
+    #[test]
+    fn a_word_has_one_code_wherever_it_stands() {
+        let keys = Keys::of_process();
+        let text = "some words, and averyverylongword, a"
+            .bytes()
+            .chain([0; 16])
+            .collect::<Vec<_>>();
+        for (start, end) in [
+            (0, 4),
+            (5, 10),
+            (12, 15),
+            (16, 33),
+            (35, 36),
+            (5, 20),
+            (5, 21),
+        ] {
+            assert_eq!(
+                keys.code_within(&text, start, end),
+                keys.code(&text[start..end])
+            );
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The one module with `unsafe` in it: AVX2, where the machine has it.
+//!
+//! Everything is in fixed-size arrays of 64 bytes; no pointer outlives a line.
+#![cfg_attr(
+    all(target_arch = "x86_64", not(miri)),
+    expect(
+        unsafe_code,
+        reason = "vector instructions, asked for at run time; each block has its argument"
+    )
+)]
+
+use super::block::Blocks;
+
+/// Reads the text with vector instructions; `false`, and nothing done, where there are none.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) fn read(blocks: &mut Blocks, text: &[u8]) -> bool {
+    if !std::is_x86_feature_detected!("avx2") {
+        return false;
+    }
+    // SAFETY: the line above has seen that this machine has AVX2, which is all that the function asks.
+    unsafe { avx2::read(blocks, text) };
+    true
+}
+
+/// Miri and other machines take the portable way.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub(super) fn read(_: &mut Blocks, _: &[u8]) -> bool {
+    false
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod avx2 {
+    use std::arch::x86_64::{
+        __m256i, _mm256_add_epi8, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256,
+        _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+        _mm256_storeu_si256, _mm256_sub_epi8,
+    };
+
+    use super::super::block::{BLOCK, Blocks};
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn read(blocks: &mut Blocks, text: &[u8]) {
+        // A closure has the features of the function that it stands in.
+        blocks.read_with(text, |block, lower| kernel(block, lower));
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn kernel(block: &[u8; BLOCK], lower: &mut [u8; BLOCK]) -> (u64, u64) {
+        let ([first, second], _) = block.as_chunks::<32>() else {
+            return (0, 0);
+        };
+        let ([first_lower, second_lower], _) = lower.as_chunks_mut::<32>() else {
+            return (0, 0);
+        };
+        let (low_letters, low_high) = half(first, first_lower);
+        let (high_letters, high_high) = half(second, second_lower);
+        let join = |low: u32, high: u32| u64::from(low) | (u64::from(high) << 32);
+        (join(low_letters, high_letters), join(low_high, high_high))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn half(bytes: &[u8; 32], lower: &mut [u8; 32]) -> (u32, u32) {
+        // SAFETY: 32 bytes are there to be read, and an unaligned load asks for no more.
+        let text = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast::<__m256i>()) };
+        let upper = within(text, b'A', b'Z');
+        let folded = _mm256_add_epi8(text, _mm256_and_si256(upper, splat(0x20)));
+        let letters = _mm256_or_si256(within(folded, b'a', b'z'), within(text, b'0', b'9'));
+        // SAFETY: 32 bytes are there to be written, and an unaligned store asks for no more.
+        unsafe { _mm256_storeu_si256(lower.as_mut_ptr().cast::<__m256i>(), folded) };
+        (mask(letters), mask(text))
+    }
+
+    /// Ones in the bytes from `first` to `last`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn within(bytes: __m256i, first: u8, last: u8) -> __m256i {
+        let from_first = _mm256_sub_epi8(bytes, splat(first));
+        let width = splat(last - first);
+        _mm256_cmpeq_epi8(_mm256_min_epu8(from_first, width), from_first)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn splat(byte: u8) -> __m256i {
+        _mm256_set1_epi8(byte.cast_signed())
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn mask(bytes: __m256i) -> u32 {
+        _mm256_movemask_epi8(bytes).cast_unsigned()
+    }
+}
