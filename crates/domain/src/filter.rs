@@ -10,6 +10,7 @@ use crate::{
 };
 
 mod lexer;
+mod print;
 
 use lexer::{Lexer, Token};
 
@@ -69,7 +70,11 @@ impl Filter {
     /// One issue on `filter`, whose hint names the column.
     pub fn parse(text: &str, fields: &'static [Field]) -> Result<Self, Issues> {
         if text.len() > MAX_BYTES {
-            return Err(Issues::one("filter", Issue::TooLong));
+            let mut issues = Issues::default();
+            let column = text.chars().count() + 1;
+            let hint = format!("column {column}: {} bytes, {MAX_BYTES} at most", text.len());
+            issues.add_with_hint("filter", Issue::TooLong, hint);
+            return Err(issues);
         }
         Parser {
             lexer: Lexer::new(text),
@@ -268,6 +273,39 @@ mod tests {
     }
 
     #[test]
+    fn numbers_may_have_exponents() {
+        for (text, number) in [
+            ("1e3", 1e3),
+            ("-2.5E-3", -2.5e-3),
+            ("7e+2", 7e2),
+            ("\"1e-3\"", 1e-3),
+            ("-0", 0.0),
+            ("5e-324", 5e-324),
+        ] {
+            let filter = Filter::parse(&format!("match.score={text}"), SCAN_FIELDS).unwrap();
+            assert_eq!(filter.0[0].0[0].literal, Literal::Number(number), "{text}");
+        }
+        for text in [
+            "1e", "1e-", "e3", "1e400", "inf", "nan", "--1", "1 e3", "1e-x",
+        ] {
+            let found = Filter::parse(&format!("match.score = {text}"), SCAN_FIELDS);
+            assert!(found.is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn bounds_hold() {
+        let fifty = vec!["value = true"; 50].join(" AND ");
+        assert_eq!(Filter::parse(&fifty, SCAN_FIELDS).unwrap().0.len(), 50);
+        let (issue, hint) = error(&format!("({}) OR value = true", fifty.replace("AND", "OR")));
+        assert_eq!(issue, Issue::TooMany, "{hint}");
+        let long = format!("post.title : \"{}\"", "a".repeat(2_048 - 15));
+        assert_eq!(long.len(), 2_048);
+        assert!(Filter::parse(&long, SCAN_FIELDS).is_ok());
+        assert_eq!(error(&format!("{long} ")).0, Issue::TooLong);
+    }
+
+    #[test]
     fn faults_name_the_column() {
         for (text, issue, column) in [
             (r#"colour = "red""#, Issue::UnknownField, 1),
@@ -279,6 +317,26 @@ mod tests {
             (r#"(value = true"#, Issue::InvalidFormat, 14),
             (r#"value : true"#, Issue::InvalidFormat, 7),
             (r#"value ~ true"#, Issue::InvalidFormat, 7),
+            (r#"post.title = "ü" AND"#, Issue::InvalidFormat, 21),
+            (
+                r#"post.title = "ü" AND colour = 1"#,
+                Issue::UnknownField,
+                22,
+            ),
+            ("value = true\nAND\nx = 1", Issue::UnknownField, 18),
+            (r#"post.title = "\n""#, Issue::InvalidFormat, 14),
+            (r#"NOT NOT value = true"#, Issue::UnknownField, 5),
+            (r#"NOT (value = true)"#, Issue::InvalidFormat, 5),
+            (
+                r#"(value = true AND value = false)"#,
+                Issue::InvalidFormat,
+                15,
+            ),
+            (r#"()"#, Issue::InvalidFormat, 2),
+            (r#"value"#, Issue::InvalidFormat, 6),
+            (r#"match.score = abc"#, Issue::InvalidFormat, 15),
+            (r#"value = yes"#, Issue::InvalidFormat, 9),
+            (r#"post.title = bare"#, Issue::InvalidFormat, 14),
         ] {
             let (found, hint) = error(text);
             assert_eq!(found, issue, "{text}: {hint}");

@@ -118,8 +118,13 @@ pub const MANAGER_FIELDS: &[Field] = &[
     text("applyError.message"),
     word("source.type", &["FORUM", "MICROBLOG", "NETWORK"]),
     word("input.type", &["STRUCTURED"]),
-    word("input.focus.type", &["SALES", "COMPETITOR", "CRISIS"]),
+    word("input.focus.type", FOCUSES),
+    word("instructions.focus", FOCUSES),
+    number("instructions.threshold"),
+    text("instructions.brief"),
 ];
+
+const FOCUSES: &[&str] = &["SALES", "COMPETITOR", "CRISIS"];
 
 const APPLY_ERROR_CODES: &[&str] = &[
     "no_reachable_url",
@@ -161,12 +166,12 @@ pub const SCAN_FIELDS: &[Field] = &[
     text("post.url"),
     text("post.subforum.id"),
     text("post.subforum.name"),
+    text("post.subforum.url"),
     text("post.user.id"),
     text("post.user.name"),
-    Field {
-        name: "match.score",
-        kind: Kind::Number,
-    },
+    text("post.user.url"),
+    number("match.score"),
+    word("match.focus", FOCUSES),
 ];
 
 const fn number(name: &'static str) -> Field {

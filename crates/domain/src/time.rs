@@ -5,7 +5,7 @@
 
 use std::{fmt, str::FromStr};
 
-use chrono::{DateTime, DurationRound, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 /// A moment in UTC with a precision of one microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
@@ -63,12 +63,10 @@ impl Timestamp {
     }
 }
 
+/// Cut to microseconds; a leap second is the second after it, as databases have it.
 impl From<DateTime<Utc>> for Timestamp {
     fn from(time: DateTime<Utc>) -> Self {
-        Self(
-            time.duration_trunc(TimeDelta::microseconds(1))
-                .unwrap_or(time),
-        )
+        Self(DateTime::from_timestamp_micros(time.timestamp_micros()).unwrap_or(time))
     }
 }
 
@@ -109,6 +107,12 @@ mod tests {
     fn prints_utc_with_six_digits() {
         let time: Timestamp = "2026-11-21T02:02:03.0001234+01:00".parse().unwrap();
         assert_eq!(time.to_string(), "2026-11-21T01:02:03.000123Z");
+    }
+
+    #[test]
+    fn a_leap_second_is_the_next_second() {
+        let time: Timestamp = "2016-12-31T23:59:60.5Z".parse().unwrap();
+        assert_eq!(time.to_string(), "2017-01-01T00:00:00.500000Z");
     }
 
     #[test]

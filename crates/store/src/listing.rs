@@ -126,6 +126,13 @@ impl Listing {
 /// The collation that tells small letters from capitals, in every build with ICU.
 const CASE: &str = "\"und-x-icu\"";
 
+/// `text` without the difference between small letters and capitals. Upper case, since lower case
+/// writes a sigma by its place in the word; of lower case, since some capitals, such as the Kelvin sign,
+/// are those of another letter.
+fn folded(text: &str) -> String {
+    format!("upper(lower({text} COLLATE {CASE}))")
+}
+
 /// Text is ordered by so many characters, then by name: a page token holds what it is ordered by.
 const ORDERED_CHARS: usize = 200;
 
@@ -216,7 +223,7 @@ impl<'a> Builder<'a> {
             Op::Has => {
                 return self.bind(Bind::Literal(comparison.literal.clone()), |sql, place| {
                     sql.push_str(&format!(
-                        "{negation}strpos(lower({value} COLLATE {CASE}), lower({place} COLLATE {CASE})) > 0"
+                        "{negation}strpos({}, {}) > 0", folded(&value), folded(place)
                     ));
                 });
             }

@@ -162,9 +162,12 @@ pub(crate) const LISTING: Listing = Listing {
         column("post.url", "p.url"),
         nullable("post.subforum.id", "p.subforum_id"),
         nullable("post.subforum.name", "p.subforum_name"),
+        nullable("post.subforum.url", "p.subforum_url"),
         column("post.user.id", "p.user_id"),
         column("post.user.name", "p.user_name"),
+        column("post.user.url", "p.user_url"),
         column("match.score", "(s.matched ->> 'score')::float8"),
+        nullable("match.focus", "(s.matched ->> 'focus')"),
     ],
     id: "s.id",
 };

@@ -82,9 +82,7 @@ impl<'a> Lexer<'a> {
             '>' => (Token::Op(Op::Greater), 1),
             '"' => self.quoted(rest)?,
             c if c.is_alphanumeric() || c == '_' => {
-                let length = rest
-                    .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')))
-                    .unwrap_or(rest.len());
+                let length = word_length(rest);
                 (Token::Word(&rest[..length]), length)
             }
             other => return Err(self.fault(format!("unexpected `{}`", other.escape_default()))),
@@ -135,5 +133,27 @@ impl<'a> Lexer<'a> {
             column: self.column(),
             reason,
         }
+    }
+}
+
+/// Of the word that `rest` begins with. A sign belongs to it as that of a number's exponent: `1e-3`.
+fn word_length(rest: &str) -> usize {
+    let end = |from: usize| {
+        rest[from..]
+            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')))
+            .map_or(rest.len(), |length| from + length)
+    };
+    let length = end(0);
+    let Some(mantissa) = rest[..length].strip_suffix(['e', 'E']) else {
+        return length;
+    };
+    let number = mantissa.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let mut next = rest[length..].bytes();
+    let signed = matches!(next.next(), Some(b'-' | b'+'));
+    let exponent = next.next().is_some_and(|b| b.is_ascii_digit());
+    if number && !mantissa.is_empty() && signed && exponent {
+        end(length + 1)
+    } else {
+        length
     }
 }
