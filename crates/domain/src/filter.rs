@@ -167,7 +167,9 @@ impl Parser<'_> {
         }
         let literal = match self.lexer.next()? {
             Some(Token::Text(text)) => self.literal(field, &text)?,
-            Some(Token::Word(word)) if field.kind != Kind::Text && field.kind != Kind::Time => {
+            Some(Token::Word(word))
+                if !matches!(field.kind, Kind::Text | Kind::Texts | Kind::Time) =>
+            {
                 self.literal(field, word)?
             }
             Some(Token::Minus) => match self.lexer.next()? {

@@ -25,6 +25,8 @@ pub enum Kind {
     Time,
     Bool,
     Number,
+    /// A list of text, which can be searched and not ordered by.
+    Texts,
     /// A closed set of words.
     Word(&'static [&'static str]),
 }
@@ -34,6 +36,7 @@ impl Kind {
     pub fn takes(self, op: Op) -> bool {
         match self {
             Self::Text => true,
+            Self::Texts => op == Op::Has,
             Self::Time | Self::Number => op != Op::Has,
             Self::Bool | Self::Word(_) => matches!(op, Op::Equal | Op::NotEqual),
         }
@@ -43,7 +46,7 @@ impl Kind {
     /// The issue, when `text` is no value of this kind.
     pub fn literal(self, text: &str) -> Result<Literal, Issue> {
         let literal = match self {
-            Self::Text => Some(Literal::Text(text.to_owned())),
+            Self::Text | Self::Texts => Some(Literal::Text(text.to_owned())),
             Self::Time => text.parse().ok().map(Literal::Time),
             Self::Bool => text.parse().ok().map(Literal::Bool),
             Self::Number => text
@@ -64,7 +67,7 @@ impl Kind {
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
-            Self::Text => "text in double quotes",
+            Self::Text | Self::Texts => "text in double quotes",
             Self::Time => "an rfc 3339 timestamp in double quotes",
             Self::Bool => "true or false",
             Self::Number => "a number",
@@ -154,6 +157,10 @@ pub const SCAN_FIELDS: &[Field] = &[
     Field {
         name: "value",
         kind: Kind::Bool,
+    },
+    Field {
+        name: "labels",
+        kind: Kind::Texts,
     },
     word(
         "post.type",
@@ -248,7 +255,7 @@ impl OrderBy {
             let name = words.next().ok_or_else(|| fail(Issue::InvalidFormat))?;
             let field = fields
                 .iter()
-                .find(|field| field.name == name)
+                .find(|field| field.name == name && field.kind != Kind::Texts)
                 .ok_or_else(|| fail(Issue::UnknownField))?;
             let direction = match words.next() {
                 None => Direction::Ascending,

@@ -90,7 +90,9 @@ fn literal(value: &Value, kind: Kind) -> Option<Option<Literal>> {
         return Some(None);
     }
     let literal = match kind {
-        Kind::Text | Kind::Word(_) => value.as_str().map(|text| Literal::Text(text.to_owned())),
+        Kind::Text | Kind::Texts | Kind::Word(_) => {
+            value.as_str().map(|text| Literal::Text(text.to_owned()))
+        }
         Kind::Time => value
             .as_i64()
             .and_then(crate::Timestamp::from_micros)

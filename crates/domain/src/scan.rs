@@ -1,8 +1,27 @@
 //! Scans: posts that a Manager found worth the customer's attention.
 
-use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 
-use crate::{Focus, Post, ScanName, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Focus, Issue, Issues, Post, ScanName, Timestamp, json::Object, patch::Paths};
+
+pub const MAX_LABELS: usize = 10;
+const LABEL_CHARS: std::ops::RangeInclusive<usize> = 1..=50;
+
+/// What a PATCH may name.
+pub const PATHS: Paths = Paths {
+    settable: &["value", "labels"],
+    output_only: &[
+        "name",
+        "createTime",
+        "updateTime",
+        "post",
+        "match",
+        "places",
+    ],
+};
 
 /// A matched post, as clients see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,6 +33,9 @@ pub struct Scan {
     pub post: Post,
     /// The verdict: true at creation, the customer's once they set it.
     pub value: bool,
+    /// The customer's own words for it, in the order given.
+    #[serde(default)]
+    pub labels: Vec<String>,
     #[serde(rename = "match")]
     pub matched: Match,
 }
@@ -27,4 +49,111 @@ pub struct Match {
     pub terms: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<Focus>,
+}
+
+/// A valid request to change a Scan: `None` stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScanChange {
+    pub value: Option<bool>,
+    pub labels: Option<Vec<String>>,
+}
+
+impl ScanChange {
+    /// From what [`Patch::apply`] made of a request.
+    ///
+    /// # Errors
+    /// Every field that fails.
+    ///
+    /// [`Patch::apply`]: crate::patch::Patch::apply
+    pub fn parse(document: &Value) -> Result<Self, Issues> {
+        let issues = RefCell::default();
+        let change = Object::root(document, &issues).map(|fields| {
+            let change = Self {
+                value: fields.given("value", || fields.boolean("value", fields.require("value"))),
+                labels: fields.given("labels", || labels(&fields)),
+            };
+            fields.ignore(PATHS.output_only);
+            fields.finish();
+            change
+        });
+        issues.into_inner().or(change.unwrap_or_default())
+    }
+}
+
+fn labels(fields: &Object<'_>) -> Option<Vec<String>> {
+    let Some(value) = fields.take("labels") else {
+        return Some(Vec::new());
+    };
+    let items = fields.array("labels", Some(value))?;
+    if items.len() > MAX_LABELS {
+        fields.note("labels", Issue::TooMany);
+        return None;
+    }
+    let mut labels: Vec<String> = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        match label(item) {
+            Ok(label) if labels.contains(&label) => {
+                fields.note(&format!("labels[{at}]"), Issue::Duplicate);
+            }
+            Ok(label) => labels.push(label),
+            Err(issue) => fields.note(&format!("labels[{at}]"), issue),
+        }
+    }
+    (labels.len() == items.len()).then_some(labels)
+}
+
+fn label(item: &Value) -> Result<String, Issue> {
+    let text = item.as_str().ok_or(Issue::InvalidType)?.trim();
+    match text.chars().count() {
+        count if count < *LABEL_CHARS.start() => Err(Issue::TooShort),
+        count if count > *LABEL_CHARS.end() => Err(Issue::TooLong),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{PATHS, ScanChange};
+    use crate::{Issue, patch::Patch};
+
+    fn changed(body: &Value) -> Result<ScanChange, Vec<(String, Issue)>> {
+        let current = json!({"value": true, "labels": ["a"]});
+        let document = Patch::parse(body, None, PATHS)
+            .unwrap()
+            .apply(&current, PATHS);
+        ScanChange::parse(&document).map_err(|issues| {
+            let all = issues.as_slice().iter();
+            all.map(|one| (one.field.clone(), one.issue)).collect()
+        })
+    }
+
+    #[test]
+    fn a_change_holds_what_was_named() {
+        let change = changed(&json!({"value": false, "post": {"id": 1}})).unwrap();
+        assert_eq!((change.value, change.labels), (Some(false), None));
+        let change = changed(&json!({"labels": [" b ", "a"]})).unwrap();
+        assert_eq!(change.labels, Some(vec!["b".to_owned(), "a".to_owned()]));
+        let change = changed(&json!({"labels": null})).unwrap();
+        assert_eq!((change.value, change.labels), (None, Some(vec![])));
+    }
+
+    #[test]
+    fn every_failing_field_is_named() {
+        let body = json!({"value": null, "labels": ["a", " ", "x".repeat(51), 7, "a"], "score": 1});
+        let expected = [
+            ("value", Issue::Required),
+            ("labels[1]", Issue::TooShort),
+            ("labels[2]", Issue::TooLong),
+            ("labels[3]", Issue::InvalidType),
+            ("labels[4]", Issue::Duplicate),
+            ("score", Issue::UnknownField),
+        ];
+        let expected = expected.map(|(field, issue)| (field.to_owned(), issue));
+        assert_eq!(changed(&body).unwrap_err(), expected);
+        let many: Vec<String> = (0..11).map(|n| n.to_string()).collect();
+        let expected = [("labels".to_owned(), Issue::TooMany)];
+        assert_eq!(changed(&json!({ "labels": many })).unwrap_err(), expected);
+    }
 }

@@ -20,6 +20,10 @@ use crate::{
     words,
 };
 
+mod edit;
+
+pub use edit::{PAUSED, delete, lock, update};
+
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = connections)]
 pub(crate) struct Row {
@@ -38,7 +42,9 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn open(self, sealer: &Sealer) -> Result<Connection, Error> {
+    /// Headers that cannot be opened, because their key is not configured any more, are masked: they must
+    /// not hide the Connection, nor the list that it is in.
+    fn open_or_mask(self, sealer: &Sealer) -> Result<Connection, Error> {
         let name = ConnectionName {
             namespace: Id::from_uuid(self.namespace_id),
             connection: Id::from_uuid(self.id),
@@ -51,7 +57,13 @@ impl Row {
             connection_type: ConnectionType::HttpConnection,
             url: self.url,
             method: words::parse(&self.method)?,
-            headers: open_headers(&self.headers_sealed, name, sealer)?,
+            headers: match open_headers(&self.headers_sealed, name, sealer) {
+                Ok(headers) => headers,
+                Err(error) => {
+                    tracing::error!(connection.name = %name, "its headers cannot be opened: {error}");
+                    Headers::unreadable()
+                }
+            },
             format: words::parse(&self.format)?,
             max_per_second: max_per_second(self.max_per_second),
             state: words::parse(&self.state)?,
@@ -165,7 +177,7 @@ pub async fn insert(
 }
 
 /// # Errors
-/// When the database does not answer, or the headers cannot be opened.
+/// When the database does not answer.
 pub async fn get(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -177,7 +189,7 @@ pub async fn get(
         .first(conn)
         .await
         .optional()?
-        .map(|row| row.open(sealer))
+        .map(|row| row.open_or_mask(sealer))
         .transpose()
 }
 
@@ -263,7 +275,7 @@ pub(crate) const LISTING: Listing = Listing {
 /// Default order served by `connections_list_idx`.
 ///
 /// # Errors
-/// When the database does not answer, or headers cannot be opened.
+/// When the database does not answer.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -276,7 +288,7 @@ pub async fn list(
         .await?;
     let items = rows
         .into_iter()
-        .map(|row| Ok((Id::from_uuid(row.id), row.open(sealer)?)))
+        .map(|row| Ok((Id::from_uuid(row.id), row.open_or_mask(sealer)?)))
         .collect::<Result<_, Error>>()?;
     Ok(Page::new(list, items))
 }
@@ -299,4 +311,48 @@ pub(crate) fn max_per_second(stored: Option<i32>) -> Option<u32> {
 /// Bounded by `connections_max_per_second_check`, as by the domain before.
 fn stored_rate(rate: Option<u32>) -> Option<i32> {
     rate.map(|rate| i32::try_from(rate).unwrap_or(i32::MAX))
+}
+
+/// All that a request to a Connection needs, apart from what it is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Endpoint {
+    pub url: String,
+    pub method: Method,
+    pub headers: Headers,
+    pub format: Format,
+    pub signing_secrets: Vec<SigningSecret>,
+}
+
+/// By primary key, whether the Connection is enabled or not.
+///
+/// # Errors
+/// When the database does not answer, or what is sealed cannot be opened.
+pub async fn endpoint(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    name: ConnectionName,
+) -> Result<Option<Endpoint>, Error> {
+    type Columns = (String, String, Vec<u8>, String, Option<Vec<u8>>);
+    let found: Option<Columns> = connections::table
+        .find((name.namespace.to_uuid(), name.connection.to_uuid()))
+        .select((
+            connections::url,
+            connections::method,
+            connections::headers_sealed,
+            connections::format,
+            connections::signing_secrets_sealed,
+        ))
+        .first(conn)
+        .await
+        .optional()?;
+    let open = |(url, stored_method, headers, stored_format, secrets): Columns| {
+        Ok(Endpoint {
+            url,
+            method: method(&stored_method)?,
+            headers: open_headers(&headers, name, sealer)?,
+            format: format(&stored_format)?,
+            signing_secrets: open_secrets(secrets.as_deref(), name, sealer)?,
+        })
+    };
+    found.map(open).transpose()
 }

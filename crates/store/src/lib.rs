@@ -9,6 +9,7 @@
 mod error;
 mod listing;
 mod pool;
+mod prepared;
 mod schema;
 mod words;
 
@@ -18,11 +19,13 @@ pub mod deliveries;
 pub mod feeds;
 pub mod idempotency;
 pub mod keys;
+pub mod lanes;
 pub mod managers;
 pub mod migrations;
 pub mod namespaces;
 pub mod outbox;
 pub mod plans;
+pub mod purges;
 pub mod rates;
 pub mod replays;
 pub mod replicas;

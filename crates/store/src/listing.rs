@@ -4,12 +4,6 @@
 //! order. Literals are always bound, never spelled into the text; column expressions come from the
 //! tables below, never from the request.
 
-use diesel::{
-    pg::Pg,
-    query_builder::{BoxedSqlQuery, SqlQuery},
-    sql_query,
-    sql_types::{BigInt, Bool, Double, Text, Timestamptz, Uuid as SqlUuid},
-};
 use domain::{
     Id, Timestamp,
     filter::{Clause, Comparison, Literal, Op},
@@ -19,8 +13,11 @@ use domain::{
 use serde::Serialize;
 use uuid::Uuid;
 
+mod query;
 #[cfg(test)]
 mod tests;
+
+use query::{Bind, Query};
 
 /// The SQL of a field.
 #[derive(Debug, Clone, Copy)]
@@ -88,20 +85,12 @@ impl<T: Serialize> Page<T> {
     }
 }
 
-pub(crate) type Query = BoxedSqlQuery<'static, Pg, SqlQuery>;
-
-enum Bind {
-    Uuid(Uuid),
-    Literal(Literal),
-    Count(i64),
-}
-
 impl Listing {
     /// The query for one page and one item more, which tells whether another page follows.
     pub(crate) fn page(&self, parents: &[Uuid], list: &ListQuery) -> Query {
         let mut text = Builder::new(self, parents);
         text.rows(list);
-        text.finish()
+        text.finish(list)
     }
 
     /// As [`Listing::page`], of the children of many parents: `select` opens with the parents and a
@@ -112,7 +101,7 @@ impl Listing {
         text.rows(list);
         text.sql.push_str(close);
         text.top(list);
-        text.finish()
+        text.finish(list)
     }
 
     fn column(&self, field: &str) -> &Column {
@@ -160,29 +149,15 @@ impl<'a> Builder<'a> {
         self.top(list);
     }
 
+    /// The bound is spelled out: of a bound parameter the planner knows nothing, and takes the list for
+    /// long.
     fn top(&mut self, list: &ListQuery) {
         self.order(list);
-        self.bind(Bind::Count(i64::from(list.page_size) + 1), |sql, place| {
-            sql.push_str(" LIMIT ");
-            sql.push_str(place);
-        });
+        self.sql.push_str(&format!(" LIMIT {}", list.page_size + 1));
     }
 
-    fn finish(self) -> Query {
-        let mut query = sql_query(self.sql).into_boxed::<Pg>();
-        for bind in self.binds {
-            query = match bind {
-                Bind::Uuid(id) => query.bind::<SqlUuid, _>(id),
-                Bind::Count(count) => query.bind::<BigInt, _>(count),
-                Bind::Literal(Literal::Text(text)) => query.bind::<Text, _>(text),
-                Bind::Literal(Literal::Time(time)) => {
-                    query.bind::<Timestamptz, _>(time.to_chrono())
-                }
-                Bind::Literal(Literal::Bool(flag)) => query.bind::<Bool, _>(flag),
-                Bind::Literal(Literal::Number(number)) => query.bind::<Double, _>(number),
-            };
-        }
-        query
+    fn finish(self, list: &ListQuery) -> Query {
+        Query::new(self.sql, self.binds, is_usual(list))
     }
 
     fn bind(&mut self, bind: Bind, write: impl FnOnce(&mut String, &str)) {
@@ -223,7 +198,9 @@ impl<'a> Builder<'a> {
             Op::Has => {
                 return self.bind(Bind::Literal(comparison.literal.clone()), |sql, place| {
                     sql.push_str(&format!(
-                        "{negation}strpos({}, {}) > 0", folded(&value), folded(place)
+                        "{negation}strpos({}, {}) > 0",
+                        folded(&value),
+                        folded(place)
                     ));
                 });
             }
@@ -245,15 +222,21 @@ impl<'a> Builder<'a> {
     fn after(&mut self, list: &ListQuery) {
         let Some(token) = &list.after else { return };
         let mut keys: Vec<(String, Direction, Bind)> = Vec::new();
-        for ((field, direction), value) in effective(list).iter().zip(&token.values) {
-            let value = value.clone().unwrap_or_else(|| missing(field.kind));
+        for (at, (field, direction)) in effective(list).into_iter().enumerate() {
+            let value = match list.order.0.get(at) {
+                Some((given, _)) if given.name == field.name => token.values.get(at).cloned(),
+                // In the place of `name`, which tells it.
+                _ => Some(Some(Literal::Time(token.id.time()))),
+            };
+            let value = value.flatten().unwrap_or_else(|| missing(field.kind));
             keys.push((
                 self.order_key(field.name, field.kind),
-                *direction,
+                direction,
                 Bind::Literal(value),
             ));
         }
         let last = last_direction(list);
+        self.prune(&keys);
         keys.push((
             self.listing.id.to_owned(),
             last,
@@ -290,14 +273,25 @@ impl<'a> Builder<'a> {
         self.sql.push(')');
     }
 
+    /// Says of the strongest key alone what [`Builder::after`] says of all together: from that, unlike
+    /// from a comparison of rows, partitions are told that need not be read.
+    fn prune(&mut self, keys: &[(String, Direction, Bind)]) {
+        if let Some((column, direction, Bind::Literal(value @ Literal::Time(_)))) = keys.first() {
+            let (column, sign) = (column.clone(), sign(*direction));
+            self.bind(Bind::Literal(value.clone()), |sql, place| {
+                sql.push_str(&format!(" AND {column} {sign}= {place}"));
+            });
+        }
+    }
+
     fn order(&mut self, list: &ListQuery) {
         let mut keys: Vec<String> = effective(list)
-            .iter()
+            .into_iter()
             .map(|(field, direction)| {
                 format!(
                     "{} {}",
                     self.order_key(field.name, field.kind),
-                    word(*direction)
+                    word(direction)
                 )
             })
             .collect();
@@ -313,13 +307,13 @@ impl<'a> Builder<'a> {
     fn order_key(&self, field: &str, kind: Kind) -> String {
         let column = self.listing.column(field);
         match (kind, column.nullable) {
-            (Kind::Text | Kind::Word(_), true) => {
+            (Kind::Text | Kind::Texts | Kind::Word(_), true) => {
                 format!(
                     "left(coalesce({}, ''), {ORDERED_CHARS}) COLLATE \"C\"",
                     column.sql
                 )
             }
-            (Kind::Text | Kind::Word(_), false) => {
+            (Kind::Text | Kind::Texts | Kind::Word(_), false) => {
                 format!("left({}, {ORDERED_CHARS}) COLLATE \"C\"", column.sql)
             }
             (Kind::Time, true) => format!("coalesce({}, 'epoch'::timestamptz)", column.sql),
@@ -340,21 +334,49 @@ fn shorten(value: Literal) -> Literal {
 /// The value in whose place a missing one is ordered.
 fn missing(kind: Kind) -> Literal {
     match kind {
-        Kind::Text | Kind::Word(_) => Literal::Text(String::new()),
+        Kind::Text | Kind::Texts | Kind::Word(_) => Literal::Text(String::new()),
         Kind::Time => Literal::Time(Timestamp::UNIX_EPOCH),
         Kind::Bool => Literal::Bool(false),
         Kind::Number => Literal::Number(0.0),
     }
 }
 
-/// The fields before `name`, which leaves no ties to those after it.
-fn effective(list: &ListQuery) -> &[(Field, Direction)] {
+/// The fields up to `name`, which leaves no ties to those after it. Names of one parent order as ids do,
+/// and ids as their creation times, by which there is an index.
+fn effective(list: &ListQuery) -> Vec<(Field, Direction)> {
     let order = &list.order.0;
-    let end = order
-        .iter()
-        .position(|(field, _)| field.name == "name")
-        .unwrap_or(order.len());
-    &order[..end]
+    let Some(end) = order.iter().position(|(field, _)| field.name == "name") else {
+        return order.clone();
+    };
+    let mut fields = order[..end].to_vec();
+    if !fields.iter().any(|(field, _)| field.name == "createTime") {
+        let field = Field {
+            name: "createTime",
+            kind: Kind::Time,
+        };
+        fields.push((field, order[end].1));
+    }
+    fields
+}
+
+/// Whether many lists have this form: then its plan is worth keeping. Only of few forms, since clients
+/// choose them, and each connection keeps its own.
+fn is_usual(list: &ListQuery) -> bool {
+    let size = matches!(
+        list.page_size,
+        list::DEFAULT_PAGE_SIZE | 20 | 50 | list::MAX_PAGE_SIZE
+    );
+    let by_time = |field: &str| field == "createTime";
+    let order = matches!(list.order.0.as_slice(), [(field, _)] if by_time(field.name));
+    let filter = match list.filter.0.as_slice() {
+        [] => true,
+        [Clause(any)] => matches!(
+            any.as_slice(),
+            [one] if by_time(one.field) && one.op == Op::Greater && !one.negated
+        ),
+        _ => false,
+    };
+    size && order && filter
 }
 
 /// The direction of the id: that of `name`, or of the last field.

@@ -27,6 +27,11 @@ use crate::{
     words,
 };
 
+mod edit;
+
+pub(crate) use edit::delete_all;
+pub use edit::{Updated, delete, lock, resubmit, update};
+
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = managers)]
 struct Row {
@@ -140,12 +145,25 @@ pub async fn insert(
         ))
         .execute(conn)
         .await?;
+    let name = ManagerName {
+        namespace,
+        manager: id,
+    };
+    insert_notices(conn, name, &draft.notices).await?;
+    row.into_manager(draft.notices.iter().copied().map(notice).collect())
+}
+
+async fn insert_notices(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    connections: &[ConnectionName],
+) -> QueryResult<()> {
     let notices: Vec<_> = (0_i16..)
-        .zip(&draft.notices)
+        .zip(connections)
         .map(|(position, connection)| {
             (
-                manager_notices::namespace_id.eq(namespace.to_uuid()),
-                manager_notices::manager_id.eq(id.to_uuid()),
+                manager_notices::namespace_id.eq(name.namespace.to_uuid()),
+                manager_notices::manager_id.eq(name.manager.to_uuid()),
                 manager_notices::position.eq(position),
                 manager_notices::connection_id.eq(connection.connection.to_uuid()),
             )
@@ -155,7 +173,7 @@ pub async fn insert(
         .values(notices)
         .execute(conn)
         .await?;
-    row.into_manager(draft.notices.iter().copied().map(notice).collect())
+    Ok(())
 }
 
 fn notice(connection: ConnectionName) -> Notice {
@@ -221,6 +239,13 @@ async fn load_notices(
     Ok(notices)
 }
 
+/// The instructions that clients see, as [`Row::into_manager`] chooses them.
+macro_rules! shown {
+    () => {
+        "(CASE WHEN mode = 'MANUAL' AND state = 'PENDING_APPLY' THEN submitted_instructions ELSE instructions END)"
+    };
+}
+
 pub(crate) const LISTING: Listing = Listing {
     select: "SELECT namespace_id, id, nickname, enable, mode, source, state, input, \
              submitted_instructions, instructions, apply_time, apply_error_code, apply_error_message, \
@@ -243,6 +268,18 @@ pub(crate) const LISTING: Listing = Listing {
         column("source.type", "source"),
         nullable("input.type", "(input ->> 'type')"),
         nullable("input.focus.type", "(input -> 'focus' ->> 'type')"),
+        nullable(
+            "instructions.focus",
+            concat!("(", shown!(), " ->> 'focus')"),
+        ),
+        nullable(
+            "instructions.threshold",
+            concat!("(", shown!(), " ->> 'threshold')::float8"),
+        ),
+        nullable(
+            "instructions.brief",
+            concat!("(", shown!(), " ->> 'brief')"),
+        ),
     ],
     id: "id",
 };

@@ -3,13 +3,18 @@
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{Id, Namespace, NamespaceName, list::ListQuery, namespace::CreateNamespace};
+use domain::{
+    Id, ManagerName, Namespace, NamespaceName, Timestamp,
+    list::ListQuery,
+    namespace::{CreateNamespace, NamespaceChange},
+};
 use uuid::Uuid;
 
 use crate::{
     QueryResult,
     listing::{Listing, Page, column},
-    schema::namespaces,
+    managers, purges,
+    schema::{connections, managers as managers_table, namespaces},
 };
 
 #[derive(Queryable, Selectable, QueryableByName)]
@@ -85,6 +90,105 @@ pub async fn get(
         .await
         .optional()
         .map(|found| found.map(Into::into))
+}
+
+/// As it stands, and as it stays until the end of the transaction.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lock(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<Option<Namespace>> {
+    namespaces::table
+        .find(namespace.to_uuid())
+        .select(Row::as_select())
+        .for_no_key_update()
+        .first(conn)
+        .await
+        .optional()
+        .map(|found| found.map(Into::into))
+}
+
+/// Call with the Namespace [`lock`]ed. A change of nothing leaves `updateTime` too.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn update(
+    conn: &mut AsyncPgConnection,
+    current: Namespace,
+    change: &NamespaceChange,
+    now: Timestamp,
+) -> QueryResult<Namespace> {
+    let Some(nickname) = &change.nickname else {
+        return Ok(current);
+    };
+    diesel::update(namespaces::table.find(current.name.namespace.to_uuid()))
+        .set((
+            namespaces::nickname.eq(nickname),
+            namespaces::update_time.eq(now.to_chrono()),
+        ))
+        .returning(Row::as_returning())
+        .get_result(conn)
+        .await
+        .map(Into::into)
+}
+
+/// What came of asking to delete something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deletion {
+    NotFound,
+    /// It holds others, or others name it, and that was not to be overridden.
+    Refused,
+    /// Done; these Managers match nothing any more, since these plan versions.
+    Done(Vec<(ManagerName, i64)>),
+}
+
+/// Deletes a Namespace, and with `force` all that it holds. What is large is gone from every answer and
+/// left to [`purges`]. Call inside of a transaction; costs what the Namespace has of Managers and
+/// Connections, whatever they have.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn delete(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    force: bool,
+    now: Timestamp,
+) -> QueryResult<Deletion> {
+    // Whoever makes something in it waits for this, and then finds that it is gone.
+    let found: Option<Uuid> = namespaces::table
+        .find(namespace.to_uuid())
+        .select(namespaces::id)
+        .for_update()
+        .first(conn)
+        .await
+        .optional()?;
+    if found.is_none() {
+        return Ok(Deletion::NotFound);
+    }
+    if !force && !is_empty(conn, namespace).await? {
+        return Ok(Deletion::Refused);
+    }
+    let gone = managers::delete_all(conn, namespace, now).await?;
+    purges::enqueue(conn, purges::Subject::Namespace(namespace)).await?;
+    diesel::delete(connections::table.filter(connections::namespace_id.eq(namespace.to_uuid())))
+        .execute(conn)
+        .await?;
+    diesel::delete(namespaces::table.find(namespace.to_uuid()))
+        .execute(conn)
+        .await?;
+    Ok(Deletion::Done(gone))
+}
+
+/// Served by the primary keys of both.
+async fn is_empty(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<bool> {
+    let id = namespace.to_uuid();
+    let holds: bool = diesel::select(
+        diesel::dsl::exists(managers_table::table.filter(managers_table::namespace_id.eq(id))).or(
+            diesel::dsl::exists(connections::table.filter(connections::namespace_id.eq(id))),
+        ),
+    )
+    .get_result(conn)
+    .await?;
+    Ok(!holds)
 }
 
 pub(crate) const LISTING: Listing = Listing {

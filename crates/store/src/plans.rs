@@ -10,7 +10,7 @@ use diesel::{
     dsl::sql,
     prelude::*,
     sql_query,
-    sql_types::{Array, BigInt, Bool, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, Instructions, ManagerName, Timestamp};
@@ -103,6 +103,58 @@ pub async fn record_change(
     .execute(conn)
     .await?;
     Ok(version)
+}
+
+/// As [`record_change`] for Managers that go: each is logged under a version of its own, which is
+/// returned beside it, and none of them watches anything any more. Four statements, however many.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn record_gone(
+    conn: &mut AsyncPgConnection,
+    gone: &[ManagerName],
+    now: Timestamp,
+) -> QueryResult<Vec<(ManagerName, i64)>> {
+    let Ok(count @ 1..) = i64::try_from(gone.len()) else {
+        return Ok(Vec::new());
+    };
+    let last: i64 = diesel::update(plan_version::table)
+        .set(plan_version::version.eq(plan_version::version + count))
+        .returning(plan_version::version)
+        .get_result(conn)
+        .await?;
+    let versions: Vec<i64> = (last - count + 1..=last).collect();
+    let namespaces: Vec<Uuid> = gone.iter().map(|name| name.namespace.to_uuid()).collect();
+    let managers: Vec<Uuid> = gone.iter().map(|name| name.manager.to_uuid()).collect();
+    sql_query(
+        "INSERT INTO plan_changes (version, namespace_id, manager_id, change_time) \
+         SELECT version, namespace_id, manager_id, $4 \
+         FROM unnest($1, $2, $3) AS given (version, namespace_id, manager_id)",
+    )
+    .bind::<Array<BigInt>, _>(&versions)
+    .bind::<Array<SqlUuid>, _>(&namespaces)
+    .bind::<Array<SqlUuid>, _>(&managers)
+    .bind::<Timestamptz, _>(now.to_chrono())
+    .execute(conn)
+    .await?;
+    diesel::delete(plan_changes::table.filter(plan_changes::version.lt(last - KEPT_CHANGES)))
+        .execute(conn)
+        .await?;
+    sql_query(
+        "WITH given AS (SELECT * FROM unnest($1, $2) AS given (namespace_id, manager_id)), \
+              gone AS (DELETE FROM feed_watchers AS watcher USING given \
+                       WHERE watcher.namespace_id = given.namespace_id \
+                         AND watcher.manager_id = given.manager_id RETURNING feed) \
+         UPDATE feeds SET watched = EXISTS (SELECT FROM feed_watchers AS other \
+             WHERE other.feed = feeds.name \
+               AND (other.namespace_id, other.manager_id) NOT IN (SELECT * FROM given)) \
+         WHERE name IN (SELECT feed FROM gone)",
+    )
+    .bind::<Array<SqlUuid>, _>(&namespaces)
+    .bind::<Array<SqlUuid>, _>(&managers)
+    .execute(conn)
+    .await?;
+    Ok(gone.iter().copied().zip(versions).collect())
 }
 
 /// The version now. One read of one row: scanners do this in every poll's transaction.

@@ -14,8 +14,10 @@ use crate::{
     words,
 };
 
+mod edit;
 mod record;
 
+pub use edit::{lock, update};
 pub use record::{NewScan, record, record_poll};
 
 #[derive(QueryableByName)]
@@ -96,6 +98,8 @@ struct Row {
     value: bool,
     #[diesel(sql_type = diesel::sql_types::Jsonb)]
     matched: serde_json::Value,
+    #[diesel(sql_type = diesel::sql_types::Array<diesel::sql_types::Text>)]
+    labels: Vec<String>,
     #[diesel(embed)]
     post: PostRow,
 }
@@ -112,6 +116,7 @@ impl Row {
             update_time: self.update_time.into(),
             post: self.post.into_post()?,
             value: self.value,
+            labels: self.labels,
             matched: serde_json::from_value(self.matched).map_err(Error::Json)?,
         })
     }
@@ -119,12 +124,28 @@ impl Row {
 
 // The posts are looked up one by one: the planner thinks that a join of both columns finds next to
 // nothing, and would read and sort all Scans for one page.
-const SELECT: &str = concat!(
-    "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, ",
-    post_columns!(),
-    " FROM scans AS s CROSS JOIN LATERAL ( \
-         SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
-     ) AS p WHERE s.namespace_id = $1 AND s.manager_id = $2"
+macro_rules! select {
+    ($condition:literal) => {
+        concat!(
+            "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
+                 s.labels, ",
+            post_columns!(),
+            " FROM scans AS s CROSS JOIN LATERAL ( \
+                 SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+             ) AS p WHERE s.namespace_id = $1 AND ",
+            $condition
+        )
+    };
+}
+
+/// Of a Manager that is there: the Scans of one that is not are nobody's, until they are purged.
+const SELECT: &str = select!(
+    "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2)"
+);
+
+/// Of all that are there.
+const SELECT_ALL: &str = select!(
+    "EXISTS (SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)"
 );
 
 /// By primary key: the id tells the partition.
@@ -154,6 +175,7 @@ pub(crate) const LISTING: Listing = Listing {
         column("createTime", "s.create_time"),
         column("updateTime", "s.update_time"),
         column("value", "s.value"),
+        column("labels", "array_to_string(s.labels, E'\\n')"),
         column("post.type", "p.type"),
         column("post.time", "p.time"),
         column("post.id", "p.post_id"),
@@ -183,6 +205,32 @@ pub async fn list(
 ) -> Result<Page<Scan>, Error> {
     let parents = [manager.namespace.to_uuid(), manager.manager.to_uuid()];
     let rows: Vec<Row> = LISTING.page(&parents, list).load(conn).await?;
+    page(rows, list)
+}
+
+const ALL_LISTING: Listing = Listing {
+    select: SELECT_ALL,
+    ..LISTING
+};
+
+/// The Scans of all Managers of a Namespace. The orders by `createTime` are served by
+/// `scans_namespace_idx`; Scans of Managers that were deleted lately are skipped, until they are purged.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn list_all(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    list: &ListQuery,
+) -> Result<Page<Scan>, Error> {
+    let rows: Vec<Row> = ALL_LISTING
+        .page(&[namespace.to_uuid()], list)
+        .load(conn)
+        .await?;
+    page(rows, list)
+}
+
+fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
     let items = rows
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.into_scan()?)))

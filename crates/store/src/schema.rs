@@ -257,6 +257,7 @@ diesel::table! {
         manager_id -> Nullable<Uuid>,
         connection_id -> Nullable<Uuid>,
         create_time -> Timestamptz,
+        next_time -> Timestamptz,
     }
 }
 

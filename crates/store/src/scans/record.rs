@@ -96,6 +96,12 @@ async fn make(
         return Ok(Vec::new());
     }
     let mut clocks = advance_clocks(conn, &fresh).await?;
+    // Without a clock the Manager is gone, deleted while the poll went on, and its keys purged: they
+    // must not come back.
+    let gone: Vec<(ManagerName, Uuid)> = fresh
+        .extract_if(.., |(manager, _)| !clocks.contains_key(manager))
+        .collect();
+    give_back_keys(conn, &gone).await?;
 
     let mut names = Vec::with_capacity(fresh.len());
     let mut rows = Vec::with_capacity(fresh.len());
@@ -104,7 +110,6 @@ async fn make(
         let (Some(post), true) = (stored.get(&key.1), fresh.remove(&key)) else {
             continue;
         };
-        // Without a clock the Manager is gone: nobody is left to read the Scan.
         let Some(clock) = clocks.get_mut(&one.manager) else {
             continue;
         };
@@ -293,6 +298,28 @@ async fn claim_keys(
             (manager, claimed.post_key)
         })
         .collect())
+}
+
+async fn give_back_keys(
+    conn: &mut AsyncPgConnection,
+    keys: &[(ManagerName, Uuid)],
+) -> QueryResult<()> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let column =
+        |value: fn(&(ManagerName, Uuid)) -> Uuid| -> Vec<Uuid> { keys.iter().map(value).collect() };
+    sql_query(
+        "DELETE FROM scan_keys AS key USING unnest($1, $2, $3) AS given (namespace_id, manager_id, post_key) \
+         WHERE key.namespace_id = given.namespace_id AND key.manager_id = given.manager_id \
+           AND key.post_key = given.post_key",
+    )
+    .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.namespace.to_uuid()))
+    .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.manager.to_uuid()))
+    .bind::<Array<SqlUuid>, _>(column(|(_, key)| *key))
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Moves each Manager's clock on by as many microseconds as it gets Scans; returns the first new time

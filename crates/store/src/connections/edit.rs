@@ -1,0 +1,179 @@
+//! Changes and deletes Connections.
+
+use diesel::prelude::*;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    Connection, ConnectionName, Timestamp,
+    connection::{ConnectionChange, ConnectionState, Headers},
+};
+use uuid::Uuid;
+
+use super::{Row, seal_headers, seal_secrets, stored_rate};
+use crate::{
+    Error, QueryResult,
+    namespaces::Deletion,
+    purges,
+    schema::{connections, manager_notices, managers},
+    seal::Sealer,
+};
+
+/// Why a Connection is disabled that its owner disabled.
+pub const PAUSED: &str = "disabled by its owner";
+
+/// As it stands, and as it stays until the end of the transaction; beside it, whether its headers could be
+/// opened.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lock(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    name: ConnectionName,
+) -> Result<Option<(Connection, bool)>, Error> {
+    let found: Option<Row> = connections::table
+        .find((name.namespace.to_uuid(), name.connection.to_uuid()))
+        .select(Row::as_select())
+        .for_no_key_update()
+        .first(conn)
+        .await
+        .optional()?;
+    let Some(row) = found else { return Ok(None) };
+    let connection = row.open_or_mask(sealer)?;
+    let readable = connection.headers != Headers::unreadable();
+    Ok(Some((connection, readable)))
+}
+
+#[derive(Default, AsChangeset)]
+#[diesel(table_name = connections)]
+struct Changes<'a> {
+    nickname: Option<&'a str>,
+    url: Option<&'a str>,
+    method: Option<&'a str>,
+    headers_sealed: Option<Vec<u8>>,
+    format: Option<&'a str>,
+    max_per_second: Option<Option<i32>>,
+    signing_secrets_sealed: Option<Option<Vec<u8>>>,
+    state: Option<&'a str>,
+    state_reason: Option<Option<&'a str>>,
+}
+
+/// Call with the Connection [`lock`]ed. A change of nothing leaves `updateTime` too.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn update(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    current: Connection,
+    change: &ConnectionChange,
+    now: Timestamp,
+) -> Result<Connection, Error> {
+    if *change == ConnectionChange::default() {
+        return Ok(current);
+    }
+    let name = current.name;
+    let mut changes = Changes {
+        nickname: change.nickname.as_deref(),
+        url: change.url.as_deref(),
+        method: change.method.map(|method| method.as_str()),
+        format: change.format.map(|format| format.as_str()),
+        max_per_second: change.max_per_second.map(stored_rate),
+        ..Changes::default()
+    };
+    if let Some(headers) = &change.headers {
+        changes.headers_sealed = Some(seal_headers(headers, name, sealer)?);
+    }
+    if let Some(secrets) = &change.signing_secrets {
+        changes.signing_secrets_sealed = Some(seal_secrets(secrets, name, sealer)?);
+    }
+    // One that is as it should be keeps its reason.
+    if let Some(state) = change.state.filter(|state| *state != current.state) {
+        changes.state = Some(state.as_str());
+        changes.state_reason = Some(match state {
+            ConnectionState::Active => None,
+            ConnectionState::Disabled => Some(PAUSED),
+        });
+    }
+    let row: Row = diesel::update(
+        connections::table.find((name.namespace.to_uuid(), name.connection.to_uuid())),
+    )
+    .set((changes, connections::update_time.eq(now.to_chrono())))
+    .returning(Row::as_returning())
+    .get_result(conn)
+    .await?;
+    row.open_or_mask(sealer)
+}
+
+/// Deletes a Connection, and with `force` takes it out of the notices that name it. Its unfinished
+/// deliveries are left to [`purges`], which cancels them. Call inside of a transaction.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn delete(
+    conn: &mut AsyncPgConnection,
+    name: ConnectionName,
+    force: bool,
+    now: Timestamp,
+) -> QueryResult<Deletion> {
+    let (namespace, connection) = (name.namespace.to_uuid(), name.connection.to_uuid());
+    // Managers before Connections, as whoever changes notices locks them.
+    let naming = naming(conn, namespace, connection).await?;
+    managers::table
+        .filter(managers::namespace_id.eq(namespace))
+        .filter(managers::id.eq_any(&naming))
+        .order(managers::id.asc())
+        .select(managers::id)
+        .for_no_key_update()
+        .load::<Uuid>(conn)
+        .await?;
+    let found: Option<Uuid> = connections::table
+        .find((namespace, connection))
+        .select(connections::id)
+        .for_update()
+        .first(conn)
+        .await
+        .optional()?;
+    if found.is_none() {
+        return Ok(Deletion::NotFound);
+    }
+    // From here on nobody can name it any more; somebody may have, since the first look.
+    let naming = self::naming(conn, namespace, connection).await?;
+    if !force && !naming.is_empty() {
+        return Ok(Deletion::Refused);
+    }
+    diesel::delete(
+        manager_notices::table
+            .filter(manager_notices::namespace_id.eq(namespace))
+            .filter(manager_notices::connection_id.eq(connection)),
+    )
+    .execute(conn)
+    .await?;
+    diesel::update(
+        managers::table
+            .filter(managers::namespace_id.eq(namespace))
+            .filter(managers::id.eq_any(&naming)),
+    )
+    .set(managers::update_time.eq(now.to_chrono()))
+    .execute(conn)
+    .await?;
+    purges::enqueue(conn, purges::Subject::Connection(name)).await?;
+    diesel::delete(connections::table.find((namespace, connection)))
+        .execute(conn)
+        .await?;
+    Ok(Deletion::Done(Vec::new()))
+}
+
+/// The Managers that deliver to it. Served by `manager_notices_connection_idx`.
+async fn naming(
+    conn: &mut AsyncPgConnection,
+    namespace: Uuid,
+    connection: Uuid,
+) -> QueryResult<Vec<Uuid>> {
+    manager_notices::table
+        .filter(manager_notices::namespace_id.eq(namespace))
+        .filter(manager_notices::connection_id.eq(connection))
+        .order(manager_notices::manager_id.asc())
+        .select(manager_notices::manager_id)
+        .load(conn)
+        .await
+}

@@ -1,0 +1,277 @@
+//! Changes and deletes Managers.
+//!
+//! A change holds the Manager's row from the read to the commit, so that two of them follow one another
+//! and neither loses what the other did. Locks are taken in one order everywhere: the Manager, the plan
+//! version, the feeds, the clocks.
+
+use diesel::{prelude::*, sql_types::Timestamptz};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    FeedName, Id, Instructions, Manager, ManagerName, Timestamp,
+    manager::{Editable, ManagerChange, ManagerState, Origin},
+};
+use uuid::Uuid;
+
+use super::{Row, insert_notices, load_notices, notice, read, write};
+use crate::{
+    Error, QueryResult, plans, purges,
+    schema::{manager_notices, managers, scan_clocks},
+};
+
+/// A Manager after a change, and what others must hear of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Updated {
+    pub manager: Manager,
+    pub generation: i64,
+    /// When what scanners know of it changed.
+    pub plan_version: Option<i64>,
+}
+
+/// As it stands, and as it stays until the end of the transaction.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lock(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+) -> Result<Option<Editable>, Error> {
+    let found: Option<(Row, i64)> = managers::table
+        .find((name.namespace.to_uuid(), name.manager.to_uuid()))
+        .select((Row::as_select(), managers::generation))
+        .for_no_key_update()
+        .first(conn)
+        .await
+        .optional()?;
+    let Some((row, generation)) = found else {
+        return Ok(None);
+    };
+    let submitted = row.submitted_instructions.as_ref().map(read).transpose()?;
+    let mut notices = load_notices(conn, name.namespace, &[row.id]).await?;
+    let notices = notices.remove(&row.id).unwrap_or_default();
+    Ok(Some(Editable {
+        manager: row.into_manager(notices)?,
+        submitted,
+        generation,
+    }))
+}
+
+#[derive(Default, AsChangeset)]
+#[diesel(table_name = managers)]
+struct Changes<'a> {
+    nickname: Option<&'a str>,
+    enable: Option<bool>,
+    source: Option<&'a str>,
+    mode: Option<&'a str>,
+    input: Option<Option<serde_json::Value>>,
+    submitted_instructions: Option<Option<serde_json::Value>>,
+}
+
+/// Call with the Manager [`lock`]ed, and its new Connections too. What must be compiled again waits for
+/// the compiler, as a new generation, and what is at work stays so until then. A change of nothing leaves
+/// `updateTime` too.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn update(
+    conn: &mut AsyncPgConnection,
+    current: Editable,
+    change: &ManagerChange,
+    now: Timestamp,
+) -> Result<Updated, Error> {
+    let name = current.manager.name;
+    if *change == ManagerChange::default() {
+        return Ok(unchanged(current));
+    }
+    let mut changes = Changes {
+        nickname: change.nickname.as_deref(),
+        enable: change.enable,
+        source: change.source.map(|source| source.as_str()),
+        ..Changes::default()
+    };
+    match &change.origin {
+        Some(Origin::Input(input)) => {
+            changes.mode = Some("AUTOMATIC");
+            changes.input = Some(Some(write(input)?));
+            changes.submitted_instructions = Some(None);
+        }
+        Some(Origin::Instructions(instructions)) => {
+            changes.mode = Some("MANUAL");
+            changes.input = Some(None);
+            changes.submitted_instructions = Some(Some(write(instructions)?));
+        }
+        None => {}
+    }
+    let (at_work, enabled): (Option<serde_json::Value>, bool) = diesel::update(row(name))
+        .set((changes, managers::update_time.eq(now.to_chrono())))
+        .returning((managers::instructions, managers::enable))
+        .get_result(conn)
+        .await?;
+    if change.resubmits() {
+        submit(conn, name, now).await?;
+    }
+    if let Some(connections) = &change.notices {
+        let (namespace, manager) = (name.namespace.to_uuid(), name.manager.to_uuid());
+        diesel::delete(
+            manager_notices::table
+                .filter(manager_notices::namespace_id.eq(namespace))
+                .filter(manager_notices::manager_id.eq(manager)),
+        )
+        .execute(conn)
+        .await?;
+        insert_notices(conn, name, connections).await?;
+    }
+    let changed_notices = change
+        .notices
+        .as_ref()
+        .map(|new| new.iter().copied().map(notice).collect::<Vec<_>>())
+        .is_some_and(|new| new != current.manager.notices);
+    let plan_version = match at_work {
+        Some(at_work) if enabled != current.manager.enable || changed_notices => {
+            let feeds: Vec<FeedName> = if enabled {
+                read::<Instructions>(&at_work)?.feeds
+            } else {
+                Vec::new()
+            };
+            Some(plans::record_change(conn, name, &feeds, now).await?)
+        }
+        _ => None,
+    };
+    Ok(Updated {
+        plan_version,
+        ..reread(conn, name).await?
+    })
+}
+
+/// Hands the Manager to the compiler again, as it is. Call with it [`lock`]ed.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn resubmit(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    now: Timestamp,
+) -> Result<Updated, Error> {
+    submit(conn, name, now).await?;
+    reread(conn, name).await
+}
+
+async fn submit(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    now: Timestamp,
+) -> QueryResult<()> {
+    diesel::update(row(name))
+        .set((
+            managers::state.eq(ManagerState::PendingApply.as_str()),
+            managers::generation.eq(managers::generation + 1),
+            // For the sweep, which compares it with the same clock.
+            managers::submit_time.eq(diesel::dsl::now.into_sql::<Timestamptz>()),
+            managers::apply_error_code.eq(None::<String>),
+            managers::apply_error_message.eq(None::<String>),
+            managers::update_time.eq(now.to_chrono()),
+        ))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+async fn reread(conn: &mut AsyncPgConnection, name: ManagerName) -> Result<Updated, Error> {
+    let current = lock(conn, name).await?.ok_or(diesel::NotFound)?;
+    Ok(unchanged(current))
+}
+
+fn unchanged(current: Editable) -> Updated {
+    Updated {
+        manager: current.manager,
+        generation: current.generation,
+        plan_version: None,
+    }
+}
+
+/// Deletes a Manager; its Scans are gone from every answer and left to [`purges`]. Returns the plan
+/// version since which it matches nothing, or `None` where there was no such Manager. Call inside of a
+/// transaction.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn delete(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    now: Timestamp,
+) -> QueryResult<Option<i64>> {
+    let found: Option<Uuid> = managers::table
+        .find((name.namespace.to_uuid(), name.manager.to_uuid()))
+        .select(managers::id)
+        .for_update()
+        .first(conn)
+        .await
+        .optional()?;
+    if found.is_none() {
+        return Ok(None);
+    }
+    let gone = remove(conn, &[name], now).await?;
+    purges::enqueue(conn, purges::Subject::Manager(name)).await?;
+    Ok(gone.into_iter().next().map(|(_, version)| version))
+}
+
+/// Deletes all Managers of a Namespace that is locked and whose rows its caller leaves to [`purges`].
+pub(crate) async fn delete_all(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    now: Timestamp,
+) -> QueryResult<Vec<(ManagerName, i64)>> {
+    let ids: Vec<Uuid> = managers::table
+        .filter(managers::namespace_id.eq(namespace.to_uuid()))
+        .order(managers::id.asc())
+        .select(managers::id)
+        .for_update()
+        .load(conn)
+        .await?;
+    let names: Vec<ManagerName> = ids
+        .into_iter()
+        .map(|id| ManagerName {
+            namespace,
+            manager: Id::from_uuid(id),
+        })
+        .collect();
+    remove(conn, &names, now).await
+}
+
+/// Of one Namespace, in the order of their names. The clocks are locked last and in order, as those who
+/// record Scans do; these wait, and then find that the Manager is gone.
+async fn remove(
+    conn: &mut AsyncPgConnection,
+    names: &[ManagerName],
+    now: Timestamp,
+) -> QueryResult<Vec<(ManagerName, i64)>> {
+    let Some(first) = names.first() else {
+        return Ok(Vec::new());
+    };
+    let namespace = first.namespace.to_uuid();
+    let ids: Vec<Uuid> = names.iter().map(|name| name.manager.to_uuid()).collect();
+    let gone = plans::record_gone(conn, names, now).await?;
+    scan_clocks::table
+        .filter(scan_clocks::namespace_id.eq(namespace))
+        .filter(scan_clocks::manager_id.eq_any(&ids))
+        .order(scan_clocks::manager_id.asc())
+        .select(scan_clocks::manager_id)
+        .for_update()
+        .load::<Uuid>(conn)
+        .await?;
+    diesel::delete(
+        managers::table
+            .filter(managers::namespace_id.eq(namespace))
+            .filter(managers::id.eq_any(&ids)),
+    )
+    .execute(conn)
+    .await?;
+    Ok(gone)
+}
+
+#[diesel::dsl::auto_type(no_type_alias)]
+fn row(name: ManagerName) -> _ {
+    let (namespace, manager): (Uuid, Uuid) = (name.namespace.to_uuid(), name.manager.to_uuid());
+    managers::table
+        .filter(managers::namespace_id.eq(namespace))
+        .filter(managers::id.eq(manager))
+}

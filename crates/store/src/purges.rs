@@ -1,0 +1,137 @@
+//! What was deleted and is too large to go at once: batches of rows that nobody can see any more.
+//!
+//! A deletion enqueues here, in its transaction. Any replica of any service takes [`step`]s: each is one
+//! transaction that locks one entry, deletes a bounded batch, and puts the entry behind the others; so
+//! several replicas share the work, and who dies leaves nothing half done. Writers that were in flight at
+//! the deletion may leave rows after the last batch: an entry stays for [`SETTLE`], and is looked at
+//! again.
+//!
+//! Of a Manager: its Scans, newest first (what lists skip first), unfinished deliveries of them
+//! cancelled, and its keys of posts. Of a Connection: unfinished deliveries cancelled; the log stays
+//! until retention. Of a Namespace: everything.
+//!
+//! Cost: a step reads and deletes by primary keys and the indexes named below, [`BATCH`] rows at most of
+//! each kind.
+
+use diesel::{
+    OptionalExtension, QueryableByName, sql_query,
+    sql_types::{BigInt, Nullable, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use domain::{ConnectionName, Id, ManagerName};
+use uuid::Uuid;
+
+use crate::QueryResult;
+
+mod batches;
+
+use batches::Scope;
+
+/// Rows of one kind in one step: some tens of milliseconds.
+pub const BATCH: i64 = 5_000;
+/// Longer than any transaction of a writer.
+pub const SETTLE: &str = "interval '10 minutes'";
+/// Between looks while an entry settles.
+const LOOK_AGAIN: &str = "interval '30 seconds'";
+
+/// What was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Namespace(Id),
+    Manager(ManagerName),
+    Connection(ConnectionName),
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There is more to do, now.
+    Purged(usize),
+    /// Nothing is due.
+    Idle,
+}
+
+#[derive(QueryableByName)]
+struct Entry {
+    #[diesel(sql_type = BigInt)]
+    id: i64,
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    manager_id: Option<Uuid>,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    connection_id: Option<Uuid>,
+}
+
+/// Leaves the rows of `subject` to be deleted. Call in the transaction that deletes it.
+pub(crate) async fn enqueue(conn: &mut AsyncPgConnection, subject: Subject) -> QueryResult<()> {
+    let (namespace, manager, connection) = match subject {
+        Subject::Namespace(namespace) => (namespace, None, None),
+        Subject::Manager(name) => (name.namespace, Some(name.manager), None),
+        Subject::Connection(name) => (name.namespace, None, Some(name.connection)),
+    };
+    sql_query("INSERT INTO purges (namespace_id, manager_id, connection_id) VALUES ($1, $2, $3)")
+        .bind::<SqlUuid, _>(namespace.to_uuid())
+        .bind::<Nullable<SqlUuid>, _>(manager.map(|id| id.to_uuid()))
+        .bind::<Nullable<SqlUuid>, _>(connection.map(|id| id.to_uuid()))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Deletes one batch of whatever is due, in a transaction of its own.
+///
+/// # Errors
+/// When the database does not answer; nothing is lost then.
+pub async fn step(conn: &mut AsyncPgConnection) -> QueryResult<Step> {
+    conn.transaction(async |conn| {
+        let due: Option<Entry> = sql_query(
+            "SELECT id, namespace_id, manager_id, connection_id FROM purges \
+             WHERE next_time <= clock_timestamp() ORDER BY next_time LIMIT 1 FOR UPDATE SKIP LOCKED",
+        )
+        .get_result(conn)
+        .await
+        .optional()?;
+        let Some(entry) = due else {
+            return Ok(Step::Idle);
+        };
+        let purged = match (entry.manager_id, entry.connection_id) {
+            (Some(manager), _) => {
+                let scope = Scope::Manager(entry.namespace_id, manager);
+                batches::scans(conn, scope, BATCH).await?
+                    + batches::scan_keys(conn, scope, BATCH).await?
+            }
+            (None, Some(connection)) => {
+                batches::cancel_deliveries(conn, entry.namespace_id, connection, BATCH).await?
+            }
+            (None, None) => {
+                let scope = Scope::Namespace(entry.namespace_id);
+                batches::scans(conn, scope, BATCH).await?
+                    + batches::scan_keys(conn, scope, BATCH).await?
+                    + batches::deliveries(conn, entry.namespace_id, BATCH).await?
+            }
+        };
+        put_back(conn, entry.id, purged).await?;
+        Ok(Step::Purged(purged))
+    })
+    .await
+}
+
+/// Behind the others while there was something; for later when not; away when it has settled.
+async fn put_back(conn: &mut AsyncPgConnection, id: i64, purged: usize) -> QueryResult<()> {
+    let statement = if purged > 0 {
+        "UPDATE purges SET next_time = clock_timestamp() WHERE id = $1".to_owned()
+    } else {
+        format!(
+            "WITH settled AS ( \
+                 DELETE FROM purges WHERE id = $1 AND create_time < clock_timestamp() - {SETTLE} RETURNING id \
+             ) UPDATE purges SET next_time = clock_timestamp() + {LOOK_AGAIN} \
+             WHERE id = $1 AND NOT EXISTS (SELECT FROM settled)"
+        )
+    };
+    sql_query(statement)
+        .bind::<BigInt, _>(id)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
