@@ -2,11 +2,16 @@
 
 use serde::Deserialize;
 
+pub(crate) mod connection_tests;
 pub(crate) mod connections;
+pub(crate) mod deliveries;
+pub(crate) mod docs;
 pub(crate) mod documents;
 pub(crate) mod managers;
 pub(crate) mod namespaces;
+pub(crate) mod replays;
 pub(crate) mod scans;
+pub(crate) mod stats;
 
 /// Ids in the path are kept as text until their turn: what is no id is not found, and that comes after
 /// other checks.
@@ -36,4 +41,20 @@ pub(crate) struct ScanPath {
     namespace_id: String,
     manager_id: String,
     scan_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeliveryPath {
+    namespace_id: String,
+    connection_id: String,
+    delivery_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReplayPath {
+    namespace_id: String,
+    connection_id: String,
+    replay_id: String,
 }

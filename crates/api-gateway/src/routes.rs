@@ -1,6 +1,9 @@
 //! Which operation answers which method and path.
 //!
 //! One table: actix gets its routes from it, 405 its `Allow`, and tests compare it with `openapi.yaml`.
+//!
+//! A custom method is a path of its own, `…/{managerId}:apply`, with a POST (AIP-136). An id has no
+//! colon, so a verb that no resource has is an unknown path, and a known one keeps 405 for other methods.
 
 use std::panic::AssertUnwindSafe;
 
@@ -18,10 +21,15 @@ use futures::FutureExt;
 use crate::{
     ApiError,
     authenticate::authenticate,
-    handlers::{connections, documents, managers, namespaces, scans},
+    handlers::{
+        connection_tests, connections, deliveries, docs, documents, managers, namespaces, replays,
+        scans, stats,
+    },
 };
 
 const VERSION: &str = "/v1";
+/// What a parameter of a path takes, spelled as actix has it.
+const ID_FORM: &str = ":[^/:]+";
 
 /// The operations of one path.
 struct Path {
@@ -40,6 +48,18 @@ fn resources() -> Vec<Path> {
         path(
             "/namespaces",
             [get(namespaces::list), post(namespaces::create)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/stats",
+            [get(stats::of_namespace)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers/{managerId}/stats",
+            [get(stats::of_manager)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}/stats",
+            [get(stats::of_connection)],
         ),
         path("/namespaces/{namespaceId}", [get(namespaces::get)]),
         path(
@@ -66,15 +86,49 @@ fn resources() -> Vec<Path> {
             "/namespaces/{namespaceId}/connections/{connectionId}",
             [get(connections::get)],
         ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}:test",
+            [post(connection_tests::test)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}:replay",
+            [post(replays::create)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}/replays",
+            [get(replays::list)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}/replays/{replayId}",
+            [get(replays::get), delete(replays::cancel)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}/deliveries",
+            [get(deliveries::list)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}/deliveries/{deliveryId}",
+            [get(deliveries::get)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}/deliveries/{deliveryId}:retry",
+            [post(deliveries::retry)],
+        ),
     ]
 }
 
 /// Paths that anybody may read.
 fn documents() -> Vec<Path> {
     vec![
+        path("/docs", [get(docs::page)]),
         path("/openapi.json", [get(documents::json)]),
         path("/openapi.yaml", [get(documents::yaml)]),
     ]
+}
+
+/// What the page `/docs` is made of: no part of the API.
+fn files() -> Vec<Path> {
+    vec![path("/docs/{file}", [get(docs::file)])]
 }
 
 /// Every operation, as method and path template.
@@ -94,7 +148,7 @@ pub fn operations() -> Vec<(String, String)> {
 }
 
 pub(crate) fn configure(config: &mut web::ServiceConfig) {
-    for path in documents() {
+    for path in documents().into_iter().chain(files()) {
         config.service(path.into_resource());
     }
     let mut version = web::scope(VERSION);
@@ -136,16 +190,48 @@ where
     A: FromRequest + 'static,
     H::Output: Responder + 'static,
 {
+    operation(Method::POST, handler)
+}
+
+fn patch<H, A>(handler: H) -> Operation
+where
+    H: Handler<A>,
+    A: FromRequest + 'static,
+    H::Output: Responder + 'static,
+{
+    operation(Method::PATCH, handler)
+}
+
+fn delete<H, A>(handler: H) -> Operation
+where
+    H: Handler<A>,
+    A: FromRequest + 'static,
+    H::Output: Responder + 'static,
+{
+    operation(Method::DELETE, handler)
+}
+
+fn operation<H, A>(method: Method, handler: H) -> Operation
+where
+    H: Handler<A>,
+    A: FromRequest + 'static,
+    H::Output: Responder + 'static,
+{
     Operation {
-        method: Method::POST,
-        route: web::post().to(handler),
+        route: web::method(method.clone()).to(handler),
+        method,
     }
+}
+
+/// The path of a matched request as the table spells it.
+pub(crate) fn template(pattern: &str) -> String {
+    pattern.replace(ID_FORM, "")
 }
 
 impl Path {
     fn into_resource(self) -> impl actix_web::dev::HttpServiceFactory {
         let mut allow = Vec::new();
-        let mut resource = web::resource(self.path);
+        let mut resource = web::resource(self.path.replace('}', &format!("{ID_FORM}}}")));
         for operation in self.operations {
             allow.push(operation.method.to_string());
             if operation.method == Method::GET {
@@ -192,7 +278,55 @@ async fn contain_panics(
 mod tests {
     use actix_web::{App, test};
 
-    use super::{get, path};
+    use super::{get, path, post, template};
+
+    #[actix_web::test]
+    async fn a_verb_is_a_path_of_its_own() {
+        async fn plain() -> &'static str {
+            "plain"
+        }
+        async fn verb(id: actix_web::web::Path<String>) -> String {
+            format!("verb of {id}")
+        }
+        let app = App::new()
+            .service(path("/things/{thingId}", [get(plain)]).into_resource())
+            .service(path("/things/{thingId}:apply", [post(verb)]).into_resource());
+        let app = test::init_service(app).await;
+        for (request, status, body) in [
+            (test::TestRequest::get().uri("/things/a"), 200, "plain"),
+            (
+                test::TestRequest::post().uri("/things/a:apply"),
+                200,
+                "verb of a",
+            ),
+            (
+                test::TestRequest::post().uri("/things/a%3Aapply"),
+                200,
+                "verb of a",
+            ),
+            (test::TestRequest::get().uri("/things/a:apply"), 405, ""),
+            (test::TestRequest::post().uri("/things/a"), 405, ""),
+            (test::TestRequest::post().uri("/things/a:other"), 404, ""),
+            (test::TestRequest::get().uri("/things/a:b"), 404, ""),
+            (test::TestRequest::post().uri("/things/a:b:apply"), 404, ""),
+            (test::TestRequest::post().uri("/things/:apply"), 404, ""),
+            (test::TestRequest::post().uri("/things/a:apply/b"), 404, ""),
+        ] {
+            let request = request.to_request();
+            let what = format!("{} {}", request.method(), request.uri());
+            let answer = test::call_service(&app, request).await;
+            assert_eq!(answer.status(), status, "{what}");
+            if status == 200 {
+                assert_eq!(test::read_body(answer).await, body, "{what}");
+            }
+        }
+    }
+
+    #[actix_web::test]
+    async fn templates_are_as_the_document_has_them() {
+        let pattern = "/v1/things/{thingId:[^/:]+}:apply";
+        assert_eq!(template(pattern), "/v1/things/{thingId}:apply");
+    }
 
     async fn panics() -> String {
         panic!("the password is hush")

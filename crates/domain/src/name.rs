@@ -92,6 +92,16 @@ impl DeliveryName {
     }
 }
 
+impl ReplayName {
+    #[must_use]
+    pub fn connection_name(&self) -> ConnectionName {
+        ConnectionName {
+            namespace: self.namespace,
+            connection: self.connection,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{ManagerName, ScanName};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use diesel::{
     OptionalExtension, QueryableByName, sql_query,
-    sql_types::{BigInt, Bool, Double, Jsonb, Nullable, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Double, Jsonb, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, connection_test::TestResult};
@@ -85,11 +85,11 @@ pub async fn withdraw(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool>
     Ok(gone > 0)
 }
 
-/// Whether any replica of `service` lives.
+/// Whether any replica of these services lives.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn is_any_alive(conn: &mut AsyncPgConnection, service: &str) -> QueryResult<bool> {
+pub async fn is_any_alive(conn: &mut AsyncPgConnection, services: &[&str]) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Found {
         #[diesel(sql_type = Bool)]
@@ -97,9 +97,9 @@ pub async fn is_any_alive(conn: &mut AsyncPgConnection, service: &str) -> QueryR
     }
     let alive = replicas::ALIVE;
     let found: Found = sql_query(format!(
-        "SELECT EXISTS (SELECT FROM replicas WHERE service = $1 AND id {alive}) AS alive"
+        "SELECT EXISTS (SELECT FROM replicas WHERE service = ANY ($1) AND id {alive}) AS alive"
     ))
-    .bind::<Text, _>(service)
+    .bind::<Array<Text>, _>(services)
     .get_result(conn)
     .await?;
     Ok(found.alive)

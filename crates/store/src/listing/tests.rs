@@ -9,7 +9,8 @@ use domain::{
     Id, Timestamp,
     filter::Literal,
     list::{
-        CONNECTION_FIELDS, Field, ListQuery, MANAGER_FIELDS, NAMESPACE_FIELDS, OrderBy, SCAN_FIELDS,
+        CONNECTION_FIELDS, DELIVERY_FIELDS, Field, ListQuery, MANAGER_FIELDS, NAMESPACE_FIELDS,
+        OrderBy, REPLAY_FIELDS, SCAN_FIELDS,
     },
     page::PageToken,
 };
@@ -17,13 +18,15 @@ use test_support::TestDatabase;
 use uuid::Uuid;
 
 use super::Listing;
-use crate::{connections, managers, namespaces, scans};
+use crate::{connections, deliveries, managers, namespaces, replays, scans};
 
-const LISTINGS: [(&Listing, &[Field]); 4] = [
+const LISTINGS: [(&Listing, &[Field]); 6] = [
     (&namespaces::LISTING, NAMESPACE_FIELDS),
     (&connections::LISTING, CONNECTION_FIELDS),
     (&managers::LISTING, MANAGER_FIELDS),
     (&scans::LISTING, SCAN_FIELDS),
+    (&deliveries::LISTING, DELIVERY_FIELDS),
+    (&replays::LISTING, REPLAY_FIELDS),
 ];
 
 #[test]
@@ -54,6 +57,18 @@ const ROWS: &str = "
     INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, value, matched)
         SELECT md5((n % 2)::text)::uuid, md5((n % 2)::text)::uuid, gen_random_uuid(), t, t, md5(n::text)::uuid, t, true, '{}'
         FROM generate_series(1, 8000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
+    INSERT INTO connections (namespace_id, id, nickname, url, method, headers_sealed, create_time, update_time)
+        SELECT md5(n::text)::uuid, md5(n::text)::uuid, 'hook', 'https://a.example/', 'POST', '', now(), now()
+        FROM generate_series(0, 1) AS n;
+    INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, state)
+        SELECT md5((n % 2)::text)::uuid, md5((n % 2)::text)::uuid, gen_random_uuid(), t, t, gen_random_uuid(),
+            gen_random_uuid(), CASE WHEN n % 100 = 0 THEN 'EXHAUSTED' ELSE 'SUCCEEDED' END
+        FROM generate_series(1, 8000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
+    INSERT INTO replays (namespace_id, connection_id, id, create_time, update_time, start_time, end_time, state, total,
+            counted, place_time, place_id, next_batch_time)
+        SELECT md5((n % 2)::text)::uuid, md5((n % 2)::text)::uuid, gen_random_uuid(), t, t, t, t, 'DONE', 0, true, t,
+            gen_random_uuid(), t
+        FROM generate_series(1, 4000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
     ANALYZE";
 
 #[derive(QueryableByName)]

@@ -1,0 +1,118 @@
+//! `/v1/namespaces/{namespaceId}/connections/{connectionId}:test`
+//!
+//! The gateway calls nobody: it leaves a request in the database and waits for what a dispatcher answers
+//! there. A light poll, not a held connection: a hundred people who wait cost no more than a query each,
+//! four times a second.
+
+use std::time::{Duration, Instant};
+
+use actix_web::web::{Data, Path};
+use domain::{
+    ConnectionName, Id,
+    connection_test::TestResult,
+    web_url::{Kind, WebUrl},
+};
+use store::{
+    connection_tests::{self, Progress},
+    connections,
+};
+
+use super::ConnectionPath;
+use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState};
+
+const PATIENCE: Duration = Duration::from_secs(12);
+const POLL: Duration = Duration::from_millis(250);
+/// The services that make tests: the dispatcher, and the process that is all of them.
+const DISPATCHERS: &[&str] = &["webhook-dispatcher", "earshot"];
+
+/// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:test`
+pub(crate) async fn test(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ConnectionPath>,
+    body: RawJson,
+) -> Result<Found<TestResult>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    body.nothing().await?;
+    let connection = path.name(namespace)?;
+    if caller.test_mode {
+        return check(&state, connection).await.map(Found);
+    }
+    let asked = state
+        .write(&caller, async move |conn| {
+            let ids = [connection.connection];
+            // Locked to the commit, so that the Connection is there when the request is.
+            if connections::lock_existing(conn, connection.namespace, &ids)
+                .await?
+                .is_empty()
+            {
+                return Err(ApiError::NotFound("connection"));
+            }
+            if !connection_tests::is_any_alive(conn, DISPATCHERS).await? {
+                return Ok(None);
+            }
+            Ok(Some(connection_tests::ask(conn, connection).await?))
+        })
+        .await?;
+    Ok(Found(match asked {
+        Some(id) => wait(&state, id).await?,
+        None => TestResult::unsent("no dispatcher is running", 0),
+    }))
+}
+
+/// All that can be told without a request: that there is a Connection, that what is sealed opens, and that
+/// its address is one to send to.
+async fn check(state: &AppState, connection: ConnectionName) -> Result<TestResult, ApiError> {
+    let mut conn = state.connection().await?;
+    let endpoint = match connections::endpoint(&mut conn, &state.sealer, connection).await {
+        Err(store::Error::Sealed(_)) => {
+            return Ok(TestResult::unsent(
+                "its headers or secrets cannot be decrypted",
+                0,
+            ));
+        }
+        other => other?.ok_or(ApiError::NotFound("connection"))?,
+    };
+    let url = WebUrl::parse(&endpoint.url, &state.addresses, Kind::Connection);
+    Ok(match url {
+        Err(_) => TestResult::unsent("its url is not one that may be sent to", 0),
+        Ok(_) => TestResult {
+            ok: true,
+            sent: false,
+            status_code: None,
+            latency_ms: 0,
+            error: None,
+        },
+    })
+}
+
+/// Waits for the answer, for so long and until the gateway stops. Whoever dies meanwhile, the request's row
+/// is purged after a minute.
+async fn wait(state: &AppState, id: Id) -> Result<TestResult, ApiError> {
+    let started = Instant::now();
+    let stop = state.bodies();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(POLL) => {}
+            () = stop.cancelled() => {
+                let cause = anyhow::anyhow!("the gateway stops, and a test is not answered");
+                return Err(ApiError::Unavailable(cause));
+            }
+        }
+        let mut conn = state.connection().await?;
+        match connection_tests::progress(&mut conn, id).await? {
+            Progress::Answered(result) => return Ok(result),
+            Progress::Gone => return Err(ApiError::NotFound("connection")),
+            Progress::Waiting | Progress::Taken if started.elapsed() < PATIENCE => {}
+            Progress::Waiting | Progress::Taken => {
+                let waited = started.elapsed().as_millis().try_into().unwrap_or(u32::MAX);
+                let error = if connection_tests::withdraw(&mut conn, id).await? {
+                    "no dispatcher took the test in time"
+                } else {
+                    "the dispatcher that took the test did not answer in time"
+                };
+                return Ok(TestResult::unsent(error, waited));
+            }
+        }
+    }
+}

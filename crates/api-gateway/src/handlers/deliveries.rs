@@ -1,0 +1,119 @@
+//! `/v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries`
+
+use actix_web::web::{Data, Path};
+use domain::{
+    ConnectionName, Delivery, DeliveryName, DeliveryWithAttempts, Id, Issue, Issues,
+    list::DELIVERY_FIELDS,
+};
+use store::{connections, deliveries};
+
+use super::{ConnectionPath, DeliveryPath};
+use crate::{
+    ApiError,
+    answer::{Found, Listed},
+    authenticate::Caller,
+    body::RawJson,
+    query::Parameters,
+    state::AppState,
+};
+
+/// All Connections of the Namespace (AIP-159).
+const ANY: &str = "-";
+
+/// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries`
+pub(crate) async fn list(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ConnectionPath>,
+    query: Parameters,
+) -> Result<Listed<Delivery>, ApiError> {
+    let namespace = caller.readable(&path.namespace_id).await?;
+    // Page tokens are bound to the path as it stands; one of a connection that is not there is of no use.
+    let parent = format!("{namespace}/{}/deliveries", path.connection_id);
+    let query = query.list(&parent, DELIVERY_FIELDS)?;
+    let page = if path.connection_id == ANY {
+        let mut conn = state.connection().await?;
+        deliveries::list_all(&mut conn, namespace, &query).await?
+    } else {
+        let connection = path.name(namespace)?;
+        let mut conn = state.connection().await?;
+        let page = deliveries::list(&mut conn, connection, &query).await?;
+        // Only an empty page leaves the question open.
+        if page.items.is_empty() && !connections::exists(&mut conn, connection).await? {
+            return Err(ApiError::NotFound("connection"));
+        }
+        page
+    };
+    Ok(Listed {
+        key: "deliveries",
+        page,
+    })
+}
+
+/// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries/{deliveryId}`
+pub(crate) async fn get(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<DeliveryPath>,
+    query: Parameters,
+) -> Result<Found<DeliveryWithAttempts>, ApiError> {
+    let namespace = caller.readable(&path.namespace_id).await?;
+    query.none()?;
+    let name = path.name(namespace)?;
+    let mut conn = state.connection().await?;
+    let found = deliveries::get_with_attempts(&mut conn, name).await?;
+    found.map(Found).ok_or(ApiError::NotFound("delivery"))
+}
+
+/// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries/{deliveryId}:retry`
+///
+/// A dispatcher finds it within the second, and sends it past an open breaker.
+pub(crate) async fn retry(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<DeliveryPath>,
+    body: RawJson,
+) -> Result<Found<Delivery>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    body.nothing().await?;
+    let name = path.name(namespace)?;
+    state
+        .write(&caller, async move |conn| {
+            if !connections::exists(conn, name.connection_name()).await? {
+                return Err(ApiError::NotFound("connection"));
+            }
+            if let Some(delivery) = deliveries::reopen(conn, name).await? {
+                return Ok(Found(delivery));
+            }
+            if deliveries::get(conn, name).await?.is_none() {
+                return Err(ApiError::NotFound("delivery"));
+            }
+            let mut issues = Issues::default();
+            let hint = "its scan is no longer kept, so there is nothing to send";
+            issues.add_with_hint("scan", Issue::NotFound, hint);
+            Err(issues.into())
+        })
+        .await
+}
+
+impl ConnectionPath {
+    pub(super) fn name(&self, namespace: Id) -> Result<ConnectionName, ApiError> {
+        let connection = self.connection_id.parse().ok();
+        Ok(ConnectionName {
+            namespace,
+            connection: connection.ok_or(ApiError::NotFound("connection"))?,
+        })
+    }
+}
+
+impl DeliveryPath {
+    fn name(&self, namespace: Id) -> Result<DeliveryName, ApiError> {
+        let connection = self.connection_id.parse().ok();
+        let delivery = self.delivery_id.parse().ok();
+        Ok(DeliveryName {
+            namespace,
+            connection: connection.ok_or(ApiError::NotFound("connection"))?,
+            delivery: delivery.ok_or(ApiError::NotFound("delivery"))?,
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! `/v1/namespaces/{namespaceId}/connections/{connectionId}/replays`, and `:replay`, which makes them.
+
+use actix_web::web::{Data, Path};
+use domain::{Id, Issue, Issues, Replay, ReplayName, list::REPLAY_FIELDS, replay::CreateReplay};
+use serde_json::{Map, Value};
+use store::{connections, replays};
+
+use super::{ConnectionPath, ReplayPath};
+use crate::{
+    ApiError,
+    answer::{Found, Listed},
+    authenticate::Caller,
+    body::RawJson,
+    query::Parameters,
+    state::AppState,
+};
+
+/// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:replay`
+///
+/// The job lies in the database, where dispatchers work it off.
+pub(crate) async fn create(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ConnectionPath>,
+    body: RawJson,
+) -> Result<Found<Replay>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    let draft = body.parse(CreateReplay::parse).await?;
+    let connection = path.name(namespace)?;
+    state
+        .write(&caller, async move |conn| {
+            if !connections::exists(conn, connection).await? {
+                return Err(ApiError::NotFound("connection"));
+            }
+            let replay = replays::insert(conn, connection, &draft).await?;
+            replay.map(Found).ok_or_else(too_many)
+        })
+        .await
+}
+
+fn too_many() -> ApiError {
+    let mut issues = Issues::default();
+    let hint = format!(
+        "{} replays of this connection run already, cancel one or wait",
+        replays::MAX_RUNNING
+    );
+    issues.add_with_hint("replays", Issue::TooMany, hint);
+    issues.into()
+}
+
+/// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/replays`
+pub(crate) async fn list(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ConnectionPath>,
+    query: Parameters,
+) -> Result<Listed<Replay>, ApiError> {
+    let namespace = caller.readable(&path.namespace_id).await?;
+    let parent = format!("{namespace}/{}/replays", path.connection_id);
+    let query = query.list(&parent, REPLAY_FIELDS)?;
+    let connection = path.name(namespace)?;
+    let mut conn = state.connection().await?;
+    let page = replays::list(&mut conn, connection, &query).await?;
+    if page.items.is_empty() && !connections::exists(&mut conn, connection).await? {
+        return Err(ApiError::NotFound("connection"));
+    }
+    Ok(Listed {
+        key: "replays",
+        page,
+    })
+}
+
+/// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/replays/{replayId}`
+pub(crate) async fn get(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ReplayPath>,
+    query: Parameters,
+) -> Result<Found<Replay>, ApiError> {
+    let namespace = caller.readable(&path.namespace_id).await?;
+    query.none()?;
+    let name = path.name(namespace)?;
+    let mut conn = state.connection().await?;
+    let found = replays::get(&mut conn, name).await?;
+    found.map(Found).ok_or(ApiError::NotFound("replay"))
+}
+
+/// `DELETE /v1/namespaces/{namespaceId}/connections/{connectionId}/replays/{replayId}`
+///
+/// Cancels: it stays in the list, with what it did.
+pub(crate) async fn cancel(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ReplayPath>,
+    query: Parameters,
+) -> Result<Found<Map<String, Value>>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    query.none()?;
+    let name = path.name(namespace)?;
+    state
+        .write(&caller, async move |conn| {
+            if replays::cancel(conn, name).await? {
+                Ok(Found(Map::new()))
+            } else {
+                Err(ApiError::NotFound("replay"))
+            }
+        })
+        .await
+}
+
+impl ReplayPath {
+    fn name(&self, namespace: Id) -> Result<ReplayName, ApiError> {
+        let connection = self.connection_id.parse().ok();
+        let replay = self.replay_id.parse().ok();
+        Ok(ReplayName {
+            namespace,
+            connection: connection.ok_or(ApiError::NotFound("connection"))?,
+            replay: replay.ok_or(ApiError::NotFound("replay"))?,
+        })
+    }
+}
