@@ -2,10 +2,7 @@
 
 use std::sync::LazyLock;
 
-use prometheus::{
-    HistogramVec, IntCounterVec, IntGauge, histogram_opts, register_histogram_vec,
-    register_int_counter_vec, register_int_gauge,
-};
+use prometheus::{Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, histogram_opts, register_gauge, register_histogram_vec, register_int_counter, register_int_counter_vec, register_int_gauge, register_int_gauge_vec};
 
 const UNREGISTERED: &str = "each metric is registered once";
 
@@ -65,11 +62,70 @@ pub(crate) static RECOVERED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static REPLAYED: LazyLock<IntCounter> = LazyLock::new(|| {
+    register_int_counter!(
+        "earshot_replayed_deliveries_total",
+        "Deliveries that replays reopened"
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static PARTITIONS_DROPPED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_partitions_dropped_total",
+        "Partitions past retention that were dropped",
+        &["table"]
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static LEASES_EXPIRED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
         "earshot_leases_expired_total",
         "Leases of dead replicas that were freed",
         &["kind"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static LANES: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!(
+        "earshot_delivery_lanes",
+        "Lanes of Connections in this replica",
+        &["class"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static BREAKER_CHANGES: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_breaker_changes_total",
+        "Circuit breakers of Connections that this replica opened and closed",
+        &["change"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static OPEN_BREAKERS: LazyLock<IntGauge> = LazyLock::new(|| {
+    register_int_gauge!(
+        "earshot_breakers_open",
+        "Connections whose circuit breaker is open, of all replicas"
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static CONNECTIONS_BEHIND: LazyLock<IntGauge> = LazyLock::new(|| {
+    register_int_gauge!(
+        "earshot_connections_behind",
+        "Connections with deliveries that are due and not in hand, of all replicas"
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static OLDEST_DUE: LazyLock<Gauge> = LazyLock::new(|| {
+    register_gauge!(
+        "earshot_delivery_oldest_due_seconds",
+        "For how long the longest of those has been due"
     )
     .expect(UNREGISTERED)
 });

@@ -1,44 +1,76 @@
-//! The request of a delivery: SPEC part 6, and nothing beside it.
+//! The request of a delivery: SPEC part 6, and what its Connection asks for beside it.
 
 use bytes::Bytes;
-use domain::{Post, ScanName, connection::Method};
-use serde::Serialize;
-use store::deliveries::Task;
+use domain::{
+    Id, Post, ScanName, Timestamp,
+    connection::{Format, Headers, Method, SigningSecret},
+};
+use store::{connections::Endpoint, deliveries::Task};
 
-#[derive(Serialize)]
-struct Event<'a> {
-    #[serde(rename = "type")]
-    event_type: &'static str,
-    name: ScanName,
+use crate::{format, sign};
+
+/// What a request is made of.
+pub(crate) struct Parts<'a> {
+    /// By which the receiver knows the message again: the same at each attempt.
+    id: Id,
+    scan: ScanName,
     post: &'a Post,
+    method: Method,
+    headers: &'a Headers,
+    format: Format,
+    secrets: &'a [SigningSecret],
 }
 
-/// The body, in a form that is the same at each attempt.
-pub(crate) fn body(task: &Task) -> Result<Bytes, serde_json::Error> {
-    let event = Event {
-        event_type: "SCAN",
-        name: task.scan,
-        post: &task.post,
-    };
-    serde_json::to_vec(&event).map(Bytes::from)
-}
+impl<'a> Parts<'a> {
+    pub(crate) fn of(task: &'a Task) -> Self {
+        Self {
+            id: task.delivery.delivery,
+            scan: task.scan,
+            post: &task.post,
+            method: task.method,
+            headers: &task.headers,
+            format: task.format,
+            secrets: &task.signing_secrets,
+        }
+    }
 
-/// Ours first: a header of the customer's of the same name takes its place.
-pub(crate) fn headers(task: &Task) -> Vec<(String, String)> {
-    let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    headers.extend(
-        task.headers
-            .0
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone())),
-    );
-    headers
-}
+    /// Of an event that no delivery stands behind.
+    pub(crate) fn of_sample(endpoint: &'a Endpoint, scan: ScanName, post: &'a Post) -> Self {
+        Self {
+            id: Id::generate(),
+            scan,
+            post,
+            method: endpoint.method,
+            headers: &endpoint.headers,
+            format: endpoint.format,
+            secrets: &endpoint.signing_secrets,
+        }
+    }
 
-pub(crate) fn method(method: Method) -> outbound::Method {
-    match method {
-        Method::Post => outbound::Method::POST,
-        Method::Put => outbound::Method::PUT,
-        Method::Patch => outbound::Method::PATCH,
+    /// The body, in a form that is the same at each attempt.
+    pub(crate) fn body(&self) -> Result<Bytes, serde_json::Error> {
+        format::body(self.format, self.scan, self.post)
+    }
+
+    /// Ours first: a header of the customer's of the same name takes its place. Signatures last, which
+    /// nothing takes the place of.
+    pub(crate) fn headers(&self, body: &[u8], now: Timestamp) -> Vec<(String, String)> {
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        headers.extend(
+            self.headers
+                .0
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+        headers.extend(sign::headers(self.secrets, self.id, now, body));
+        headers
+    }
+
+    pub(crate) fn method(&self) -> outbound::Method {
+        match self.method {
+            Method::Post => outbound::Method::POST,
+            Method::Put => outbound::Method::PUT,
+            Method::Patch => outbound::Method::PATCH,
+        }
     }
 }

@@ -1,0 +1,154 @@
+//! Tests of Connections: one sample event now, made as every delivery is, and answered to whoever waits.
+//!
+//! It goes to disabled Connections too, and past an open breaker: a person asked. It counts for neither,
+//! and is in no log. A test that was taken is made once; when this process dies meanwhile, its asker is
+//! told that there was no answer.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{
+    ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User,
+    connection_test::TestResult,
+};
+use outbound::Request;
+use store::{connection_tests, connections};
+
+use crate::{Dispatcher, request::Parts};
+
+/// Nobody waits for longer.
+const YOUNGER: Duration = Duration::from_secs(12);
+/// Of one look.
+const LIMIT: i64 = 16;
+
+/// Takes the tests that wait, and makes each in a task of its own.
+pub(crate) async fn take(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Error> {
+    let taken = {
+        let mut conn = dispatcher.backbone.pool.get().await?;
+        connection_tests::take(&mut conn, dispatcher.backbone.replica, YOUNGER, LIMIT).await?
+    };
+    for (id, connection) in taken {
+        let dispatcher = Arc::clone(dispatcher);
+        tokio::spawn(async move { make(&dispatcher, id, connection).await });
+    }
+    Ok(())
+}
+
+/// Removes what nobody waits for any more.
+pub(crate) async fn purge(dispatcher: &Dispatcher) -> Result<(), store::Error> {
+    let mut conn = dispatcher.backbone.pool.get().await?;
+    connection_tests::purge(&mut conn).await?;
+    Ok(())
+}
+
+async fn make(dispatcher: &Dispatcher, id: Id, connection: ConnectionName) {
+    let result = match request(dispatcher, connection).await {
+        Ok(Some(result)) => result,
+        // The row is gone with it.
+        Ok(None) => return,
+        Err(error @ (store::Error::Sealed(_) | store::Error::Json(_))) => {
+            tracing::error!(connection.name = %connection, "a connection cannot be tested: {:#}", anyhow::Error::from(error));
+            TestResult::unsent("its headers or secrets cannot be decrypted", 0)
+        }
+        Err(error) => {
+            tracing::warn!(connection.name = %connection, "a connection cannot be tested: {:#}", anyhow::Error::from(error));
+            return;
+        }
+    };
+    tracing::info!(connection.name = %connection, ok = result.ok, status = result.status_code, "tested");
+    let written = async {
+        let mut conn = dispatcher.backbone.pool.get().await?;
+        connection_tests::answer(&mut conn, id, &result).await
+    };
+    if let Err(error) = written.await {
+        tracing::warn!("cannot answer a test: {:#}", anyhow::Error::from(error));
+    }
+}
+
+async fn request(
+    dispatcher: &Dispatcher,
+    connection: ConnectionName,
+) -> Result<Option<TestResult>, store::Error> {
+    let endpoint = {
+        let mut conn = dispatcher.backbone.pool.get().await?;
+        connections::endpoint(&mut conn, &dispatcher.sealer, connection).await?
+    };
+    let Some(endpoint) = endpoint else {
+        return Ok(None);
+    };
+    let (scan, post) = sample(connection);
+    let parts = Parts::of_sample(&endpoint, scan, &post);
+    let body = parts.body().map_err(store::Error::Json)?;
+    let headers = parts.headers(&body, Timestamp::now());
+    let exchange = dispatcher
+        .client
+        .exchange(
+            Request {
+                method: parts.method(),
+                url: &endpoint.url,
+                headers: &headers,
+                body,
+            },
+            dispatcher.config.dispatcher.timeout,
+        )
+        .await;
+    let latency_ms = exchange
+        .phases
+        .total
+        .as_millis()
+        .try_into()
+        .unwrap_or(u32::MAX);
+    Ok(Some(match &exchange.status {
+        Ok(status) => TestResult {
+            ok: exchange.is_success(),
+            sent: true,
+            status_code: Some(*status),
+            latency_ms,
+            error: (!exchange.is_success()).then(|| format!("answered {status}, not 2xx")),
+        },
+        Err(failure) => TestResult {
+            ok: false,
+            // Of these two nothing left this machine.
+            sent: !matches!(
+                failure,
+                outbound::Failure::ForbiddenAddress { .. }
+                    | outbound::Failure::InvalidRequest { .. }
+            ),
+            status_code: None,
+            latency_ms,
+            error: Some(format!("{}: {failure}", failure.word())),
+        },
+    }))
+}
+
+/// A Scan that is in no list, of a post that nobody made.
+fn sample(connection: ConnectionName) -> (ScanName, Post) {
+    let now = Timestamp::now();
+    let scan = ScanName {
+        namespace: connection.namespace,
+        manager: Id::generate(),
+        scan: Id::generate(),
+    };
+    let page = "https://example.com/earshot-test";
+    let post = Post {
+        post_type: PostType::ForumLink,
+        time: now,
+        id: format!("earshot:test-{}", scan.scan),
+        title: Some("A test of this Connection".to_owned()),
+        text: Some(
+            "Somebody asked Earshot to send one sample event. Scans look like this; this one is of no post."
+                .to_owned(),
+        ),
+        url: page.to_owned(),
+        subforum: Some(Subforum {
+            id: "test".to_owned(),
+            name: "Earshot".to_owned(),
+            url: page.to_owned(),
+        }),
+        user: User {
+            id: "earshot".to_owned(),
+            name: "Earshot".to_owned(),
+            url: page.to_owned(),
+        },
+    };
+    (scan, post)
+}

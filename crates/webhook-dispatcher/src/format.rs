@@ -1,0 +1,69 @@
+//! The body of a request: our own, or what a chat service's incoming webhook takes.
+//!
+//! A post is text of strangers. In the bodies for chat services it can neither ping anybody nor bring
+//! markup of its own: it stands in fields that the service shows as they are, or is escaped, and every field
+//! keeps to the service's bounds, so that no post is too long to arrive.
+
+use bytes::Bytes;
+use domain::{Post, ScanName, connection::Format};
+use serde::Serialize;
+
+mod discord;
+mod slack;
+mod teams;
+mod text;
+
+/// SPEC.md part 6.
+#[derive(Serialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    event_type: &'static str,
+    name: ScanName,
+    post: &'a Post,
+}
+
+/// The body, in a form that is the same at each attempt.
+pub(crate) fn body(
+    format: Format,
+    name: ScanName,
+    post: &Post,
+) -> Result<Bytes, serde_json::Error> {
+    let json = match format {
+        Format::Earshot => serde_json::to_vec(&Event {
+            event_type: "SCAN",
+            name,
+            post,
+        }),
+        Format::Slack => serde_json::to_vec(&slack::message(post)),
+        Format::Discord => serde_json::to_vec(&discord::message(post)),
+        Format::Teams => serde_json::to_vec(&teams::message(post)),
+    };
+    json.map(Bytes::from)
+}
+
+/// What a message is headed with: the post's title, or whose it is.
+fn heading(post: &Post) -> String {
+    match post.title.as_deref() {
+        Some(title) if !text::plain(title, 2).is_empty() => title.to_owned(),
+        _ => format!("Post by {}", post.user.name),
+    }
+}
+
+/// Where it was found and by whom: `Self-hosting · ada · 2026-11-21 01:02 UTC`.
+fn origin(post: &Post) -> String {
+    let mut parts = Vec::new();
+    if let Some(subforum) = &post.subforum {
+        parts.push(subforum.name.clone());
+    }
+    parts.push(post.user.name.clone());
+    parts.push(
+        post.time
+            .to_chrono()
+            .format("%Y-%m-%d %H:%M UTC")
+            .to_string(),
+    );
+    parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests;

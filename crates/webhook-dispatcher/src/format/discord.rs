@@ -1,0 +1,47 @@
+//! Discord's webhooks: one embed.
+//!
+//! <https://docs.discord.com/developers/resources/webhook#execute-webhook>,
+//! <https://docs.discord.com/developers/resources/message#embed-object-embed-limits>: title 256, description
+//! 4,096, author 256, footer 2,048, all together 6,000. Mentions are off for the whole message
+//! (`allowed_mentions`); Markdown of the post is escaped.
+
+use domain::Post;
+use serde_json::{Value, json};
+
+use super::{heading, origin, text};
+
+const MAX_TITLE: usize = 256;
+const MAX_DESCRIPTION: usize = 4_096;
+const MAX_AUTHOR: usize = 256;
+const MAX_FOOTER: usize = 1_000;
+
+pub(super) fn message(post: &Post) -> Value {
+    let mut embed = json!({
+        "title": escaped(&heading(post), MAX_TITLE),
+        "footer": {"text": text::plain(&origin(post), MAX_FOOTER)},
+        "timestamp": post.time,
+    });
+    if let Some(body) = &post.text {
+        embed["description"] = escaped(body, MAX_DESCRIPTION).into();
+    }
+    let author = text::plain(&post.user.name, MAX_AUTHOR);
+    if !author.is_empty() {
+        embed["author"] = json!({"name": author});
+        if let Some(link) = text::link(&post.user.url) {
+            embed["author"]["url"] = link.into();
+        }
+    }
+    if let Some(link) = text::link(&post.url) {
+        embed["url"] = link.into();
+    }
+    json!({"embeds": [embed], "allowed_mentions": {"parse": []}})
+}
+
+/// Every character that means something in Discord's Markdown, be it only at the start of a line.
+fn escaped(given: &str, max: usize) -> String {
+    text::escaped(given, max, |character| match character {
+        '\\' | '*' | '_' | '~' | '`' | '|' | '<' | '>' | '#' | '-' | '+' | '[' | ']' | '('
+        | ')' | '@' | ':' => "\\",
+        _ => "",
+    })
+}

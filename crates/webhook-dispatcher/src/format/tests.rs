@@ -1,0 +1,194 @@
+use domain::{Id, Post, PostType, ScanName, Subforum, Timestamp, User, connection::Format};
+use serde_json::{Value, json};
+
+use super::body;
+
+fn name() -> ScanName {
+    let id = |micros| Id::at(Timestamp::from_micros(micros).unwrap());
+    ScanName {
+        namespace: id(1),
+        manager: id(2),
+        scan: id(3),
+    }
+}
+
+fn post(title: Option<&str>, text: Option<&str>) -> Post {
+    Post {
+        post_type: PostType::ForumLink,
+        time: "2026-11-21T01:02:03Z".parse().unwrap(),
+        id: "hackernews:1".to_owned(),
+        title: title.map(str::to_owned),
+        text: text.map(str::to_owned),
+        url: "https://forum.example/t/1?a=b&c=d".to_owned(),
+        subforum: Some(Subforum {
+            id: "selfhosted".to_owned(),
+            name: "Self-hosting".to_owned(),
+            url: "https://forum.example/c/selfhosted".to_owned(),
+        }),
+        user: User {
+            id: "ada".to_owned(),
+            name: "ada_l".to_owned(),
+            url: "https://forum.example/u/ada".to_owned(),
+        },
+    }
+}
+
+fn message(format: Format, post: &Post) -> Value {
+    serde_json::from_slice(&body(format, name(), post).unwrap()).unwrap()
+}
+
+const HOSTILE: &str = "<!channel> <@U123> @everyone @here [free](https://evil.example) **bold** `code` \
+    ||spoiler|| <script>alert(1)</script> <at>Bob</at> & \u{202e}desrever\n# heading\n- item";
+
+#[test]
+fn slack_gets_blocks() {
+    let message = message(Format::Slack, &post(Some("Which backup?"), Some(HOSTILE)));
+    let plain = "<!channel> <@U123> @everyone @here [free](https://evil.example) **bold** `code` ||spoiler|| \
+        <script>alert(1)</script> <at>Bob</at> & desrever\n# heading\n- item";
+    let expected = json!({
+        "text": "Which backup?",
+        "blocks": [
+            {"type": "header", "text": {"type": "plain_text", "text": "Which backup?", "emoji": false}},
+            {"type": "section", "text": {"type": "plain_text", "text": plain, "emoji": false}},
+            {"type": "context", "elements": [
+                {"type": "mrkdwn", "text": "<https://forum.example/t/1?a=b&amp;c=d|Open the post>"},
+                {"type": "plain_text", "text": "Self-hosting · ada_l · 2026-11-21 01:02 UTC", "emoji": false}
+            ]}
+        ],
+        "unfurl_links": false,
+        "unfurl_media": false
+    });
+    assert_eq!(message, expected);
+}
+
+#[test]
+fn slack_mrkdwn_has_no_markup_of_strangers() {
+    let mut hostile = post(Some(HOSTILE), None);
+    hostile.url = "https://evil.example/|<!here>&x".to_owned();
+    let message = message(Format::Slack, &hostile);
+    let fallback = message["text"].as_str().unwrap();
+    assert!(!fallback.contains(['<', '>']), "{fallback}");
+    assert!(fallback.starts_with("&lt;!channel&gt; &lt;@U123&gt;") && fallback.contains(" &amp; "));
+    let link = &message["blocks"][1]["elements"][0]["text"];
+    assert_eq!(
+        link,
+        "<https://evil.example/%7C%3C!here%3E&amp;x|Open the post>"
+    );
+}
+
+#[test]
+fn discord_gets_an_embed_that_pings_nobody() {
+    let message = message(
+        Format::Discord,
+        &post(Some("Which *backup*?"), Some(HOSTILE)),
+    );
+    let escaped = "\\<!channel\\> \\<\\@U123\\> \\@everyone \\@here \\[free\\]\\(https\\://evil.example\\) \
+        \\*\\*bold\\*\\* \\`code\\` \\|\\|spoiler\\|\\| \\<script\\>alert\\(1\\)\\</script\\> \\<at\\>Bob\\</at\\> & \
+        desrever\n\\# heading\n\\- item";
+    let expected = json!({
+        "embeds": [{
+            "title": "Which \\*backup\\*?",
+            "description": escaped,
+            "url": "https://forum.example/t/1?a=b&c=d",
+            "timestamp": "2026-11-21T01:02:03.000000Z",
+            "author": {"name": "ada_l", "url": "https://forum.example/u/ada"},
+            "footer": {"text": "Self-hosting · ada_l · 2026-11-21 01:02 UTC"}
+        }],
+        "allowed_mentions": {"parse": []}
+    });
+    assert_eq!(message, expected);
+}
+
+#[test]
+fn teams_gets_a_card_without_markdown() {
+    let message = message(
+        Format::Teams,
+        &post(None, Some("[free](https://evil.example) <at>Bob</at>")),
+    );
+    let run = |run: Value| json!({"type": "RichTextBlock", "inlines": [run]});
+    let expected = json!({
+        "type": "message",
+        "attachments": [{
+            "contentType": "application/vnd.microsoft.card.adaptive",
+            "contentUrl": null,
+            "content": {
+                "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+                "type": "AdaptiveCard",
+                "version": "1.4",
+                "body": [
+                    run(json!({"type": "TextRun", "text": "Post by ada_l", "weight": "Bolder", "size": "Medium"})),
+                    run(json!({"type": "TextRun", "text": "[free](https://evil.example) <at>Bob</at>"})),
+                    run(json!({
+                        "type": "TextRun", "text": "Self-hosting · ada_l · 2026-11-21 01:02 UTC", "isSubtle": true,
+                        "size": "Small"
+                    })),
+                ],
+                "actions": [{
+                    "type": "Action.OpenUrl", "title": "Open the post", "url": "https://forum.example/t/1?a=b&c=d"
+                }]
+            }
+        }]
+    });
+    assert_eq!(message, expected);
+}
+
+/// The bounds that the services document, of all text in a message.
+#[test]
+fn no_post_is_too_long_or_too_empty() {
+    let long = [
+        "<>&*_\\\"😀".repeat(10_000),
+        "a".repeat(50_000),
+        "\u{202e}\0 ".repeat(50),
+        String::new(),
+        "\u{300}".repeat(9_000),
+        "\u{1}\n".repeat(9_000),
+    ];
+    let units = |value: &Value| value.as_str().unwrap_or_default().encode_utf16().count();
+    for text in &long {
+        let mut post = post(Some(text), Some(text));
+        post.user.name = text.clone();
+        if let Some(subforum) = &mut post.subforum {
+            subforum.name = text.clone();
+        }
+        let slack = message(Format::Slack, &post);
+        assert!((1..=150).contains(&units(&slack["blocks"][0]["text"]["text"])));
+        for block in slack["blocks"].as_array().unwrap() {
+            assert!(units(&block["text"]["text"]) <= 3_000);
+            for element in block["elements"].as_array().into_iter().flatten() {
+                assert!((1..=3_000).contains(&units(&element["text"])), "{element}");
+            }
+        }
+
+        let discord = message(Format::Discord, &post);
+        let embed = &discord["embeds"][0];
+        let fields = [
+            (&embed["title"], 256),
+            (&embed["description"], 4_096),
+            (&embed["author"]["name"], 256),
+            (&embed["footer"]["text"], 2_048),
+        ];
+        assert!(fields.iter().all(|(field, max)| units(field) <= *max));
+        assert!(fields.iter().map(|(field, _)| units(field)).sum::<usize>() <= 6_000);
+
+        let teams = body(Format::Teams, name(), &post).unwrap();
+        assert!(teams.len() <= 28 * 1_024, "{} bytes", teams.len());
+        let teams = message(Format::Teams, &post);
+        for block in teams["attachments"][0]["content"]["body"]
+            .as_array()
+            .unwrap()
+        {
+            assert!(units(&block["inlines"][0]["text"]) > 0);
+        }
+    }
+}
+
+#[test]
+fn our_own_body_is_the_contracts() {
+    let post = post(Some("Which backup?"), None);
+    let message = message(Format::Earshot, &post);
+    let keys: Vec<&String> = message.as_object().unwrap().keys().collect();
+    assert_eq!(keys.len(), 3);
+    assert_eq!(message["type"], "SCAN");
+    assert_eq!(message["name"], name().to_string());
+    assert_eq!(message["post"], serde_json::to_value(&post).unwrap());
+}

@@ -1,0 +1,125 @@
+//! Strangers' text, made fit to be shown.
+
+use url::Url;
+
+/// Longer addresses are no address of a post, and some services refuse the whole message for one.
+const MAX_URL_CHARS: usize = 2_000;
+
+/// Text without characters that are not seen but change what is: controls, and those that turn the
+/// direction of the text around them. At most `max` UTF-16 units, which is the strictest way to count that
+/// any service has; what is cut ends in an ellipsis.
+pub(super) fn plain(text: &str, max: usize) -> String {
+    escaped(text, max, |_| "")
+}
+
+/// As [`plain`], with `before` each character what escapes it. Never cut between the two.
+pub(super) fn escaped(text: &str, max: usize, before: impl Fn(char) -> &'static str) -> String {
+    let mut shown = String::new();
+    let mut units = 0;
+    // How far the text may reach if an ellipsis has to follow.
+    let mut fits = 0;
+    for character in text.trim().chars().filter(|character| is_shown(*character)) {
+        let escape = before(character);
+        units += escape.len() + character.len_utf16();
+        if units > max {
+            shown.truncate(fits);
+            shown.push('…');
+            return shown;
+        }
+        shown.push_str(escape);
+        shown.push(character);
+        if units < max {
+            fits = shown.len();
+        }
+    }
+    shown
+}
+
+fn is_shown(character: char) -> bool {
+    match character {
+        '\n' => true,
+        '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{061c}' => false,
+        '\u{feff}' | '\u{2028}' | '\u{2029}' => false,
+        other => !other.is_control(),
+    }
+}
+
+/// The address of a post as a link may have it: over http, and spelled without characters that mean
+/// something to anybody but a browser. `None` for anything else.
+pub(super) fn link(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return None;
+    }
+    let mut spelled = String::new();
+    for character in url.as_str().chars() {
+        match character {
+            '|' | '<' | '>' | '"' | '\'' | '`' | '\\' | '(' | ')' | '*' | '[' | ']' => {
+                spelled.push_str(&format!("%{:02X}", u32::from(character)));
+            }
+            other => spelled.push(other),
+        }
+    }
+    // A literal IPv6 address needs its brackets: no post is there.
+    (spelled.len() <= MAX_URL_CHARS && Url::parse(&spelled).is_ok()).then_some(spelled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{escaped, link, plain};
+
+    #[test]
+    fn what_is_not_seen_is_left_out() {
+        assert_eq!(plain(" a\0b\u{202e}c\r\nd\te\u{feff} ", 99), "abc\nde");
+    }
+
+    #[test]
+    fn what_is_cut_keeps_to_the_bound_and_is_not_cut_within_an_escape() {
+        assert_eq!(plain("abcdef", 6), "abcdef");
+        assert_eq!(plain("abcdefg", 6), "abcde…");
+        // Outside of the basic plane a character counts twice.
+        assert_eq!(plain("😀😀😀", 6), "😀😀😀");
+        assert_eq!(plain("😀😀😀a", 6), "😀😀…");
+        let escape = |character| if character == '*' { "\\" } else { "" };
+        assert_eq!(escaped("***", 6, escape), "\\*\\*\\*");
+        assert_eq!(escaped("a****", 6, escape), "a\\*\\*…");
+        for max in 2..20 {
+            let cut = escaped(&"a*😀".repeat(9), max, escape);
+            assert!(cut.encode_utf16().count() <= max, "{max}: {cut}");
+        }
+    }
+
+    #[test]
+    fn only_web_addresses_become_links() {
+        for (text, expected) in [
+            (
+                "https://example.com/a?b=c&d",
+                Some("https://example.com/a?b=c&d"),
+            ),
+            (
+                "https://example.com/a|b>",
+                Some("https://example.com/a%7Cb%3E"),
+            ),
+            (
+                "https://example.com/(a)",
+                Some("https://example.com/%28a%29"),
+            ),
+            ("javascript:alert(1)", None),
+            ("data:text/html,x", None),
+            ("at://did:plc:x/app.bsky.feed.post/y", None),
+            ("//example.com/", None),
+            ("https://", None),
+            ("", None),
+        ] {
+            assert_eq!(link(text).as_deref(), expected, "{text}");
+        }
+        assert_eq!(
+            link(&format!("https://example.com/{}", "a".repeat(3_000))),
+            None
+        );
+    }
+}

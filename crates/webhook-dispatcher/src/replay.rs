@@ -1,0 +1,58 @@
+//! Works replays off, slower than what is new: small batches with pauses, and none while the Connection
+//! has enough to do.
+//!
+//! A batch only reopens deliveries; they are claimed and sent as all others are, in the lane of their
+//! Connection. So a replay takes no place of its own, and what it did is in the database with each batch:
+//! a replica that dies leaves the rest to any other.
+
+use std::{sync::Arc, time::Duration};
+
+use store::{
+    AsyncConnection, lanes,
+    replays::{self, Advanced, Pace},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Dispatcher, metrics};
+
+/// At most 500 a second for each replay, over all replicas.
+const PACE: Pace = Pace {
+    batch: 50,
+    backlog: 24,
+    pause: Duration::from_millis(100),
+};
+/// Of one look: then tests are looked for again.
+const TURNS: u32 = 20;
+
+/// Gives each replay that is due its turn.
+pub(crate) async fn work(
+    dispatcher: &Arc<Dispatcher>,
+    shutdown: &CancellationToken,
+) -> Result<(), store::Error> {
+    let mut conn = dispatcher.backbone.pool.get().await?;
+    if !replays::any_due(&mut conn).await? {
+        return Ok(());
+    }
+    for _ in 0..TURNS {
+        if shutdown.is_cancelled() {
+            break;
+        }
+        let turn = conn
+            .transaction(async |conn| replays::advance(conn, PACE).await)
+            .await?;
+        let Some((replay, advanced)) = turn else {
+            break;
+        };
+        match advanced {
+            Advanced::Reopened(count) => {
+                metrics::REPLAYED.inc_by(count.try_into().unwrap_or(0));
+            }
+            Advanced::Done => {
+                tracing::info!(replay.name = %replay, "a replay has reopened all its deliveries");
+            }
+            Advanced::Waiting | Advanced::Counted => continue,
+        }
+        lanes::note_due(&mut conn, &[replay.connection_name()]).await?;
+    }
+    Ok(())
+}
