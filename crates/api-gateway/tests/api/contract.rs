@@ -70,7 +70,10 @@ pub(crate) fn check(seen: &Observed<'_>) {
     for (name, header) in answer["headers"].as_object().into_iter().flatten() {
         check_header(&what, name, resolve(header), seen);
     }
-    let content = answer["content"].as_object().expect("answers have content");
+    let Some(content) = answer["content"].as_object() else {
+        assert_eq!(seen.body, "", "{what}: an undocumented body");
+        return;
+    };
     let (media_type, media) = content.iter().next().expect("of one type");
     let given = seen.headers["content-type"].to_str().unwrap();
     assert_eq!(given.split(';').next(), Some(media_type.as_str()), "{what}");
@@ -83,6 +86,9 @@ pub(crate) fn check(seen: &Observed<'_>) {
     }
     if seen.status >= 400 {
         assert_eq!(seen.body["code"], seen.status, "{what}");
+        let message = seen.body["message"].as_str().unwrap();
+        let is_lower = !message.starts_with(char::is_uppercase);
+        assert!(is_lower && !message.ends_with('.'), "{what}: {message}");
     }
 }
 
@@ -124,10 +130,18 @@ fn fits(template: &str, path: &str) -> bool {
     template.clone().count() == path.clone().count()
         && template
             .zip(path)
-            .all(|(part, given)| part == given || (part.starts_with('{') && !given.is_empty()))
+            .all(|(part, given)| part == given || part_fits(part, given))
 }
 
-fn resolve(value: &'static Value) -> &'static Value {
+/// `{managerId}` takes an id, and `{managerId}:apply` one with its verb.
+fn part_fits(part: &str, given: &str) -> bool {
+    part.strip_prefix('{')
+        .and_then(|part| part.split_once('}'))
+        .and_then(|(_, verb)| given.strip_suffix(verb))
+        .is_some_and(|id| !id.is_empty() && !id.contains(':'))
+}
+
+pub(crate) fn resolve(value: &'static Value) -> &'static Value {
     match value["$ref"].as_str() {
         Some(reference) => DOCUMENT
             .pointer(&reference[1..])
@@ -163,6 +177,17 @@ fn close_objects(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(close_objects),
         _ => {}
     }
+}
+
+/// The parameters of an operation, those of its path included.
+pub(crate) fn parameters(path: &str, operation: &'static Value) -> Vec<&'static Value> {
+    let shared = &DOCUMENT["paths"][path]["parameters"];
+    [shared, &operation["parameters"]]
+        .into_iter()
+        .filter_map(Value::as_array)
+        .flatten()
+        .map(resolve)
+        .collect()
 }
 
 /// The examples of an operation's request.

@@ -289,6 +289,21 @@ async fn items_of_lists_are_written_as_they_are_alone() {
 }
 
 #[tokio::test]
+async fn a_page_has_a_hundred_items_at_most() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    for n in 0..101 {
+        acme.made("/v1/namespaces", &json!({"nickname": format!("n{n}")}))
+            .await;
+    }
+    for size in ["100", "101", "1000000"] {
+        let page = acme.get_with("/v1/namespaces", &[("pageSize", size)]).await;
+        assert_eq!(page.nicknames("namespaces").len(), 100, "{size}");
+        assert!(page.body["nextPageToken"].is_string(), "{size}");
+    }
+}
+
+#[tokio::test]
 async fn wrong_parameters_are_named() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;

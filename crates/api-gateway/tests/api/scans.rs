@@ -6,7 +6,7 @@ use test_support::post;
 use crate::app::TestApp;
 
 /// Records a Scan of each post, one transaction each.
-async fn record(app: &TestApp, manager: &str, posts: &[Post]) {
+pub(crate) async fn record(app: &TestApp, manager: &str, posts: &[Post]) {
     let manager: ManagerName = manager.parse().unwrap();
     let feed = "hackernews:newest".parse().unwrap();
     let mut conn = app.database.connect().await;

@@ -6,11 +6,13 @@ use std::collections::BTreeSet;
 use domain::{Id, key::Role};
 use reqwest::Method;
 use serde_json::json;
+use test_support::post;
 
 use crate::{
     app::TestApp,
     client::{Answer, Client},
     contract,
+    scans::record,
 };
 
 #[test]
@@ -188,22 +190,12 @@ async fn unknown_paths_are_not_found() {
         format!("/v1/{namespace}/managers/"),
         format!("/v1/{namespace}/nowhere"),
         format!("/v1/{namespace}/managers/x/scans/y/z"),
-        "/docs".to_owned(),
+        "/docs/".to_owned(),
+        "/docs/nowhere.js".to_owned(),
     ] {
         let answer = acme.get(&path).await;
         assert_eq!(answer.status, 404, "{path}");
         assert_eq!(answer.body["code"], 404);
-    }
-}
-
-#[tokio::test]
-async fn head_is_get_without_the_body() {
-    let app = TestApp::start().await;
-    let acme = app.account("acme").await;
-    let namespace = acme.namespace().await;
-    for path in ["/v1/namespaces".to_owned(), format!("/v1/{namespace}")] {
-        let answer = acme.send(Method::HEAD, &path, |request| request).await;
-        assert_eq!((answer.status, answer.body), (200, json!("")), "{path}");
     }
 }
 
@@ -236,5 +228,216 @@ async fn sane_request_ids_are_repeated() {
             })
             .await;
         assert_eq!(answer.headers["x-request-id"] == id, repeated, "{id}");
+    }
+}
+
+/// Everything that an operation's path may name, made for one test.
+struct World {
+    namespace: String,
+    manager: String,
+    connection: String,
+    scan: String,
+}
+
+impl World {
+    async fn make(app: &TestApp, client: &Client) -> Self {
+        let namespace = client.namespace().await;
+        let manager = client.manager(&namespace).await;
+        let connection = client.connection(&namespace).await;
+        record(app, &manager, &[post("1", "first")]).await;
+        let scans = client.get(&format!("/v1/{manager}/scans")).await;
+        let scan = scans.body["scans"][0]["name"].as_str().unwrap().to_owned();
+        Self {
+            namespace,
+            manager,
+            connection,
+            scan,
+        }
+    }
+
+    /// A path of this template that exists; `None` when it names what nobody can make here.
+    fn path(&self, template: &str) -> Option<String> {
+        let path = [
+            (
+                format!("{NAMESPACE}/managers/{{managerId}}/scans/{{scanId}}"),
+                &self.scan,
+            ),
+            (format!("{NAMESPACE}/managers/{{managerId}}"), &self.manager),
+            (
+                format!("{NAMESPACE}/connections/{{connectionId}}"),
+                &self.connection,
+            ),
+            (NAMESPACE.to_owned(), &self.namespace),
+        ]
+        .into_iter()
+        .fold(template.to_owned(), |path, (part, name)| {
+            path.replace(&part, name)
+        });
+        (!path.contains('{')).then_some(path)
+    }
+}
+
+const NAMESPACE: &str = "namespaces/{namespaceId}";
+
+/// 2.1 of the specification: the name of what a path leads to is that path.
+#[tokio::test]
+async fn names_are_paths_that_lead_back() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let world = World::make(&app, &acme).await;
+    let mut seen = 0;
+    for (method, template, operation) in contract::operations() {
+        let resource = contract::resolve(&operation["responses"]["200"]);
+        let schema = &resource["content"]["application/json"]["schema"]["$ref"];
+        let named = ["Namespace", "Manager", "Connection", "Scan"]
+            .iter()
+            .any(|kind| *schema == format!("#/components/schemas/{kind}"));
+        let Some(path) = world.path(&template).filter(|_| named && method == "GET") else {
+            continue;
+        };
+        let answer = acme.get(&path).await;
+        let name = answer.body["name"].as_str().unwrap();
+        assert_eq!(format!("/v1/{name}"), path, "{template}");
+        seen += 1;
+    }
+    assert!(seen >= 4);
+}
+
+/// 4.1 of the specification.
+#[tokio::test]
+async fn every_list_takes_the_same_parameters() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let world = World::make(&app, &acme).await;
+    let mut seen = 0;
+    for (method, template, operation) in contract::operations() {
+        if method != "GET"
+            || !operation["operationId"]
+                .as_str()
+                .unwrap()
+                .starts_with("list")
+        {
+            continue;
+        }
+        let parameters = contract::parameters(&template, operation);
+        for name in ["pageSize", "pageToken", "filter", "orderBy"] {
+            assert!(
+                parameters.iter().any(|one| one["name"] == name),
+                "{template}: {name}"
+            );
+        }
+        let Some(path) = world.path(&template) else {
+            continue;
+        };
+        let filter = "createTime > \"2020-01-01T00:00:00Z\" AND name != \"x\"";
+        let query = [
+            ("pageSize", "1"),
+            ("filter", filter),
+            ("orderBy", "createTime asc, name desc"),
+        ];
+        let answer = acme.get_with(&path, &query).await;
+        assert_eq!(answer.status, 200, "{template}: {}", answer.body);
+        for (name, value, issue) in [
+            ("pageSize", "-1", "out_of_range"),
+            ("pageToken", "x", "invalid_format"),
+            ("filter", "createTime >", "invalid_format"),
+            ("orderBy", "mood", "unknown_field"),
+        ] {
+            let answer = acme.get_with(&path, &[(name, value)]).await;
+            assert_eq!(answer.details(), [(name, issue)], "{template}");
+        }
+        seen += 1;
+    }
+    assert!(seen >= 4);
+}
+
+#[tokio::test]
+async fn a_resource_that_does_not_exist_is_not_found() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let world = World::make(&app, &acme).await;
+    for (method, template, operation) in contract::operations() {
+        if operation["responses"]["404"].is_null() || !template.replace(NAMESPACE, "").contains('{')
+        {
+            continue;
+        }
+        // A well-formed body, so that the resource's turn comes.
+        let body = contract::examples(operation).into_iter().next();
+        let missing = path(&template, &world.namespace);
+        let malformed = template
+            .replace(NAMESPACE, &world.namespace)
+            .replace('{', "-")
+            .replace('}', "");
+        for path in [missing, malformed] {
+            let method: Method = method.parse().unwrap();
+            let answer = acme
+                .send(method, &path, |request| match &body {
+                    Some(body) => request.json(body),
+                    None => request,
+                })
+                .await;
+            assert_eq!(answer.status, 404, "{template}: {}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn unknown_parameters_are_named_by_every_operation() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let world = World::make(&app, &acme).await;
+    for (method, template, operation) in contract::operations() {
+        let Some(path) = world
+            .path(&template)
+            .filter(|path| path.starts_with("/v1/"))
+        else {
+            continue;
+        };
+        let body = contract::examples(operation).into_iter().next();
+        let method: Method = method.parse().unwrap();
+        let answer = acme
+            .send(method, &path, |request| {
+                let request = request.query(&[("colour", "red")]);
+                match &body {
+                    Some(body) => request.json(body),
+                    None => request,
+                }
+            })
+            .await;
+        assert_eq!(answer.status, 400, "{template}");
+        let named = answer.details().contains(&("colour", "unknown_field"));
+        assert!(named, "{template}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn every_get_answers_head() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let world = World::make(&app, &acme).await;
+    for (method, template, operation) in contract::operations() {
+        let Some(path) = world.path(&template).filter(|_| method == "GET") else {
+            continue;
+        };
+        let parameters = contract::parameters(&template, operation);
+        if parameters
+            .iter()
+            .any(|one| one["in"] == "query" && one["required"] == true)
+        {
+            continue;
+        }
+        let (head, get) = (
+            acme.send(Method::HEAD, &path, |request| request).await,
+            acme.get(&path).await,
+        );
+        assert_eq!(
+            (head.status, head.body),
+            (get.status, json!("")),
+            "{template}"
+        );
+        assert_eq!(
+            head.headers["content-type"], get.headers["content-type"],
+            "{template}"
+        );
     }
 }
