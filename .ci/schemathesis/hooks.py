@@ -45,7 +45,29 @@ def map_body(context, body):
     notices = body.get("notices") if isinstance(body, dict) else None
     if isinstance(notices, list) and len(notices) <= 10:
         body["notices"] = [notice for notice in notices if not is_notice(notice)]
+    # Exactly one of the two, and instructions that look for something: schemas that say so make
+    # awkward types in generated clients.
+    if is_manager(body):
+        if isinstance(body.get("input"), dict):
+            body.pop("instructions", None)
+        elif isinstance(body.get("instructions"), dict):
+            look_for_something(body["instructions"])
+        elif "input" not in body and "instructions" not in body:
+            body["instructions"] = {"include": [{"text": "backup", "weight": 1}]}
     return body
+
+
+def is_manager(body):
+    return isinstance(body, dict) and {"type", "source", "nickname"} <= set(body)
+
+
+def look_for_something(instructions):
+    if not any(instructions.get(kind) for kind in ["include", "names", "require", "exclude"]):
+        instructions["exclude"] = ["roadrunner"]
+    # With a focus the score is 0 to 1.
+    threshold = instructions.get("threshold")
+    if "focus" in instructions and isinstance(threshold, (int, float)) and abs(threshold) <= 1_000_000:
+        instructions["threshold"] = 0.5
 
 
 def is_notice(value):
