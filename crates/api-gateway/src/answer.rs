@@ -1,14 +1,14 @@
-//! The shapes of successful answers.
+//! The shapes of successful answers; those of what is created are [`crate::idempotency::Made`].
 
 use actix_web::{HttpRequest, HttpResponse, Responder, body::BoxBody};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use store::Page;
 
-/// 201 and the new resource.
-pub(crate) struct Created<T>(pub(crate) T);
-
 /// 200 and the resource.
 pub(crate) struct Found<T>(pub(crate) T);
+
+/// 200 and `{}`: it is gone.
+pub(crate) struct Deleted;
 
 /// 200 and one page of a list.
 pub(crate) struct Listed<T> {
@@ -17,19 +17,19 @@ pub(crate) struct Listed<T> {
     pub(crate) page: Page<T>,
 }
 
-impl<T: Serialize> Responder for Created<T> {
-    type Body = BoxBody;
-
-    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        HttpResponse::Created().json(self.0)
-    }
-}
-
 impl<T: Serialize> Responder for Found<T> {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
         HttpResponse::Ok().json(self.0)
+    }
+}
+
+impl Responder for Deleted {
+    type Body = BoxBody;
+
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        HttpResponse::Ok().json(serde_json::Map::new())
     }
 }
 

@@ -25,7 +25,12 @@ use store::{
     namespaces,
 };
 
-use crate::{ApiError, state::AppState, test_mode};
+use crate::{
+    ApiError,
+    rates::{self, Meter},
+    state::AppState,
+    test_mode,
+};
 
 const BELIEVED_FOR: Duration = Duration::from_secs(3);
 /// When the cache holds this many, those that are no longer believed go.
@@ -73,6 +78,18 @@ impl Caller {
         }
     }
 
+    /// The Namespace with this id, which the caller may delete.
+    pub(crate) async fn deletable(&self, id: &str) -> Result<Id, ApiError> {
+        let id = self.readable(id).await?;
+        if self.key.role.may_manage_namespaces() {
+            Ok(id)
+        } else {
+            Err(ApiError::Forbidden(
+                "api key not permitted to delete namespaces",
+            ))
+        }
+    }
+
     /// The account in which the caller may create Namespaces. A key that is narrowed to some may not:
     /// it could not see the new one.
     pub(crate) fn may_create_namespaces(&self) -> Result<Id, ApiError> {
@@ -101,7 +118,8 @@ impl FromRequest for Caller {
     }
 }
 
-/// The middleware of all of `/v1`: answers 401, or leaves the [`Caller`] with the request.
+/// The middleware of all of `/v1`: answers 401 or 429, or leaves the [`Caller`] with the request, and tells
+/// the client how its key stands.
 pub(crate) async fn authenticate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -109,8 +127,20 @@ pub(crate) async fn authenticate(
     match caller(&request).await {
         Ok(caller) => {
             tracing::Span::current().record("api_key.id", caller.key.id.to_string());
-            request.extensions_mut().insert(caller);
-            Ok(next.call(request).await?.map_into_left_body())
+            // As it is routed, with what was percent-encoded decoded.
+            let cost = rates::cost(request.method(), request.match_info().as_str());
+            let state = Arc::clone(&caller.state);
+            match Meter::charge(&state, caller.key.id, cost).await {
+                Ok(standing) => {
+                    request.extensions_mut().insert(caller);
+                    let mut answer = next.call(request).await?;
+                    standing.add_to(answer.headers_mut());
+                    Ok(answer.map_into_left_body())
+                }
+                Err(error) => Ok(request
+                    .into_response(error.error_response())
+                    .map_into_right_body()),
+            }
         }
         Err(error) => Ok(request
             .into_response(error.error_response())

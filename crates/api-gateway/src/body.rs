@@ -1,14 +1,20 @@
 //! JSON bodies, read after everything that comes before them was checked.
 
-use std::time::Duration;
+use std::{cell::RefCell, time::Duration};
 
 use actix_web::{
     FromRequest, HttpMessage, HttpRequest,
     dev::Payload,
-    http::header::{CONTENT_ENCODING, CONTENT_LENGTH},
+    http::{
+        Method,
+        header::{CONTENT_ENCODING, CONTENT_LENGTH},
+    },
     web::{BytesMut, Data},
 };
-use domain::{FieldIssue, Issue, Issues, json};
+use domain::{
+    FieldIssue, Issue, Issues, json,
+    patch::{Patch, Paths},
+};
 use futures::{
     StreamExt,
     future::{Ready, ready},
@@ -16,11 +22,9 @@ use futures::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ApiError, query::Parameters, state::AppState};
+use crate::{ApiError, idempotency::Once, query::Parameters, state::AppState};
 
 pub(crate) const MAX_BODY_BYTES: usize = 256 * 1024;
-/// For the whole body; a client that drips must not hold a connection for long.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request body that nobody has read yet.
 pub(crate) struct RawJson {
@@ -29,11 +33,20 @@ pub(crate) struct RawJson {
     is_json: bool,
     /// What failed beside the body: `x-test`, query parameters.
     beside: Issues,
+    /// Of a PATCH.
+    mask: Option<String>,
     /// Ends the wait for the rest of the body: the gateway stops.
     cut: CancellationToken,
+    timeout: Duration,
+    once: Once,
 }
 
 impl RawJson {
+    /// By which the same request again is known, when the body was read.
+    pub(crate) fn once(&self) -> Once {
+        self.once.clone()
+    }
+
     /// Reads the body and gives it to `parse`. In this order: 413, 415, 400 for what is not JSON, 400
     /// with all failing fields, those beside the body included.
     pub(crate) async fn parse<T>(
@@ -43,16 +56,55 @@ impl RawJson {
         Ok(self.check(parse).await??)
     }
 
+    /// A change, once `judge` has found nothing wrong with what it makes of the resource as it was lately.
+    /// Whoever makes the change judges again, under the resource's lock.
+    pub(crate) async fn patch(
+        mut self,
+        paths: Paths,
+        judge: impl FnOnce(&Patch) -> Result<(), Issues>,
+    ) -> Result<Result<Patch, Issues>, ApiError> {
+        let mask = self.mask.take();
+        self.read_as(false, |body| {
+            let patch = Patch::parse(body, mask.as_deref(), paths)?;
+            judge(&patch)?;
+            Ok(patch)
+        })
+        .await
+    }
+
+    /// For custom methods that take nothing: no body, an empty one, or `{}`.
+    pub(crate) async fn nothing(self) -> Result<(), ApiError> {
+        self.read_as(true, |body| {
+            let issues = RefCell::default();
+            if let Some(fields) = json::Object::root(body, &issues) {
+                fields.finish();
+            }
+            issues.into_inner().or(())
+        })
+        .await??;
+        Ok(())
+    }
+
     /// As [`RawJson::parse`], for who has more fields to check, which only the database can: the failing
     /// fields are not yet an answer.
     pub(crate) async fn check<T>(
         self,
         parse: impl FnOnce(&Value) -> Result<T, Issues>,
     ) -> Result<Result<T, Issues>, ApiError> {
+        self.read_as(false, parse).await
+    }
+
+    /// No bytes at all are `{}`, of whatever type, where the body `may_be_empty`.
+    async fn read_as<T>(
+        self,
+        may_be_empty: bool,
+        parse: impl FnOnce(&Value) -> Result<T, Issues>,
+    ) -> Result<Result<T, Issues>, ApiError> {
         let (is_json, mut issues) = (self.is_json, self.beside.clone());
         let cut = self.cut.clone();
+        let once = self.once();
         let bytes = tokio::select! {
-            read = tokio::time::timeout(BODY_TIMEOUT, self.read()) => {
+            read = tokio::time::timeout(self.timeout, self.read()) => {
                 read.map_err(|_elapsed| ApiError::BodyTimeout)??
             }
             () = cut.cancelled() => {
@@ -60,11 +112,15 @@ impl RawJson {
                 return Err(ApiError::Unavailable(cause));
             }
         };
-        if !is_json {
+        once.body_was(&bytes);
+        let body = if may_be_empty && bytes.is_empty() {
+            Value::Object(serde_json::Map::new())
+        } else if is_json {
+            json::parse(&bytes)
+                .map_err(|error| ApiError::Malformed(not_json(&error.to_string())))?
+        } else {
             return Err(ApiError::UnsupportedMediaType);
-        }
-        let body = json::parse(&bytes)
-            .map_err(|error| ApiError::Malformed(not_json(&error.to_string())))?;
+        };
         let parsed = parse(&body);
         let found = parsed.as_ref().err().cloned().unwrap_or_default();
         // PostgreSQL keeps no text with a NUL in it; nobody's nickname needs one.
@@ -113,25 +169,39 @@ impl FromRequest for RawJson {
         let encoded = headers
             .get_all(CONTENT_ENCODING)
             .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
+        let state = request.app_data::<Data<AppState>>();
+        let parameters = Parameters::of(request);
+        let changes = request.method() == Method::PATCH;
+        let (mask, mut beside) = if changes {
+            parameters.update_mask()
+        } else {
+            (None, parameters.none().err().unwrap_or_default())
+        };
+        let once = Once::of(request).unwrap_or_else(|issues| {
+            beside.extend(issues);
+            Once::default()
+        });
         ready(Ok(Self {
             payload: payload.take(),
             declared_length,
-            is_json: !encoded && is_json(request),
-            cut: request
-                .app_data::<Data<AppState>>()
-                .map(|state| state.bodies())
-                .unwrap_or_default(),
-            beside: Parameters::of(request).none().err().unwrap_or_default(),
+            is_json: !encoded && is_json(request, changes),
+            cut: state.map(|state| state.bodies()).unwrap_or_default(),
+            timeout: state.map(|state| state.body_timeout).unwrap_or_default(),
+            beside,
+            mask,
+            once,
         }))
     }
 }
 
-/// `application/json`, in UTF-8 where a charset is named (RFC 8259 8.1).
-fn is_json(request: &HttpRequest) -> bool {
+/// `application/json`, of `changes` `application/merge-patch+json` too, in UTF-8 where a charset is named
+/// (RFC 8259 8.1).
+fn is_json(request: &HttpRequest, changes: bool) -> bool {
     let Ok(Some(mime)) = request.mime_type() else {
         return false;
     };
-    mime.essence_str() == "application/json"
+    let essence = mime.essence_str();
+    (essence == "application/json" || changes && essence == "application/merge-patch+json")
         && mime
             .get_param("charset")
             .is_none_or(|charset| charset == "utf-8")
@@ -178,6 +248,7 @@ fn paths_with_nul(body: &Value) -> Vec<String> {
             Value::Object(map) => {
                 for (key, value) in map {
                     let dot = if path.is_empty() { "" } else { "." };
+                    let key = if key.is_empty() { r#""""# } else { key };
                     walk(value, &format!("{path}{dot}{key}"), found);
                 }
             }
@@ -221,7 +292,8 @@ mod tests {
 
     #[test]
     fn nul_is_found_wherever_it_is() {
-        let body = json!({"a": "x\0", "b": [{"c": "\0"}, "fine"], "d": {"e": "\0y"}});
-        assert_eq!(paths_with_nul(&body), ["a", "b[0].c", "d.e"]);
+        let body =
+            json!({"": {"": ["\0"]}, "a": "x\0", "b": [{"c": "\0"}, "fine"], "d": {"e": "\0y"}});
+        assert_eq!(paths_with_nul(&body), [r#""".""[0]"#, "a", "b[0].c", "d.e"]);
     }
 }

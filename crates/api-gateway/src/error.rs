@@ -14,6 +14,8 @@ use domain::{FieldIssue, Issue, Issues};
 use serde::Serialize;
 use store::QueryError;
 
+use crate::rates::Standing;
+
 /// More failing fields than a person reads; it keeps the answer to a hostile body small.
 const MAX_DETAILS: usize = 1_000;
 /// Failing fields in the message, which is for people.
@@ -31,6 +33,13 @@ pub enum ApiError {
     /// What of the path does not exist: `manager`, `path`.
     #[error("{0} not found")]
     NotFound(&'static str),
+    /// The key has spent its points for now.
+    #[error("rate limit exceeded")]
+    RateLimited {
+        /// Seconds.
+        retry_after: i64,
+        standing: Standing,
+    },
     #[error("method not allowed")]
     MethodNotAllowed {
         /// The methods that the path has.
@@ -82,6 +91,7 @@ impl ResponseError for ApiError {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -104,6 +114,9 @@ impl ResponseError for ApiError {
                     answer.insert_header((header::ALLOW, allow));
                 }
             }
+            Self::RateLimited { retry_after, .. } => {
+                answer.insert_header((header::RETRY_AFTER, *retry_after));
+            }
             Self::Unavailable(_) => {
                 answer.insert_header((header::RETRY_AFTER, "1"));
             }
@@ -116,11 +129,15 @@ impl ResponseError for ApiError {
             }
             _ => &[],
         };
-        answer.json(Body {
+        let mut answer = answer.json(Body {
             code: self.status_code().as_u16(),
             message: shortened(&self.to_string()),
             details,
-        })
+        });
+        if let Self::RateLimited { standing, .. } = self {
+            standing.add_to(answer.headers_mut());
+        }
+        answer
     }
 }
 
@@ -163,7 +180,9 @@ fn shortened(message: &str) -> String {
 
 impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
-        if store::is_passing(&error) {
+        if store::lost_namespace(&error) {
+            Self::NotFound("namespace")
+        } else if store::is_passing(&error) {
             Self::Unavailable(error.into())
         } else {
             Self::Internal(error.into())

@@ -11,14 +11,22 @@
 mod answer;
 mod authenticate;
 mod body;
+mod compress;
+mod cors;
 mod error;
+mod feeds;
 mod handlers;
+mod idempotency;
 mod observe;
 mod query;
+mod rates;
 mod routes;
 mod server;
 mod state;
+mod stream;
 mod test_mode;
+mod tls;
+mod upkeep;
 mod wire;
 
 pub use error::ApiError;

@@ -18,13 +18,14 @@ use actix_web::{
         header::{self, HeaderMap, HeaderName, HeaderValue},
     },
     middleware::Next,
+    web::Data,
 };
 use domain::Id;
 use events::TraceContext;
 use prometheus::{HistogramOpts, HistogramVec, IntGaugeVec, Opts};
 use tracing::{Instrument, Span, field::Empty};
 
-use crate::{ApiError, test_mode};
+use crate::{ApiError, compress, routes::template, state::AppState, test_mode};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID_BYTES: usize = 128;
@@ -93,12 +94,16 @@ pub(crate) async fn observe(
     let start = Instant::now();
     let method = method_label(request.method());
     let _active = Active::new(method);
-    let route = request.match_pattern().unwrap_or_default();
+    let route = template(&request.match_pattern().unwrap_or_default());
     let request_id = request_id(request.headers());
     let test = test_mode::parse(request.headers()).unwrap_or(false);
-    prefer_identity(request.headers_mut());
+    compress::choose(request.headers_mut());
+    let secure = request
+        .app_data::<Data<AppState>>()
+        .is_some_and(|state| state.serves_tls);
 
-    let span = span(&request, method, &route, &request_id);
+    let scheme = if secure { "https" } else { "http" };
+    let span = span(&request, scheme, method, &route, &request_id);
     let answered = next.call(request).instrument(span.clone()).await;
     let mut answer = match answered {
         Ok(answer) => with_error_body(answer),
@@ -113,16 +118,41 @@ pub(crate) async fn observe(
     if test {
         headers.insert(test_mode::X_TEST, HeaderValue::from_static("true"));
     }
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    compress::unmark(headers);
+    protect(headers, secure);
     span.in_scope(|| conclude(&span, method, &route, answer.status(), start.elapsed()));
     Ok(answer)
 }
 
-fn span(request: &ServiceRequest, method: &'static str, route: &str, request_id: &str) -> Span {
+/// What browsers are told not to do with answers. A page has a policy of its own.
+fn protect(headers: &mut HeaderMap, secure: bool) {
+    let mut insert = |name: HeaderName, value: &'static str| {
+        headers.insert(name, HeaderValue::from_static(value));
+    };
+    insert(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    insert(header::REFERRER_POLICY, "no-referrer");
+    if secure {
+        insert(header::STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+    }
+    if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        let nothing = "default-src 'none'; frame-ancestors 'none'";
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(nothing),
+        );
+    }
+}
+
+fn span(
+    request: &ServiceRequest,
+    scheme: &'static str,
+    method: &'static str,
+    route: &str,
+    request_id: &str,
+) -> Span {
     let name = if route.is_empty() {
         method.to_owned()
     } else {
@@ -138,7 +168,7 @@ fn span(request: &ServiceRequest, method: &'static str, route: &str, request_id:
         http.response.status_code = Empty,
         error.type = Empty,
         url.path = request.path(),
-        url.scheme = "http",
+        url.scheme = scheme,
         network.protocol.version = ?request.version(),
         request.id = request_id,
         api_key.id = Empty,
@@ -214,26 +244,6 @@ fn method_label(method: &Method) -> &'static str {
         Method::TRACE => "TRACE",
         Method::CONNECT => "CONNECT",
         _ => "_OTHER",
-    }
-}
-
-/// An answer goes out as it is to whoever does not ask for gzip, and is never refused for its coding
-/// (RFC 9110 12.5.3 leaves both to the server).
-fn prefer_identity(headers: &mut HeaderMap) {
-    let asks = headers
-        .get_all(header::ACCEPT_ENCODING)
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|coding| {
-            let mut parts = coding.split(';').map(str::trim);
-            parts
-                .next()
-                .is_some_and(|name| name.eq_ignore_ascii_case("gzip"))
-                && parts.next().is_none_or(|q| !q.starts_with("q=0"))
-        });
-    headers.remove(header::ACCEPT_ENCODING);
-    if asks {
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
 }
 

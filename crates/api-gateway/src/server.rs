@@ -28,12 +28,12 @@ use runtime::Config;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{observe, routes, state::AppState, wire::Wire};
+use crate::{
+    compress, cors, observe, routes, state::AppState, stream::Stream, tls::Tls, upkeep, wire::Wire,
+};
 
 /// More threads than these wait for the database anyway.
 const MAX_WORKERS: usize = 8;
-/// For the head of a request; its body has a deadline of its own.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client that still sends is listened to after its answer, so that it gets to read it.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -57,6 +57,9 @@ pub struct Gateway {
     address: SocketAddr,
     state: web::Data<AppState>,
     grace_period: Duration,
+    head_timeout: Duration,
+    keep_alive: Duration,
+    tls: Option<Tls>,
 }
 
 /// Takes the address `gateway.listen`.
@@ -84,6 +87,9 @@ impl Gateway {
             listener,
             state: web::Data::new(state),
             grace_period: config.ops.grace_period,
+            head_timeout: config.gateway.head_timeout,
+            keep_alive: config.gateway.keep_alive,
+            tls: Tls::new(&config.gateway)?,
         })
     }
 
@@ -106,6 +112,14 @@ impl Gateway {
             // The stop is bounded below, more finely; this only keeps the server from giving up before.
             .shutdown_timeout(MAX_STOP.as_secs() + 1)
             .disable_signals();
+        // Ends when the server has: what it answers still needs points.
+        let upkeep = CancellationToken::new();
+        let kept = tokio::spawn(upkeep::keep(state.clone().into_inner(), upkeep.clone()));
+        if let Some(tls) = self.tls.clone() {
+            tokio::spawn(tls.follow(upkeep.clone()));
+        }
+        let _upkeep = upkeep.clone().drop_guard();
+        let (head_timeout, keep_alive, tls) = (self.head_timeout, self.keep_alive, self.tls);
         let app_state = state.clone();
         let draining = builder.graceful_shutdown_signal();
         let server = builder
@@ -113,24 +127,36 @@ impl Gateway {
                 let draining = draining.clone();
                 let app = App::new()
                     .app_data(app_state.clone())
+                    .wrap(from_fn(compress::spare_short))
                     .wrap(Compress::default())
+                    .wrap(cors::cors(&app_state.cors_allowed_origins))
                     .wrap(from_fn(observe::observe))
                     .configure(routes::configure);
                 let app = map_config(app, |()| AppConfig::default());
                 let app = app.map_err(|error: actix_web::Error| error.error_response());
                 let http = HttpService::build()
-                    .client_request_timeout(HEAD_TIMEOUT)
+                    .client_request_timeout(head_timeout)
+                    .keep_alive(keep_alive)
                     .client_disconnect_timeout(LINGER)
                     .graceful_shutdown_signal(move || {
                         let draining = draining.clone();
                         async move { draining.notified().await }
                     })
                     .finish(app);
-                fn_service(|io: TcpStream| async move {
-                    // Answers are whole when they are written: waiting for more only delays them.
-                    let _ = io.set_nodelay(true);
-                    let peer = io.peer_addr().ok();
-                    Ok::<_, DispatchError>((Wire::new(io), Protocol::Http1, peer))
+                let tls = tls.clone();
+                fn_service(move |io: TcpStream| {
+                    let tls = tls.clone();
+                    async move {
+                        // Answers are whole when they are written: waiting for more only delays them.
+                        let _ = io.set_nodelay(true);
+                        let peer = io.peer_addr().ok();
+                        let (stream, protocol) = match &tls {
+                            Some(tls) => tls.accept(io).await?,
+                            None => (Stream::Plain(io), Protocol::Http1),
+                        };
+                        let wire = Wire::new(stream, protocol == Protocol::Http1, keep_alive);
+                        Ok::<_, DispatchError>((wire, protocol, peer))
+                    }
                 })
                 .and_then(http)
             })
@@ -151,7 +177,10 @@ impl Gateway {
                 server.abort();
             }
         }
-        match server.await {
+        let ended = server.await;
+        upkeep.cancel();
+        let _ = kept.await;
+        match ended {
             Err(error) if error.is_cancelled() => Ok(()),
             ended => ended
                 .context("the API server panicked")?

@@ -6,6 +6,7 @@ use std::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -24,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     ApiError,
     authenticate::{Caller, KeyCache},
+    feeds::ConfiguredFeeds,
+    rates::Meter,
 };
 
 pub(crate) struct AppState {
@@ -31,8 +34,14 @@ pub(crate) struct AppState {
     outbox: OutboxWaker,
     pub(crate) sealer: Sealer,
     pub(crate) keys: KeyCache,
+    pub(crate) rates: Meter,
     pub(crate) addresses: AddressPolicy,
-    platforms: Vec<String>,
+    feeds: ConfiguredFeeds,
+    /// Whether clients come by TLS, to this process itself.
+    pub(crate) serves_tls: bool,
+    pub(crate) cors_allowed_origins: Vec<String>,
+    /// For a whole body; a client that drips must not hold a connection for long.
+    pub(crate) body_timeout: Duration,
     /// Set once the schema was seen to suit; it does not grow old again.
     schema_suits: AtomicBool,
     runtime: OnceLock<Handle>,
@@ -73,15 +82,15 @@ impl AppState {
             outbox: backbone.outbox.clone(),
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
+            rates: Meter::new(config.gateway.rate_limit_per_minute),
             addresses: AddressPolicy {
                 allow_cidrs: config.outbound.allow_cidrs.clone(),
                 allow_http: config.outbound.allow_http,
             },
-            platforms: config
-                .platforms
-                .iter()
-                .map(|platform| platform.name.clone())
-                .collect(),
+            feeds: ConfiguredFeeds::new(config),
+            serves_tls: !config.gateway.tls_certificate_file.is_empty(),
+            cors_allowed_origins: config.gateway.cors_allowed_origins.clone(),
+            body_timeout: config.gateway.body_timeout,
             schema_suits: AtomicBool::new(false),
             runtime: OnceLock::new(),
             bodies: CancellationToken::new(),
@@ -107,24 +116,22 @@ impl AppState {
     pub(crate) fn manager_rules(&self) -> Rules<'_> {
         Rules {
             addresses: &self.addresses,
-            platforms: &self.platforms,
+            feeds: &self.feeds,
         }
     }
 
     /// A connection to a database whose schema suits.
     ///
     /// A connection is driven by a task on the runtime that opened it, so it is opened on the process's,
-    /// not on that of an HTTP worker: those end first, and each would stall what others wait for.
+    /// not on that of an HTTP worker: those end first, and each would stall what others wait for. One that
+    /// is idle is taken without the way over there.
     pub(crate) async fn connection(
         &self,
     ) -> Result<impl DerefMut<Target = AsyncPgConnection> + Send + use<>, ApiError> {
-        let pool = self.pool.clone();
-        let runtime = self.runtime.get().cloned().unwrap_or_else(Handle::current);
-        let mut conn = runtime
-            .spawn(async move { pool.get().await })
-            .await
-            .map_err(|error| ApiError::Internal(error.into()))?
-            .map_err(store::Error::from)?;
+        let mut conn = match store::idle(&self.pool).await {
+            Some(conn) => conn,
+            None => self.open().await?,
+        };
         if !self.schema_suits.load(Ordering::Relaxed) {
             match migrations::schema(&mut conn).await? {
                 Schema::Suits => self.schema_suits.store(true, Ordering::Relaxed),
@@ -136,6 +143,17 @@ impl AppState {
             }
         }
         Ok(conn)
+    }
+
+    /// A connection of the pool, opened where there is none.
+    async fn open(&self) -> Result<store::Connection, ApiError> {
+        let pool = self.pool.clone();
+        let runtime = self.runtime.get().cloned().unwrap_or_else(Handle::current);
+        let opened = runtime
+            .spawn(async move { pool.get().await })
+            .await
+            .map_err(|error| ApiError::Internal(error.into()))?;
+        Ok(opened.map_err(store::Error::from)?)
     }
 
     /// Runs `work` in a transaction, which test mode rolls back; the answer is the same. Events that it

@@ -6,17 +6,24 @@
 //! errors have. The library closes the connection after such an answer, so it is always the last thing
 //! written; everything else passes through untouched.
 //!
-//! Cost: a look at the last four bytes of each write.
+//! Beside that, a client that stops reading its answer is given up after a while, which the library does not
+//! do either.
+//!
+//! Cost: a look at the last four bytes of each write, and a timer for a write that has to wait.
 
 use std::{
     io,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use actix_web::http::StatusCode;
 use domain::Id;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
 
 use crate::error;
 
@@ -30,15 +37,34 @@ pub(crate) struct Wire<I> {
     /// What takes the place of a bare answer, as far as it is not written yet.
     replaced: Vec<u8>,
     written: usize,
+    /// HTTP/2 has answers of other shapes, and gives a fault to a stream or a connection, not a body.
+    is_text: bool,
+    /// How long a write may wait for the client to read.
+    patience: Duration,
+    /// Runs while a write waits.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<I> Wire<I> {
-    pub(crate) fn new(io: I) -> Self {
+    pub(crate) fn new(io: I, is_text: bool, patience: Duration) -> Self {
         Self {
             io,
             replaced: Vec::new(),
             written: 0,
+            is_text,
+            patience,
+            stalled: None,
         }
+    }
+
+    /// The end of a write that waits, when it has waited for too long.
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let patience = self.patience;
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(io::ErrorKind::TimedOut.into())
     }
 }
 
@@ -46,10 +72,14 @@ impl<I: AsyncWrite + Unpin> Wire<I> {
     fn poll_write_replaced(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.replaced.len() {
             let rest = &self.replaced[self.written..];
-            match ready!(Pin::new(&mut self.io).poll_write(cx, rest))? {
+            let Poll::Ready(written) = Pin::new(&mut self.io).poll_write(cx, rest) else {
+                return self.poll_patience(cx).map(Err);
+            };
+            match written? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 count => self.written += count,
             }
+            self.stalled = None;
         }
         Poll::Ready(Ok(()))
     }
@@ -72,7 +102,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Wire<I> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_write_replaced(cx))?;
-        match with_body(bytes) {
+        match self.is_text.then(|| with_body(bytes)).flatten() {
             Some(replaced) => {
                 self.replaced = replaced;
                 self.written = 0;
@@ -82,13 +112,23 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Wire<I> {
                 }
                 Poll::Ready(Ok(bytes.len()))
             }
-            None => Pin::new(&mut self.io).poll_write(cx, bytes),
+            None => {
+                let Poll::Ready(written) = Pin::new(&mut self.io).poll_write(cx, bytes) else {
+                    return self.poll_patience(cx).map(Err);
+                };
+                self.stalled = None;
+                Poll::Ready(written)
+            }
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_write_replaced(cx))?;
-        Pin::new(&mut self.io).poll_flush(cx)
+        // TLS writes here what its buffer held back.
+        let Poll::Ready(flushed) = Pin::new(&mut self.io).poll_flush(cx) else {
+            return self.poll_patience(cx).map(Err);
+        };
+        Poll::Ready(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -2,19 +2,27 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    Connection, ConnectionName, NamespaceName, connection::CreateConnection,
+    Connection, ConnectionName, Id, Issue, Issues, NamespaceName, Timestamp,
+    connection::{ConnectionChange, ConnectionState, CreateConnection, PATHS},
     list::CONNECTION_FIELDS,
 };
-use store::connections;
+use store::{connections, namespaces::Deletion};
 
 use super::{ConnectionPath, NamespacePath};
 use crate::{
     ApiError,
-    answer::{Created, Found, Listed},
+    answer::{Deleted, Found, Listed},
     authenticate::Caller,
     body::RawJson,
+    idempotency::Made,
     query::Parameters,
     state::AppState,
+};
+
+/// The name of no Connection.
+const SPECIMEN: ConnectionName = ConnectionName {
+    namespace: Id::NIL,
+    connection: Id::NIL,
 };
 
 /// `POST /v1/namespaces/{namespaceId}/connections`
@@ -23,18 +31,18 @@ pub(crate) async fn create(
     caller: Caller,
     path: Path<NamespacePath>,
     body: RawJson,
-) -> Result<Created<Connection>, ApiError> {
+) -> Result<Made<Connection>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
+    let once = body.once();
     let draft = body
         .parse(|json| CreateConnection::parse(json, &state.addresses))
         .await?;
     let sealer = &state.sealer;
-    let connection = state
-        .write(&caller, async move |conn| {
+    state
+        .create(&caller, &once, async move |conn| {
             Ok(connections::insert(conn, sealer, namespace, &draft).await?)
         })
-        .await?;
-    Ok(Created(connection))
+        .await
 }
 
 /// `GET /v1/namespaces/{namespaceId}/connections`
@@ -78,6 +86,90 @@ pub(crate) async fn get(
     let found = connections::get(&mut conn, &state.sealer, name).await?;
     let connection = found.ok_or(ApiError::NotFound("connection"))?;
     Ok(Found(shown_to(&caller, connection)))
+}
+
+/// `PATCH /v1/namespaces/{namespaceId}/connections/{connectionId}`
+pub(crate) async fn update(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ConnectionPath>,
+    body: RawJson,
+) -> Result<Found<Connection>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    let name = path.name(namespace);
+    let lately = match &name {
+        Ok(name) => connections::get(&mut *state.connection().await?, &state.sealer, *name).await?,
+        Err(_) => None,
+    };
+    let lately = lately.unwrap_or_else(|| Connection::specimen(SPECIMEN));
+    let patch = body
+        .patch(PATHS, |patch| {
+            ConnectionChange::of(patch, &lately, &state.addresses).map(drop)
+        })
+        .await??;
+    let name = name?;
+    let (sealer, addresses) = (&state.sealer, &state.addresses);
+    state
+        .write(&caller, async move |conn| {
+            let current = connections::lock(conn, sealer, name).await?;
+            let current = current.ok_or(ApiError::NotFound("connection"))?;
+            let change = ConnectionChange::of(&patch, &current, addresses)?;
+            let now = Timestamp::now();
+            Ok(Found(
+                connections::update(conn, sealer, current, &change, now).await?,
+            ))
+        })
+        .await
+}
+
+/// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:enable`
+pub(crate) async fn enable(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ConnectionPath>,
+    body: RawJson,
+) -> Result<Found<Connection>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    body.nothing().await?;
+    let name = path.name(namespace)?;
+    let sealer = &state.sealer;
+    state
+        .write(&caller, async move |conn| {
+            let current = connections::lock(conn, sealer, name).await?;
+            let current = current.ok_or(ApiError::NotFound("connection"))?;
+            let change = ConnectionChange {
+                state: Some(ConnectionState::Active).filter(|active| current.state != *active),
+                ..ConnectionChange::default()
+            };
+            let now = Timestamp::now();
+            Ok(Found(
+                connections::update(conn, sealer, current, &change, now).await?,
+            ))
+        })
+        .await
+}
+
+/// `DELETE /v1/namespaces/{namespaceId}/connections/{connectionId}`
+///
+/// What waits for it is cancelled in the background.
+pub(crate) async fn delete(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ConnectionPath>,
+    query: Parameters,
+) -> Result<Deleted, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    let force = query.force()?;
+    let name = path.name(namespace)?;
+    state
+        .write(&caller, async move |conn| {
+            match connections::delete(conn, name, force, Timestamp::now()).await? {
+                Deletion::NotFound => Err(ApiError::NotFound("connection")),
+                Deletion::Refused => Err(Issues::one("force", Issue::InUse).into()),
+                Deletion::Done(_) => Ok(Deleted),
+            }
+        })
+        .await
 }
 
 /// Header values are secrets: who may not write sees that they are there, and no more.

@@ -2,24 +2,36 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    ConnectionName, Id, Issue, Issues, Manager, ManagerName, NamespaceName, list::MANAGER_FIELDS,
-    manager::CreateManager,
+    ConnectionName, Id, Issue, Issues, Manager, ManagerName, NamespaceName, Timestamp,
+    list::MANAGER_FIELDS,
+    manager::{CreateManager, Editable, ManagerChange, PATHS},
 };
-use events::ManagerSubmitted;
-use store::{AsyncPgConnection, connections, managers, outbox};
+use events::{ManagerChanged, ManagerSubmitted};
+use store::{
+    AsyncPgConnection, connections,
+    managers::{self, Updated},
+    outbox,
+};
 
 use super::{ManagerPath, NamespacePath};
 use crate::{
     ApiError,
-    answer::{Created, Found, Listed},
+    answer::{Deleted, Found, Listed},
     authenticate::Caller,
     body::RawJson,
+    idempotency::Made,
     query::Parameters,
     state::AppState,
 };
 
 /// A new Manager's; the compiler drops events of others.
 const FIRST_GENERATION: i64 = 1;
+
+/// The name of no Manager.
+const SPECIMEN: ManagerName = ManagerName {
+    namespace: Id::NIL,
+    manager: Id::NIL,
+};
 
 /// `POST /v1/namespaces/{namespaceId}/managers`
 ///
@@ -29,8 +41,9 @@ pub(crate) async fn create(
     caller: Caller,
     path: Path<NamespacePath>,
     body: RawJson,
-) -> Result<Created<Manager>, ApiError> {
+) -> Result<Made<Manager>, ApiError> {
     let namespace = caller.writable(&path.namespace_id).await?;
+    let once = body.once();
     let mut named = Vec::new();
     let checked = body
         .check(|json| {
@@ -46,8 +59,8 @@ pub(crate) async fn create(
             return Err(issues.into());
         }
     };
-    let manager = state
-        .write(&caller, async move |conn| {
+    state
+        .create(&caller, &once, async move |conn| {
             missing(conn, namespace, &named).await?.or(())?;
             let manager = managers::insert(conn, namespace, &draft).await?;
             let event = ManagerSubmitted {
@@ -57,8 +70,7 @@ pub(crate) async fn create(
             outbox::enqueue(conn, &event).await?;
             Ok(manager)
         })
-        .await?;
-    Ok(Created(manager))
+        .await
 }
 
 /// An issue for each Connection that is not of this Namespace. The others then stay until the end of the
@@ -112,6 +124,122 @@ pub(crate) async fn get(
     let mut conn = state.connection().await?;
     let found = managers::get(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("manager"))
+}
+
+/// `PATCH /v1/namespaces/{namespaceId}/managers/{managerId}`
+pub(crate) async fn update(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ManagerPath>,
+    body: RawJson,
+) -> Result<Found<Manager>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    let name = path.name(namespace);
+    let lately = match &name {
+        Ok(name) => managers::lock(&mut *state.connection().await?, *name).await?,
+        Err(_) => None,
+    };
+    let lately = lately.unwrap_or_else(|| Editable::specimen(SPECIMEN));
+    let rules = state.manager_rules();
+    let mut named = Vec::new();
+    let checked = body
+        .patch(PATHS, |patch| {
+            let (change, found) = ManagerChange::parse(patch, &lately, rules);
+            named = found;
+            change.map(drop)
+        })
+        .await?;
+    let patch = match checked {
+        Ok(patch) => patch,
+        Err(mut issues) => {
+            issues.extend(missing(&mut *state.connection().await?, namespace, &named).await?);
+            return Err(issues.into());
+        }
+    };
+    // Named Connections that do not exist come before the Manager that does not.
+    let (name, known) = match name {
+        Ok(name) => (name, true),
+        Err(_) => (SPECIMEN, false),
+    };
+    let addresses = &state;
+    state
+        .write(&caller, async move |conn| {
+            let current = if known {
+                managers::lock(conn, name).await?
+            } else {
+                None
+            };
+            let Some(current) = current else {
+                missing(conn, namespace, &named).await?.or(())?;
+                return Err(ApiError::NotFound("manager"));
+            };
+            let (change, named) = ManagerChange::parse(&patch, &current, addresses.manager_rules());
+            let change = change?;
+            missing(conn, namespace, &named).await?.or(())?;
+            let resubmits = change.resubmits();
+            let updated = managers::update(conn, current, &change, Timestamp::now()).await?;
+            if resubmits {
+                submitted(conn, &updated).await?;
+            }
+            if let Some(plan_version) = updated.plan_version {
+                outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
+            }
+            Ok(Found(updated.manager))
+        })
+        .await
+}
+
+/// `POST /v1/namespaces/{namespaceId}/managers/{managerId}:apply`
+pub(crate) async fn apply(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ManagerPath>,
+    body: RawJson,
+) -> Result<Found<Manager>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    body.nothing().await?;
+    let name = path.name(namespace)?;
+    state
+        .write(&caller, async move |conn| {
+            let found = managers::lock(conn, name).await?;
+            found.ok_or(ApiError::NotFound("manager"))?;
+            let updated = managers::resubmit(conn, name, Timestamp::now()).await?;
+            submitted(conn, &updated).await?;
+            Ok(Found(updated.manager))
+        })
+        .await
+}
+
+/// `DELETE /v1/namespaces/{namespaceId}/managers/{managerId}`
+///
+/// Gone with its Scans, which are purged in the background.
+pub(crate) async fn delete(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ManagerPath>,
+    query: Parameters,
+) -> Result<Deleted, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    query.none()?;
+    let name = path.name(namespace)?;
+    state
+        .write(&caller, async move |conn| {
+            let plan_version = managers::delete(conn, name, Timestamp::now()).await?;
+            let plan_version = plan_version.ok_or(ApiError::NotFound("manager"))?;
+            outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
+            Ok(Deleted)
+        })
+        .await
+}
+
+/// Tells the compiler.
+async fn submitted(conn: &mut AsyncPgConnection, updated: &Updated) -> Result<(), ApiError> {
+    let event = ManagerSubmitted {
+        name: updated.manager.name,
+        generation: updated.generation,
+    };
+    outbox::enqueue(conn, &event).await?;
+    Ok(())
 }
 
 impl ManagerPath {

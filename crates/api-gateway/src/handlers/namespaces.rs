@@ -1,15 +1,26 @@
 //! `/v1/namespaces`
 
 use actix_web::web::{Data, Path};
-use domain::{Namespace, list::NAMESPACE_FIELDS, namespace::CreateNamespace};
-use store::namespaces;
+use domain::{
+    Issue, Issues, Namespace, Timestamp,
+    list::NAMESPACE_FIELDS,
+    namespace::{CreateNamespace, NamespaceChange, PATHS},
+    patch::Patch,
+};
+use events::ManagerChanged;
+use serde_json::Value;
+use store::{
+    namespaces::{self, Deletion},
+    outbox,
+};
 
 use super::NamespacePath;
 use crate::{
     ApiError,
-    answer::{Created, Found, Listed},
+    answer::{Deleted, Found, Listed},
     authenticate::Caller,
     body::RawJson,
+    idempotency::Made,
     query::Parameters,
     state::AppState,
 };
@@ -19,15 +30,15 @@ pub(crate) async fn create(
     state: Data<AppState>,
     caller: Caller,
     body: RawJson,
-) -> Result<Created<Namespace>, ApiError> {
+) -> Result<Made<Namespace>, ApiError> {
     let account = caller.may_create_namespaces()?;
+    let once = body.once();
     let draft = body.parse(CreateNamespace::parse).await?;
-    let namespace = state
-        .write(&caller, async move |conn| {
+    state
+        .create(&caller, &once, async move |conn| {
             Ok(namespaces::insert(conn, account, &draft).await?)
         })
-        .await?;
-    Ok(Created(namespace))
+        .await
 }
 
 /// `GET /v1/namespaces`
@@ -60,4 +71,52 @@ pub(crate) async fn get(
     let mut conn = state.connection().await?;
     let found = namespaces::get(&mut conn, caller.key.account, namespace).await?;
     found.map(Found).ok_or(ApiError::NotFound("namespace"))
+}
+
+/// `PATCH /v1/namespaces/{namespaceId}`
+pub(crate) async fn update(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<NamespacePath>,
+    body: RawJson,
+) -> Result<Found<Namespace>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    let change = |patch: &Patch| NamespaceChange::parse(&patch.apply(&Value::Null, PATHS));
+    // All fields are plain: what they were makes no difference.
+    let change = change(&body.patch(PATHS, |patch| change(patch).map(drop)).await??)?;
+    state
+        .write(&caller, async move |conn| {
+            let current = namespaces::lock(conn, namespace).await?;
+            let current = current.ok_or(ApiError::NotFound("namespace"))?;
+            let updated = namespaces::update(conn, current, &change, Timestamp::now()).await?;
+            Ok(Found(updated))
+        })
+        .await
+}
+
+/// `DELETE /v1/namespaces/{namespaceId}`
+///
+/// Gone with all that it holds, of which what is large is purged in the background.
+pub(crate) async fn delete(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<NamespacePath>,
+    query: Parameters,
+) -> Result<Deleted, ApiError> {
+    let namespace = caller.deletable(&path.namespace_id).await?;
+    let force = query.force()?;
+    state
+        .write(&caller, async move |conn| {
+            match namespaces::delete(conn, namespace, force, Timestamp::now()).await? {
+                Deletion::NotFound => Err(ApiError::NotFound("namespace")),
+                Deletion::Refused => Err(Issues::one("force", Issue::NotEmpty).into()),
+                Deletion::Done(gone) => {
+                    for (name, plan_version) in gone {
+                        outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
+                    }
+                    Ok(Deleted)
+                }
+            }
+        })
+        .await
 }

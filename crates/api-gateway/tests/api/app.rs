@@ -109,6 +109,7 @@ pub(crate) fn config(database_url: &str) -> Config {
     config.database.url = SecretString::from(database_url);
     config.bus.url = SecretString::from("in-process:");
     config.gateway.listen = ([127, 0, 0, 1], 0).into();
+    config.gateway.rate_limit_per_minute = 1_000_000;
     config.secrets.encryption_keys = vec![EncryptionKey::new("test", [7; 32])];
     config.platforms = vec![PlatformConfig {
         name: "hackernews".to_owned(),
@@ -130,7 +131,12 @@ pub(crate) fn serve(config: &Config) -> (String, CancellationToken) {
 fn spawn(config: &Config) -> (String, CancellationToken, JoinHandle<anyhow::Result<()>>) {
     let backbone = Backbone::in_process(config).unwrap();
     let gateway = Gateway::new(api_gateway::listen(config).unwrap(), config, &backbone).unwrap();
-    let base = format!("http://{}", gateway.local_addr());
+    let scheme = if config.gateway.tls_key_file.is_empty() {
+        "http"
+    } else {
+        "https"
+    };
+    let base = format!("{scheme}://{}", gateway.local_addr());
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
     let serving = Arc::new(backbone);

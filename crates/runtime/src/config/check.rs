@@ -29,6 +29,28 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         reader.reject("bus.url", reason);
     }
 
+    for (index, origin) in config.gateway.cors_allowed_origins.iter().enumerate() {
+        if !is_origin(origin) {
+            let reason = format!(
+                "item {}: expected `*` or an origin such as https://app.example.com, not `{origin}`",
+                index + 1
+            );
+            reader.reject("gateway.cors_allowed_origins", reason);
+        }
+    }
+    let (certificate, key) = (
+        &config.gateway.tls_certificate_file,
+        &config.gateway.tls_key_file,
+    );
+    if certificate.is_empty() != key.is_empty() {
+        let (there, missing) = if key.is_empty() {
+            ("gateway.tls_certificate_file", "gateway.tls_key_file")
+        } else {
+            ("gateway.tls_key_file", "gateway.tls_certificate_file")
+        };
+        reader.reject(there, format!("needs {missing} too"));
+    }
+
     let mut ids = BTreeSet::new();
     for key in &config.secrets.encryption_keys {
         if !ids.insert(key.id()) {
@@ -49,6 +71,14 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         let reason = format!("item {}: must lie between \"1ms\" and \"30d\"", index + 1);
         reader.reject("dispatcher.retry_schedule", reason);
     }
+}
+
+/// As browsers send it (RFC 6454 6.2): scheme, host and port, and nothing else.
+fn is_origin(text: &str) -> bool {
+    text == "*"
+        || Url::parse(text).is_ok_and(|url| {
+            matches!(url.scheme(), "http" | "https") && url.origin().ascii_serialization() == text
+        })
 }
 
 /// As the driver reads it: several servers, and sockets whose path is encoded or follows as `?host=`.

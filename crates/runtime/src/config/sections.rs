@@ -143,8 +143,24 @@ sections! {
     pub struct Gateway in "gateway" {
         /// The address and port that serve the API; port 0 picks a free one.
         pub listen: SocketAddr = SocketAddr::from(([0, 0, 0, 0], 8080));
-        /// How many points of requests an API key may spend in a minute. Has no effect yet.
+        /// How many points of requests an API key may spend in a minute, all replicas together: a read
+        /// costs 1, a write 5, `:test`, `:preview` and `:replay` 20. The same for all replicas.
         pub rate_limit_per_minute: u32 = 600, within 1..=1_000_000;
+        /// Origins whose pages may call the API from a browser, such as `https://app.example.com`;
+        /// `*` allows all.
+        pub cors_allowed_origins: Vec<String> = Vec::new();
+        /// A PEM file with the certificate, and those that it hangs on, to serve HTTPS with. Read
+        /// again when it changes. Without it the API is served as plain HTTP.
+        pub tls_certificate_file: String = String::new();
+        /// A PEM file with the private key of the certificate; given together with it.
+        pub tls_key_file: String = String::new();
+        /// How long the head of a request may take to arrive.
+        pub head_timeout: Duration = 10 * SECOND, within SECOND..=MINUTE;
+        /// How long the body of a request may take to arrive.
+        pub body_timeout: Duration = 30 * SECOND, within SECOND..=5 * MINUTE;
+        /// How long a connection without a request stays open, and how long a client may stop reading
+        /// its answer. Longer than that of a load balancer in front.
+        pub keep_alive: Duration = 75 * SECOND, within SECOND..=HOUR;
         /// Networks of proxies whose `X-Forwarded-For` is believed when failed keys are throttled.
         /// Has no effect yet.
         pub trusted_proxies: Vec<IpNet> = Vec::new();

@@ -1,0 +1,155 @@
+//! `Idempotency-Key`: the same POST again gets the answer that it got first.
+//!
+//! Per API key, path and `Idempotency-Key`, for a day. What is kept is the answer to what was done, written
+//! in the transaction that did it; a request that failed did nothing, and may come again as a new one. The
+//! same key with another body is 400 `conflict`. Two at once are one: the second waits for the first, on
+//! whichever replica. In test mode nothing is kept, as nothing else is.
+
+use std::sync::{Arc, OnceLock};
+
+use actix_web::{
+    HttpRequest, HttpResponse, Responder,
+    body::BoxBody,
+    http::{
+        Method, StatusCode,
+        header::{self, HeaderName, HeaderValue},
+    },
+};
+use domain::{Id, Issue, Issues};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use store::{
+    AsyncPgConnection,
+    idempotency::{self, Answer, RequestId},
+};
+
+use crate::{
+    ApiError,
+    authenticate::Caller,
+    state::{AppState, Work},
+};
+
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// On an answer that is given again.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// As it is called in answers.
+const FIELD: &str = "Idempotency-Key";
+const MAX_BYTES: usize = 255;
+
+/// Whether, and as what, a request may come again.
+#[derive(Clone, Default)]
+pub(crate) struct Once {
+    /// Of the path and the key, where there is one.
+    request: Option<[u8; 32]>,
+    /// Set when the body was read.
+    body: Arc<OnceLock<[u8; 32]>>,
+}
+
+impl Once {
+    /// Reads the header of a POST; others need none.
+    ///
+    /// # Errors
+    /// One issue on `Idempotency-Key`.
+    pub(crate) fn of(request: &HttpRequest) -> Result<Self, Issues> {
+        let mut values = request.headers().get_all(IDEMPOTENCY_KEY);
+        let Some(value) = values.next().filter(|_| request.method() == Method::POST) else {
+            return Ok(Self::default());
+        };
+        let issue = match value.as_bytes() {
+            _ if values.next().is_some() => Issue::Duplicate,
+            [] => Issue::TooShort,
+            key if key.len() > MAX_BYTES => Issue::TooLong,
+            key if !key.iter().all(u8::is_ascii_graphic) => Issue::InvalidFormat,
+            key => {
+                // A path has no line breaks.
+                let hash = Sha256::new()
+                    .chain_update(request.match_info().as_str())
+                    .chain_update("\n")
+                    .chain_update(key);
+                return Ok(Self {
+                    request: Some(hash.finalize().into()),
+                    body: Arc::default(),
+                });
+            }
+        };
+        Err(Issues::one(FIELD, issue))
+    }
+
+    pub(crate) fn body_was(&self, bytes: &[u8]) {
+        if self.request.is_some() {
+            // A body is read once.
+            let _ = self.body.set(Sha256::digest(bytes).into());
+        }
+    }
+
+    fn request(&self, api_key: Id) -> Option<(RequestId, [u8; 32])> {
+        let hash = self.request?;
+        let body = *self.body.get()?;
+        Some((RequestId { api_key, hash }, body))
+    }
+}
+
+/// What was made, now or when the request first came.
+pub(crate) enum Made<T> {
+    Now(T),
+    Before(Answer),
+}
+
+impl<T: Serialize> Responder for Made<T> {
+    type Body = BoxBody;
+
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        match self {
+            Self::Now(made) => HttpResponse::Created().json(made),
+            Self::Before(answer) => {
+                let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::CREATED);
+                HttpResponse::build(status)
+                    .insert_header((header::CONTENT_TYPE, "application/json"))
+                    .insert_header((REPLAYED, HeaderValue::from_static("true")))
+                    .body(answer.body)
+            }
+        }
+    }
+}
+
+impl AppState {
+    /// As [`AppState::write`], for work that makes what is answered with 201; done once for requests that
+    /// carry the same `Idempotency-Key`.
+    pub(crate) async fn create<T, W>(
+        &self,
+        caller: &Caller,
+        once: &Once,
+        work: W,
+    ) -> Result<Made<T>, ApiError>
+    where
+        T: Serialize + Send,
+        W: for<'c> Work<&'c mut AsyncPgConnection, Result<T, ApiError>, Future: Send> + Send,
+    {
+        let Some((request, body_hash)) = once.request(caller.key.id) else {
+            return self.write(caller, work).await.map(Made::Now);
+        };
+        let sealer = &self.sealer;
+        self.write(caller, async move |conn| {
+            if let Some(first) = idempotency::begin(conn, sealer, &request).await? {
+                return if first.body_hash == body_hash {
+                    Ok(Made::Before(first))
+                } else {
+                    let mut issues = Issues::default();
+                    issues.add_with_hint(FIELD, Issue::Conflict, "came before with another body");
+                    Err(issues.into())
+                };
+            }
+            let made = work(conn).await?;
+            let body =
+                serde_json::to_string(&made).map_err(|error| ApiError::Internal(error.into()))?;
+            let answer = Answer {
+                body_hash,
+                status: StatusCode::CREATED.as_u16(),
+                body,
+            };
+            idempotency::finish(conn, sealer, &request, &answer).await?;
+            Ok(Made::Now(made))
+        })
+        .await
+    }
+}

@@ -1,0 +1,362 @@
+//! The rate limit: what a key may spend in a minute, on all replicas together.
+//!
+//! Points are leased from the database, some at a time; `store::rates` has the rules, and the proof that
+//! no window of a minute lets more through than the limit. Here is the side of the replica: a lease for
+//! each key, asked for when it is needed, by one request at a time while the key's others wait; larger
+//! for a key that spends what it leases; settled when it is over or more is wanted, and at the end.
+//!
+//! Cost: none but a lock and a look-up for a request that finds points; one short transaction for a new
+//! lease, which is 3 % of the requests at best, and at worst one each five seconds for a key that
+//! makes few requests. A key that is refused asks the database four times a second at most, however
+//! many requests it makes.
+//!
+//! Without the database nothing is let through once the leases are spent, and the answer is 503: what
+//! follows would need the database anyway, and the limit holds whatever happens.
+
+mod lease;
+#[cfg(test)]
+mod simulation;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use actix_web::http::{
+    Method,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
+use domain::{Id, Timestamp};
+use prometheus::IntCounter;
+use store::rates::{Grant, Settlement, Wanted};
+use tokio::sync::Mutex as Gate;
+
+use crate::{ApiError, state::AppState};
+use lease::Lease;
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// How long a refusal is believed at most: others may give points back.
+const REFUSED_FOR_MS: i64 = 250;
+/// The largest lease is this part of the limit.
+const LARGEST_SHARE: u32 = 20;
+/// The first lease of a key is this part of the largest.
+const FIRST_SHARE: u32 = 4;
+
+static LIMITED: LazyLock<IntCounter> = LazyLock::new(|| {
+    let metric = IntCounter::new(
+        "earshot_rate_limited_total",
+        "Requests that were refused for their key's rate.",
+    )
+    .expect("the name is valid");
+    if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
+        tracing::error!(%error, "a metric will be missing");
+    }
+    metric
+});
+
+/// What a request costs.
+pub(crate) fn cost(method: &Method, path: &str) -> u32 {
+    const COSTLY: [&str; 3] = [":test", ":preview", ":replay"];
+    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        1
+    } else if COSTLY.iter().any(|verb| path.ends_with(verb)) {
+        20
+    } else {
+        5
+    }
+}
+
+/// How a key stands, as far as this replica knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    limit: u32,
+    remaining: u32,
+    reset_in_ms: i64,
+}
+
+impl Standing {
+    /// The headers of every answer to a request with a key that works.
+    pub(crate) fn add_to(self, headers: &mut HeaderMap) {
+        // A second is over when it is over.
+        let reset = Timestamp::now().to_chrono().timestamp() + seconds(self.reset_in_ms);
+        headers.insert(LIMIT, HeaderValue::from(self.limit));
+        headers.insert(REMAINING, HeaderValue::from(self.remaining));
+        headers.insert(RESET, HeaderValue::from(reset));
+    }
+}
+
+/// All of them, begun ones too.
+fn seconds(millis: i64) -> i64 {
+    millis.max(0).saturating_add(999) / 1_000
+}
+
+pub(crate) struct Meter {
+    limit: u32,
+    begin: Instant,
+    accounts: Mutex<HashMap<Id, Arc<Account>>>,
+}
+
+/// One key's.
+#[derive(Default)]
+struct Account {
+    /// Held by whoever asks the database.
+    gate: Arc<Gate<()>>,
+    book: Mutex<Book>,
+}
+
+/// What this replica knows and holds of a key.
+#[derive(Default)]
+struct Book {
+    lease: Option<Lease>,
+    refusal: Option<Refusal>,
+    /// How many points to ask for next; 0 before the first.
+    appetite: u32,
+    /// What was free beside our lease, when it was granted.
+    free: u32,
+    reset_ms: i64,
+}
+
+struct Refusal {
+    cost: u32,
+    believed_until_ms: i64,
+    retry_ms: i64,
+}
+
+impl Book {
+    /// Spends `cost` of the lease, or knows that there are no points; else the database has to be asked.
+    fn charge(&mut self, now_ms: i64, limit: u32, cost: u32) -> Option<Result<Standing, ApiError>> {
+        if self
+            .lease
+            .as_mut()
+            .is_some_and(|lease| lease.spend(now_ms, cost))
+        {
+            return Some(Ok(self.standing(now_ms, limit)));
+        }
+        let refusal = self.refusal.as_ref()?;
+        if cost < refusal.cost || now_ms >= refusal.believed_until_ms {
+            return None;
+        }
+        LIMITED.inc();
+        Some(Err(ApiError::RateLimited {
+            retry_after: seconds(refusal.retry_ms - now_ms).max(1),
+            standing: self.standing(now_ms, limit),
+        }))
+    }
+
+    fn standing(&self, now_ms: i64, limit: u32) -> Standing {
+        let left = self.lease.as_ref().map_or(0, Lease::left);
+        Standing {
+            limit,
+            remaining: (self.free + left).min(limit),
+            reset_in_ms: self.reset_ms - now_ms,
+        }
+    }
+
+    /// What to ask for, and what to say of the lease that ends with it.
+    fn next(&mut self, now_ms: i64, limit: u32, cost: u32) -> (Wanted, Option<Settlement>) {
+        let largest = (limit / LARGEST_SHARE).max(1);
+        let settled = self.settle(now_ms);
+        self.appetite = self.appetite.clamp((largest / FIRST_SHARE).max(1), largest);
+        let wanted = Wanted {
+            id: rand::random(),
+            least: cost,
+            most: self.appetite.max(cost),
+        };
+        (wanted, settled)
+    }
+
+    /// Ends the lease. One that did not last makes the next one larger.
+    fn settle(&mut self, now_ms: i64) -> Option<Settlement> {
+        let lease = self.lease.take()?;
+        self.appetite = if lease.is_over(now_ms) {
+            lease.spent()
+        } else {
+            self.appetite.saturating_mul(2)
+        };
+        Some(lease.settle())
+    }
+
+    fn note(&mut self, wanted: &Wanted, asked_ms: i64, now_ms: i64, grant: &Grant) {
+        self.free = grant.free;
+        self.reset_ms = now_ms + grant.reset_in_ms;
+        if grant.points > 0 {
+            self.lease = Some(Lease::new(wanted.id, asked_ms, grant));
+            self.refusal = None;
+        } else {
+            self.refusal = Some(Refusal {
+                cost: wanted.least,
+                believed_until_ms: now_ms + grant.retry_in_ms.min(REFUSED_FOR_MS),
+                retry_ms: now_ms + grant.retry_in_ms,
+            });
+        }
+    }
+
+    fn is_idle(&self, now_ms: i64) -> bool {
+        self.lease.is_none()
+            && self
+                .refusal
+                .as_ref()
+                .is_none_or(|refusal| now_ms >= refusal.believed_until_ms)
+    }
+}
+
+impl Account {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Meter {
+    /// Points in a minute.
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    pub(crate) fn new(limit: u32) -> Self {
+        Self {
+            limit,
+            begin: Instant::now(),
+            accounts: Mutex::default(),
+        }
+    }
+
+    /// Spends `cost` points of `key`.
+    ///
+    /// # Errors
+    /// [`ApiError::RateLimited`] when it has none left, and others when the database cannot be asked.
+    pub(crate) async fn charge(
+        state: &Arc<AppState>,
+        key: Id,
+        cost: u32,
+    ) -> Result<Standing, ApiError> {
+        let meter = &state.rates;
+        let cost = cost.min(meter.limit);
+        let account = meter.account(key);
+        let charged = account.book().charge(meter.now_ms(), meter.limit, cost);
+        if let Some(charged) = charged {
+            return charged;
+        }
+        let gate = Arc::clone(&account.gate).lock_owned().await;
+        // Whoever held the gate before may have brought enough.
+        let charged = account.book().charge(meter.now_ms(), meter.limit, cost);
+        if let Some(charged) = charged {
+            return charged;
+        }
+        // Goes on when the client leaves: others wait for the same points.
+        let state = Arc::clone(state);
+        let asking = async move {
+            let _gate = gate;
+            let meter = &state.rates;
+            let (wanted, settled) = account.book().next(meter.now_ms(), meter.limit, cost);
+            let asked_ms = meter.now_ms();
+            let grant = {
+                let mut conn = state.connection().await?;
+                store::rates::lease(&mut conn, key, meter.limit, settled.as_ref(), Some(&wanted))
+                    .await?
+            };
+            let mut book = account.book();
+            let now_ms = meter.now_ms();
+            if let Some(grant) = grant {
+                book.note(&wanted, asked_ms, now_ms, &grant);
+            }
+            book.charge(now_ms, meter.limit, cost).unwrap_or_else(|| {
+                let cause = anyhow::anyhow!("the database took longer than a lease lasts");
+                Err(ApiError::Unavailable(cause))
+            })
+        };
+        finished(asking).await
+    }
+
+    /// Gives back what is left of leases: of those that are over, or of `all`. Forgets idle keys.
+    pub(crate) async fn settle(state: &AppState, all: bool) -> Result<(), ApiError> {
+        let meter = &state.rates;
+        for (key, account) in meter.forget_idle() {
+            let Ok(_gate) = Arc::clone(&account.gate).try_lock_owned() else {
+                continue;
+            };
+            let now_ms = meter.now_ms();
+            let settled = {
+                let mut book = account.book();
+                let over = book
+                    .lease
+                    .as_ref()
+                    .is_some_and(|lease| all || lease.is_over(now_ms));
+                if over { book.settle(now_ms) } else { None }
+            };
+            let Some(settled) = settled else { continue };
+            let mut conn = state.connection().await?;
+            store::rates::lease(&mut conn, key, meter.limit, Some(&settled), None).await?;
+        }
+        Ok(())
+    }
+
+    fn account(&self, key: Id) -> Arc<Account> {
+        Arc::clone(self.accounts().entry(key).or_default())
+    }
+
+    /// The accounts that remain.
+    fn forget_idle(&self) -> Vec<(Id, Arc<Account>)> {
+        let now_ms = self.now_ms();
+        let mut accounts = self.accounts();
+        // With one owner, which is the map, nobody else is about to use it.
+        accounts
+            .retain(|_, account| Arc::strong_count(account) > 1 || !account.book().is_idle(now_ms));
+        accounts
+            .iter()
+            .map(|(key, account)| (*key, Arc::clone(account)))
+            .collect()
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, HashMap<Id, Arc<Account>>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> i64 {
+        i64::try_from(self.begin.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// Runs to its end whatever becomes of who waits.
+async fn finished<T: Send + 'static>(
+    work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::spawn(work)
+        .await
+        .unwrap_or_else(|error| Err(ApiError::Internal(error.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::Method;
+
+    use super::{cost, seconds};
+
+    #[test]
+    fn operations_cost_what_they_take() {
+        for (method, path, points) in [
+            (Method::GET, "/v1/namespaces", 1),
+            (Method::HEAD, "/v1/namespaces/x", 1),
+            (Method::GET, "/v1/namespaces/x/connections/y:test", 1),
+            (Method::POST, "/v1/namespaces", 5),
+            (Method::PATCH, "/v1/namespaces/x", 5),
+            (Method::DELETE, "/v1/namespaces/x", 5),
+            (Method::POST, "/v1/namespaces/x/managers/y:apply", 5),
+            (Method::POST, "/v1/namespaces/x/managers/y:preview", 20),
+            (Method::POST, "/v1/namespaces/x/connections/y:test", 20),
+            (Method::POST, "/v1/namespaces/x/connections/y:replay", 20),
+        ] {
+            assert_eq!(cost(&method, path), points, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn begun_seconds_count() {
+        for (millis, expected) in [(-5, 0), (0, 0), (1, 1), (1_000, 1), (1_001, 2)] {
+            assert_eq!(seconds(millis), expected, "{millis}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The rate limit in a world of made-up time: replicas with clocks of their own, questions that travel,
+//! answers that get lost, replicas that die. It runs the ledger and the books as they are.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use store::rates::{Grant, Ledger, Settlement, WINDOW_MS, Wanted};
+
+use super::Book;
+
+/// What may go wrong, and how often, of a thousand.
+#[derive(Debug, Clone)]
+struct World {
+    seed: u64,
+    limit: u32,
+    replicas: usize,
+    /// Between two requests at one replica.
+    pause_ms: (i64, i64),
+    costs: Vec<u32>,
+    /// Each way.
+    longest_way_ms: i64,
+    lost: u32,
+    dies: u32,
+    seconds: i64,
+}
+
+struct Replica {
+    book: Book,
+    /// How far its steady clock is from true time.
+    clock_ms: i64,
+    next_request_ms: i64,
+    cost: u32,
+    asking: Option<u64>,
+}
+
+struct Question {
+    number: u64,
+    replica: usize,
+    arrives_ms: i64,
+    returns_ms: i64,
+    asked_ms: i64,
+    wanted: Wanted,
+    settled: Option<Settlement>,
+    grant: Option<Grant>,
+    lost: bool,
+}
+
+/// When how many points were let through.
+fn run(world: &World) -> Vec<(i64, u32)> {
+    let mut rng = StdRng::seed_from_u64(world.seed);
+    let mut ledger = Ledger::default();
+    let database_ms = rng.random_range(0..1_000_000_000_000);
+    let mut replicas: Vec<Replica> = (0..world.replicas)
+        .map(|_| Replica {
+            book: Book::default(),
+            clock_ms: rng.random_range(0..1_000_000),
+            next_request_ms: rng.random_range(0..1_000),
+            cost: world.costs[rng.random_range(0..world.costs.len())],
+            asking: None,
+        })
+        .collect();
+    let mut questions: VecDeque<Question> = VecDeque::new();
+    let mut through = Vec::new();
+    let mut numbers = 0;
+    for now in 0..world.seconds * 1_000 {
+        for question in &mut questions {
+            if question.arrives_ms == now {
+                if let Some(settled) = &question.settled {
+                    ledger.settle(settled);
+                }
+                question.grant =
+                    Some(ledger.grant(now + database_ms, world.limit, &question.wanted));
+            }
+        }
+        while let Some(at) = questions
+            .iter()
+            .position(|question| question.returns_ms <= now)
+        {
+            let Some(question) = questions.remove(at) else {
+                break;
+            };
+            let replica = &mut replicas[question.replica];
+            if replica.asking != Some(question.number) {
+                continue;
+            }
+            replica.asking = None;
+            let clock = now + replica.clock_ms;
+            if let Some(grant) = question.grant.filter(|_| !question.lost) {
+                replica
+                    .book
+                    .note(&question.wanted, question.asked_ms, clock, &grant);
+                let charged = replica
+                    .book
+                    .charge(clock, world.limit, question.wanted.least);
+                if charged.is_some_and(|charged| charged.is_ok()) {
+                    through.push((now, question.wanted.least));
+                }
+            }
+        }
+        for (number, replica) in replicas.iter_mut().enumerate() {
+            if now < replica.next_request_ms || replica.asking.is_some() {
+                continue;
+            }
+            if rng.random_range(0..1_000) < world.dies {
+                replica.book = Book::default();
+                replica.clock_ms = rng.random_range(0..1_000_000);
+            }
+            replica.next_request_ms = now + rng.random_range(world.pause_ms.0..=world.pause_ms.1);
+            let cost = replica.cost;
+            replica.cost = world.costs[rng.random_range(0..world.costs.len())].min(world.limit);
+            let clock = now + replica.clock_ms;
+            match replica.book.charge(clock, world.limit, cost) {
+                Some(Ok(_)) => through.push((now, cost)),
+                Some(Err(_)) => {}
+                None => {
+                    let (wanted, settled) = replica.book.next(clock, world.limit, cost);
+                    numbers += 1;
+                    replica.asking = Some(numbers);
+                    let arrives_ms = now + rng.random_range(1..=world.longest_way_ms);
+                    questions.push_back(Question {
+                        number: numbers,
+                        replica: number,
+                        arrives_ms,
+                        returns_ms: arrives_ms + rng.random_range(1..=world.longest_way_ms),
+                        asked_ms: clock,
+                        wanted,
+                        settled,
+                        grant: None,
+                        lost: rng.random_range(0..1_000) < world.lost,
+                    });
+                }
+            }
+        }
+    }
+    through
+}
+
+/// The most that was let through in any window.
+fn most_in_a_window(through: &[(i64, u32)]) -> u32 {
+    let mut most = 0;
+    let (mut sum, mut first) = (0, 0);
+    for &(at, points) in through {
+        sum += points;
+        while through[first].0 + WINDOW_MS <= at {
+            sum -= through[first].1;
+            first += 1;
+        }
+        most = most.max(sum);
+    }
+    most
+}
+
+fn worlds() -> impl Strategy<Value = World> {
+    (
+        any::<u64>(),
+        prop_oneof![1u32..40, 40u32..700],
+        1usize..5,
+        (1i64..300, 0i64..8_000),
+        prop_oneof![Just(vec![1]), Just(vec![1, 1, 1, 5]), Just(vec![1, 5, 20])],
+        prop_oneof![Just(3i64), Just(400), Just(7_000)],
+        prop_oneof![Just(0u32), Just(100)],
+        prop_oneof![Just(0u32), Just(20)],
+    )
+        .prop_map(
+            |(seed, limit, replicas, (least, more), costs, longest_way_ms, lost, dies)| World {
+                seed,
+                limit,
+                replicas,
+                pause_ms: (least, least + more),
+                costs,
+                longest_way_ms,
+                lost,
+                dies,
+                seconds: 150,
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_window_lets_more_than_the_limit_through(world in worlds()) {
+        let through = run(&world);
+        prop_assert!(most_in_a_window(&through) <= world.limit);
+    }
+}
+
+#[test]
+fn under_load_nearly_all_of_the_limit_gets_through() {
+    for (replicas, costs) in [
+        (1, vec![1]),
+        (2, vec![1]),
+        (2, vec![1, 1, 5]),
+        (4, vec![1, 5]),
+    ] {
+        let world = World {
+            seed: 7,
+            limit: 600,
+            replicas,
+            pause_ms: (1, 40),
+            costs,
+            longest_way_ms: 3,
+            lost: 0,
+            dies: 0,
+            seconds: 600,
+        };
+        let through = run(&world);
+        assert!(most_in_a_window(&through) <= world.limit);
+        // In the minute in which the key was first used, and in the long run.
+        let within = |seconds: i64| -> u32 {
+            let within = through.iter().filter(|(at, _)| *at < seconds * 1_000);
+            within.map(|(_, points)| points).sum()
+        };
+        for minutes in [1, 10] {
+            let points = within(minutes * 60);
+            let least = u32::try_from(minutes).unwrap() * world.limit * 95 / 100;
+            println!("{points} points in {minutes} min by {replicas} replicas");
+            assert!(points >= least, "{points} in {minutes} min, {world:?}");
+        }
+    }
+}
+
+#[test]
+fn a_check_that_finds_nothing_would_be_none() {
+    assert_eq!(most_in_a_window(&[(0, 5), (59_999, 4), (60_000, 3)]), 9);
+}

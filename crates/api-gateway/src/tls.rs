@@ -1,0 +1,210 @@
+//! TLS, when a certificate and its key are configured: TLS 1.2 and 1.3, HTTP/2 or HTTP/1.1 by ALPN.
+//!
+//! Both files are read again every [`LOOK_EVERY`], and what changed is used for the connections to come;
+//! those that are open go on. What cannot be used, or does not belong together, as when one of two files
+//! is replaced already and the other is not, changes nothing: the old certificate stays, and the log says
+//! so once for each content.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, PoisonError, RwLock},
+    time::Duration,
+};
+
+use actix_http::Protocol;
+use anyhow::Context as _;
+use prometheus::IntGauge;
+use runtime::config::Gateway;
+use rustls::{
+    ServerConfig,
+    crypto::ring::sign::any_supported_type,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use sha2::{Digest as _, Sha256};
+use tokio::{net::TcpStream, time::timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::stream::Stream;
+
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// No certificate with all that it hangs on is larger.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+static EXPIRY: LazyLock<IntGauge> = LazyLock::new(|| {
+    let metric = IntGauge::new(
+        "earshot_tls_certificate_expiry_timestamp_seconds",
+        "When the certificate that is served expires, as Unix time.",
+    )
+    .expect("the name is valid");
+    if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
+        tracing::error!(%error, "a metric will be missing");
+    }
+    metric
+});
+
+/// What connections are taken with; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    acceptor: TlsAcceptor,
+    served: Arc<Served>,
+    handshake_timeout: Duration,
+}
+
+/// The certificate that is served now.
+#[derive(Debug)]
+struct Served {
+    certificate_file: PathBuf,
+    key_file: PathBuf,
+    certified: RwLock<Arc<CertifiedKey>>,
+}
+
+impl ResolvesServerCert for Served {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let certified = self
+            .certified
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&certified))
+    }
+}
+
+impl Tls {
+    /// Nothing without a certificate.
+    ///
+    /// # Errors
+    /// When there is one that cannot be used.
+    pub(crate) fn new(config: &Gateway) -> anyhow::Result<Option<Self>> {
+        if config.tls_certificate_file.is_empty() {
+            return Ok(None);
+        }
+        let certificate_file = PathBuf::from(&config.tls_certificate_file);
+        let key_file = PathBuf::from(&config.tls_key_file);
+        let files = Files::read(&certificate_file, &key_file)?;
+        let served = Arc::new(Served {
+            certificate_file,
+            key_file,
+            certified: RwLock::new(files.certified()?),
+        });
+        runtime::crypto::install();
+        let mut tls = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&served) as Arc<dyn ResolvesServerCert>);
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Some(Self {
+            acceptor: TlsAcceptor::from(Arc::new(tls)),
+            served,
+            handshake_timeout: config.head_timeout,
+        }))
+    }
+
+    /// The handshake, within its time.
+    pub(crate) async fn accept(&self, io: TcpStream) -> io::Result<(Stream, Protocol)> {
+        let shaken = timeout(self.handshake_timeout, self.acceptor.accept(io)).await;
+        let stream = shaken.map_err(|_elapsed| io::Error::from(io::ErrorKind::TimedOut))??;
+        let protocol = match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Protocol::Http2,
+            _ => Protocol::Http1,
+        };
+        Ok((Stream::Tls(Box::new(stream)), protocol))
+    }
+
+    /// Follows the files until `stop`.
+    pub(crate) async fn follow(self, stop: CancellationToken) {
+        let served = self.served;
+        // What was looked at last, good or not. Looked at once more at first: it may have changed since.
+        let mut looked_at = None;
+        loop {
+            let at = Arc::clone(&served);
+            let read = move || Files::read(&at.certificate_file, &at.key_file);
+            let read = tokio::task::spawn_blocking(read).await;
+            let read = read.unwrap_or_else(|error| Err(error.into()));
+            let content = read.as_ref().map(Files::hash).ok();
+            if looked_at != Some(content) {
+                let first = looked_at.is_none();
+                looked_at = Some(content);
+                match read.and_then(|files| files.certified()) {
+                    Ok(certified) => {
+                        let mut present = served
+                            .certified
+                            .write()
+                            .unwrap_or_else(PoisonError::into_inner);
+                        *present = certified;
+                        if !first {
+                            tracing::info!("the certificate changed and is served from now on");
+                        }
+                    }
+                    Err(error) => {
+                        tracing::error!(
+                            "the certificate changed and cannot be used, the old one stays: {error:#}"
+                        );
+                    }
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+}
+
+/// The content of both files, at nearly one moment.
+struct Files {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl Files {
+    fn read(certificate_file: &Path, key_file: &Path) -> anyhow::Result<Self> {
+        Ok(Self {
+            certificate: read("gateway.tls_certificate_file", certificate_file)?,
+            key: read("gateway.tls_key_file", key_file)?,
+        })
+    }
+
+    fn hash(&self) -> [u8; 32] {
+        let certificate = Sha256::digest(&self.certificate);
+        Sha256::new()
+            .chain_update(certificate)
+            .chain_update(&self.key)
+            .finalize()
+            .into()
+    }
+
+    fn certified(&self) -> anyhow::Result<Arc<CertifiedKey>> {
+        let chain = CertificateDer::pem_slice_iter(&self.certificate)
+            .collect::<Result<Vec<_>, _>>()
+            .ok()
+            .filter(|chain| !chain.is_empty())
+            .context("gateway.tls_certificate_file: holds no PEM certificate")?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key)
+            .ok()
+            .context("gateway.tls_key_file: holds no PEM private key")?;
+        let key = any_supported_type(&key)
+            .ok()
+            .context("gateway.tls_key_file: a kind of key that is not supported")?;
+        let (_, first) = x509_parser::parse_x509_certificate(&chain[0])
+            .ok()
+            .context("gateway.tls_certificate_file: not a certificate")?;
+        let expiry = first.validity().not_after.timestamp();
+        let certified = CertifiedKey::new(chain, key);
+        certified
+            .keys_match()
+            .context("gateway.tls_key_file: not the key of the certificate")?;
+        EXPIRY.set(expiry);
+        Ok(Arc::new(certified))
+    }
+}
+
+fn read(setting: &'static str, path: &Path) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
+    let length = fs::metadata(path)
+        .with_context(|| format!("{setting}: cannot read {shown}"))?
+        .len();
+    anyhow::ensure!(length <= MAX_FILE_BYTES, "{setting}: {shown} is too large");
+    fs::read(path).with_context(|| format!("{setting}: cannot read {shown}"))
+}

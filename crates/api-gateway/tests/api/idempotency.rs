@@ -1,0 +1,204 @@
+//! The same request again.
+
+use diesel_async::RunQueryDsl;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    app::{TestApp, config, serve},
+    client::{Answer, Client, connection_body, manager_body},
+};
+
+async fn post(client: &Client, path: &str, key: &str, body: &Value) -> Answer {
+    client
+        .send(Method::POST, path, |request| {
+            request.header("idempotency-key", key).json(body)
+        })
+        .await
+}
+
+fn is_replayed(answer: &Answer) -> bool {
+    answer
+        .headers
+        .get("idempotency-replayed")
+        .is_some_and(|value| value == "true")
+}
+
+#[tokio::test]
+async fn a_request_that_comes_again_gets_its_first_answer() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    for (collection, body, other) in [
+        ("managers", manager_body(), json!("another")),
+        ("connections", connection_body(), json!("another")),
+    ] {
+        let path = format!("/v1/{namespace}/{collection}");
+        let first = post(&acme, &path, "order-1", &body).await;
+        let again = post(&acme, &path, "order-1", &body).await;
+        assert_eq!((first.status, again.status), (201, 201));
+        assert_eq!(first.body, again.body);
+        assert_eq!((is_replayed(&first), is_replayed(&again)), (false, true));
+
+        let mut changed = body.clone();
+        changed["nickname"] = other;
+        let answer = post(&acme, &path, "order-1", &changed).await;
+        assert_eq!(answer.status, 400);
+        assert_eq!(answer.details(), [("Idempotency-Key", "conflict")]);
+
+        let second = post(&acme, &path, "order-2", &changed).await;
+        assert_eq!(second.status, 201);
+        assert_ne!(second.body["name"], first.body["name"]);
+        let list = acme.get(&path).await;
+        assert_eq!(list.body[collection].as_array().unwrap().len(), 2);
+    }
+    // Each event once.
+    let mut conn = app.database.connect().await;
+    let count = diesel::sql_query("SELECT FROM outbox WHERE event = 'manager.submitted'")
+        .execute(&mut conn)
+        .await
+        .unwrap();
+    assert!(count <= 2, "{count}");
+}
+
+#[tokio::test]
+async fn keys_are_of_one_api_key_and_one_path() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let globex = app.account("globex").await;
+    let body = json!({"nickname": "ours"});
+    let first = post(&acme, "/v1/namespaces", "k", &body).await;
+    let other = post(&globex, "/v1/namespaces", "k", &body).await;
+    assert_eq!((first.status, other.status), (201, 201));
+    assert_ne!(first.body["name"], other.body["name"]);
+    let name = first.body["name"].as_str().unwrap();
+    let path = format!("/v1/{name}/connections");
+    assert_eq!(
+        post(&acme, &path, "k", &connection_body()).await.status,
+        201
+    );
+    let path = format!("/v1/{name}/managers");
+    assert_eq!(post(&acme, &path, "k", &manager_body()).await.status, 201);
+}
+
+#[tokio::test]
+async fn many_at_once_on_two_gateways_make_one() {
+    let app = TestApp::start().await;
+    let (other, _shutdown) = serve(&config(app.database.url()));
+    let key = domain::key::ApiKey::generate();
+    app.store_key("acme", &key, domain::key::Role::Owner, None, None)
+        .await;
+    let body = json!({"nickname": "ours"});
+    let requests = (0..12).map(|n| {
+        let base = if n % 2 == 0 { &app.base } else { &other };
+        let client = Client::new(base, Some(key.expose()));
+        let body = body.clone();
+        async move { post(&client, "/v1/namespaces", "once", &body).await }
+    });
+    let answers = futures::future::join_all(requests).await;
+    assert!(answers.iter().all(|answer| answer.status == 201));
+    assert!(answers.iter().all(|answer| answer.body == answers[0].body));
+    assert_eq!(
+        answers.iter().filter(|answer| !is_replayed(answer)).count(),
+        1
+    );
+    let list = Client::new(&other, Some(key.expose()))
+        .get("/v1/namespaces")
+        .await;
+    assert_eq!(list.nicknames("namespaces"), ["ours"]);
+}
+
+#[tokio::test]
+async fn what_failed_may_come_again_and_what_is_a_test_is_not_kept() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let path = "/v1/namespaces";
+    assert_eq!(
+        post(&acme, path, "k", &json!({"nickname": 1})).await.status,
+        400
+    );
+    let test = |body: Value| {
+        acme.send(Method::POST, path, move |request| {
+            request
+                .header("idempotency-key", "k")
+                .header("x-test", "yes")
+                .json(&body)
+        })
+    };
+    let tried = test(json!({"nickname": "tried"})).await;
+    assert_eq!((tried.status, is_replayed(&tried)), (201, false));
+    let made = post(&acme, path, "k", &json!({"nickname": "made"})).await;
+    assert_eq!((made.status, is_replayed(&made)), (201, false));
+    // A test gets what the real request would.
+    let again = test(json!({"nickname": "made"})).await;
+    assert_eq!((again.status, is_replayed(&again)), (201, true));
+    assert_eq!(again.body, made.body);
+    assert_eq!(test(json!({"nickname": "other"})).await.status, 400);
+    let list = acme.get(path).await;
+    assert_eq!(list.nicknames("namespaces"), ["made"]);
+}
+
+#[tokio::test]
+async fn keys_have_a_form() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let (longest, longer) = ("x".repeat(255), "x".repeat(256));
+    for (key, issue) in [
+        (longest.as_bytes(), None),
+        (b"!#$%&'()*+,-./:;<=>?@[]^_`{|}~", None),
+        (longer.as_bytes(), Some("too_long")),
+        (b"", Some("too_short")),
+        (b"a b", Some("invalid_format")),
+        (b"\xff\xfe", Some("invalid_format")),
+        ("ключ".as_bytes(), Some("invalid_format")),
+    ] {
+        let answer = acme
+            .send(Method::POST, "/v1/namespaces", |request| {
+                request
+                    .header("idempotency-key", key)
+                    .json(&json!({"nickname": "x"}))
+            })
+            .await;
+        let shown = String::from_utf8_lossy(key).into_owned();
+        match issue {
+            None => assert_eq!(answer.status, 201, "{shown}"),
+            Some(issue) => assert_eq!(answer.details(), [("Idempotency-Key", issue)], "{shown}"),
+        }
+    }
+    let answer = acme
+        .send(Method::POST, "/v1/namespaces", |request| {
+            request
+                .header("idempotency-key", "a")
+                .header("idempotency-key", "b")
+                .json(&json!({}))
+        })
+        .await;
+    assert_eq!(
+        answer.details(),
+        [("Idempotency-Key", "duplicate"), ("nickname", "required")]
+    );
+}
+
+#[tokio::test]
+async fn kept_answers_can_be_read_by_nobody() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let path = format!("/v1/{}/connections", acme.namespace().await);
+    post(&acme, &path, "secret", &connection_body()).await;
+    let mut conn = app.database.connect().await;
+    let found = |text: &str| {
+        format!("SELECT FROM idempotency_keys WHERE position('{text}'::bytea IN answer) > 0")
+    };
+    for (text, rows) in [("hush", 0), ("hook", 0)] {
+        let count = diesel::sql_query(found(text))
+            .execute(&mut conn)
+            .await
+            .unwrap();
+        assert_eq!(count, rows, "{text}");
+    }
+    let count = diesel::sql_query("SELECT FROM idempotency_keys WHERE length(answer) > 100")
+        .execute(&mut conn)
+        .await
+        .unwrap();
+    assert_eq!(count, 1);
+}

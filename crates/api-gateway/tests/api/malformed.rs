@@ -1,0 +1,273 @@
+//! Ten thousand malformed requests against the whole surface, made from a seed.
+//!
+//! The gateway is a process of its own, so that its memory and its log can be judged. Requests go over bare
+//! sockets: no client library is rude enough. Each has to be answered with a 4xx and the error body.
+
+mod generator;
+
+use std::{
+    fs::File,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use domain::key::{ApiKey, Role};
+use serde_json::Value;
+use store::AsyncPgConnection;
+use test_support::{TestDatabase, eventually};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::client::Client;
+use generator::{Case, Generator, Names};
+
+const REQUESTS: usize = 10_000;
+/// Before memory is looked at for the first time: buffers and caches get their size.
+const WARM_UP: usize = 2_000;
+const SEED: u64 = 0x0ea5_5407;
+const AT_ONCE: usize = 8;
+/// What the allocator's moods may cost; a leak of a hundred bytes a request would cost a megabyte.
+const MAX_GROWTH_KB: u64 = 6 * 1_024;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_of_ten_thousand_malformed_requests_is_refused_and_no_more() {
+    let database = TestDatabase::create().await;
+    let gateway = Gateway::start(database.url()).await;
+    let key = store_key(&mut database.connect().await).await;
+    let client = Client::new(&format!("http://{}", gateway.address), Some(key.clone()));
+    let namespace = client.namespace().await;
+    let names = Names {
+        manager: client.manager(&namespace).await,
+        connection: client.connection(&namespace).await,
+        namespace,
+    };
+    let before = client.get("/v1/namespaces").await.body;
+
+    let generator = Arc::new(Generator::new(SEED, key, names));
+    let begin = Instant::now();
+    throw(&gateway.address, &generator, 0..WARM_UP).await;
+    let warm = gateway.resident_kb();
+    throw(&gateway.address, &generator, WARM_UP..WARM_UP + REQUESTS).await;
+    let after = gateway.resident_kb();
+    println!(
+        "{} malformed requests in {:?}; {warm} kB, then {after} kB",
+        WARM_UP + REQUESTS,
+        begin.elapsed()
+    );
+    assert!(
+        after < warm + MAX_GROWTH_KB,
+        "memory grew from {warm} kB to {after} kB"
+    );
+    // Nothing was made or changed.
+    assert_eq!(client.get("/v1/namespaces").await.body, before);
+    gateway.assert_calm();
+}
+
+/// Sends the cases of these numbers and judges the answers; all that fail are reported.
+async fn throw(address: &str, generator: &Arc<Generator>, numbers: std::ops::Range<usize>) {
+    let next = Arc::new(AtomicUsize::new(numbers.start));
+    let tasks = (0..AT_ONCE).map(|_| {
+        let (address, generator, next) =
+            (address.to_owned(), Arc::clone(generator), Arc::clone(&next));
+        tokio::spawn(async move {
+            let mut failures = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= numbers.end {
+                    return failures;
+                }
+                let case = generator.case(number);
+                if let Err(why) = judge(&address, &case).await {
+                    let head = String::from_utf8_lossy(&case.bytes[..case.bytes.len().min(600)])
+                        .into_owned();
+                    failures.push(format!("#{number} {}: {why}\n{head}", case.kind));
+                }
+            }
+        })
+    });
+    let mut failures = Vec::new();
+    for task in tasks.collect::<Vec<_>>() {
+        failures.extend(task.await.unwrap());
+    }
+    let shown = failures
+        .iter()
+        .take(12)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n----\n");
+    assert!(failures.is_empty(), "{} failed:\n{shown}", failures.len());
+}
+
+async fn judge(address: &str, case: &Case) -> Result<(), String> {
+    let answered = timeout(Duration::from_secs(20), exchange(address, &case.bytes)).await;
+    let answer = answered
+        .map_err(|_elapsed| "no answer in time".to_owned())?
+        .map_err(|error| format!("no answer: {error}"))?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or("no head")?;
+    let status: u16 = head
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .ok_or_else(|| format!("no status in {head}"))?;
+    if !(400..500).contains(&status) {
+        return Err(format!("{status}: {body}"));
+    }
+    if !head
+        .to_lowercase()
+        .contains("\r\ncontent-type: application/json")
+    {
+        return Err(format!("{status} is no JSON: {head}"));
+    }
+    let body: Value =
+        serde_json::from_str(body).map_err(|error| format!("{status}: {error}: {body}"))?;
+    if body["code"] != status || !body["message"].is_string() {
+        return Err(format!("{status}: {body}"));
+    }
+    Ok(())
+}
+
+/// The first answer, as its length says it.
+async fn exchange(address: &str, request: &[u8]) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let (mut read, mut write) = stream.split();
+    let mut bytes = Vec::new();
+    let answered = async {
+        let mut buffer = [0; 16_384];
+        loop {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = head
+                    .to_lowercase()
+                    .lines()
+                    .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+                if length.is_some_and(|length| body.len() >= length) {
+                    return Ok(text);
+                }
+            }
+            match read.read(&mut buffer).await? {
+                0 => return Err(std::io::Error::other(format!("closed after {text:?}"))),
+                count => bytes.extend_from_slice(&buffer[..count]),
+            }
+        }
+    };
+    // The gateway may have answered, and closed, before it has read all of it.
+    let sent = async {
+        let _ = write.write_all(request).await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        answer = answered => answer,
+        () = sent => unreachable!("it never ends"),
+    }
+}
+
+async fn store_key(conn: &mut AsyncPgConnection) -> String {
+    let key = ApiKey::generate();
+    let now = domain::Timestamp::now();
+    let account = store::keys::ensure_account(conn, "acme", now)
+        .await
+        .unwrap();
+    store::keys::insert(conn, account, &key, Role::Owner, None, now, None)
+        .await
+        .unwrap();
+    key.expose()
+}
+
+/// The gateway as a process.
+struct Gateway {
+    process: Child,
+    address: String,
+    log: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Gateway {
+    async fn start(database_url: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let out = File::create(&log).unwrap();
+        let process = Command::new(env!("CARGO_BIN_EXE_api-gateway"))
+            .env_clear()
+            .env("EARSHOT_DATABASE__URL", database_url)
+            // Nobody listens there; the gateway works without.
+            .env("EARSHOT_BUS__URL", "amqp://127.0.0.1:1/%2f")
+            .env("EARSHOT_GATEWAY__LISTEN", "127.0.0.1:0")
+            .env("EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE", "1000000")
+            .env("EARSHOT_OPS__LISTEN", "127.0.0.1:0")
+            .env(
+                "EARSHOT_SECRETS__ENCRYPTION_KEYS",
+                "test:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=",
+            )
+            .stdin(Stdio::null())
+            .stderr(out.try_clone().unwrap())
+            .stdout(out)
+            .spawn()
+            .unwrap();
+        let mut gateway = Self {
+            process,
+            address: String::new(),
+            log,
+            _folder: folder,
+        };
+        eventually("the gateway serves", Duration::from_secs(30), async || {
+            let text = std::fs::read_to_string(&gateway.log).unwrap();
+            assert!(
+                gateway.process.try_wait().unwrap().is_none(),
+                "it ended: {text}"
+            );
+            let line = text.lines().find(|line| line.contains("serving the API"));
+            let address = line.and_then(|line| {
+                let start = line.find("127.0.0.1:")?;
+                line[start..].split(['"', ' ']).next()
+            });
+            gateway.address = address.unwrap_or_default().to_owned();
+            !gateway.address.is_empty()
+        })
+        .await;
+        gateway
+    }
+
+    fn resident_kb(&self) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// No panic, and nothing that somebody would have to look into.
+    fn assert_calm(&self) {
+        let log = std::fs::read_to_string(&self.log).unwrap();
+        assert!(
+            log.lines().count() > REQUESTS / 2,
+            "the log says too little to go by"
+        );
+        let alarms: Vec<&str> = log
+            .lines()
+            .filter(|line| {
+                line.contains("panick")
+                    || line.contains(r#""level":"ERROR""#)
+                    || line.contains(r#""level":"error""#)
+            })
+            .filter(|line| !line.contains("amqp") && !line.contains("broker"))
+            .collect();
+        assert!(alarms.is_empty(), "{alarms:#?}");
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

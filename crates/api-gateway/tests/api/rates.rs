@@ -1,0 +1,183 @@
+//! The rate limit. That it holds in every window of a minute is shown by the simulation beside it; here is
+//! that the gateway does what the simulation says, also when there are two.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use domain::{key::ApiKey, key::Role};
+use reqwest::Method;
+use serde_json::json;
+use test_support::eventually;
+
+use crate::{
+    app::{TestApp, config, serve},
+    client::{Answer, Client},
+};
+
+async fn key(app: &TestApp) -> String {
+    let key = ApiKey::generate();
+    app.store_key("acme", &key, Role::Owner, None, None).await;
+    key.expose()
+}
+
+fn number(answer: &Answer, header: &str) -> i64 {
+    answer.headers[header].to_str().unwrap().parse().unwrap()
+}
+
+fn now() -> i64 {
+    domain::Timestamp::now().to_chrono().timestamp()
+}
+
+#[tokio::test]
+async fn two_gateways_let_the_limit_through_and_no_more() {
+    const LIMIT: u32 = 600;
+    let limited = |config: &mut runtime::Config| config.gateway.rate_limit_per_minute = LIMIT;
+    let app = TestApp::start_with(limited).await;
+    let mut second = config(app.database.url());
+    limited(&mut second);
+    let (other, _shutdown) = serve(&second);
+    let key = key(&app).await;
+
+    let through = Arc::new(AtomicU32::new(0));
+    let refused = Arc::new(AtomicU32::new(0));
+    let begin = Instant::now();
+    let clients = [&app.base, &other, &app.base, &other].map(|base| {
+        let client = Client::new(base, Some(key.clone()));
+        let (through, refused) = (Arc::clone(&through), Arc::clone(&refused));
+        async move {
+            // Well within a minute, and long after all points are gone.
+            while begin.elapsed() < Duration::from_secs(20) && refused.load(Ordering::Relaxed) < 400
+            {
+                let answer = client.get("/v1/namespaces").await;
+                assert_eq!(number(&answer, "x-ratelimit-limit"), 600);
+                let left = number(&answer, "x-ratelimit-remaining");
+                assert!((0..600).contains(&left), "{left}");
+                let reset = number(&answer, "x-ratelimit-reset") - now();
+                assert!((1..=67).contains(&reset), "{reset}");
+                if answer.status == 200 {
+                    through.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    assert_eq!(answer.status, 429);
+                    let expected = json!({"code": 429, "message": "rate limit exceeded"});
+                    assert_eq!(answer.body, expected);
+                    let wait = number(&answer, "retry-after");
+                    assert!((1..=66).contains(&wait), "{wait}");
+                    refused.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    });
+    futures::future::join_all(clients).await;
+    let through = through.load(Ordering::Relaxed);
+    assert!(begin.elapsed() < Duration::from_secs(50));
+    assert!(through <= LIMIT, "{through}");
+    assert!(through >= LIMIT * 95 / 100, "{through}");
+}
+
+#[tokio::test]
+async fn requests_cost_what_they_take_and_all_are_told() {
+    let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 100).await;
+    let acme = Client::new(&app.base, Some(key(&app).await));
+    let namespace = acme.namespace().await;
+    let answer = acme.get(&format!("/v1/{namespace}")).await;
+    assert_eq!(number(&answer, "x-ratelimit-remaining"), 94);
+    // Whatever becomes of them.
+    for (method, path, status, left) in [
+        (Method::GET, "/v1/nowhere", 404, 93),
+        (Method::GET, "/v1/namespaces?x=y", 400, 92),
+        (Method::PUT, "/v1/namespaces", 405, 87),
+        (Method::POST, "/v1/namespaces/x/managers", 404, 82),
+        (Method::POST, "/v1/namespaces/x/connections/y:test", 404, 62),
+        (
+            Method::POST,
+            "/v1/namespaces/x/connections/y%3Atest",
+            404,
+            42,
+        ),
+        (Method::HEAD, "/v1/namespaces", 200, 41),
+    ] {
+        let answer = acme.send(method.clone(), path, |request| request).await;
+        assert_eq!(answer.status, status, "{method} {path}");
+        assert_eq!(
+            number(&answer, "x-ratelimit-remaining"),
+            left,
+            "{method} {path}"
+        );
+    }
+    // Somebody else's points are not touched, and who has no key has none.
+    let other = Client::new(&app.base, Some(key(&app).await));
+    let answer = other.get("/v1/namespaces").await;
+    assert_eq!(number(&answer, "x-ratelimit-remaining"), 99);
+    let answer = app.stranger().get("/v1/namespaces").await;
+    assert!(!answer.headers.contains_key("x-ratelimit-limit"));
+}
+
+#[tokio::test]
+async fn a_key_without_points_is_told_so_before_all_but_its_own_validity() {
+    let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 5).await;
+    let acme = Client::new(&app.base, Some(key(&app).await));
+    assert_eq!(
+        acme.post("/v1/namespaces", &json!({"nickname": "x"}))
+            .await
+            .status,
+        201
+    );
+    for path in ["/v1/namespaces", "/v1/nowhere"] {
+        let answer = acme.get(path).await;
+        assert_eq!(answer.status, 429, "{path}");
+        assert_eq!(number(&answer, "x-ratelimit-remaining"), 0);
+    }
+    assert_eq!(app.stranger().get("/v1/namespaces").await.status, 401);
+    // What costs more than the whole limit takes the whole limit.
+    let other = Client::new(&app.base, Some(key(&app).await));
+    let answer = other
+        .post("/v1/namespaces/x/connections/y:test", &json!({}))
+        .await;
+    assert_eq!(answer.status, 404);
+}
+
+#[tokio::test]
+async fn points_outlive_the_gateway_that_leased_them() {
+    let limited = |config: &mut runtime::Config| config.gateway.rate_limit_per_minute = 200;
+    let mut app = TestApp::start_with(limited).await;
+    let key = key(&app).await;
+    let first = Client::new(&app.base, Some(key.clone()));
+    for _ in 0..9 {
+        assert_eq!(first.get("/v1/namespaces").await.status, 200);
+    }
+    app.stop();
+    app.stopped().await.unwrap();
+    let mut config = config(app.database.url());
+    limited(&mut config);
+    let (base, _shutdown) = serve(&config);
+    // What it had spent is spent, what it had only leased is not.
+    let answer = Client::new(&base, Some(key)).get("/v1/namespaces").await;
+    assert_eq!(number(&answer, "x-ratelimit-remaining"), 190);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_not_used_comes_back() {
+    let limited = |config: &mut runtime::Config| config.gateway.rate_limit_per_minute = 200;
+    let app = TestApp::start_with(limited).await;
+    let mut second = config(app.database.url());
+    limited(&mut second);
+    let (other, _shutdown) = serve(&second);
+    let key = key(&app).await;
+    Client::new(&app.base, Some(key.clone()))
+        .get("/v1/namespaces")
+        .await;
+    let other = Client::new(&other, Some(key));
+    let mut spent = 1;
+    eventually("points come back", Duration::from_secs(12), async || {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let answer = other.get("/v1/namespaces").await;
+        spent += 1;
+        number(&answer, "x-ratelimit-remaining") == 200 - spent
+    })
+    .await;
+}
