@@ -59,6 +59,9 @@ async fn the_page_is_made_of_our_own_files_alone() {
         assert_eq!(caching.contains("immutable"), lasts, "{address}");
         let plain = plain.bytes().await.unwrap();
 
+        if plain.len() < 4096 {
+            continue; // Not worth it.
+        }
         let packed = fetch(&app, address, "gzip").await;
         assert_eq!(packed.headers()["content-encoding"], "gzip", "{address}");
         assert!(packed.headers().contains_key("vary"), "{address}");

@@ -143,6 +143,9 @@ fn the_examples_of_answers_are_valid() {
         .unwrap();
     for (name, answer) in answers {
         let media = &answer["content"]["application/json"];
+        if media.is_null() {
+            continue;
+        }
         contract::assert_valid(name, "#/components/schemas/Error", &media["example"]);
     }
 }
