@@ -1,105 +1,328 @@
-//! Takes up what waits in the database: retries that are due, and what found no place at first.
+//! Takes up what waits in the database: retries that are due, what found no place at first, what other
+//! replicas left behind.
 //!
-//! Wakes when the next delivery falls due or a place is given back, and once a second for what other
-//! replicas left behind. Nothing is claimed that has no place: of full Connections nothing, and in all
-//! no more than there is room.
+//! Which Connections have anything to send is told by their lanes in the database, a look at which costs
+//! the same however much waits. Nothing is claimed that has no place: of each Connection as much as its
+//! lane holds, accounts in turn. A Connection whose breaker is open, or whose rate is limited, is claimed
+//! for under its lock ([`restrained`]), by one replica at a time.
 
-use std::{sync::Arc, time::Duration};
+mod restrained;
+mod upkeep;
 
-use store::deliveries::{self, Task};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use domain::ConnectionName;
+use store::{
+    AsyncConnection, AsyncPgConnection,
+    deliveries::{self, Claimed, Want},
+    lanes::{self, Due, Settled},
+};
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Dispatcher, lanes::Permit, metrics, send};
+use crate::{
+    Dispatcher,
+    lanes::{Place, Ready},
+    send,
+};
 
-const BATCH: u32 = 128;
-const MAX_WAIT: Duration = Duration::from_secs(1);
-/// Longer than from a lease to its delivery's being in hand. What is leased for longer and not in hand
-/// was leased by a transaction whose commit was not answered.
-const FORGOTTEN: Duration = Duration::from_secs(15);
+/// Leased in one statement at most.
+const BATCH: u32 = 256;
+/// Connections looked at of each account at a time.
+const PER_ACCOUNT: i64 = 64;
+const URGENT: i64 = 32;
+/// Between two looks at which Connections are due: other replicas leave things behind too.
+const LOOK: Duration = Duration::from_secs(1);
+const SOONEST_LOOK: Duration = Duration::from_millis(20);
+/// Between two rounds, so that what is freed one by one is filled many at a time.
+const PAUSE: Duration = Duration::from_millis(2);
+/// After a failure.
+const AWAY: Duration = Duration::from_secs(1);
+
+/// What the rest of the dispatcher tells the claims.
+#[derive(Default)]
+pub(crate) struct Signals {
+    state: Mutex<Pending>,
+    wake: Notify,
+}
+
+#[derive(Default)]
+struct Pending {
+    /// Connections for which something waits of which their lanes in the database may not know.
+    unnoted: BTreeSet<ConnectionName>,
+    /// When a restrained Connection's lane says that it is to be looked at: not before.
+    quiet: HashMap<ConnectionName, Instant>,
+    look: Option<Instant>,
+}
+
+impl Signals {
+    /// Something waits for these, committed.
+    pub(crate) fn waits(&self, dispatcher: &Dispatcher, waiting: impl IntoIterator<Item = Due>) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let mut woken = false;
+        for due in waiting {
+            if due.restrained {
+                if state
+                    .quiet
+                    .get(&due.connection)
+                    .is_some_and(|until| *until > now)
+                {
+                    continue;
+                }
+                state.look = Some(now);
+            } else {
+                dispatcher.lanes.fall_behind(due.connection, due.account);
+            }
+            state.unnoted.insert(due.connection);
+            woken = true;
+        }
+        drop(state);
+        if woken {
+            self.wake.notify_one();
+        }
+    }
+
+    /// As [`Self::waits`], of Connections of which nothing else is known.
+    pub(crate) fn note(&self, connections: impl IntoIterator<Item = ConnectionName>) {
+        let mut state = self.lock();
+        state.unnoted.extend(connections);
+        state.look = Some(Instant::now());
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// There will be something to look at.
+    pub(crate) fn look_at(&self, at: Instant) {
+        let mut state = self.lock();
+        if state.look.is_none_or(|look| at < look) {
+            state.look = Some(at);
+            drop(state);
+            self.wake.notify_one();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Pending> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
+    tokio::join!(
+        claims(dispatcher, &shutdown),
+        upkeep::run(dispatcher, &shutdown)
+    );
+}
+
+async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
     let mut failing = false;
+    let mut looked = Looked {
+        next: Instant::now(),
+    };
     while !shutdown.is_cancelled() {
-        let wait = match round(dispatcher).await {
-            Ok(wait) => {
-                failing = false;
-                wait
+        let pause = match round(dispatcher, &mut looked).await {
+            Ok(()) => {
+                if std::mem::replace(&mut failing, false) {
+                    tracing::info!("due deliveries are found again");
+                }
+                PAUSE
             }
             Err(error) => {
                 if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(
-                        "cannot look for due deliveries: {:#}",
-                        anyhow::Error::from(error)
-                    );
+                    let error = anyhow::Error::from(error);
+                    tracing::warn!("cannot look for due deliveries: {error:#}");
                 }
-                MAX_WAIT
+                looked.next = Instant::now();
+                AWAY
             }
         };
         tokio::select! {
-            () = shutdown.cancelled() => break,
-            () = tokio::time::sleep(wait) => {}
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        let signals = &dispatcher.signals;
+        let next = signals
+            .lock()
+            .look
+            .map_or(looked.next, |look| look.min(looked.next));
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = signals.wake.notified() => {}
+            () = dispatcher.lanes.hungry() => {}
+            () = tokio::time::sleep_until(next) => {}
         }
     }
 }
 
-/// Claims and sends what is due; returns how long nothing more will be.
-async fn round(dispatcher: &Arc<Dispatcher>) -> Result<Duration, store::Error> {
+struct Looked {
+    next: Instant,
+}
+
+async fn round(dispatcher: &Arc<Dispatcher>, looked: &mut Looked) -> Result<(), store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
-    let replica = dispatcher.backbone.replica;
-    let in_hand = dispatcher.recorder.in_hand();
-    let take_over = dispatcher.backbone.may_take_over();
-    let freed =
-        deliveries::free_orphans(&mut conn, replica, &in_hand, FORGOTTEN, take_over).await?;
-    if freed > 0 {
-        tracing::info!(deliveries = freed, "freed what nobody has in hand");
-        metrics::LEASES_EXPIRED
-            .with_label_values(&["delivery"])
-            .inc_by(freed as u64);
+    note(dispatcher, &mut conn).await?;
+    let now = Instant::now();
+    let asked = dispatcher
+        .signals
+        .lock()
+        .look
+        .is_some_and(|look| look <= now);
+    if asked || looked.next <= now {
+        dispatcher.signals.lock().look = None;
+        look(dispatcher, &mut conn).await?;
+        let next = lanes::next_due(&mut conn).await?.unwrap_or(LOOK);
+        looked.next = Instant::now() + next.clamp(SOONEST_LOOK, LOOK);
     }
-    let room = dispatcher.lanes.room().min(BATCH);
-    if room == 0 {
-        return Ok(soon(dispatcher).await);
-    }
-    let full = dispatcher.lanes.full();
-    let claimed = deliveries::claim_due(
-        &mut conn,
-        &dispatcher.sealer,
-        replica,
-        &full,
-        i64::from(room),
-    )
-    .await?;
-    let count = claimed.len();
-    let mut admitted: Vec<(Task, Permit)> = Vec::with_capacity(count);
-    let mut refused = Vec::new();
-    for claim in claimed {
-        match claim {
-            Ok(task) => match dispatcher.lanes.admit(task.delivery.connection_name()) {
-                Some(permit) => admitted.push((task, permit)),
-                None => refused.push(task.delivery),
-            },
-            Err(unsendable) => send::fail(dispatcher, unsendable),
-        }
-    }
-    send::start(dispatcher, admitted);
-    if !refused.is_empty() {
-        deliveries::hand_back(&mut conn, replica, &refused).await?;
-        return Ok(soon(dispatcher).await);
-    }
-    if count > 0 {
-        return Ok(Duration::ZERO);
-    }
-    let wait = deliveries::next_due(&mut conn, &full)
-        .await?
-        .unwrap_or(MAX_WAIT);
-    Ok(wait.clamp(Duration::from_millis(5), MAX_WAIT))
+    claim(dispatcher, &mut conn).await
 }
 
-/// Waits for a place, and then not at all.
-async fn soon(dispatcher: &Dispatcher) -> Duration {
-    tokio::select! {
-        () = dispatcher.lanes.freed() => {}
-        () = tokio::time::sleep(Duration::from_millis(100)) => {}
+/// Tells the lanes in the database of what waits.
+async fn note(dispatcher: &Dispatcher, conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
+    let unnoted = std::mem::take(&mut dispatcher.signals.lock().unnoted);
+    if unnoted.is_empty() {
+        return Ok(());
     }
-    Duration::ZERO
+    let names: Vec<ConnectionName> = unnoted.iter().copied().collect();
+    let noted = lanes::note_due(conn, &names).await;
+    if noted.is_err() {
+        dispatcher.signals.lock().unnoted.extend(unnoted);
+    }
+    Ok(noted?)
+}
+
+/// Asks the database which Connections are due.
+async fn look(
+    dispatcher: &Arc<Dispatcher>,
+    conn: &mut AsyncPgConnection,
+) -> Result<(), store::Error> {
+    urgent(dispatcher, conn).await?;
+    let mut under_restraint = Vec::new();
+    for due in lanes::due(conn, PER_ACCOUNT).await? {
+        if due.restrained {
+            under_restraint.push(due);
+        } else {
+            dispatcher.lanes.fall_behind(due.connection, due.account);
+        }
+    }
+    restrained::claim(dispatcher, conn, under_restraint).await
+}
+
+/// What people asked for goes first, and past open breakers.
+async fn urgent(
+    dispatcher: &Arc<Dispatcher>,
+    conn: &mut AsyncPgConnection,
+) -> Result<(), store::Error> {
+    let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
+    let claimed = deliveries::claim_urgent(conn, sealer, replica, URGENT).await?;
+    if claimed.is_empty() {
+        return Ok(());
+    }
+    for claim in claimed {
+        if let Some(ready) = ready(dispatcher, claim, false) {
+            let connection = ready.task.delivery.connection_name();
+            let place = dispatcher
+                .lanes
+                .exempt_place(connection, ready.task.account);
+            put(dispatcher, place, ready);
+        }
+    }
+    send::pump(dispatcher);
+    // There may be more.
+    dispatcher.signals.look_at(Instant::now() + SOONEST_LOOK);
+    Ok(())
+}
+
+/// Fills the lanes of Connections that are behind.
+async fn claim(
+    dispatcher: &Arc<Dispatcher>,
+    conn: &mut AsyncPgConnection,
+) -> Result<(), store::Error> {
+    let wanted = dispatcher.lanes.wants(BATCH);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let wants: Vec<Want> = wanted
+        .iter()
+        .map(|(connection, places)| Want {
+            connection: *connection,
+            count: u32::try_from(places.len()).unwrap_or(u32::MAX),
+        })
+        .collect();
+    let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
+    let claimed = deliveries::claim(conn, sealer, replica, &wants).await?;
+    let mut places: HashMap<ConnectionName, Vec<Place>> = wanted.into_iter().collect();
+    for claim in claimed {
+        let connection = name_of(&claim);
+        let place = places.get_mut(&connection).and_then(Vec::pop);
+        let (Some(place), Some(ready)) = (place, ready(dispatcher, claim, false)) else {
+            continue;
+        };
+        put(dispatcher, place, ready);
+    }
+    send::pump(dispatcher);
+    let drained: Vec<ConnectionName> = places
+        .into_iter()
+        .filter(|(_, places)| !places.is_empty())
+        .map(|(connection, _)| connection)
+        .collect();
+    settle(dispatcher, conn, &drained).await
+}
+
+/// Moves the hints of Connections on of which nothing more was found.
+async fn settle(
+    dispatcher: &Dispatcher,
+    conn: &mut AsyncPgConnection,
+    drained: &[ConnectionName],
+) -> Result<(), store::Error> {
+    if drained.is_empty() {
+        return Ok(());
+    }
+    let settled = conn
+        .transaction(async |conn| lanes::settle(conn, drained).await)
+        .await?;
+    for Settled { connection, next } in settled {
+        match next {
+            Some(Duration::ZERO) => {}
+            Some(next) => {
+                dispatcher.lanes.catch_up(connection);
+                dispatcher
+                    .signals
+                    .look_at(Instant::now() + next.max(SOONEST_LOOK));
+            }
+            None => dispatcher.lanes.catch_up(connection),
+        }
+    }
+    Ok(())
+}
+
+fn name_of(claimed: &Claimed) -> ConnectionName {
+    match claimed {
+        Ok(task) => task.delivery.connection_name(),
+        Err(unsendable) => unsendable.delivery.connection_name(),
+    }
+}
+
+/// What can be sent; of what cannot, the failure is recorded.
+fn ready(dispatcher: &Dispatcher, claimed: Claimed, probe: bool) -> Option<Ready> {
+    match claimed {
+        Ok(task) => Some(Ready {
+            in_hand: dispatcher.recorder.take_in_hand(task.delivery.delivery),
+            task,
+            probe,
+        }),
+        Err(unsendable) => {
+            send::fail(dispatcher, *unsendable);
+            None
+        }
+    }
+}
+
+fn put(dispatcher: &Arc<Dispatcher>, place: Place, ready: Ready) {
+    if let Err(ready) = dispatcher.lanes.put(place, ready) {
+        send::give_back(dispatcher, vec![*ready]);
+    }
 }

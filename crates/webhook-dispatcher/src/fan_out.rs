@@ -1,31 +1,53 @@
-//! From an event to deliveries.
+//! From events to deliveries, many at a time.
+//!
+//! Events that come while a transaction runs share the next one: nothing waits for company, and many at
+//! once cost hardly more than one. What may go now goes after the commit, straight from memory.
 
 use std::{sync::Arc, time::Duration};
 
+use anyhow::anyhow;
 use bus::{Consumer, Outcome};
-use domain::{ConnectionName, ScanName};
+use domain::ScanName;
 use events::ScanCreated;
-use store::{
-    AsyncConnection,
-    deliveries::{self, Task},
-    scans,
-};
+use store::{AsyncConnection, deliveries, is_passing, scans};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Dispatcher, lanes::Permit, metrics, send};
+use crate::{Dispatcher, lanes::Ready, metrics, send};
 
 const SWEEP: Duration = Duration::from_secs(1);
 /// How long an event may be on its way before the sweep does its work.
 const OVERDUE: Duration = Duration::from_secs(3);
 const SWEEP_LIMIT: i64 = 200;
+/// Scans of one transaction.
+const BATCH: usize = 128;
+/// One transaction is prepared while the other commits.
+const WORKERS: usize = 2;
 
 pub(crate) struct FanOut {
-    dispatcher: Arc<Dispatcher>,
+    asked: mpsc::UnboundedSender<Asked>,
+}
+
+/// A Scan, and who waits for its deliveries. As many as there are messages in hand.
+struct Asked {
+    scan: ScanName,
+    done: oneshot::Sender<Result<(), String>>,
 }
 
 impl FanOut {
-    pub(crate) fn new(dispatcher: Arc<Dispatcher>) -> Self {
-        Self { dispatcher }
+    /// Works until the last clone is gone, in tasks of its own.
+    pub(crate) fn start(dispatcher: &Arc<Dispatcher>) -> Self {
+        let (asked, receiver) = mpsc::unbounded_channel();
+        let receiver = Arc::new(Mutex::new(receiver));
+        for _ in 0..WORKERS {
+            let (dispatcher, receiver) = (Arc::clone(dispatcher), Arc::clone(&receiver));
+            tokio::spawn(async move {
+                while let Some(batch) = next_batch(&receiver).await {
+                    work(&dispatcher, batch).await;
+                }
+            });
+        }
+        Self { asked }
     }
 }
 
@@ -35,40 +57,86 @@ impl Consumer for FanOut {
 
     #[tracing::instrument(skip_all, fields(scan.name = %event.name))]
     async fn consume(&self, event: ScanCreated) -> Outcome {
-        match fan_out(&self.dispatcher, event.name).await {
-            Ok(()) => Outcome::Done,
+        let (done, answer) = oneshot::channel();
+        let scan = event.name;
+        // The workers outlive every sender, unless they panicked.
+        let _ = self.asked.send(Asked { scan, done });
+        match answer.await {
+            Ok(Ok(())) => Outcome::Done,
             // Ours: a database that is away.
-            Err(error) => Outcome::Retry(error.into()),
+            Ok(Err(error)) => Outcome::Retry(anyhow!(error)),
+            Err(_) => Outcome::Retry(anyhow!("the fan-out was interrupted")),
         }
     }
 }
 
-/// One transaction of three statements; what may go now is sent after its commit.
-async fn fan_out(dispatcher: &Arc<Dispatcher>, scan: ScanName) -> Result<(), store::Error> {
-    let fanned_out = insert(dispatcher, scan, |connection| {
-        dispatcher.lanes.admit(connection)
-    });
-    let tasks = match fanned_out.await {
-        // One Connection of this Scan cannot be read, for want of a key perhaps. It waits in the database,
-        // so that neither the Scan's other Connections nor anybody's event waits for it.
-        Err(store::Error::Sealed(_) | store::Error::Json(_)) => {
-            insert(dispatcher, scan, |_| None).await?
+async fn next_batch(receiver: &Mutex<mpsc::UnboundedReceiver<Asked>>) -> Option<Vec<Asked>> {
+    let mut receiver = receiver.lock().await;
+    let mut batch = vec![receiver.recv().await?];
+    while batch.len() < BATCH {
+        match receiver.try_recv() {
+            Ok(asked) => batch.push(asked),
+            Err(_) => break,
         }
-        other => other?,
-    };
-    send::start(dispatcher, tasks);
-    Ok(())
+    }
+    Some(batch)
 }
 
-async fn insert(
-    dispatcher: &Dispatcher,
-    scan: ScanName,
-    admit: impl FnMut(ConnectionName) -> Option<Permit> + Send,
-) -> Result<Vec<(Task, Permit)>, store::Error> {
+async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) {
+    let scans: Vec<ScanName> = batch.iter().map(|asked| asked.scan).collect();
+    let whole = fan_out(dispatcher, &scans).await;
+    // One that the database refuses must not hold up the others.
+    let alone =
+        batch.len() > 1 && matches!(&whole, Err(store::Error::Query(error)) if !is_passing(error));
+    for asked in batch {
+        let result = if alone {
+            fan_out(dispatcher, &[asked.scan]).await.map_err(told)
+        } else {
+            whole.as_ref().map(|()| ()).map_err(told)
+        };
+        // Whoever waited may be gone; then the message comes again.
+        let _ = asked.done.send(result);
+    }
+}
+
+fn told(error: impl std::borrow::Borrow<store::Error>) -> String {
+    let error = error.borrow();
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// One transaction of two statements; what may go now is sent after its commit.
+async fn fan_out(dispatcher: &Arc<Dispatcher>, scans: &[ScanName]) -> Result<(), store::Error> {
     let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
     let mut conn = dispatcher.backbone.pool.get().await?;
-    conn.transaction(async |conn| deliveries::fan_out(conn, sealer, scan, replica, admit).await)
-        .await
+    let fanned_out = conn
+        .transaction(async |conn| {
+            deliveries::fan_out(conn, sealer, scans, replica, |connection, account| {
+                dispatcher.lanes.offer(connection, account)
+            })
+            .await
+        })
+        .await?;
+    drop(conn);
+    for (task, place) in fanned_out.tasks {
+        let ready = Ready {
+            in_hand: dispatcher.recorder.take_in_hand(task.delivery.delivery),
+            task,
+            probe: false,
+        };
+        if let Err(ready) = dispatcher.lanes.put(place, ready) {
+            send::give_back(dispatcher, vec![*ready]);
+        }
+    }
+    send::pump(dispatcher);
+    dispatcher.signals.waits(dispatcher, fanned_out.waiting);
+    Ok(())
 }
 
 /// Finds Scans whose events never came.
@@ -98,10 +166,12 @@ async fn sweep_once(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Error> {
         let mut conn = dispatcher.backbone.pool.get().await?;
         scans::not_fanned_out(&mut conn, OVERDUE, SWEEP_LIMIT).await?
     };
-    for scan in overdue {
+    for scan in &overdue {
         tracing::info!(scan.name = %scan, "its event is late: delivering without");
         metrics::RECOVERED.with_label_values(&["scan"]).inc();
-        fan_out(dispatcher, scan).await?;
+    }
+    for batch in overdue.chunks(BATCH) {
+        fan_out(dispatcher, batch).await?;
     }
     Ok(())
 }

@@ -1,37 +1,96 @@
-//! How many requests may be open: in all, and to each Connection.
+//! Which requests may be open: in all, to each Connection, and whose is next.
 //!
-//! And how many results may wait to be written: while there are as many as requests may be open, nothing
-//! new is admitted, so that in all there are never more than twice as many.
+//! What a Connection has here is its lane: so many requests open at a time, from one on up to the lane's
+//! limit, one more with each success and half with each failure; and a short queue behind them, leased and
+//! in memory, as long as the lane works off in a moment. What finds no place waits in the database and
+//! costs nothing here.
 //!
-//! A permit is taken or refused, never waited for: what is refused waits in the database and costs
-//! nothing here. A short lock over a map of the Connections that have requests open.
+//! Promises: never more open requests than `max_open`. Connections that are new, failing or slow (no answer
+//! within two seconds) are on probation, and open nothing while they hold a quarter of that together.
+//! Accounts take turns, and so do the Connections of an account. While as many results wait to be written
+//! as requests may be open, nothing new is taken.
+//!
+//! One short lock; a step costs the same however many Connections there are.
+
+mod lane;
+mod ring;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
-use domain::ConnectionName;
+use domain::{ConnectionName, Id};
+use store::deliveries::Task;
 use tokio::sync::Notify;
+
+use lane::Lane;
+use ring::Ring;
+
+use crate::record::InHand;
+
+/// Lanes of which nothing was heard for so long are forgotten, and are new again.
+const FORGET: Duration = Duration::from_secs(600);
 
 pub(crate) struct Lanes {
     max_open: u32,
     lane_limit: u32,
     state: Mutex<State>,
     freed: Notify,
+    hungry: Notify,
 }
 
 #[derive(Default)]
 struct State {
     open: u32,
+    /// Of lanes on probation.
+    probation_open: u32,
+    /// Open, queued or promised.
+    held: u32,
+    probation_held: u32,
     unwritten: u32,
-    lanes: HashMap<ConnectionName, u32>,
+    /// Nothing more is opened.
+    closing: bool,
+    opened: u64,
+    lanes: HashMap<ConnectionName, Lane>,
+    /// Lanes with something queued that may open more, by class.
+    steady: Ring,
+    probation: Ring,
+    /// Lanes of which more waits in the database.
+    behind: Ring,
+    probation_turn: bool,
 }
 
-/// The right to have one request open; dropping it gives the place to another.
+/// A leased delivery that waits for its request.
+pub(crate) struct Ready {
+    pub(crate) task: Task,
+    /// The one probe of an open breaker.
+    pub(crate) probe: bool,
+    /// From its lease on.
+    pub(crate) in_hand: InHand,
+}
+
+impl Ready {
+    /// Whether it is sent although the breaker is open.
+    fn is_exempt(&self) -> bool {
+        self.probe || self.task.urgent
+    }
+}
+
+/// A promised place in a lane, until it is filled or dropped.
+pub(crate) struct Place {
+    lanes: Arc<Lanes>,
+    pub(crate) connection: ConnectionName,
+    filled: bool,
+}
+
+/// The right to have one request open, until it is done or dropped.
 pub(crate) struct Permit {
     lanes: Arc<Lanes>,
     connection: ConnectionName,
+    opened: u64,
+    success: bool,
 }
 
 /// A result that is to be written, until it is dropped.
@@ -46,36 +105,269 @@ impl Lanes {
             lane_limit,
             state: Mutex::default(),
             freed: Notify::new(),
+            hungry: Notify::new(),
         })
     }
 
-    pub(crate) fn admit(self: &Arc<Self>, connection: ConnectionName) -> Option<Permit> {
+    /// A place for what is fresh: none where older ones wait in the database.
+    pub(crate) fn offer(
+        self: &Arc<Self>,
+        connection: ConnectionName,
+        account: Id,
+    ) -> Option<Place> {
         let mut state = self.lock();
-        if self.room_in(&state) == 0 {
+        let lane = state.lane(connection, account);
+        if lane.behind {
             return None;
         }
-        let lane = state.lanes.entry(connection).or_default();
-        if *lane >= self.lane_limit {
-            return None;
-        }
-        *lane += 1;
-        state.open += 1;
-        Some(Permit {
+        lane.blocked = false;
+        self.promise(&mut state, connection, 1).pop()
+    }
+
+    /// Up to `most` places for what was found waiting, whatever is behind.
+    pub(crate) fn places(
+        self: &Arc<Self>,
+        connection: ConnectionName,
+        account: Id,
+        most: u32,
+    ) -> Vec<Place> {
+        let mut state = self.lock();
+        state.lane(connection, account);
+        self.promise(&mut state, connection, most)
+    }
+
+    /// A place for what is sent whatever else holds its Connection up: a probe, or what a person asked for.
+    pub(crate) fn exempt_place(self: &Arc<Self>, connection: ConnectionName, account: Id) -> Place {
+        let mut state = self.lock();
+        state.lane(connection, account).promised += 1;
+        state.hold(connection, 1);
+        Place {
             lanes: Arc::clone(self),
             connection,
-        })
+            filled: false,
+        }
     }
 
-    /// How many more may be open in all.
-    pub(crate) fn room(&self) -> u32 {
-        self.room_in(&self.lock())
+    /// Whether a Connection has a place for what waits; if not, [`Self::hungry`] tells when it has.
+    pub(crate) fn has_place(&self, connection: ConnectionName, account: Id) -> bool {
+        let mut state = self.lock();
+        let room = self.room(&state) > 0;
+        let lane = state.lane(connection, account);
+        lane.starved = !room || lane.held() * 2 > lane.capacity();
+        !lane.starved
     }
 
-    fn room_in(&self, state: &State) -> u32 {
+    /// Places for what waits in the database, of lanes that are half empty at least; accounts take turns.
+    pub(crate) fn wants(self: &Arc<Self>, most: u32) -> Vec<(ConnectionName, Vec<Place>)> {
+        let mut state = self.lock();
+        let mut wants = Vec::new();
+        let mut left = most;
+        for _ in 0..state.behind.len() {
+            if left == 0 {
+                break;
+            }
+            let Some((account, connection)) = state.behind.pop() else {
+                break;
+            };
+            let lane = state.lane(connection, account);
+            if !lane.behind || lane.blocked {
+                lane.behind = false;
+                continue;
+            }
+            let (held, capacity) = (lane.held(), lane.capacity());
+            state.behind.push(account, connection);
+            if held * 2 > capacity {
+                continue;
+            }
+            let places = self.promise(&mut state, connection, left.min(capacity - held));
+            if !places.is_empty() {
+                left -= u32::try_from(places.len()).unwrap_or(left);
+                wants.push((connection, places));
+            }
+        }
+        wants
+    }
+
+    fn promise(
+        self: &Arc<Self>,
+        state: &mut State,
+        connection: ConnectionName,
+        most: u32,
+    ) -> Vec<Place> {
+        let in_all = self.room(state);
+        let Some(lane) = state.lanes.get_mut(&connection) else {
+            return Vec::new();
+        };
+        let mut count = most
+            .min(in_all)
+            .min(lane.capacity().saturating_sub(lane.held()));
+        if lane.on_probation {
+            count = count.min(
+                (self.max_held() / 4)
+                    .max(1)
+                    .saturating_sub(state.probation_held),
+            );
+        }
+        lane.promised += count;
+        state.hold(connection, count);
+        let place = |_| Place {
+            lanes: Arc::clone(self),
+            connection,
+            filled: false,
+        };
+        (0..count).map(place).collect()
+    }
+
+    /// How many more may be held.
+    fn room(&self, state: &State) -> u32 {
         if state.unwritten >= self.max_open {
             return 0;
         }
-        self.max_open.saturating_sub(state.open)
+        self.max_held().saturating_sub(state.held)
+    }
+
+    fn max_held(&self) -> u32 {
+        self.max_open.saturating_mul(2)
+    }
+
+    /// Queues a delivery in its place; gives it back where the breaker has opened meanwhile.
+    pub(crate) fn put(&self, mut place: Place, ready: Ready) -> Result<(), Box<Ready>> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let Some(lane) = state.lanes.get_mut(&place.connection) else {
+            return Err(Box::new(ready));
+        };
+        if lane.blocked && !ready.is_exempt() {
+            drop(guard);
+            return Err(Box::new(ready));
+        }
+        place.filled = true;
+        lane.promised -= 1;
+        if ready.is_exempt() {
+            lane.queue.push_front(ready);
+        } else {
+            lane.queue.push_back(ready);
+        }
+        state.list(place.connection);
+        Ok(())
+    }
+
+    /// The next delivery that may open a request.
+    pub(crate) fn next(self: &Arc<Self>) -> Option<(Ready, Permit)> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if state.closing || state.open >= self.max_open || state.unwritten >= self.max_open {
+            return None;
+        }
+        let probation = state.probation_open < (self.max_open / 4).max(1);
+        state.probation_turn = !state.probation_turn;
+        let first = state.probation_turn;
+        let (connection, ready) = [first, !first].into_iter().find_map(|on_probation| {
+            if on_probation && !probation {
+                return None;
+            }
+            state.take(on_probation)
+        })?;
+        state.open += 1;
+        state.opened += 1;
+        let opened = state.opened;
+        if let Some(lane) = state.lanes.get_mut(&connection) {
+            lane.open.push((opened, Instant::now()));
+            if lane.on_probation {
+                state.probation_open += 1;
+            }
+        }
+        state.list(connection);
+        Some((
+            ready,
+            Permit {
+                lanes: Arc::clone(self),
+                connection,
+                opened,
+                success: false,
+            },
+        ))
+    }
+
+    /// More of a Connection's waits in the database, and goes before what is fresh.
+    pub(crate) fn fall_behind(&self, connection: ConnectionName, account: Id) {
+        let mut state = self.lock();
+        let lane = state.lane(connection, account);
+        lane.blocked = false;
+        if !std::mem::replace(&mut lane.behind, true) {
+            state.behind.push(account, connection);
+        }
+    }
+
+    /// Nothing of a Connection's that may be sent waits in the database any more.
+    pub(crate) fn catch_up(&self, connection: ConnectionName) {
+        if let Some(lane) = self.lock().lanes.get_mut(&connection) {
+            lane.behind = false;
+        }
+    }
+
+    /// The Connection's breaker has opened: returns what was queued, to be handed back.
+    pub(crate) fn block(&self, connection: ConnectionName) -> Vec<Ready> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let Some(lane) = state.lanes.get_mut(&connection) else {
+            return Vec::new();
+        };
+        lane.blocked = true;
+        lane.limit = 1;
+        let (kept, given): (VecDeque<_>, VecDeque<_>) =
+            lane.queue.drain(..).partition(Ready::is_exempt);
+        lane.queue = kept;
+        let count = u32::try_from(given.len()).unwrap_or(u32::MAX);
+        state.release(connection, count);
+        given.into()
+    }
+
+    /// The breaker is closed.
+    pub(crate) fn unblock(&self, connection: ConnectionName) {
+        if let Some(lane) = self.lock().lanes.get_mut(&connection) {
+            lane.blocked = false;
+        }
+    }
+
+    /// All that is queued, at the end of the process: to be handed back. Nothing more is opened.
+    pub(crate) fn empty(&self) -> Vec<Ready> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        state.closing = true;
+        let mut given = Vec::new();
+        let connections: Vec<ConnectionName> = state.lanes.keys().copied().collect();
+        for connection in connections {
+            let Some(lane) = state.lanes.get_mut(&connection) else {
+                continue;
+            };
+            let queue = std::mem::take(&mut lane.queue);
+            state.release(connection, u32::try_from(queue.len()).unwrap_or(u32::MAX));
+            given.extend(queue);
+        }
+        given
+    }
+
+    /// Puts lanes whose answers are overdue on probation, and forgets those that are idle.
+    pub(crate) fn tick(&self) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let now = Instant::now();
+        let overdue: Vec<ConnectionName> = state
+            .lanes
+            .iter()
+            .filter(|(_, lane)| !lane.on_probation && lane.is_overdue(now))
+            .map(|(connection, _)| *connection)
+            .collect();
+        for connection in overdue {
+            if let Some(lane) = state.lanes.get_mut(&connection) {
+                lane.slow = true;
+            }
+            state.classify(connection);
+        }
+        state
+            .lanes
+            .retain(|_, lane| lane.is_used() || now - lane.used < FORGET);
     }
 
     /// Counts a result, before its permit is given back.
@@ -90,14 +382,16 @@ impl Lanes {
         self.lock().open
     }
 
-    /// The Connections that take no more at present.
-    pub(crate) fn full(&self) -> Vec<ConnectionName> {
+    /// How many lanes there are, and how many of them are on probation.
+    pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.lock();
-        let full = state
-            .lanes
-            .iter()
-            .filter(|(_, open)| **open >= self.lane_limit);
-        full.map(|(connection, _)| *connection).collect()
+        let on_probation = state.lanes.values().filter(|lane| lane.on_probation);
+        (state.lanes.len(), on_probation.count())
+    }
+
+    /// Whether anything is open, queued or promised.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().held == 0
     }
 
     /// Resolves when a place was given back.
@@ -105,15 +399,9 @@ impl Lanes {
         self.freed.notified().await;
     }
 
-    /// Resolves when nothing is open.
-    pub(crate) async fn drained(&self) {
-        while self.open() > 0 {
-            tokio::select! {
-                () = self.freed() => {}
-                // A place may have been given back between the look and the wait.
-                () = tokio::time::sleep(std::time::Duration::from_millis(20)) => {}
-            }
-        }
+    /// Resolves when a lane of which more waits in the database has places for it.
+    pub(crate) async fn hungry(&self) {
+        self.hungry.notified().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -121,17 +409,143 @@ impl Lanes {
     }
 }
 
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let mut state = self.lanes.lock();
-        state.open = state.open.saturating_sub(1);
-        if let Some(lane) = state.lanes.get_mut(&self.connection) {
-            *lane -= 1;
-            if *lane == 0 {
-                state.lanes.remove(&self.connection);
+impl State {
+    fn lane(&mut self, connection: ConnectionName, account: Id) -> &mut Lane {
+        self.lanes
+            .entry(connection)
+            .or_insert_with(|| Lane::new(account))
+    }
+
+    fn hold(&mut self, connection: ConnectionName, count: u32) {
+        self.held += count;
+        if self
+            .lanes
+            .get(&connection)
+            .is_some_and(|lane| lane.on_probation)
+        {
+            self.probation_held += count;
+        }
+    }
+
+    fn release(&mut self, connection: ConnectionName, count: u32) {
+        self.held = self.held.saturating_sub(count);
+        if self
+            .lanes
+            .get(&connection)
+            .is_some_and(|lane| lane.on_probation)
+        {
+            self.probation_held = self.probation_held.saturating_sub(count);
+        }
+    }
+
+    /// Puts a lane with something to open where [`Self::take`] finds it.
+    fn list(&mut self, connection: ConnectionName) {
+        let Some(lane) = self.lanes.get_mut(&connection) else {
+            return;
+        };
+        if lane.listed || !lane.can_open() {
+            return;
+        }
+        lane.listed = true;
+        let ring = if lane.on_probation {
+            &mut self.probation
+        } else {
+            &mut self.steady
+        };
+        ring.push(lane.account, connection);
+    }
+
+    /// The next of a class. Lanes that have changed class since they were listed are moved on the way.
+    fn take(&mut self, on_probation: bool) -> Option<(ConnectionName, Ready)> {
+        loop {
+            let ring = if on_probation {
+                &mut self.probation
+            } else {
+                &mut self.steady
+            };
+            let (_, connection) = ring.pop()?;
+            let Some(lane) = self.lanes.get_mut(&connection) else {
+                continue;
+            };
+            lane.listed = false;
+            if !lane.can_open() {
+                continue;
+            }
+            if lane.on_probation != on_probation {
+                self.list(connection);
+                continue;
+            }
+            if let Some(ready) = lane.queue.pop_front() {
+                return Some((connection, ready));
             }
         }
-        drop(state);
+    }
+
+    /// Counts a lane where it belongs, after something about it has changed.
+    fn classify(&mut self, connection: ConnectionName) {
+        let Some(lane) = self.lanes.get_mut(&connection) else {
+            return;
+        };
+        let on_probation = lane.belongs_on_probation();
+        if std::mem::replace(&mut lane.on_probation, on_probation) == on_probation {
+            return;
+        }
+        let (open, held) = (lane.open_count(), lane.held());
+        if on_probation {
+            self.probation_open += open;
+            self.probation_held += held;
+        } else {
+            self.probation_open = self.probation_open.saturating_sub(open);
+            self.probation_held = self.probation_held.saturating_sub(held);
+        }
+    }
+}
+
+impl Permit {
+    /// The request has ended; whether it was acknowledged.
+    pub(crate) fn done(mut self, success: bool) {
+        self.success = success;
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut guard = self.lanes.lock();
+        let state = &mut *guard;
+        state.open = state.open.saturating_sub(1);
+        if let Some(lane) = state.lanes.get_mut(&self.connection) {
+            if lane.on_probation {
+                state.probation_open = state.probation_open.saturating_sub(1);
+            }
+            lane.close(self.opened, self.success, self.lanes.lane_limit);
+        }
+        state.release(self.connection, 1);
+        state.classify(self.connection);
+        state.list(self.connection);
+        let hungry = state
+            .lanes
+            .get_mut(&self.connection)
+            .is_some_and(Lane::is_hungry);
+        drop(guard);
+        self.lanes.freed.notify_waiters();
+        if hungry {
+            self.lanes.hungry.notify_one();
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.filled {
+            return;
+        }
+        let mut guard = self.lanes.lock();
+        let state = &mut *guard;
+        if let Some(lane) = state.lanes.get_mut(&self.connection) {
+            lane.promised = lane.promised.saturating_sub(1);
+        }
+        state.release(self.connection, 1);
+        drop(guard);
         self.lanes.freed.notify_waiters();
     }
 }
@@ -146,46 +560,4 @@ impl Drop for Unwritten {
 }
 
 #[cfg(test)]
-mod tests {
-    use domain::{ConnectionName, Id};
-
-    use super::Lanes;
-
-    fn connection() -> ConnectionName {
-        ConnectionName {
-            namespace: Id::generate(),
-            connection: Id::generate(),
-        }
-    }
-
-    #[test]
-    fn a_full_lane_leaves_room_for_others() {
-        let lanes = Lanes::new(3, 2);
-        let (slow, quick) = (connection(), connection());
-        let held: Vec<_> = (0..5).map_while(|_| lanes.admit(slow)).collect();
-        assert_eq!(held.len(), 2);
-        assert_eq!(lanes.full(), [slow]);
-        let other = lanes.admit(quick);
-        assert!(other.is_some());
-        assert!(lanes.admit(connection()).is_none(), "all places are taken");
-        drop(held);
-        assert_eq!(lanes.room(), 2);
-        assert!(lanes.full().is_empty());
-    }
-
-    #[test]
-    fn results_that_cannot_be_written_hold_back_requests() {
-        let lanes = Lanes::new(3, 3);
-        let mut unwritten: Vec<_> = (0..2).map(|_| lanes.unwritten()).collect();
-        assert_eq!(lanes.room(), 3);
-        let open = lanes.admit(connection());
-        assert!(open.is_some());
-        unwritten.push(lanes.unwritten());
-        drop(open);
-        assert_eq!(lanes.room(), 0);
-        assert!(lanes.admit(connection()).is_none());
-        unwritten.pop();
-        assert_eq!(lanes.room(), 3);
-        assert!(lanes.admit(connection()).is_some());
-    }
-}
+mod tests;

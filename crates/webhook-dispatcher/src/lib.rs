@@ -3,28 +3,39 @@
 //! [`fan_out`] turns a ScanCreated into deliveries, and those that may go now go straight from memory.
 //! What has to wait waits in the database, where [`claim`] finds it when it is due. [`send`] makes one
 //! attempt, [`schedule`] decides what becomes of it, and [`record`] writes it down, many at a time.
-//! [`lanes`] bound what is open, per Connection and in all.
+//! [`lanes`] bound what is open, per Connection and in all. What people ask for beside, tests and replays,
+//! is taken up by [`errands`]; [`retention`] drops what is old.
 //!
 //! Delivery is at least once. A delivery is leased in the database while its request is open; when a
 //! dispatcher dies its leases are freed, and the requests that it had open are repeated under the same
 //! Scan name, by which receivers deduplicate.
 
+mod breaker;
 mod claim;
+mod connection_test;
+mod errands;
 mod fan_out;
+mod format;
 mod lanes;
 mod metrics;
+mod rate;
 mod record;
+mod replay;
 mod request;
+mod retention;
 mod schedule;
 mod send;
+mod sign;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use backbone::Backbone;
 use bus::ConsumeOptions;
 use domain::address::AddressPolicy;
 use runtime::{Config, Context};
+
+const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
 /// What the parts share.
 struct Dispatcher {
@@ -34,6 +45,7 @@ struct Dispatcher {
     client: outbound::Client,
     lanes: Arc<lanes::Lanes>,
     recorder: record::Recorder,
+    signals: claim::Signals,
 }
 
 /// Delivers until the context's shutdown, then finishes the requests that are open.
@@ -45,10 +57,24 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         allow_cidrs: config.outbound.allow_cidrs.clone(),
         allow_http: config.outbound.allow_http,
     };
-    let (recorder, mut recording) = record::start(backbone.clone());
+    let client = outbound::Client::new(policy, outbound::USER_AGENT);
+    run_with(config, context, backbone, client).await
+}
+
+/// As [`run`], with a client that resolves and trusts in its own way.
+///
+/// # Errors
+/// When a setting cannot be used.
+pub async fn run_with(
+    config: Arc<Config>,
+    context: Context,
+    backbone: Backbone,
+    client: outbound::Client,
+) -> anyhow::Result<()> {
+    let (recorder, recording) = record::new();
     let dispatcher = Arc::new(Dispatcher {
         sealer: backbone::sealer(&config)?,
-        client: outbound::Client::new(policy, outbound::USER_AGENT),
+        client,
         lanes: lanes::Lanes::new(
             config.dispatcher.max_in_flight,
             config.dispatcher.lane_limit,
@@ -56,7 +82,9 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         config,
         backbone,
         recorder,
+        signals: claim::Signals::default(),
     });
+    let mut recording = recording.start(dispatcher.backbone.clone(), Arc::downgrade(&dispatcher));
     if !dispatcher.backbone.ready(&context.shutdown).await {
         return Ok(());
     }
@@ -65,7 +93,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         concurrency: dispatcher.config.bus.prefetch,
         ..ConsumeOptions::default()
     };
-    let consumer = Arc::new(fan_out::FanOut::new(Arc::clone(&dispatcher)));
+    let consumer = Arc::new(fan_out::FanOut::start(&dispatcher));
     let work = async {
         tokio::join!(
             bus::consume(
@@ -76,6 +104,8 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             ),
             claim::run(&dispatcher, context.shutdown.clone()),
             fan_out::sweep(&dispatcher, context.shutdown.clone()),
+            errands::run(&dispatcher, context.shutdown.clone()),
+            retention::run(&dispatcher, context.shutdown.clone()),
         );
     };
     tokio::select! {
@@ -86,9 +116,28 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             anyhow::bail!("the recorder ended before its time");
         }
     }
-    dispatcher.lanes.drained().await;
+    drain(&dispatcher).await;
     drop(dispatcher);
     // Ends when the last sender is gone and everything is written.
     recording.await?;
     Ok(())
+}
+
+/// Gives back what is not sent yet, and waits for what is open.
+async fn drain(dispatcher: &Dispatcher) {
+    loop {
+        let queued = dispatcher.lanes.empty();
+        if !queued.is_empty()
+            && let Err(error) = send::hand_back(dispatcher, queued).await
+        {
+            let error = anyhow::Error::from(error);
+            tracing::warn!("deliveries are free only after this replica's end: {error:#}");
+        }
+        if dispatcher.lanes.is_idle() {
+            return;
+        }
+        // A place may have been given back between the look and the wait.
+        let freed = dispatcher.lanes.freed();
+        let _ = tokio::time::timeout(DRAIN_LOOK, freed).await;
+    }
 }

@@ -2,7 +2,11 @@
 
 use std::sync::LazyLock;
 
-use prometheus::{Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, histogram_opts, register_gauge, register_histogram_vec, register_int_counter, register_int_counter_vec, register_int_gauge, register_int_gauge_vec};
+use prometheus::{
+    Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, histogram_opts,
+    register_gauge, register_histogram_vec, register_int_counter, register_int_counter_vec,
+    register_int_gauge, register_int_gauge_vec,
+};
 
 const UNREGISTERED: &str = "each metric is registered once";
 

@@ -9,21 +9,28 @@ use domain::{DeliveryName, Timestamp};
 use outbound::Request;
 use store::{
     connections,
-    deliveries::{Attempt, AttemptResult, Task, Unsendable, Verdict},
+    deliveries::{self, Attempt, AttemptResult, Task, Unsendable, Verdict},
 };
 use tracing::Instrument;
 
 use crate::{
     Dispatcher,
-    lanes::Permit,
-    metrics, request,
+    breaker::Outcome,
+    lanes::Ready,
+    metrics,
+    record::Sent,
+    request,
     schedule::{self, Tried},
 };
 
-/// Starts the attempts; they end by themselves, each within the deadline.
-pub(crate) fn start(dispatcher: &Arc<Dispatcher>, tasks: Vec<(Task, Permit)>) {
-    for (task, permit) in tasks {
-        let in_hand = dispatcher.recorder.take_in_hand(task.delivery.delivery);
+/// Opens requests as long as any may be opened; they end by themselves, each within the deadline.
+pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
+    while let Some((ready, permit)) = dispatcher.lanes.next() {
+        let Ready {
+            task,
+            probe,
+            in_hand,
+        } = ready;
         let span = tracing::info_span!(
             "deliver webhook",
             delivery.name = %task.delivery,
@@ -33,14 +40,52 @@ pub(crate) fn start(dispatcher: &Arc<Dispatcher>, tasks: Vec<(Task, Permit)>) {
         let dispatcher = Arc::clone(dispatcher);
         let sending = async move {
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
+            let urgent = task.urgent;
             let result = attempt_unless_panic(&dispatcher, task).await;
+            let success = result.verdict == Verdict::Succeeded;
             let unwritten = dispatcher.lanes.unwritten();
-            drop(permit);
+            permit.done(success);
+            let sent = Sent {
+                result,
+                outcome: Some(Outcome {
+                    success,
+                    probe,
+                    urgent,
+                }),
+            };
+            dispatcher.recorder.record(sent, (in_hand, unwritten));
+            pump(&dispatcher);
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
-            dispatcher.recorder.record(result, (in_hand, unwritten));
         };
         tokio::spawn(sending.instrument(span));
     }
+}
+
+/// Gives leased deliveries back to the database, unsent. Should it be away, their leases are freed in time.
+pub(crate) fn give_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
+    if given.is_empty() {
+        return;
+    }
+    let dispatcher = Arc::clone(dispatcher);
+    tokio::spawn(async move {
+        if let Err(error) = hand_back(&dispatcher, given).await {
+            let error = anyhow::Error::from(error);
+            tracing::warn!("cannot give deliveries back, they wait for a while: {error:#}");
+        }
+    });
+}
+
+/// As [`give_back`], to its end.
+pub(crate) async fn hand_back(
+    dispatcher: &Dispatcher,
+    given: Vec<Ready>,
+) -> Result<(), store::Error> {
+    let names: Vec<DeliveryName> = given.iter().map(|ready| ready.task.delivery).collect();
+    let mut conn = dispatcher.backbone.pool.get().await?;
+    deliveries::hand_back(&mut conn, dispatcher.backbone.replica, &names).await?;
+    let connections = names.iter().map(DeliveryName::connection_name);
+    dispatcher.signals.note(connections);
+    Ok(())
 }
 
 /// Of a delivery that cannot be sent: an attempt that failed, so that it is tried after the schedule,
@@ -64,9 +109,13 @@ pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
         base: schedule_base,
         open_time,
     };
-    let result = failed(dispatcher, delivery, tries, word);
+    let sent = Sent {
+        result: failed(dispatcher, delivery, tries, word),
+        // Nothing was asked of the endpoint.
+        outcome: None,
+    };
     let unwritten = dispatcher.lanes.unwritten();
-    dispatcher.recorder.record(result, (in_hand, unwritten));
+    dispatcher.recorder.record(sent, (in_hand, unwritten));
 }
 
 /// How often a delivery was tried before.
@@ -148,7 +197,7 @@ async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> Attem
     }
 }
 
-async fn attempt(dispatcher: &Dispatcher, task: &Task) -> AttemptResult {
+async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     let time = Timestamp::now();
     let scan_time = task.scan.scan.time();
     if task.attempt_count == 0 {
@@ -156,8 +205,8 @@ async fn attempt(dispatcher: &Dispatcher, task: &Task) -> AttemptResult {
             .with_label_values(&["first_attempt"])
             .observe(time.since(scan_time).as_secs_f64());
     }
-    let headers = request::headers(task);
-    let body = match request::body(task) {
+    let parts = request::Parts::of(task);
+    let body = match parts.body() {
         Ok(body) => body,
         // A post is always JSON; were it not, nothing that a receiver can use is lost.
         Err(error) => {
@@ -165,8 +214,9 @@ async fn attempt(dispatcher: &Dispatcher, task: &Task) -> AttemptResult {
             bytes::Bytes::new()
         }
     };
+    let headers = parts.headers(&body, time);
     let request = Request {
-        method: request::method(task.method),
+        method: parts.method(),
         url: &task.url,
         headers: &headers,
         body,
@@ -222,7 +272,9 @@ async fn attempt(dispatcher: &Dispatcher, task: &Task) -> AttemptResult {
 }
 
 /// Should the database be away, the next delivery meets the same answer and disables it then.
-async fn disable(dispatcher: &Dispatcher, task: &Task) {
+async fn disable(dispatcher: &Arc<Dispatcher>, task: &Task) {
+    let queued = dispatcher.lanes.block(task.delivery.connection_name());
+    give_back(dispatcher, queued);
     let disabled = async {
         let mut conn = dispatcher.backbone.pool.get().await?;
         let reason = "the endpoint answered 410";
@@ -247,7 +299,8 @@ fn tell(task: &Task, status: Option<u16>, failure: Option<&outbound::Failure>, v
     let delivery = task.delivery;
     let cause = failure.map(ToString::to_string);
     match verdict {
-        Verdict::Succeeded => tracing::info!(delivery.name = %delivery, status, "delivered"),
+        // Thousands a second, and the delivery log has them.
+        Verdict::Succeeded => tracing::debug!(delivery.name = %delivery, status, "delivered"),
         Verdict::RetryIn(wait) => {
             tracing::info!(delivery.name = %delivery, status, cause, wait_seconds = wait.as_secs_f64(), "not delivered, trying again");
         }

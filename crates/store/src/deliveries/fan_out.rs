@@ -1,163 +1,213 @@
 //! One delivery per Scan and Connection, made once however often the event comes.
 
-use diesel::prelude::*;
+use std::collections::BTreeSet;
+
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, Bool, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{ConnectionName, DeliveryName, Id, ScanName};
+use domain::{ConnectionName, DeliveryName, Id, ManagerName, ScanName};
 use uuid::Uuid;
 
-use super::{Task, time_of};
+use super::{EndpointRow, Opening, Task, endpoint_columns, time_of};
 use crate::{
-    Error, QueryResult, connections,
+    QueryResult,
+    lanes::Due,
+    prepared::Prepared,
     scans::{PostRow, post_columns},
-    schema::scans,
     seal::Sealer,
 };
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
 struct Row {
-    #[diesel(sql_type = Nullable<SqlUuid>)]
-    connection_id: Option<Uuid>,
-    #[diesel(sql_type = Nullable<Text>)]
-    url: Option<String>,
-    #[diesel(sql_type = Nullable<Text>)]
-    method: Option<String>,
-    #[diesel(sql_type = Nullable<Bytea>)]
-    headers_sealed: Option<Vec<u8>>,
-    #[diesel(sql_type = Nullable<Text>)]
-    format: Option<String>,
-    #[diesel(sql_type = Nullable<diesel::sql_types::Integer>)]
-    max_per_second: Option<i32>,
-    #[diesel(sql_type = Nullable<Bytea>)]
-    signing_secrets_sealed: Option<Vec<u8>>,
-    #[diesel(sql_type = Nullable<Text>)]
-    state: Option<String>,
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    manager_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    scan_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    connection_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    account_id: Uuid,
+    #[diesel(sql_type = Bool)]
+    clear: bool,
+    #[diesel(sql_type = Bool)]
+    due: bool,
+    #[diesel(sql_type = Bool)]
+    restrained: bool,
+    #[diesel(embed)]
+    endpoint: EndpointRow,
     #[diesel(embed)]
     post: PostRow,
 }
 
-/// Inserts the deliveries of a Scan, one per Connection in its Manager's notices as they stand, and
-/// marks the Scan. Those that `admit` gives a permit are leased to `replica` and returned, ready to be
-/// sent without another look at the database; the others, and those of disabled Connections, wait in
-/// it. A Scan that was marked before, or is gone, gives none.
+/// What became of the deliveries of some Scans.
+#[derive(Debug)]
+pub struct FannedOut<P> {
+    /// Leased, ready to be sent without another look at the database, each with its permit.
+    pub tasks: Vec<(Task, P)>,
+    /// Connections for which something waits in the database now: for [`crate::lanes::note_due`] after the
+    /// commit. Not those that are disabled or whose breaker is open:
+    /// they are looked at when that ends.
+    pub waiting: BTreeSet<Due>,
+}
+
+/// Inserts the deliveries of Scans, one per Connection in the Manager's notices as they stand, and marks
+/// the Scans. Those that `admit` gives a permit are leased to `replica`; it is asked only where the
+/// Connection is enabled, its breaker closed, its rate not limited, and nothing waits for it in the
+/// database. The others wait. A Scan that was marked before, or is gone, gives none.
 ///
-/// Three statements. Call inside of a transaction: the Scan's row lock makes a second caller wait, and
-/// then find the mark.
+/// Two statements, however many Scans. Call inside of a transaction: a Scan's row lock makes a second
+/// caller wait, and then find the mark.
 ///
 /// # Errors
-/// When the database does not answer, or headers cannot be opened: nothing is marked then.
+/// When the database does not answer: nothing is marked then.
 pub async fn fan_out<P>(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
-    scan: ScanName,
+    scans: &[ScanName],
     replica: Uuid,
-    mut admit: impl FnMut(ConnectionName) -> Option<P>,
-) -> Result<Vec<(Task, P)>, Error> {
-    let marked = diesel::update(scans::table)
-        .filter(scans::namespace_id.eq(scan.namespace.to_uuid()))
-        .filter(scans::manager_id.eq(scan.manager.to_uuid()))
-        .filter(scans::create_time.eq(time_of(scan.scan)))
-        .filter(scans::id.eq(scan.scan.to_uuid()))
-        .filter(scans::fanned_out.eq(false))
-        .set(scans::fanned_out.eq(true))
-        .execute(conn)
-        .await?;
-    if marked == 0 {
-        return Ok(Vec::new());
-    }
-    let rows: Vec<Row> = sql_query(concat!(
-        "SELECT c.id AS connection_id, c.url, c.method, c.headers_sealed, c.format, c.max_per_second, \
-         c.signing_secrets_sealed, c.state, ",
-        post_columns!(),
-        " FROM scans AS s JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
-         JOIN manager_notices AS n ON n.namespace_id = s.namespace_id AND n.manager_id = s.manager_id \
-         JOIN connections AS c ON c.namespace_id = n.namespace_id AND c.id = n.connection_id \
-         WHERE s.namespace_id = $1 AND s.manager_id = $2 AND s.create_time = $3 AND s.id = $4 ORDER BY n.position"
-    ))
-    .bind::<SqlUuid, _>(scan.namespace.to_uuid())
-    .bind::<SqlUuid, _>(scan.manager.to_uuid())
-    .bind::<Timestamptz, _>(time_of(scan.scan))
-    .bind::<SqlUuid, _>(scan.scan.to_uuid())
+    mut admit: impl FnMut(ConnectionName, Id) -> Option<P>,
+) -> QueryResult<FannedOut<P>> {
+    let scans: BTreeSet<ScanName> = scans.iter().copied().collect();
+    let column = |value: fn(&ScanName) -> Uuid| -> Vec<Uuid> { scans.iter().map(value).collect() };
+    let rows: Vec<Row> = Prepared(
+        sql_query(concat!(
+            "WITH marked AS ( \
+                 UPDATE scans AS s SET fanned_out = true \
+                 FROM unnest($1, $2, $3, $4) AS given (namespace_id, manager_id, create_time, id) \
+                 WHERE s.namespace_id = given.namespace_id AND s.manager_id = given.manager_id \
+                   AND s.create_time = given.create_time AND s.id = given.id AND NOT s.fanned_out \
+                 RETURNING s.namespace_id, s.manager_id, s.id, s.post_id, s.post_receive_time \
+             ) \
+             SELECT m.namespace_id, m.manager_id, m.id AS scan_id, c.id AS connection_id, l.account_id, \
+                 c.state = 'ACTIVE' AND l.open_until IS NULL AND c.max_per_second IS NULL \
+                     AND coalesce(l.next_due_time > statement_timestamp(), true) AS clear, \
+                 c.state = 'ACTIVE' AND coalesce(l.open_until <= statement_timestamp(), true) AS due, \
+                 l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL AS restrained, ",
+            endpoint_columns!(),
+            post_columns!(),
+            " FROM marked AS m \
+             JOIN posts AS p ON p.receive_time = m.post_receive_time AND p.id = m.post_id \
+             JOIN manager_notices AS n ON n.namespace_id = m.namespace_id AND n.manager_id = m.manager_id \
+             JOIN connections AS c ON c.namespace_id = n.namespace_id AND c.id = n.connection_id \
+             JOIN connection_lanes AS l ON l.namespace_id = c.namespace_id AND l.connection_id = c.id \
+             ORDER BY m.id, n.position"
+        ))
+        .bind::<Array<SqlUuid>, _>(column(|scan| scan.namespace.to_uuid()))
+        .bind::<Array<SqlUuid>, _>(column(|scan| scan.manager.to_uuid()))
+        .bind::<Array<Timestamptz>, _>(
+            scans.iter().map(|scan| time_of(scan.scan)).collect::<Vec<_>>(),
+        )
+        .bind::<Array<SqlUuid>, _>(column(|scan| scan.scan.to_uuid())),
+    )
     .load(conn)
     .await?;
 
-    let mut tasks = Vec::new();
-    let mut inserts: Vec<(Id, Uuid, bool)> = Vec::new();
+    let mut found = FannedOut {
+        tasks: Vec::new(),
+        waiting: BTreeSet::new(),
+    };
+    let mut inserts: Vec<Insert> = Vec::with_capacity(rows.len());
     for row in rows {
-        let (Some(connection), Some(url), Some(method), Some(sealed)) =
-            (row.connection_id, row.url, row.method, row.headers_sealed)
-        else {
-            continue;
+        let manager = ManagerName {
+            namespace: Id::from_uuid(row.namespace_id),
+            manager: Id::from_uuid(row.manager_id),
         };
-        let name = ConnectionName {
-            namespace: scan.namespace,
-            connection: Id::from_uuid(connection),
+        let delivery = DeliveryName {
+            namespace: manager.namespace,
+            connection: Id::from_uuid(row.connection_id),
+            delivery: Id::generate(),
         };
-        let id = Id::generate();
-        let permit = if row.state.as_deref() == Some("ACTIVE") {
-            admit(name)
+        let scan = ScanName {
+            namespace: manager.namespace,
+            manager: manager.manager,
+            scan: Id::from_uuid(row.scan_id),
+        };
+        let account = Id::from_uuid(row.account_id);
+        let connection = delivery.connection_name();
+        let permit = if row.clear {
+            admit(connection, account)
         } else {
             None
         };
-        inserts.push((id, connection, permit.is_some()));
-        if let Some(permit) = permit {
-            let task = Task {
-                delivery: DeliveryName {
-                    namespace: scan.namespace,
-                    connection: name.connection,
-                    delivery: id,
-                },
+        // One that cannot be read, for want of a key perhaps, waits in the database: neither the Scan's
+        // other Connections nor anybody's event is held up.
+        let task = permit.and_then(|permit| {
+            let opening = Opening {
+                delivery,
                 scan,
+                account,
                 attempt_count: 0,
                 schedule_base: 0,
-                open_time: id.time(),
-                url,
-                method: connections::method(&method)?,
-                headers: connections::open_headers(&sealed, name, sealer)?,
-                format: connections::format(row.format.as_deref().unwrap_or_default())?,
-                max_per_second: connections::max_per_second(row.max_per_second),
-                signing_secrets: connections::open_secrets(
-                    row.signing_secrets_sealed.as_deref(),
-                    name,
-                    sealer,
-                )?,
-                post: row.post.into_post()?,
+                open_time: delivery.delivery.time(),
+                urgent: false,
             };
-            tasks.push((task, permit));
+            let task = row.endpoint.task(opening, row.post, sealer).ok()?;
+            Some((task, permit))
+        });
+        inserts.push(Insert {
+            delivery,
+            scan,
+            leased: task.is_some(),
+        });
+        match task {
+            Some(task) => found.tasks.push(task),
+            None if row.due => {
+                found.waiting.insert(Due {
+                    connection,
+                    account,
+                    restrained: row.restrained,
+                });
+            }
+            None => {}
         }
     }
-    insert(conn, scan, replica, &inserts).await?;
-    Ok(tasks)
+    insert(conn, replica, &inserts).await?;
+    Ok(found)
 }
 
-/// Of each: its id, its Connection, and whether it is leased. What is due is told by the database's
-/// clock alone, by which others look for it; the id's time is only a part of the key.
+struct Insert {
+    delivery: DeliveryName,
+    scan: ScanName,
+    leased: bool,
+}
+
+/// What is due is told by the database's clock alone, by which others look for it; the id's time is only a
+/// part of the key.
 async fn insert(
     conn: &mut AsyncPgConnection,
-    scan: ScanName,
     replica: Uuid,
-    deliveries: &[(Id, Uuid, bool)],
+    inserts: &[Insert],
 ) -> QueryResult<()> {
-    sql_query(
-        "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, \
-             state, leased_by, next_attempt_time) \
-         SELECT $1, connection_id, id, create_time, clock_timestamp(), $2, $3, \
-             CASE WHEN leased THEN 'IN_FLIGHT' ELSE 'PENDING' END, CASE WHEN leased THEN $4 END, \
-             CASE WHEN NOT leased THEN clock_timestamp() END \
-         FROM unnest($5, $6, $7, $8) AS d (connection_id, id, create_time, leased)",
+    if inserts.is_empty() {
+        return Ok(());
+    }
+    let column = |value: fn(&Insert) -> Uuid| -> Vec<Uuid> { inserts.iter().map(value).collect() };
+    Prepared(
+        sql_query(
+            "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, \
+                 state, leased_by, next_attempt_time) \
+             SELECT namespace_id, connection_id, id, create_time, clock_timestamp(), manager_id, scan_id, \
+                 CASE WHEN leased THEN 'IN_FLIGHT' ELSE 'PENDING' END, CASE WHEN leased THEN $1 END, \
+                 CASE WHEN NOT leased THEN clock_timestamp() END \
+             FROM unnest($2, $3, $4, $5, $6, $7, $8) \
+                 AS d (namespace_id, connection_id, id, create_time, manager_id, scan_id, leased)",
+        )
+        .bind::<SqlUuid, _>(replica)
+        .bind::<Array<SqlUuid>, _>(column(|one| one.delivery.namespace.to_uuid()))
+        .bind::<Array<SqlUuid>, _>(column(|one| one.delivery.connection.to_uuid()))
+        .bind::<Array<SqlUuid>, _>(column(|one| one.delivery.delivery.to_uuid()))
+        .bind::<Array<Timestamptz>, _>(
+            inserts.iter().map(|one| time_of(one.delivery.delivery)).collect::<Vec<_>>(),
+        )
+        .bind::<Array<SqlUuid>, _>(column(|one| one.scan.manager.to_uuid()))
+        .bind::<Array<SqlUuid>, _>(column(|one| one.scan.scan.to_uuid()))
+        .bind::<Array<Bool>, _>(inserts.iter().map(|one| one.leased).collect::<Vec<_>>()),
     )
-    .bind::<SqlUuid, _>(scan.namespace.to_uuid())
-    .bind::<SqlUuid, _>(scan.manager.to_uuid())
-    .bind::<SqlUuid, _>(scan.scan.to_uuid())
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Array<SqlUuid>, _>(deliveries.iter().map(|(_, connection, _)| *connection).collect::<Vec<_>>())
-    .bind::<Array<SqlUuid>, _>(deliveries.iter().map(|(id, _, _)| id.to_uuid()).collect::<Vec<_>>())
-    .bind::<Array<Timestamptz>, _>(deliveries.iter().map(|(id, _, _)| time_of(*id)).collect::<Vec<_>>())
-    .bind::<Array<Bool>, _>(deliveries.iter().map(|(_, _, leased)| *leased).collect::<Vec<_>>())
     .execute(conn)
     .await?;
     Ok(())

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap, time::Duration};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Array, Double, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Double, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{DeliveryName, DeliveryState, Id, Timestamp};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::time_of;
 use crate::{
     QueryResult,
-    schema::delivery_attempts,
+    prepared::Prepared,
     stats::{self, Deltas},
     words,
 };
@@ -87,34 +87,51 @@ pub async fn record_results(
     replica: Uuid,
     results: &[AttemptResult],
 ) -> QueryResult<()> {
-    let attempts: Vec<_> = results
-        .iter()
-        .map(|result| {
-            let attempt = &result.attempt;
-            (
-                delivery_attempts::delivery_id.eq(result.delivery.delivery.to_uuid()),
-                delivery_attempts::number.eq(i32::try_from(attempt.number).unwrap_or(i32::MAX)),
-                delivery_attempts::time.eq(attempt.time.to_chrono()),
-                delivery_attempts::status_code.eq(attempt
-                    .status_code
-                    .and_then(|code| i16::try_from(code).ok())),
-                delivery_attempts::error.eq(attempt.error.as_deref().map(words::text)),
-                delivery_attempts::latency_ms.eq(millis(attempt.latency)),
-                delivery_attempts::dns_ms.eq(attempt.dns.map(millis)),
-                delivery_attempts::connect_ms.eq(attempt.connect.map(millis)),
-                delivery_attempts::tls_ms.eq(attempt.tls.map(millis)),
-                delivery_attempts::first_byte_ms.eq(attempt.first_byte.map(millis)),
-                delivery_attempts::address.eq(attempt.address.as_deref().map(words::text)),
-                delivery_attempts::response_body
-                    .eq(attempt.response_body.as_deref().map(words::text)),
-            )
-        })
-        .collect();
-    diesel::insert_into(delivery_attempts::table)
-        .values(attempts)
-        .on_conflict_do_nothing()
-        .execute(conn)
-        .await?;
+    let optional = |phase: fn(&Attempt) -> Option<Duration>| -> Vec<Option<i32>> {
+        let phases = results.iter().map(|result| phase(&result.attempt));
+        phases.map(|phase| phase.map(millis)).collect()
+    };
+    let texts = |text: fn(&Attempt) -> Option<&str>| -> Vec<Option<Cow<'_, str>>> {
+        let texts = results.iter().map(|result| text(&result.attempt));
+        texts.map(|text| text.map(words::text)).collect()
+    };
+    Prepared(
+        sql_query(
+            "INSERT INTO delivery_attempts (delivery_id, number, time, status_code, error, latency_ms, dns_ms, \
+                 connect_ms, tls_ms, first_byte_ms, address, response_body) \
+             SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING",
+        )
+        .bind::<Array<SqlUuid>, _>(
+            results.iter().map(|result| result.delivery.delivery.to_uuid()).collect::<Vec<_>>(),
+        )
+        .bind::<Array<Integer>, _>(
+            results
+                .iter()
+                .map(|result| i32::try_from(result.attempt.number).unwrap_or(i32::MAX))
+                .collect::<Vec<_>>(),
+        )
+        .bind::<Array<Timestamptz>, _>(
+            results.iter().map(|result| result.attempt.time.to_chrono()).collect::<Vec<_>>(),
+        )
+        .bind::<Array<Nullable<SmallInt>>, _>(
+            results
+                .iter()
+                .map(|result| result.attempt.status_code.and_then(|code| i16::try_from(code).ok()))
+                .collect::<Vec<_>>(),
+        )
+        .bind::<Array<Nullable<Text>>, _>(texts(|attempt| attempt.error.as_deref()))
+        .bind::<Array<Integer>, _>(
+            results.iter().map(|result| millis(result.attempt.latency)).collect::<Vec<_>>(),
+        )
+        .bind::<Array<Nullable<Integer>>, _>(optional(|attempt| attempt.dns))
+        .bind::<Array<Nullable<Integer>>, _>(optional(|attempt| attempt.connect))
+        .bind::<Array<Nullable<Integer>>, _>(optional(|attempt| attempt.tls))
+        .bind::<Array<Nullable<Integer>>, _>(optional(|attempt| attempt.first_byte))
+        .bind::<Array<Nullable<Text>>, _>(texts(|attempt| attempt.address.as_deref()))
+        .bind::<Array<Nullable<Text>>, _>(texts(|attempt| attempt.response_body.as_deref())),
+    )
+    .execute(conn)
+    .await?;
 
     move_on(conn, replica, results).await
 }
@@ -144,7 +161,7 @@ pub async fn move_on(
             Verdict::Succeeded | Verdict::Exhausted | Verdict::Expired => None,
         })
         .collect();
-    let moved: Vec<Moved> = sql_query(
+    let moved: Vec<Moved> = Prepared(sql_query(
         "UPDATE deliveries AS d SET state = CASE WHEN d.reopen_asked THEN 'PENDING' ELSE r.state END, leased_by = NULL, \
              attempt_count = d.attempt_count + 1, last_attempt_time = r.attempt_time, \
              next_attempt_time = CASE WHEN d.reopen_asked THEN clock_timestamp() \
@@ -178,7 +195,7 @@ pub async fn move_on(
     .bind::<Array<Nullable<Text>>, _>(
         sorted.iter().map(|result| result.reason()).collect::<Vec<_>>(),
     )
-    .bind::<SqlUuid, _>(replica)
+    .bind::<SqlUuid, _>(replica))
     .load(conn)
     .await?;
     stats::append(conn, &deltas(&sorted, &moved)).await

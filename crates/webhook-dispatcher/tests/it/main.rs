@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod breaker;
 mod failures;
 mod isolation;
 mod replicas;
 mod request;
 mod support;
+mod waiting;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use test_support::{Answer, eventually};
 
-use crate::support::{SOON, World, always, scripted};
+use crate::support::{SOON, World, after_warming, always, scripted};
 
 #[tokio::test]
 async fn a_scan_whose_event_is_lost_is_delivered_all_the_same() {
@@ -50,7 +50,7 @@ async fn what_a_killed_dispatcher_had_open_is_repeated_by_another() {
 #[tokio::test]
 async fn a_shutdown_waits_for_open_requests_and_records_them() {
     let world = World::new().await;
-    let receiver = always(Answer::after(
+    let receiver = after_warming(Answer::after(
         Duration::from_millis(500),
         Answer::Status(200),
     ))
@@ -58,18 +58,19 @@ async fn a_shutdown_waits_for_open_requests_and_records_them() {
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
+    let warm = world.warm(manager).await;
     for number in 0..4 {
         world
             .scan_and_tell(manager, &format!("kettle {number}"))
             .await;
     }
     eventually("the requests are open", SOON, async || {
-        receiver.count() == 4
+        receiver.count() == warm + 4
     })
     .await;
     replica.stop().await;
-    assert_eq!(world.in_state("SUCCEEDED").await, 4);
-    assert_eq!(world.database.count("delivery_attempts").await, 4);
+    assert_eq!(world.in_state("SUCCEEDED").await, 8 + 4);
+    assert_eq!(world.database.count("delivery_attempts").await, 8 + 4);
     assert_eq!(world.database.count("replicas").await, 0);
 }
 

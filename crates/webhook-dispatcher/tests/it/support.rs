@@ -115,6 +115,17 @@ impl World {
         scan
     }
 
+    /// Has a Connection succeed until its lane is at its widest; returns how many requests that took.
+    pub(crate) async fn warm(&self, manager: ManagerName) -> usize {
+        const COUNT: i64 = 8;
+        let before = self.in_state("SUCCEEDED").await;
+        for number in 0..COUNT {
+            self.scan_and_tell(manager, &format!("warm {number}")).await;
+        }
+        self.until("SUCCEEDED", before + COUNT).await;
+        8
+    }
+
     /// How many deliveries are in `state`.
     pub(crate) async fn in_state(&self, state: &str) -> i64 {
         self.database
@@ -149,6 +160,18 @@ pub(crate) async fn scripted(answers: Vec<Answer>) -> TestServer {
     TestServer::start(move |number, _| {
         let answer = answers.get(number).cloned();
         answer.unwrap_or(Answer::Status(200))
+    })
+    .await
+}
+
+/// 200 to what warms a lane, and then this.
+pub(crate) async fn after_warming(answer: Answer) -> TestServer {
+    TestServer::start(move |number, _| {
+        if number < 8 {
+            Answer::Status(200)
+        } else {
+            answer.clone()
+        }
     })
     .await
 }

@@ -1,0 +1,205 @@
+//! Finds what no hint tells of, and ends what nobody will send any more. One replica does it for all.
+
+use std::time::Duration;
+
+use diesel::{
+    OptionalExtension, QueryableByName, sql_query,
+    sql_types::{BigInt, Bool, Double, Text, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{ConnectionName, Id};
+use uuid::Uuid;
+
+use crate::{QueryResult, lanes, prepared::Prepared, replicas};
+
+/// Whether `replica` is the one of its service that sweeps: the first by id of those that live.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn is_sweeper(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct First {
+        #[diesel(sql_type = Bool)]
+        own: bool,
+    }
+    let alive = replicas::ALIVE;
+    let first: Option<First> = Prepared(
+        sql_query(format!(
+            "SELECT id = $1 AS own FROM replicas \
+             WHERE id {alive} AND service = (SELECT service FROM replicas WHERE id = $1) ORDER BY id LIMIT 1"
+        ))
+        .bind::<SqlUuid, _>(replica),
+    )
+    .get_result(conn)
+    .await
+    .optional()?;
+    Ok(first.is_some_and(|first| first.own))
+}
+
+/// Connections for which something waits although they are gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Whose hints were later than what waits for them; they are now right.
+    pub unnoted: usize,
+    pub gone: Vec<ConnectionName>,
+}
+
+/// Looks at every Connection for which something waits, and sets right those hints that are later than
+/// that: a dispatcher died between a commit and its [`lanes::note_due`]. Costs a step of
+/// `deliveries_due_by_connection_idx` for each such Connection, however much waits for it.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn find_waiting(conn: &mut AsyncPgConnection) -> QueryResult<Waiting> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        connection_id: Uuid,
+        #[diesel(sql_type = Bool)]
+        gone: bool,
+    }
+    let rows: Vec<Row> = Prepared(sql_query(
+        "WITH RECURSIVE waiting AS ( \
+             (SELECT namespace_id, connection_id, next_attempt_time FROM deliveries \
+              WHERE state IN ('PENDING', 'RETRYING') \
+              ORDER BY namespace_id, connection_id, next_attempt_time LIMIT 1) \
+             UNION ALL \
+             SELECT next.* FROM waiting AS w CROSS JOIN LATERAL ( \
+                 SELECT d.namespace_id, d.connection_id, d.next_attempt_time FROM deliveries AS d \
+                 WHERE d.state IN ('PENDING', 'RETRYING') \
+                   AND (d.namespace_id, d.connection_id) > (w.namespace_id, w.connection_id) \
+                 ORDER BY d.namespace_id, d.connection_id, d.next_attempt_time LIMIT 1 \
+             ) AS next \
+         ) \
+         SELECT w.namespace_id, w.connection_id, c.id IS NULL AS gone \
+         FROM waiting AS w \
+         LEFT JOIN connections AS c ON c.namespace_id = w.namespace_id AND c.id = w.connection_id \
+         LEFT JOIN connection_lanes AS l ON l.namespace_id = w.namespace_id AND l.connection_id = w.connection_id \
+         WHERE c.id IS NULL OR c.state = 'ACTIVE' AND coalesce(l.next_due_time, 'infinity') > \
+             greatest(w.next_attempt_time, l.open_until, l.probe_end_time, l.rate_time)",
+    ))
+    .load(conn)
+    .await?;
+    let names = |gone: bool| -> Vec<ConnectionName> {
+        let found = rows.iter().filter(|row| row.gone == gone);
+        found
+            .map(|row| ConnectionName {
+                namespace: Id::from_uuid(row.namespace_id),
+                connection: Id::from_uuid(row.connection_id),
+            })
+            .collect()
+    };
+    let unnoted = names(false);
+    lanes::note_due(conn, &unnoted).await?;
+    Ok(Waiting {
+        unnoted: unnoted.len(),
+        gone: names(true),
+    })
+}
+
+/// Ends up to `limit` deliveries that wait for a Connection that is gone; returns how many.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cancel_waiting(
+    conn: &mut AsyncPgConnection,
+    connection: ConnectionName,
+    limit: i64,
+) -> QueryResult<usize> {
+    sql_query(
+        "UPDATE deliveries AS d SET state = 'CANCELLED', next_attempt_time = NULL, update_time = clock_timestamp(), \
+             last_error = 'connection_deleted', urgent = false \
+         FROM (SELECT namespace_id, connection_id, create_time, id FROM deliveries \
+               WHERE namespace_id = $1 AND connection_id = $2 AND state IN ('PENDING', 'RETRYING') \
+               ORDER BY next_attempt_time LIMIT $3 FOR UPDATE SKIP LOCKED) AS waiting \
+         WHERE d.namespace_id = waiting.namespace_id AND d.connection_id = waiting.connection_id \
+           AND d.create_time = waiting.create_time AND d.id = waiting.id",
+    )
+    .bind::<SqlUuid, _>(connection.namespace.to_uuid())
+    .bind::<SqlUuid, _>(connection.connection.to_uuid())
+    .bind::<BigInt, _>(limit)
+    .execute(conn)
+    .await
+}
+
+/// Gives up to `limit` deliveries up as `expired`: those of disabled Connections that are older than
+/// `kept`, and those of Connections whose breaker is open that are older than `max_age`. Returns how many.
+/// Reads the old part of the log of such Connections, so ask seldom.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn expire(
+    conn: &mut AsyncPgConnection,
+    kept: Duration,
+    max_age: Duration,
+    limit: i64,
+) -> QueryResult<usize> {
+    sql_query(
+        "UPDATE deliveries AS d SET state = 'EXHAUSTED', next_attempt_time = NULL, update_time = clock_timestamp(), \
+             last_error = $4, urgent = false \
+         FROM (SELECT old.namespace_id, old.connection_id, old.create_time, old.id \
+               FROM connections AS c \
+               JOIN connection_lanes AS l ON l.namespace_id = c.namespace_id AND l.connection_id = c.id \
+               CROSS JOIN LATERAL ( \
+                   SELECT w.namespace_id, w.connection_id, w.create_time, w.id FROM deliveries AS w \
+                   WHERE w.namespace_id = c.namespace_id AND w.connection_id = c.id \
+                     AND w.state IN ('PENDING', 'RETRYING') \
+                     AND greatest(w.create_time, w.reopen_time) < statement_timestamp() \
+                         - CASE c.state WHEN 'ACTIVE' THEN $2 ELSE $1 END * interval '1 second' \
+                     AND w.create_time < statement_timestamp() - least($1, $2) * interval '1 second' \
+                   LIMIT $3 FOR UPDATE SKIP LOCKED \
+               ) AS old \
+               WHERE (c.state <> 'ACTIVE' OR l.open_until IS NOT NULL) AND EXISTS ( \
+                   SELECT FROM deliveries AS w WHERE w.namespace_id = c.namespace_id AND w.connection_id = c.id \
+                     AND w.state IN ('PENDING', 'RETRYING')) \
+               LIMIT $3) AS old \
+         WHERE d.namespace_id = old.namespace_id AND d.connection_id = old.connection_id \
+           AND d.create_time = old.create_time AND d.id = old.id",
+    )
+    .bind::<Double, _>(kept.as_secs_f64())
+    .bind::<Double, _>(max_age.as_secs_f64())
+    .bind::<BigInt, _>(limit)
+    .bind::<Text, _>("expired")
+    .execute(conn)
+    .await
+}
+
+/// How it stands with the lanes of all Connections: breakers that are open, Connections with something to
+/// send now, and for how long the longest has had it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standing {
+    pub open_breakers: i64,
+    pub behind: i64,
+    pub oldest_due: Duration,
+}
+
+/// Reads all lanes: a small row a Connection.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn standing(conn: &mut AsyncPgConnection) -> QueryResult<Standing> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = BigInt)]
+        open_breakers: i64,
+        #[diesel(sql_type = BigInt)]
+        behind: i64,
+        #[diesel(sql_type = Double)]
+        seconds: f64,
+    }
+    let row: Row = Prepared(sql_query(
+        "SELECT count(*) FILTER (WHERE open_until IS NOT NULL) AS open_breakers, \
+             count(*) FILTER (WHERE next_due_time <= statement_timestamp()) AS behind, \
+             coalesce(greatest(extract(epoch FROM statement_timestamp() - min(next_due_time)), 0), 0)::float8 AS seconds \
+         FROM connection_lanes WHERE next_due_time IS NOT NULL OR open_until IS NOT NULL",
+    ))
+    .get_result(conn)
+    .await?;
+    Ok(Standing {
+        open_breakers: row.open_breakers,
+        behind: row.behind,
+        oldest_due: Duration::try_from_secs_f64(row.seconds).unwrap_or_default(),
+    })
+}

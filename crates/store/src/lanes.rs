@@ -1,0 +1,395 @@
+//! What all dispatchers know together of each Connection: when to look for what waits for it, its circuit
+//! breaker, its rate.
+//!
+//! `next_due_time` is a hint: never later than something may be sent, sometimes earlier. Whoever leaves
+//! something waiting says so after its commit ([`note_due`]), and whoever moves a hint on locks the row
+//! first and looks afterwards ([`settle`]), so that nothing is missed in between. What a crash leaves
+//! unsaid is found by [`crate::deliveries::find_waiting`].
+//!
+//! Of a Connection that is well and has no backlog nothing is written here.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{
+        Array, BigInt, Bool, Double, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid,
+    },
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{ConnectionName, Id, Timestamp};
+use uuid::Uuid;
+
+use crate::{QueryResult, prepared::Prepared};
+
+mod hints;
+
+pub use hints::{Settled, note_due, settle};
+
+/// One Connection's row, locked by whoever holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lane {
+    pub connection: ConnectionName,
+    pub failure_streak: u32,
+    /// A bit for each of the last attempts, 1 is a failure, the newest lowest.
+    pub recent_outcomes: u32,
+    /// How many of those bits are told, 20 at most.
+    pub recent_count: u8,
+    pub open_until: Option<Timestamp>,
+    /// Openings in a row.
+    pub open_count: u32,
+    /// Who has the one probe in hand, and until when at most.
+    pub probe: Option<(Uuid, Timestamp)>,
+    pub last_success_time: Option<Timestamp>,
+    pub failing_since: Option<Timestamp>,
+    /// Up to when the seconds of `max_per_second` are spent.
+    pub rate_time: Option<Timestamp>,
+    pub next_due_time: Option<Timestamp>,
+}
+
+/// A locked lane, and what there is to know beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LockedLane {
+    pub lane: Lane,
+    /// The database's clock, by which all of these times go.
+    pub now: Timestamp,
+    /// Whether the Connection is `ACTIVE`.
+    pub active: bool,
+    pub max_per_second: Option<u32>,
+    /// Whether the replica that has the probe in hand lives.
+    pub prober_lives: bool,
+}
+
+/// A Connection that may have something to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due {
+    pub connection: ConnectionName,
+    pub account: Id,
+    /// Disabled, rate limited, or its breaker is open: not to be claimed without its lock.
+    pub restrained: bool,
+}
+
+#[derive(QueryableByName)]
+struct DueRow {
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    connection_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    account_id: Uuid,
+    #[diesel(sql_type = Bool)]
+    restrained: bool,
+}
+
+/// The accounts of which something waits, one step of the index each.
+macro_rules! waiting_accounts {
+    () => {
+        "WITH RECURSIVE accounts AS ( \
+             (SELECT account_id FROM connection_lanes WHERE next_due_time IS NOT NULL \
+              ORDER BY account_id, next_due_time LIMIT 1) \
+             UNION ALL \
+             SELECT next.account_id FROM accounts AS a CROSS JOIN LATERAL ( \
+                 SELECT l.account_id FROM connection_lanes AS l \
+                 WHERE l.next_due_time IS NOT NULL AND l.account_id > a.account_id \
+                 ORDER BY l.account_id, l.next_due_time LIMIT 1 \
+             ) AS next \
+         ) "
+    };
+}
+
+/// Connections that are to be looked at, of each account the longest due, at most `per_account`: one
+/// account's thousands never hide another's one. Served by `connection_lanes_due_idx`; costs a step for
+/// each account of which anything waits, however much that is.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn due(conn: &mut AsyncPgConnection, per_account: i64) -> QueryResult<Vec<Due>> {
+    let rows: Vec<DueRow> = Prepared(
+        sql_query(concat!(
+            waiting_accounts!(),
+            "SELECT l.namespace_id, l.connection_id, l.account_id, \
+                 l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL OR c.state <> 'ACTIVE' AS restrained \
+             FROM accounts AS a CROSS JOIN LATERAL ( \
+                 SELECT * FROM connection_lanes AS l \
+                 WHERE l.account_id = a.account_id AND l.next_due_time <= statement_timestamp() \
+                 ORDER BY l.next_due_time LIMIT $1 \
+             ) AS l \
+             JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id"
+        ))
+        .bind::<BigInt, _>(per_account),
+    )
+    .load(conn)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Due {
+            connection: name(row.namespace_id, row.connection_id),
+            account: Id::from_uuid(row.account_id),
+            restrained: row.restrained,
+        })
+        .collect())
+}
+
+/// How long until the next Connection is to be looked at that is not yet; `None` when there is none.
+/// Served by `connection_lanes_due_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<Duration>> {
+    #[derive(QueryableByName)]
+    struct Next {
+        #[diesel(sql_type = Nullable<Double>)]
+        seconds: Option<f64>,
+    }
+    let next: Next = Prepared(sql_query(concat!(
+        waiting_accounts!(),
+        "SELECT extract(epoch FROM min(l.next_due_time) - statement_timestamp())::float8 AS seconds \
+         FROM accounts AS a CROSS JOIN LATERAL ( \
+             SELECT l.next_due_time FROM connection_lanes AS l \
+             WHERE l.account_id = a.account_id AND l.next_due_time > statement_timestamp() \
+             ORDER BY l.next_due_time LIMIT 1 \
+         ) AS l"
+    )))
+    .get_result(conn)
+    .await?;
+    Ok(next
+        .seconds
+        .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    connection_id: Uuid,
+    #[diesel(sql_type = Integer)]
+    failure_streak: i32,
+    #[diesel(sql_type = Integer)]
+    recent_outcomes: i32,
+    #[diesel(sql_type = SmallInt)]
+    recent_count: i16,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    open_until: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Integer)]
+    open_count: i32,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    probed_by: Option<Uuid>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    probe_end_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    last_success_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    failing_since: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    rate_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    next_due_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Timestamptz)]
+    now: DateTime<Utc>,
+    #[diesel(sql_type = Bool)]
+    active: bool,
+    #[diesel(sql_type = Nullable<Integer>)]
+    max_per_second: Option<i32>,
+    #[diesel(sql_type = Bool)]
+    prober_lives: bool,
+}
+
+impl From<Row> for LockedLane {
+    fn from(row: Row) -> Self {
+        let time = |time: Option<DateTime<Utc>>| time.map(Timestamp::from);
+        Self {
+            lane: Lane {
+                connection: name(row.namespace_id, row.connection_id),
+                failure_streak: row.failure_streak.try_into().unwrap_or(0),
+                recent_outcomes: row.recent_outcomes.try_into().unwrap_or(0),
+                recent_count: row.recent_count.try_into().unwrap_or(0),
+                open_until: time(row.open_until),
+                open_count: row.open_count.try_into().unwrap_or(0),
+                probe: row.probed_by.zip(time(row.probe_end_time)),
+                last_success_time: time(row.last_success_time),
+                failing_since: time(row.failing_since),
+                rate_time: time(row.rate_time),
+                next_due_time: time(row.next_due_time),
+            },
+            now: row.now.into(),
+            active: row.active,
+            max_per_second: row.max_per_second.and_then(|rate| rate.try_into().ok()),
+            prober_lives: row.prober_lives,
+        }
+    }
+}
+
+macro_rules! locked_columns {
+    () => {
+        "SELECT l.namespace_id, l.connection_id, l.failure_streak, l.recent_outcomes, l.recent_count, l.open_until, \
+             l.open_count, l.probed_by, l.probe_end_time, l.last_success_time, l.failing_since, l.rate_time, \
+             l.next_due_time, clock_timestamp() AS now, c.state = 'ACTIVE' AS active, c.max_per_second, \
+             EXISTS (SELECT FROM replicas AS r WHERE r.id = l.probed_by \
+                 AND r.heartbeat_time > clock_timestamp() - interval '4 seconds') AS prober_lives \
+         FROM connection_lanes AS l \
+         JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id \
+         JOIN unnest($1, $2, $3) AS given (namespace_id, connection_id, failed) \
+           ON l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id "
+    };
+}
+
+/// Locks the lanes whose record an attempt changes: those of `failed` ones, and of the others those that
+/// are not yet known as well. Mostly none. Call inside of a transaction, after the deliveries.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lock_changing(
+    conn: &mut AsyncPgConnection,
+    connections: &[(ConnectionName, bool)],
+) -> QueryResult<Vec<LockedLane>> {
+    let [namespaces, ids] = keys(connections.iter().map(|(name, _)| *name));
+    let failed: Vec<bool> = connections.iter().map(|(_, failed)| *failed).collect();
+    let rows: Vec<Row> = Prepared(
+        sql_query(concat!(
+            locked_columns!(),
+            "WHERE given.failed OR l.recent_outcomes <> 0 OR l.recent_count < 20 OR l.open_until IS NOT NULL \
+               OR l.failing_since IS NOT NULL OR l.last_success_time IS NULL \
+               OR l.last_success_time < statement_timestamp() - interval '1 minute' \
+             ORDER BY l.namespace_id, l.connection_id FOR NO KEY UPDATE OF l"
+        ))
+        .bind::<Array<SqlUuid>, _>(namespaces)
+        .bind::<Array<SqlUuid>, _>(ids)
+        .bind::<Array<Bool>, _>(failed),
+    )
+    .load(conn)
+    .await?;
+    Ok(rows.into_iter().map(LockedLane::from).collect())
+}
+
+/// Locks those of these lanes that are to be looked at and that nobody else looks at just now. Call inside
+/// of a transaction.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lock_due(
+    conn: &mut AsyncPgConnection,
+    connections: &[ConnectionName],
+) -> QueryResult<Vec<LockedLane>> {
+    let [namespaces, ids] = keys(connections.iter().copied());
+    let rows: Vec<Row> = Prepared(
+        sql_query(concat!(
+            locked_columns!(),
+            "WHERE NOT given.failed AND l.next_due_time <= statement_timestamp() \
+             ORDER BY l.namespace_id, l.connection_id FOR NO KEY UPDATE OF l SKIP LOCKED"
+        ))
+        .bind::<Array<SqlUuid>, _>(namespaces)
+        .bind::<Array<SqlUuid>, _>(ids)
+        .bind::<Array<Bool>, _>(vec![false; connections.len()]),
+    )
+    .load(conn)
+    .await?;
+    Ok(rows.into_iter().map(LockedLane::from).collect())
+}
+
+/// Writes lanes back that the transaction has locked.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn save(conn: &mut AsyncPgConnection, lanes: &[Lane]) -> QueryResult<()> {
+    if lanes.is_empty() {
+        return Ok(());
+    }
+    let [namespaces, ids] = keys(lanes.iter().map(|lane| lane.connection));
+    let times = |time: fn(&Lane) -> Option<Timestamp>| -> Vec<Option<DateTime<Utc>>> {
+        lanes
+            .iter()
+            .map(|lane| time(lane).map(Timestamp::to_chrono))
+            .collect()
+    };
+    let numbers = |number: fn(&Lane) -> u32| -> Vec<i32> {
+        lanes
+            .iter()
+            .map(|lane| i32::try_from(number(lane)).unwrap_or(i32::MAX))
+            .collect()
+    };
+    Prepared(
+        sql_query(
+            "UPDATE connection_lanes AS l SET failure_streak = g.failure_streak, recent_outcomes = g.recent_outcomes, \
+                 recent_count = g.recent_count, open_until = g.open_until, open_count = g.open_count, \
+                 probed_by = g.probed_by, probe_end_time = g.probe_end_time, last_success_time = g.last_success_time, \
+                 failing_since = g.failing_since, rate_time = g.rate_time, next_due_time = g.next_due_time \
+             FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS g (namespace_id, connection_id, \
+                 failure_streak, recent_outcomes, recent_count, open_until, open_count, probed_by, probe_end_time, \
+                 last_success_time, failing_since, rate_time, next_due_time) \
+             WHERE l.namespace_id = g.namespace_id AND l.connection_id = g.connection_id",
+        )
+        .bind::<Array<SqlUuid>, _>(namespaces)
+        .bind::<Array<SqlUuid>, _>(ids)
+        .bind::<Array<Integer>, _>(numbers(|lane| lane.failure_streak))
+        .bind::<Array<Integer>, _>(numbers(|lane| lane.recent_outcomes))
+        .bind::<Array<SmallInt>, _>(
+            lanes.iter().map(|lane| i16::from(lane.recent_count)).collect::<Vec<_>>(),
+        )
+        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.open_until))
+        .bind::<Array<Integer>, _>(numbers(|lane| lane.open_count))
+        .bind::<Array<Nullable<SqlUuid>>, _>(
+            lanes.iter().map(|lane| lane.probe.map(|(by, _)| by)).collect::<Vec<_>>(),
+        )
+        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.probe.map(|(_, end)| end)))
+        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.last_success_time))
+        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.failing_since))
+        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.rate_time))
+        .bind::<Array<Nullable<Timestamptz>>, _>(times(|lane| lane.next_due_time)),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// How many of a Connection's deliveries fail: those that wait for another try, and those given up since
+/// `since`. Counts to `enough` and no further. Reads as much of the log as there is since then, so ask
+/// only where it matters.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn failing_deliveries(
+    conn: &mut AsyncPgConnection,
+    connection: ConnectionName,
+    since: Timestamp,
+    enough: i64,
+) -> QueryResult<i64> {
+    #[derive(QueryableByName)]
+    struct Count {
+        #[diesel(sql_type = BigInt)]
+        count: i64,
+    }
+    let counted: Count = sql_query(
+        "SELECT count(*) AS count FROM ( \
+             (SELECT FROM deliveries WHERE namespace_id = $1 AND connection_id = $2 \
+                AND state IN ('PENDING', 'RETRYING') AND state = 'RETRYING' LIMIT $4) \
+             UNION ALL \
+             (SELECT FROM deliveries WHERE namespace_id = $1 AND connection_id = $2 \
+                AND state = 'EXHAUSTED' AND update_time >= $3 LIMIT $4) \
+             LIMIT $4 \
+         ) AS failing",
+    )
+    .bind::<SqlUuid, _>(connection.namespace.to_uuid())
+    .bind::<SqlUuid, _>(connection.connection.to_uuid())
+    .bind::<Timestamptz, _>(since.to_chrono())
+    .bind::<BigInt, _>(enough)
+    .get_result(conn)
+    .await?;
+    Ok(counted.count)
+}
+
+fn name(namespace: Uuid, connection: Uuid) -> ConnectionName {
+    ConnectionName {
+        namespace: Id::from_uuid(namespace),
+        connection: Id::from_uuid(connection),
+    }
+}
+
+/// Namespaces and ids, as two columns.
+pub(crate) fn keys(names: impl Iterator<Item = ConnectionName>) -> [Vec<Uuid>; 2] {
+    let (namespaces, ids) = names
+        .map(|name| (name.namespace.to_uuid(), name.connection.to_uuid()))
+        .unzip();
+    [namespaces, ids]
+}

@@ -1,0 +1,195 @@
+//! The circuit breaker of a Connection, as a rule over its record. The record is shared by all replicas;
+//! whoever applies outcomes has its row locked.
+//!
+//! Closed, it opens after five failures in a row, or when half of the last twenty attempts failed. Open, it
+//! lets nothing pass for half a minute, and then one probe over all replicas: a success closes it, a
+//! failure doubles the wait, up to ten minutes. What a person asks for passes at any time, and closes it
+//! too when it succeeds. Requests that were under way when it opened change nothing any more.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use store::lanes::Lane;
+
+const STREAK: u32 = 5;
+const WINDOW: u8 = 20;
+const FIRST_WAIT: Duration = Duration::from_secs(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) success: bool,
+    /// It was the probe.
+    pub(crate) probe: bool,
+    /// A person asked for it.
+    pub(crate) urgent: bool,
+}
+
+/// What the breaker did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    Opened,
+    Closed,
+}
+
+/// Enters an outcome into the record.
+pub(crate) fn enter(lane: &mut Lane, outcome: Outcome, now: Timestamp) -> Change {
+    lane.recent_outcomes =
+        (lane.recent_outcomes << 1 | u32::from(!outcome.success)) & ((1 << WINDOW) - 1);
+    lane.recent_count = (lane.recent_count + 1).min(WINDOW);
+    if outcome.success {
+        lane.last_success_time = Some(now);
+        lane.failing_since = None;
+        lane.failure_streak = 0;
+        if lane.open_until.is_some() && (outcome.probe || outcome.urgent) {
+            close(lane);
+            return Change::Closed;
+        }
+        return Change::None;
+    }
+    lane.failure_streak = lane.failure_streak.saturating_add(1);
+    lane.failing_since.get_or_insert(now);
+    let opens = match lane.open_until {
+        Some(_) => outcome.probe,
+        None => {
+            let failed = lane.recent_outcomes.count_ones();
+            lane.failure_streak >= STREAK
+                || lane.recent_count == WINDOW && failed * 2 >= u32::from(WINDOW)
+        }
+    };
+    if !opens {
+        return Change::None;
+    }
+    let doubled = FIRST_WAIT.saturating_mul(1 << lane.open_count.min(10));
+    lane.open_until = Some(now.plus(doubled.min(LONGEST_WAIT)));
+    lane.open_count = lane.open_count.saturating_add(1);
+    lane.probe = None;
+    Change::Opened
+}
+
+/// Closed, with a clean record: what came before says nothing about what comes.
+fn close(lane: &mut Lane) {
+    lane.open_until = None;
+    lane.open_count = 0;
+    lane.probe = None;
+    lane.recent_outcomes = 0;
+    lane.recent_count = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use domain::{ConnectionName, Id, Timestamp};
+    use store::lanes::Lane;
+
+    use super::{Change, Outcome, enter};
+
+    fn lane() -> Lane {
+        Lane {
+            connection: ConnectionName {
+                namespace: Id::generate(),
+                connection: Id::generate(),
+            },
+            failure_streak: 0,
+            recent_outcomes: 0,
+            recent_count: 0,
+            open_until: None,
+            open_count: 0,
+            probe: None,
+            last_success_time: None,
+            failing_since: None,
+            rate_time: None,
+            next_due_time: None,
+        }
+    }
+
+    fn ordinary(success: bool) -> Outcome {
+        Outcome {
+            success,
+            probe: false,
+            urgent: false,
+        }
+    }
+
+    /// Where in `outcomes`, `.` for a success and `x` for a failure, the breaker opens.
+    fn opens_at(outcomes: &str) -> Option<usize> {
+        let mut lane = lane();
+        outcomes.bytes().position(|outcome| {
+            enter(&mut lane, ordinary(outcome == b'.'), Timestamp::now()) == Change::Opened
+        })
+    }
+
+    #[test]
+    fn it_opens_after_five_failures_in_a_row_or_half_of_twenty() {
+        for (outcomes, expected) in [
+            ("xxxx.xxxx.", None),
+            ("xxxxx", Some(4)),
+            ("....................xxxxx", Some(24)),
+            // Half of fewer than twenty says nothing yet.
+            ("x.x.x.x.x.x.x.x.x.x", None),
+            ("x.x.x.x.x.x.x.x.x.x.", None),
+            ("x.x.x.x.x.x.x.x.x.x.x", Some(20)),
+            ("....................x.x.x.x.x.x.x.x.x.x", Some(38)),
+            ("xx...xx...xx...xx...xx...xx...xx...", None),
+        ] {
+            assert_eq!(opens_at(outcomes), expected, "{outcomes}");
+        }
+    }
+
+    #[test]
+    fn probes_double_the_wait_up_to_ten_minutes_and_a_success_closes() {
+        let mut lane = lane();
+        let now = Timestamp::now();
+        for _ in 0..5 {
+            enter(&mut lane, ordinary(false), now);
+        }
+        let probe = Outcome {
+            success: false,
+            probe: true,
+            urgent: false,
+        };
+        for seconds in [30, 60, 120, 240, 480, 600, 600] {
+            let until = now.plus(Duration::from_secs(seconds));
+            assert_eq!(lane.open_until, Some(until));
+            // Those that were under way change nothing.
+            assert_eq!(enter(&mut lane, ordinary(false), now), Change::None);
+            assert_eq!(enter(&mut lane, ordinary(true), now), Change::None);
+            assert_eq!(lane.open_until, Some(until));
+            lane.probe = Some((Default::default(), now));
+            assert_eq!(enter(&mut lane, probe, now), Change::Opened);
+            assert_eq!(lane.probe, None);
+        }
+        let success = Outcome {
+            success: true,
+            ..probe
+        };
+        assert_eq!(enter(&mut lane, success, now), Change::Closed);
+        assert_eq!((lane.open_until, lane.open_count), (None, 0));
+        // And with a clean record.
+        for _ in 0..4 {
+            assert_eq!(enter(&mut lane, ordinary(false), now), Change::None);
+        }
+        assert_eq!(enter(&mut lane, ordinary(false), now), Change::Opened);
+    }
+
+    #[test]
+    fn what_a_person_asks_for_closes_it() {
+        let mut lane = lane();
+        let now = Timestamp::now();
+        for _ in 0..5 {
+            enter(&mut lane, ordinary(false), now);
+        }
+        let until = lane.open_until;
+        let asked = |success| Outcome {
+            success,
+            probe: false,
+            urgent: true,
+        };
+        assert_eq!(enter(&mut lane, asked(false), now), Change::None);
+        assert_eq!(lane.open_until, until);
+        assert_eq!(enter(&mut lane, asked(true), now), Change::Closed);
+    }
+}

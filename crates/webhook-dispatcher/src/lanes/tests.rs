@@ -1,0 +1,219 @@
+//! The rules of lanes, without requests.
+
+use std::sync::Arc;
+
+use domain::{
+    ConnectionName, DeliveryName, Id, ScanName, Timestamp,
+    connection::{Format, Headers, Method},
+};
+use store::deliveries::Task;
+
+use super::{Lanes, Permit, Place, Ready};
+use crate::record::InHand;
+
+struct Endpoint {
+    account: Id,
+    connection: ConnectionName,
+}
+
+fn endpoint(account: Id) -> Endpoint {
+    let connection = ConnectionName {
+        namespace: Id::generate(),
+        connection: Id::generate(),
+    };
+    Endpoint {
+        account,
+        connection,
+    }
+}
+
+fn ready(connection: ConnectionName) -> Ready {
+    let post = serde_json::json!({
+        "type": "FORUM_LINK", "time": Timestamp::now(), "id": "a", "url": "https://a.example/",
+        "user": {"id": "u", "name": "U", "url": "https://a.example/u"}
+    });
+    let task = Task {
+        delivery: DeliveryName {
+            namespace: connection.namespace,
+            connection: connection.connection,
+            delivery: Id::generate(),
+        },
+        scan: ScanName {
+            namespace: connection.namespace,
+            manager: Id::generate(),
+            scan: Id::generate(),
+        },
+        account: Id::generate(),
+        urgent: false,
+        attempt_count: 0,
+        schedule_base: 0,
+        open_time: Timestamp::now(),
+        url: "https://a.example/".to_owned(),
+        method: Method::Post,
+        headers: Headers::default(),
+        format: Format::default(),
+        max_per_second: None,
+        signing_secrets: Vec::new(),
+        post: serde_json::from_value(post).unwrap(),
+    };
+    let in_hand = InHand::of_nobody(task.delivery.delivery);
+    Ready {
+        task,
+        probe: false,
+        in_hand,
+    }
+}
+
+fn fill(lanes: &Lanes, places: Vec<Place>) -> usize {
+    let count = places.len();
+    for place in places {
+        let ready = ready(place.connection);
+        assert!(lanes.put(place, ready).is_ok());
+    }
+    count
+}
+
+/// Opens all that may be.
+fn open(lanes: &Arc<Lanes>) -> Vec<Permit> {
+    std::iter::from_fn(|| lanes.next())
+        .map(|(_, permit)| permit)
+        .collect()
+}
+
+/// Has an endpoint succeed until its lane is at its widest.
+fn prove(lanes: &Arc<Lanes>, at: &Endpoint) {
+    for _ in 0..10 {
+        fill(lanes, lanes.places(at.connection, at.account, 1));
+        for permit in open(lanes) {
+            permit.done(true);
+        }
+    }
+}
+
+#[test]
+fn a_lane_grows_with_successes_and_halves_with_failures() {
+    let lanes = Lanes::new(100, 8);
+    let at = endpoint(Id::generate());
+    let mut widths = Vec::new();
+    for success in [
+        true, true, true, true, true, true, true, true, false, false, false, false, true,
+    ] {
+        fill(&lanes, lanes.places(at.connection, at.account, 100));
+        let permits = open(&lanes);
+        widths.push(permits.len());
+        let mut permits = permits.into_iter();
+        // Of the first only, so that each step is one result.
+        permits.next().unwrap().done(success);
+        let rest: Vec<_> = permits.collect();
+        let limit = lanes.lock().lanes[&at.connection].limit;
+        for permit in rest {
+            permit.done(success);
+        }
+        lanes.lock().lanes.get_mut(&at.connection).unwrap().limit = limit;
+        lanes.empty();
+    }
+    assert_eq!(widths, [1, 2, 3, 4, 5, 6, 7, 8, 8, 4, 2, 1, 1]);
+}
+
+#[test]
+fn never_more_are_open_than_may_be() {
+    let lanes = Lanes::new(10, 8);
+    let account = Id::generate();
+    let endpoints: Vec<_> = (0..4).map(|_| endpoint(account)).collect();
+    for at in &endpoints {
+        prove(&lanes, at);
+    }
+    for at in &endpoints {
+        fill(&lanes, lanes.places(at.connection, account, 100));
+    }
+    let permits = open(&lanes);
+    assert_eq!((permits.len(), lanes.open()), (10, 10));
+    drop(permits);
+    assert_eq!(lanes.open(), 0);
+}
+
+#[test]
+fn those_on_probation_hold_a_quarter_together() {
+    let lanes = Lanes::new(40, 8);
+    let account = Id::generate();
+    let well = endpoint(account);
+    prove(&lanes, &well);
+    let fresh: Vec<_> = (0..100).map(|_| endpoint(account)).collect();
+    let mut queued = 0;
+    for at in &fresh {
+        queued += fill(&lanes, lanes.places(at.connection, account, 1));
+    }
+    assert_eq!(queued, 20, "a quarter of what may be held");
+    let on_probation = open(&lanes);
+    assert_eq!(on_probation.len(), 10);
+    assert_eq!(fill(&lanes, lanes.places(well.connection, account, 8)), 8);
+    assert_eq!(open(&lanes).len(), 8, "the others find their places");
+    drop(on_probation);
+}
+
+#[test]
+fn accounts_take_turns_when_places_are_few() {
+    let lanes = Lanes::new(8, 2);
+    let (large, small) = (Id::generate(), Id::generate());
+    let many: Vec<_> = (0..6).map(|_| endpoint(large)).collect();
+    let one = endpoint(small);
+    for at in many.iter().chain([&one]) {
+        lanes.fall_behind(at.connection, at.account);
+    }
+    let order: Vec<bool> = lanes
+        .wants(4)
+        .iter()
+        .map(|(connection, _)| *connection == one.connection)
+        .collect();
+    assert_eq!(order, [false, true]);
+}
+
+#[test]
+fn what_is_fresh_does_not_pass_what_waits() {
+    let lanes = Lanes::new(10, 2);
+    let at = endpoint(Id::generate());
+    assert!(lanes.offer(at.connection, at.account).is_some());
+    lanes.fall_behind(at.connection, at.account);
+    assert!(lanes.offer(at.connection, at.account).is_none());
+    assert_eq!(lanes.wants(10).len(), 1);
+    lanes.catch_up(at.connection);
+    assert!(lanes.wants(10).is_empty());
+    assert!(lanes.offer(at.connection, at.account).is_some());
+}
+
+#[test]
+fn an_open_breaker_gives_back_what_was_queued() {
+    let lanes = Lanes::new(100, 8);
+    let at = endpoint(Id::generate());
+    prove(&lanes, &at);
+    let mut places = lanes.places(at.connection, at.account, 20);
+    let late = places.pop().unwrap();
+    fill(&lanes, places);
+    let open = open(&lanes);
+    assert_eq!(open.len(), 8);
+    assert_eq!(lanes.block(at.connection).len(), 11);
+    assert!(lanes.put(late, ready(at.connection)).is_err());
+    let mut probe = ready(at.connection);
+    probe.probe = true;
+    drop(open);
+    let place = lanes.places(at.connection, at.account, 1).pop().unwrap();
+    assert!(lanes.put(place, probe).is_ok());
+    assert!(lanes.next().is_some_and(|(ready, _)| ready.probe));
+    assert_eq!(lanes.lock().held, 0, "every place was given back");
+    assert_eq!(lanes.lock().probation_held, 0);
+}
+
+#[test]
+fn results_that_cannot_be_written_hold_back_requests() {
+    let lanes = Lanes::new(3, 3);
+    let at = endpoint(Id::generate());
+    let mut unwritten: Vec<_> = (0..2).map(|_| lanes.unwritten()).collect();
+    fill(&lanes, lanes.places(at.connection, at.account, 1));
+    assert_eq!(open(&lanes).len(), 1);
+    fill(&lanes, lanes.places(at.connection, at.account, 1));
+    unwritten.push(lanes.unwritten());
+    assert!(lanes.next().is_none());
+    assert!(lanes.offer(at.connection, at.account).is_none());
+    unwritten.pop();
+    assert!(lanes.next().is_some());
+}

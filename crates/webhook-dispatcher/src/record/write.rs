@@ -1,0 +1,332 @@
+//! One batch of results, written whatever it takes.
+
+use std::{collections::BTreeMap, sync::Weak, time::Duration};
+
+use backbone::Backbone;
+use domain::{ConnectionName, Timestamp};
+use runtime::Backoff;
+use store::{
+    AsyncConnection, AsyncPgConnection, connections,
+    deliveries::{self, AttemptResult, Verdict},
+    lanes::{self, LockedLane},
+};
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{Sent, Unwritten};
+use crate::{
+    Dispatcher,
+    breaker::{self, Change},
+    metrics, send,
+};
+
+/// Tries of a batch that the database refuses for a reason that may pass, before it is taken apart.
+const TRIES: u32 = 3;
+/// Between tries of what is put aside, at first and at most.
+const PARKED: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// After which a result is given up, and its request repeated.
+const LONGEST_PARKED: Duration = Duration::from_secs(3_600);
+/// Of the recorder's patience after the last sender is gone.
+const LAST_TRIES: Duration = Duration::from_secs(5);
+/// A Connection without a success for so long, and with so many failing deliveries, is disabled.
+const FAILING: Duration = Duration::from_secs(5 * 86_400);
+const FAILING_DELIVERIES: i64 = 20;
+
+pub(super) struct Writer {
+    backbone: Backbone,
+    dispatcher: Weak<Dispatcher>,
+}
+
+/// A result that the database refuses while it takes others.
+pub(super) struct Parked {
+    unwritten: Unwritten,
+    since: Instant,
+    due: Instant,
+    backoff: Backoff,
+}
+
+impl Parked {
+    fn new(unwritten: Unwritten) -> Self {
+        let now = Instant::now();
+        let mut backoff = Backoff::new(PARKED.0, PARKED.1);
+        Self {
+            unwritten,
+            since: now,
+            due: now + backoff.next(),
+            backoff,
+        }
+    }
+
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
+}
+
+/// What the batch says of breakers.
+#[derive(Default)]
+struct Told {
+    /// Open, whoever opened them.
+    open: Vec<(ConnectionName, Timestamp, Timestamp)>,
+    closed: Vec<ConnectionName>,
+    disabled: Vec<ConnectionName>,
+    /// When retries fall due, the earliest.
+    retry: Option<Duration>,
+}
+
+impl Writer {
+    pub(super) fn new(backbone: Backbone, dispatcher: Weak<Dispatcher>) -> Self {
+        Self {
+            backbone,
+            dispatcher,
+        }
+    }
+
+    /// Tries until the batch is written. While the database is away, all of it is held. What it refuses is
+    /// taken apart, and results that it refuses even alone are put aside.
+    pub(super) async fn write(
+        &mut self,
+        batch: Vec<Unwritten>,
+        results: &mpsc::UnboundedReceiver<Unwritten>,
+        parked: &mut Vec<Parked>,
+    ) {
+        let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
+        let mut closing: Option<Instant> = None;
+        let mut failed = false;
+        let mut refusals = 0;
+        loop {
+            let sent: Vec<&Sent> = batch.iter().map(|one| &one.sent).collect();
+            let error = match self.try_write(&sent, true).await {
+                Ok(()) => {
+                    if failed {
+                        tracing::info!("attempts are recorded again");
+                    }
+                    return;
+                }
+                Err(error) => error,
+            };
+            let passing = is_passing(&error);
+            refusals += u32::from(!passing);
+            if error.is_refusal() || refusals >= TRIES {
+                break;
+            }
+            if !std::mem::replace(&mut failed, true) {
+                let error = anyhow::Error::from(error);
+                tracing::warn!("cannot record attempts, holding them: {error:#}");
+            }
+            if results.is_closed()
+                && *closing.get_or_insert_with(|| Instant::now() + LAST_TRIES) <= Instant::now()
+            {
+                tracing::error!(
+                    attempts = batch.len(),
+                    "attempts could not be recorded: their requests will be repeated"
+                );
+                return;
+            }
+            tokio::time::sleep(backoff.next()).await;
+        }
+        for one in batch {
+            if !self.write_alone(&one.sent).await {
+                parked.push(Parked::new(one));
+            }
+        }
+    }
+
+    /// Tries those again whose time has come.
+    pub(super) async fn retry(&mut self, parked: &mut Vec<Parked>) {
+        for mut one in std::mem::take(parked) {
+            if one.due > Instant::now() {
+                parked.push(one);
+                continue;
+            }
+            if self.write_alone(&one.unwritten.sent).await {
+                let delivery = one.unwritten.sent.result.delivery;
+                tracing::info!(delivery.name = %delivery, "an attempt that was refused is recorded");
+            } else if one.since.elapsed() < LONGEST_PARKED {
+                one.due = Instant::now() + one.backoff.next();
+                parked.push(one);
+            } else {
+                let delivery = one.unwritten.sent.result.delivery;
+                tracing::error!(delivery.name = %delivery, "the database refuses what becomes of a delivery, its request will be repeated");
+            }
+        }
+    }
+
+    /// At the end of the process.
+    pub(super) async fn last(&mut self, parked: Vec<Parked>) {
+        for one in parked {
+            if !self.write_alone(&one.unwritten.sent).await {
+                let delivery = one.unwritten.sent.result.delivery;
+                tracing::error!(delivery.name = %delivery, "an attempt could not be recorded: its request will be repeated");
+            }
+        }
+    }
+
+    /// Whether it was written; if need be without its entry in the log, for its request must not be repeated
+    /// for want of a record.
+    async fn write_alone(&mut self, sent: &Sent) -> bool {
+        let Err(error) = self.try_write(&[sent], true).await else {
+            return true;
+        };
+        let delivery = sent.result.delivery;
+        let refused = error.is_refusal();
+        let error = anyhow::Error::from(error);
+        tracing::error!(delivery.name = %delivery, "the database refuses the record of an attempt: {error:#}");
+        if !refused {
+            return false;
+        }
+        match self.try_write(&[sent], false).await {
+            Ok(()) => true,
+            Err(error) => {
+                let error = anyhow::Error::from(error);
+                tracing::error!(delivery.name = %delivery, "the database refuses what becomes of a delivery: {error:#}");
+                false
+            }
+        }
+    }
+
+    /// One transaction.
+    async fn try_write(&self, sent: &[&Sent], logged: bool) -> Result<(), store::Error> {
+        let replica = self.backbone.replica;
+        let mut conn = self.backbone.pool.get().await?;
+        let results: Vec<AttemptResult> = sent.iter().map(|sent| sent.result.clone()).collect();
+        let told = conn
+            .transaction(async |conn| {
+                if logged {
+                    deliveries::record_results(conn, replica, &results).await?;
+                } else {
+                    deliveries::move_on(conn, replica, &results).await?;
+                }
+                enter(conn, sent).await
+            })
+            .await?;
+        drop(conn);
+        self.tell(told);
+        Ok(())
+    }
+
+    fn tell(&self, told: Told) {
+        let Some(dispatcher) = self.dispatcher.upgrade() else {
+            return;
+        };
+        let now = Instant::now();
+        for (connection, until, at) in told.open {
+            send::give_back(&dispatcher, dispatcher.lanes.block(connection));
+            dispatcher.signals.look_at(now + until.since(at));
+        }
+        for connection in told.disabled {
+            send::give_back(&dispatcher, dispatcher.lanes.block(connection));
+        }
+        if !told.closed.is_empty() {
+            for connection in &told.closed {
+                dispatcher.lanes.unblock(*connection);
+            }
+            dispatcher.signals.look_at(now);
+        }
+        if let Some(wait) = told.retry {
+            dispatcher.signals.look_at(now + wait);
+        }
+    }
+}
+
+/// Whether it is the database that is away, or two transactions that met.
+fn is_passing(error: &store::Error) -> bool {
+    match error {
+        store::Error::Query(error) => store::is_passing(error),
+        store::Error::Pool(_) => true,
+        store::Error::Sealed(_) | store::Error::Json(_) => false,
+    }
+}
+
+/// Enters the outcomes into the records of their Connections. Mostly nothing is to be entered.
+async fn enter(conn: &mut AsyncPgConnection, sent: &[&Sent]) -> Result<Told, store::Error> {
+    let mut told = Told::default();
+    let mut touched: BTreeMap<ConnectionName, bool> = BTreeMap::new();
+    for sent in sent {
+        let touched = touched
+            .entry(sent.result.delivery.connection_name())
+            .or_default();
+        *touched |= !matches!(sent.result.verdict, Verdict::Succeeded);
+        if let Verdict::RetryIn(wait) = sent.result.verdict {
+            told.retry = Some(told.retry.map_or(wait, |retry| retry.min(wait)));
+        }
+    }
+    let touched: Vec<(ConnectionName, bool)> = touched.into_iter().collect();
+    let mut changed = Vec::new();
+    for mut locked in lanes::lock_changing(conn, &touched).await? {
+        let connection = locked.lane.connection;
+        let of_lane = sent
+            .iter()
+            .filter(|sent| sent.result.delivery.connection_name() == connection);
+        let was_open = locked.lane.open_until.is_some();
+        enter_lane(&mut locked, of_lane.copied(), &mut told);
+        if locked.active && must_be_disabled(conn, &locked).await? {
+            disable(conn, &locked, &mut told).await?;
+        }
+        if locked.lane.open_until.is_some() != was_open {
+            let change = if was_open { "closed" } else { "opened" };
+            metrics::BREAKER_CHANGES.with_label_values(&[change]).inc();
+        }
+        changed.push(locked.lane);
+    }
+    lanes::save(conn, &changed).await?;
+    Ok(told)
+}
+
+fn enter_lane<'a>(locked: &mut LockedLane, sent: impl Iterator<Item = &'a Sent>, told: &mut Told) {
+    let (lane, now) = (&mut locked.lane, locked.now);
+    let mut due = lane.next_due_time;
+    for sent in sent {
+        if let Some(outcome) = sent.outcome {
+            match breaker::enter(lane, outcome, now) {
+                Change::None => {}
+                Change::Opened => {
+                    tracing::info!(connection.name = %lane.connection, "its circuit breaker is open");
+                }
+                Change::Closed => {
+                    tracing::info!(connection.name = %lane.connection, "its circuit breaker is closed");
+                    told.closed.push(lane.connection);
+                    due = Some(now);
+                }
+            }
+        }
+        if let Verdict::RetryIn(wait) = sent.result.verdict {
+            let retry = now.plus(wait);
+            due = Some(due.map_or(retry, |due| due.min(retry)));
+        }
+    }
+    if let Some(until) = lane.open_until {
+        let until = lane.probe.map_or(until, |(_, end)| until.max(end));
+        due = Some(until);
+        told.open.push((lane.connection, until, now));
+    }
+    lane.next_due_time = due.filter(|_| locked.active);
+}
+
+async fn must_be_disabled(
+    conn: &mut AsyncPgConnection,
+    locked: &LockedLane,
+) -> Result<bool, store::Error> {
+    let Some(since) = locked.lane.failing_since else {
+        return Ok(false);
+    };
+    if locked.now.since(since) < FAILING {
+        return Ok(false);
+    }
+    let connection = locked.lane.connection;
+    let failing = lanes::failing_deliveries(conn, connection, since, FAILING_DELIVERIES).await?;
+    Ok(failing >= FAILING_DELIVERIES)
+}
+
+async fn disable(
+    conn: &mut AsyncPgConnection,
+    locked: &LockedLane,
+    told: &mut Told,
+) -> Result<(), store::Error> {
+    let (connection, now) = (locked.lane.connection, locked.now);
+    let since = locked.lane.failing_since.unwrap_or(now);
+    let reason = format!("no delivery has succeeded since {since}");
+    if connections::disable(conn, connection, &reason, now).await? {
+        tracing::warn!(connection.name = %connection, "disabled: {reason}");
+        told.disabled.push(connection);
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! What waits in the database, and how it gets out.
+
+use std::time::{Duration, Instant};
+
+use test_support::{Answer, eventually};
+
+use crate::support::{SOON, World, always};
+
+#[tokio::test]
+async fn a_rate_is_met_over_two_replicas() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let connection = world.connection(&receiver).await;
+    world
+        .database
+        .run("UPDATE connections SET max_per_second = 20")
+        .await;
+    let manager = world.manager(&[connection]).await;
+    let replicas = [
+        world.ready_dispatcher().await,
+        world.ready_dispatcher().await,
+    ];
+    for number in 0..100 {
+        world.scan(manager, &format!("kettle {number}")).await;
+    }
+    eventually("the first goes", SOON, async || receiver.count() > 0).await;
+    let (begin, before) = (Instant::now(), receiver.count());
+    eventually("sixty more go", SOON, async || {
+        receiver.count() >= before + 60
+    })
+    .await;
+    let took = begin.elapsed().as_secs_f64();
+    assert!((2.7..3.3).contains(&took), "60 at 20/s took {took} s");
+    for replica in replicas {
+        replica.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_backlog_of_one_delays_no_other() {
+    let world = World::new().await;
+    let (slow, well) = (
+        always(Answer::after(
+            Duration::from_millis(50),
+            Answer::Status(200),
+        ))
+        .await,
+        always(Answer::Status(200)).await,
+    );
+    let slow_manager = world.manager(&[world.connection(&slow).await]).await;
+    let well_manager = world.manager(&[world.connection(&well).await]).await;
+    for number in 0..400 {
+        world.scan(slow_manager, &format!("slow {number}")).await;
+    }
+    let replica = world.ready_dispatcher().await;
+    eventually("the backlog is worked off", SOON, async || {
+        slow.count() > 20
+    })
+    .await;
+    for number in 0..20 {
+        let begin = Instant::now();
+        world
+            .scan_and_tell(well_manager, &format!("well {number}"))
+            .await;
+        eventually("it goes at once", SOON, async || well.count() == number + 1).await;
+        assert!(begin.elapsed() < Duration::from_millis(700));
+    }
+    assert!(slow.count() < 400, "the backlog is still there");
+    assert!(slow.most_open() <= 8);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn what_no_hint_tells_of_is_found() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.scan_and_tell(manager, "kettle").await;
+    world.until("SUCCEEDED", 1).await;
+    // As a dispatcher that dies between its commit and its note leaves it.
+    world
+        .database
+        .run("UPDATE deliveries SET state = 'PENDING', next_attempt_time = now()")
+        .await;
+    eventually("it is found", SOON, async || receiver.count() == 2).await;
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn deliveries_of_what_is_gone_are_cancelled() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    world
+        .database
+        .run("UPDATE connections SET state = 'DISABLED'")
+        .await;
+    let replica = world.ready_dispatcher().await;
+    for number in 0..3 {
+        world
+            .scan_and_tell(manager, &format!("kettle {number}"))
+            .await;
+    }
+    world.until("PENDING", 3).await;
+    world.database.run("DELETE FROM manager_notices").await;
+    world.database.run("DELETE FROM connections").await;
+    world.until("CANCELLED", 3).await;
+    assert_eq!(receiver.count(), 0);
+
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    world
+        .database
+        .run("UPDATE connections SET state = 'DISABLED'")
+        .await;
+    world.scan_and_tell(manager, "kettle").await;
+    world.until("PENDING", 1).await;
+    // As where the partition of the Scan was dropped.
+    world.database.run("DELETE FROM scans").await;
+    world
+        .database
+        .run("UPDATE connections SET state = 'ACTIVE'")
+        .await;
+    eventually("it is cancelled", Duration::from_secs(25), async || {
+        world.in_state("CANCELLED").await == 4
+    })
+    .await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_result_that_the_database_cannot_take_holds_up_no_other() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    let poison = world.scan(manager, "poison").await;
+    // An error, and no breach of a rule.
+    let rule = format!(
+        "CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN IF NEW.scan_id = '{}' AND NEW.state = 'SUCCEEDED' THEN RAISE 'poison'; END IF; RETURN NEW; END $$",
+        poison.scan.to_uuid()
+    );
+    world.database.run(&rule).await;
+    world
+        .database
+        .run("CREATE TRIGGER poison BEFORE UPDATE ON deliveries FOR EACH ROW EXECUTE FUNCTION poison()")
+        .await;
+    let mut scans = vec![poison];
+    for number in 0..5 {
+        scans.push(world.scan(manager, &format!("kettle {number}")).await);
+    }
+    let replica = world.ready_dispatcher().await;
+    for scan in scans {
+        world.tell(scan).await;
+    }
+    world.until("SUCCEEDED", 5).await;
+    assert_eq!(receiver.count(), 6);
+    world
+        .database
+        .run("DROP TRIGGER poison ON deliveries")
+        .await;
+    world.until("SUCCEEDED", 6).await;
+    assert_eq!(receiver.count(), 6, "and is not repeated");
+    replica.stop().await;
+}
