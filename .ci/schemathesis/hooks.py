@@ -5,6 +5,10 @@ host is public, no pattern says; without this nearly all that is made would be r
 the tests would see little but refusals.
 """
 
+import os
+import re
+
+import requests
 import schemathesis
 from hypothesis import strategies as st
 
@@ -33,6 +37,46 @@ schemathesis.openapi.format("page-token", st.just(""))
 schemathesis.openapi.format("uri", st.from_regex(r"\Ahttps://[a-z]{1,20}\.example\.com/[a-z0-9]{0,20}\Z"))
 schemathesis.openapi.format("term", st.from_regex(r"\A[a-z0-9]{1,20}( [a-z0-9]{1,20})?\Z"))
 schemathesis.openapi.format("feed", st.just("hackernews:newest"))
+
+
+def first_ids():
+    """Ids of the demo's resources: where all but deletion finds something."""
+    found = {}
+
+    def first(path, key, *, ids):
+        answer = requests.get(
+            f"{os.environ['API']}/v1/{path}",
+            headers={"Authorization": f"Bearer {os.environ['KEY']}"},
+            params={"orderBy": "createTime asc"},
+            timeout=10,
+        )
+        answer.raise_for_status()
+        items = answer.json()[key]
+        if not items:
+            return None
+        found[ids] = items[0]["name"].rsplit("/", 1)[1]
+        return items[0]["name"]
+
+    namespace = first("namespaces", "namespaces", ids="namespaceId")
+    manager = first(f"{namespace}/managers", "managers", ids="managerId")
+    first(f"{manager}/scans", "scans", ids="scanId")
+    connection = first(f"{namespace}/connections", "connections", ids="connectionId")
+    first(f"{connection}/deliveries", "deliveries", ids="deliveryId")
+    return found
+
+
+FIRST = first_ids()
+ULID = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
+
+
+@schemathesis.hook
+def map_path_parameters(context, path_parameters):
+    """Well-formed ids, which nothing has, become those of something. Malformed ones stay."""
+    if path_parameters and context.operation.method.lower() != "delete":
+        for name, value in path_parameters.items():
+            if name in FIRST and isinstance(value, str) and ULID.fullmatch(value):
+                path_parameters[name] = FIRST[name]
+    return path_parameters
 
 
 @schemathesis.hook

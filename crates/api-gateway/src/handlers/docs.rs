@@ -36,12 +36,18 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         File::new(
             "swagger-ui.js",
             script,
-            Content::Gzip(include_bytes!("../docs/swagger-ui/swagger-ui-bundle.js.gz")),
+            Content::Packed {
+                gzip: include_bytes!("../docs/swagger-ui/swagger-ui-bundle.js.gz"),
+                brotli: include_bytes!("../docs/swagger-ui/swagger-ui-bundle.js.br"),
+            },
         ),
         File::new(
             "swagger-ui.css",
             style,
-            Content::Gzip(include_bytes!("../docs/swagger-ui/swagger-ui.css.gz")),
+            Content::Packed {
+                gzip: include_bytes!("../docs/swagger-ui/swagger-ui.css.gz"),
+                brotli: include_bytes!("../docs/swagger-ui/swagger-ui.css.br"),
+            },
         ),
         File::new(
             "docs.js",
@@ -69,19 +75,23 @@ struct File {
     name: String,
     content_type: &'static str,
     content: Content,
-    /// For the rare client that takes no gzip.
+    /// For the rare client that takes neither coding.
     unpacked: OnceLock<Vec<u8>>,
 }
 
 #[derive(Clone, Copy)]
 enum Content {
     Plain(&'static [u8]),
-    Gzip(&'static [u8]),
+    /// The same, packed beforehand: to pack it for each who asks would be a way to keep us busy.
+    Packed {
+        gzip: &'static [u8],
+        brotli: &'static [u8],
+    },
 }
 
 impl File {
     fn new(plain_name: &'static str, content_type: &'static str, content: Content) -> Self {
-        let (Content::Plain(bytes) | Content::Gzip(bytes)) = content;
+        let (Content::Plain(bytes) | Content::Packed { gzip: bytes, .. }) = content;
         let (stem, extension) = plain_name.rsplit_once('.').unwrap_or((plain_name, ""));
         Self {
             plain_name,
@@ -118,22 +128,26 @@ pub(crate) async fn file(
         .insert_header((CACHE_CONTROL, "public, max-age=31536000, immutable"));
     match file.content {
         Content::Plain(bytes) => Ok(answer.body(bytes)),
-        Content::Gzip(bytes) => {
+        Content::Packed { gzip, brotli } => {
             answer.insert_header((VARY, "accept-encoding"));
-            if takes_gzip(&request) {
-                answer.insert_header((CONTENT_ENCODING, "gzip"));
-                return Ok(answer.body(bytes));
-            }
-            let unpacked = file.unpacked.get_or_init(|| unpack(bytes));
-            Ok(answer.body(unpacked.as_slice()))
+            let (coding, bytes) = match coding(&request) {
+                Some("br") => ("br", brotli),
+                Some("gzip") => ("gzip", gzip),
+                _ => (
+                    "identity",
+                    file.unpacked.get_or_init(|| unpack(gzip)).as_slice(),
+                ),
+            };
+            // Said of the plain bytes too, it keeps the compression off them.
+            answer.insert_header((CONTENT_ENCODING, coding));
+            Ok(answer.body(bytes))
         }
     }
 }
 
-/// `observe` has left of the client's wishes what we follow.
-fn takes_gzip(request: &HttpRequest) -> bool {
-    let mut values = request.headers().get_all(ACCEPT_ENCODING);
-    values.any(|value| value.to_str().is_ok_and(|text| text.contains("gzip")))
+/// What `observe` has left of the client's wishes: the one coding that it gets.
+fn coding(request: &HttpRequest) -> Option<&str> {
+    request.headers().get(ACCEPT_ENCODING)?.to_str().ok()
 }
 
 fn unpack(bytes: &[u8]) -> Vec<u8> {

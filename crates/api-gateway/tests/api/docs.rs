@@ -65,6 +65,14 @@ async fn the_page_is_made_of_our_own_files_alone() {
         let packed = fetch(&app, address, "gzip").await;
         assert_eq!(packed.headers()["content-encoding"], "gzip", "{address}");
         assert!(packed.headers().contains_key("vary"), "{address}");
+        if lasts {
+            // Of what is large, neither coding is made anew for each who asks.
+            let begin = std::time::Instant::now();
+            let both = fetch(&app, address, "gzip, deflate, br").await;
+            assert_eq!(both.headers()["content-encoding"], "br", "{address}");
+            assert!(both.bytes().await.unwrap().len() <= plain.len() / 2);
+            assert!(begin.elapsed().as_millis() < 500, "{address}");
+        }
         let packed = packed.bytes().await.unwrap();
         let mut unpacked = Vec::new();
         std::io::Read::read_to_end(
