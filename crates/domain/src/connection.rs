@@ -133,6 +133,30 @@ pub struct Connection {
     pub state_reason: Option<String>,
 }
 
+impl Connection {
+    /// A Connection that changes can be checked against where there is none: what is wrong with a request
+    /// is said before what it asks for is missed.
+    #[must_use]
+    pub fn specimen(name: ConnectionName) -> Self {
+        let headers =
+            [("x-a", "1"), ("x-b", "2")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self {
+            name,
+            create_time: Timestamp::UNIX_EPOCH,
+            update_time: Timestamp::UNIX_EPOCH,
+            nickname: "specimen".to_owned(),
+            connection_type: ConnectionType::HttpConnection,
+            url: "https://example.com/".to_owned(),
+            method: Method::Post,
+            headers: Headers(headers.into()),
+            format: Format::Earshot,
+            max_per_second: Some(5),
+            state: ConnectionState::Active,
+            state_reason: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Headers;

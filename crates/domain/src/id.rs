@@ -23,6 +23,9 @@ const CHANCE_BITS: u32 = 70;
 pub struct Id(Ulid);
 
 impl Id {
+    /// The id of nothing.
+    pub const NIL: Self = Self(Ulid::nil());
+
     /// A new id, later than every other that this process has generated.
     #[must_use]
     pub fn generate() -> Self {

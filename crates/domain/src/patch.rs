@@ -76,6 +76,15 @@ impl Patch {
         })
     }
 
+    /// What is merged into a field that is an object or a map; `None` where it is replaced or not named.
+    #[must_use]
+    pub fn merged_into(&self, field: &str) -> Option<&Map<String, Value>> {
+        match self.mask {
+            Mask::Body => self.body.get(field)?.as_object(),
+            Mask::All | Mask::Paths(_) => None,
+        }
+    }
+
     /// The fields that change and the values that they will have, given the resource as it is now. A
     /// field that is cleared is `null`. What the body has that no client may set stays in, for the
     /// parser to judge.

@@ -53,6 +53,18 @@ impl From<diesel_async::pooled_connection::deadpool::PoolError> for Error {
     }
 }
 
+/// Whether something was to be made in a Namespace that was deleted meanwhile.
+#[must_use]
+pub fn lost_namespace(error: &QueryError) -> bool {
+    match error {
+        QueryError::DatabaseError(ForeignKeyViolation, information) => matches!(
+            information.constraint_name(),
+            Some("managers_namespace_fkey" | "connections_namespace_fkey")
+        ),
+        _ => false,
+    }
+}
+
 /// Whether the same query may succeed in a moment: the connection was lost, the server goes down or
 /// comes up, or two transactions met.
 #[must_use]

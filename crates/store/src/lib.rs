@@ -36,6 +36,6 @@ pub mod stats;
 
 pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};
-pub use error::{Error, is_passing};
+pub use error::{Error, is_passing, lost_namespace};
 pub use listing::Page;
-pub use pool::{ConnectError, Pool, connect, establish};
+pub use pool::{ConnectError, Connection, Pool, connect, establish, idle};

@@ -5,15 +5,15 @@ use std::cell::RefCell;
 use serde_json::Value;
 
 use super::{
-    ConnectionState, ConnectionType, Format, Headers, MAX_SIGNING_SECRETS, Method, PER_SECOND,
-    SigningSecret,
+    Connection, ConnectionState, ConnectionType, Format, Headers, MAX_SIGNING_SECRETS, Method,
+    PER_SECOND, SigningSecret,
 };
 use crate::{
     Issue, Issues,
     address::AddressPolicy,
     json::Object,
     namespace::nickname,
-    patch::Paths,
+    patch::{Patch, Paths},
     web_header,
     web_url::{self, WebUrl},
 };
@@ -97,13 +97,43 @@ pub struct ConnectionChange {
 }
 
 impl ConnectionChange {
-    /// From what [`Patch::apply`] made of a request.
+    /// What `patch` makes of the Connection.
     ///
     /// # Errors
-    /// Every field that fails.
-    ///
-    /// [`Patch::apply`]: crate::patch::Patch::apply
-    pub fn parse(document: &Value, addresses: &AddressPolicy) -> Result<Self, Issues> {
+    /// Every field that fails; a `conflict` on `headers` that are to be merged with some that nobody can
+    /// read any more.
+    pub fn of(
+        patch: &Patch,
+        current: &Connection,
+        addresses: &AddressPolicy,
+    ) -> Result<Self, Issues> {
+        let named = patch.merged_into("headers");
+        if named.is_some() && current.headers == Headers::unreadable() {
+            let mut issues = Issues::default();
+            let hint = "those stored cannot be read, replace them all with updateMask=headers";
+            issues.add_with_hint("headers", Issue::Conflict, hint);
+            return Err(issues);
+        }
+        let mut current = current.clone();
+        // Case does not tell names apart: what is named takes the place of what there is.
+        for name in named.into_iter().flat_map(|headers| headers.keys()) {
+            let same = current
+                .headers
+                .0
+                .keys()
+                .find(|own| own.eq_ignore_ascii_case(name));
+            if let Some(own) = same.cloned()
+                && let Some(value) = current.headers.0.remove(&own)
+            {
+                current.headers.0.insert(name.clone(), value);
+            }
+        }
+        // Connections of ours always have a JSON form.
+        let current = serde_json::to_value(&current).unwrap_or_default();
+        Self::parse(&patch.apply(&current, PATHS), addresses)
+    }
+
+    fn parse(document: &Value, addresses: &AddressPolicy) -> Result<Self, Issues> {
         let issues = RefCell::default();
         let change = Object::root(document, &issues).map(|fields| {
             fields.given("type", || connection_type(&fields));
@@ -211,8 +241,13 @@ fn headers(fields: &Object<'_>) -> Option<Headers> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{ConnectionChange, CreateConnection, Format, Headers, Method, PATHS};
-    use crate::{Issue, Issues, address::AddressPolicy, connection::ConnectionState, patch::Patch};
+    use uuid::Uuid;
+
+    use super::{Connection, ConnectionChange, CreateConnection, Format, Headers, Method, PATHS};
+    use crate::{
+        ConnectionName, Id, Issue, Issues, address::AddressPolicy, connection::ConnectionState,
+        patch::Patch,
+    };
 
     const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
 
@@ -226,12 +261,42 @@ mod tests {
     }
 
     fn changed(body: &Value, mask: Option<&str>) -> Result<ConnectionChange, Issues> {
-        let current = json!({
-            "nickname": "ours", "type": "HTTP_CONNECTION", "url": "https://example.com/hook", "method": "PUT",
-            "headers": {"x-a": "1", "x-b": "2"}, "maxPerSecond": 5
-        });
-        let document = Patch::parse(body, mask, PATHS)?.apply(&current, PATHS);
-        ConnectionChange::parse(&document, &AddressPolicy::default())
+        let patch = Patch::parse(body, mask, PATHS)?;
+        ConnectionChange::of(
+            &patch,
+            &Connection::specimen(name()),
+            &AddressPolicy::default(),
+        )
+    }
+
+    fn name() -> ConnectionName {
+        ConnectionName {
+            namespace: Id::from_uuid(Uuid::from_u128(1)),
+            connection: Id::from_uuid(Uuid::from_u128(2)),
+        }
+    }
+
+    #[test]
+    fn headers_are_merged_whatever_their_case() {
+        let body = json!({"headers": {"X-A": null, "X-B": "3"}});
+        let headers = [("X-B".to_owned(), "3".to_owned())];
+        let change = changed(&body, None).unwrap();
+        assert_eq!(change.headers, Some(Headers(headers.into())));
+    }
+
+    #[test]
+    fn what_cannot_be_read_can_be_replaced() {
+        let mut current = Connection::specimen(name());
+        current.headers = Headers::unreadable();
+        let body = json!({"nickname": "new", "headers": {"x-a": "1"}});
+        let changed = |mask| {
+            let patch = Patch::parse(&body, mask, PATHS).unwrap();
+            ConnectionChange::of(&patch, &current, &AddressPolicy::default())
+        };
+        let issues = changed(None).unwrap_err();
+        assert_eq!(listed(&issues), [("headers", Issue::Conflict)]);
+        assert_eq!(changed(Some("nickname")).unwrap().headers, None);
+        assert!(changed(Some("headers")).unwrap().headers.is_some());
     }
 
     #[test]

@@ -83,7 +83,7 @@ mod tests {
 
     fn literal(kind: Kind) -> BoxedStrategy<Literal> {
         match kind {
-            Kind::Text => "[^\\x00]{0,12}".prop_map(Literal::Text).boxed(),
+            Kind::Text | Kind::Texts => "[^\\x00]{0,12}".prop_map(Literal::Text).boxed(),
             Kind::Word(words) => prop::sample::select(words)
                 .prop_map(|word| Literal::Text(word.to_owned()))
                 .boxed(),

@@ -4,7 +4,7 @@ use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     Connection, ConnectionName, Timestamp,
-    connection::{ConnectionChange, ConnectionState, Headers},
+    connection::{ConnectionChange, ConnectionState},
 };
 use uuid::Uuid;
 
@@ -20,8 +20,7 @@ use crate::{
 /// Why a Connection is disabled that its owner disabled.
 pub const PAUSED: &str = "disabled by its owner";
 
-/// As it stands, and as it stays until the end of the transaction; beside it, whether its headers could be
-/// opened.
+/// As it stands, and as it stays until the end of the transaction.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -29,7 +28,7 @@ pub async fn lock(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
     name: ConnectionName,
-) -> Result<Option<(Connection, bool)>, Error> {
+) -> Result<Option<Connection>, Error> {
     let found: Option<Row> = connections::table
         .find((name.namespace.to_uuid(), name.connection.to_uuid()))
         .select(Row::as_select())
@@ -37,10 +36,7 @@ pub async fn lock(
         .first(conn)
         .await
         .optional()?;
-    let Some(row) = found else { return Ok(None) };
-    let connection = row.open_or_mask(sealer)?;
-    let readable = connection.headers != Headers::unreadable();
-    Ok(Some((connection, readable)))
+    found.map(|row| row.open_or_mask(sealer)).transpose()
 }
 
 #[derive(Default, AsChangeset)]
