@@ -26,7 +26,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::client::Client;
+use crate::client::{Client, connection_body, manager_body};
 use generator::{Case, Generator, Names};
 
 const REQUESTS: usize = 10_000;
@@ -44,10 +44,21 @@ async fn each_of_ten_thousand_malformed_requests_is_refused_and_no_more() {
     let key = store_key(&mut database.connect().await).await;
     let client = Client::new(&format!("http://{}", gateway.address), Some(key.clone()));
     let namespace = client.namespace().await;
+    let made = async |collection: &str, body: Value| {
+        let answer = reqwest::Client::new()
+            .post(format!(
+                "http://{}/v1/{namespace}/{collection}",
+                gateway.address
+            ))
+            .bearer_auth(&key)
+            .json(&body);
+        let answer: Value = answer.send().await.unwrap().json().await.unwrap();
+        answer["name"].as_str().unwrap().to_owned()
+    };
     let names = Names {
-        manager: client.manager(&namespace).await,
-        connection: client.connection(&namespace).await,
-        namespace,
+        manager: made("managers", manager_body()).await,
+        connection: made("connections", connection_body()).await,
+        namespace: namespace.clone(),
     };
     let before = client.get("/v1/namespaces").await.body;
 
