@@ -78,6 +78,15 @@ impl Ready {
     }
 }
 
+/// Where a delivery comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Its Scan has just been made.
+    Fresh,
+    /// It has waited in the database.
+    Waiting,
+}
+
 /// A promised place in a lane, until it is filled or dropped.
 pub(crate) struct Place {
     lanes: Arc<Lanes>,
@@ -121,7 +130,7 @@ impl Lanes {
             return None;
         }
         lane.blocked = false;
-        self.promise(&mut state, connection, 1).pop()
+        self.promise(&mut state, connection, 1, Origin::Fresh).pop()
     }
 
     /// Up to `most` places for what was found waiting, whatever is behind.
@@ -133,7 +142,7 @@ impl Lanes {
     ) -> Vec<Place> {
         let mut state = self.lock();
         state.lane(connection, account);
-        self.promise(&mut state, connection, most)
+        self.promise(&mut state, connection, most, Origin::Waiting)
     }
 
     /// A place for what is sent whatever else holds its Connection up: a probe, or what a person asked for.
@@ -151,7 +160,7 @@ impl Lanes {
     /// Whether a Connection has a place for what waits; if not, [`Self::hungry`] tells when it has.
     pub(crate) fn has_place(&self, connection: ConnectionName, account: Id) -> bool {
         let mut state = self.lock();
-        let room = self.room(&state) > 0;
+        let room = self.room(&state, Origin::Waiting) > 0;
         let lane = state.lane(connection, account);
         lane.starved = !room || lane.held() * 2 > lane.capacity();
         !lane.starved
@@ -179,7 +188,12 @@ impl Lanes {
             if held * 2 > capacity {
                 continue;
             }
-            let places = self.promise(&mut state, connection, left.min(capacity - held));
+            let places = self.promise(
+                &mut state,
+                connection,
+                left.min(capacity - held),
+                Origin::Waiting,
+            );
             if !places.is_empty() {
                 left -= u32::try_from(places.len()).unwrap_or(left);
                 wants.push((connection, places));
@@ -193,14 +207,17 @@ impl Lanes {
         state: &mut State,
         connection: ConnectionName,
         most: u32,
+        origin: Origin,
     ) -> Vec<Place> {
-        let in_all = self.room(state);
+        let in_all = self.room(state, origin);
+        // However short the others' queues are, nobody's is all there is.
+        let longest = (self.max_held() / 4).max(self.lane_limit);
         let Some(lane) = state.lanes.get_mut(&connection) else {
             return Vec::new();
         };
         let mut count = most
             .min(in_all)
-            .min(lane.capacity().saturating_sub(lane.held()));
+            .min(lane.capacity().min(longest).saturating_sub(lane.held()));
         if lane.on_probation {
             count = count.min(
                 (self.max_held() / 4)
@@ -218,12 +235,16 @@ impl Lanes {
         (0..count).map(place).collect()
     }
 
-    /// How many more may be held.
-    fn room(&self, state: &State) -> u32 {
+    /// How many more may be held. What is fresh finds room where backlogs have taken all of theirs.
+    fn room(&self, state: &State, origin: Origin) -> u32 {
         if state.unwritten >= self.max_open {
             return 0;
         }
-        self.max_held().saturating_sub(state.held)
+        let most = match origin {
+            Origin::Waiting => self.max_held(),
+            Origin::Fresh => self.max_held().saturating_mul(2),
+        };
+        most.saturating_sub(state.held)
     }
 
     fn max_held(&self) -> u32 {

@@ -111,6 +111,7 @@ fn a_lane_grows_with_successes_and_halves_with_failures() {
         }
         lanes.lock().lanes.get_mut(&at.connection).unwrap().limit = limit;
         lanes.empty();
+        lanes.lock().closing = false;
     }
     assert_eq!(widths, [1, 2, 3, 4, 5, 6, 7, 8, 8, 4, 2, 1, 1]);
 }
