@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+pub(crate) mod caller;
 pub(crate) mod connection_tests;
 pub(crate) mod connections;
 pub(crate) mod deliveries;

@@ -5,6 +5,7 @@ use domain::{
     Issue, Issues, Timestamp,
     filter::Literal,
     list::{self, Field, ListQuery},
+    stats::StatsQuery,
 };
 use futures::future::{Ready, ready};
 
@@ -34,6 +35,31 @@ impl Parameters {
         self.issues.or(())
     }
 
+    /// The mask of a change, and what is wrong beside it.
+    pub(crate) fn update_mask(mut self) -> (Option<String>, Issues) {
+        self.refuse_unknown(&["updateMask"]);
+        let mut given = self.given.into_iter();
+        let mask = given.find(|(name, _)| name == "updateMask");
+        (mask.map(|(_, mask)| mask), self.issues)
+    }
+
+    /// Whether a deletion is to be done against all odds.
+    pub(crate) fn force(mut self) -> Result<bool, Issues> {
+        self.refuse_unknown(&["force"]);
+        let given = self.given.iter().find(|(name, _)| name == "force");
+        let force = match given.map(|(_, value)| value.as_str()) {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => {
+                let hint = "true or false";
+                self.issues
+                    .add_with_hint("force", Issue::InvalidFormat, hint);
+                false
+            }
+        };
+        self.issues.or(force)
+    }
+
     /// The parameters that all lists take.
     pub(crate) fn list(
         mut self,
@@ -59,6 +85,24 @@ impl Parameters {
                 self.issues.extend(list::foreign_token());
                 Err(self.issues.into())
             }
+            Err(found) => {
+                self.issues.extend(found);
+                Err(self.issues.into())
+            }
+        }
+    }
+
+    /// The parameters that all statistics take.
+    pub(crate) fn stats(mut self, now: Timestamp) -> Result<StatsQuery, ApiError> {
+        self.refuse_unknown(&["startTime", "endTime", "interval"]);
+        let value = |name: &str| {
+            let mut values = self.given.iter().filter(|(given, _)| given == name);
+            values.next().map(|(_, value)| value.as_str())
+        };
+        let parsed =
+            StatsQuery::parse(value("startTime"), value("endTime"), value("interval"), now);
+        match parsed {
+            Ok(stats) => Ok(self.issues.or(stats)?),
             Err(found) => {
                 self.issues.extend(found);
                 Err(self.issues.into())

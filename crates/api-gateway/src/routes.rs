@@ -22,8 +22,8 @@ use crate::{
     ApiError,
     authenticate::authenticate,
     handlers::{
-        connection_tests, connections, deliveries, docs, documents, managers, namespaces, replays,
-        scans, stats,
+        caller, connection_tests, connections, deliveries, docs, documents, managers, namespaces,
+        replays, scans, stats,
     },
 };
 
@@ -45,6 +45,7 @@ struct Operation {
 /// Paths below `/v1`, which need a key.
 fn resources() -> Vec<Path> {
     vec![
+        path("/caller", [get(caller::get)]),
         path(
             "/namespaces",
             [get(namespaces::list), post(namespaces::create)],
@@ -61,14 +62,29 @@ fn resources() -> Vec<Path> {
             "/namespaces/{namespaceId}/connections/{connectionId}/stats",
             [get(stats::of_connection)],
         ),
-        path("/namespaces/{namespaceId}", [get(namespaces::get)]),
+        path(
+            "/namespaces/{namespaceId}",
+            [
+                get(namespaces::get),
+                patch(namespaces::update),
+                delete(namespaces::delete),
+            ],
+        ),
         path(
             "/namespaces/{namespaceId}/managers",
             [get(managers::list), post(managers::create)],
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}",
-            [get(managers::get)],
+            [
+                get(managers::get),
+                patch(managers::update),
+                delete(managers::delete),
+            ],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers/{managerId}:apply",
+            [post(managers::apply)],
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}/scans",
@@ -76,7 +92,7 @@ fn resources() -> Vec<Path> {
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}",
-            [get(scans::get)],
+            [get(scans::get), patch(scans::update)],
         ),
         path(
             "/namespaces/{namespaceId}/connections",
@@ -84,7 +100,15 @@ fn resources() -> Vec<Path> {
         ),
         path(
             "/namespaces/{namespaceId}/connections/{connectionId}",
-            [get(connections::get)],
+            [
+                get(connections::get),
+                patch(connections::update),
+                delete(connections::delete),
+            ],
+        ),
+        path(
+            "/namespaces/{namespaceId}/connections/{connectionId}:enable",
+            [post(connections::enable)],
         ),
         path(
             "/namespaces/{namespaceId}/connections/{connectionId}:test",

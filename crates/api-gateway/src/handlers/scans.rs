@@ -1,7 +1,13 @@
 //! `/v1/namespaces/{namespaceId}/managers/{managerId}/scans`
 
 use actix_web::web::{Data, Path};
-use domain::{Id, Scan, ScanName, list::SCAN_FIELDS};
+use domain::{
+    Id, Scan, ScanName, Timestamp,
+    list::SCAN_FIELDS,
+    patch::Patch,
+    scan::{PATHS, ScanChange},
+};
+use serde_json::Value;
 use store::{managers, scans};
 
 use super::{ManagerPath, ScanPath};
@@ -9,9 +15,13 @@ use crate::{
     ApiError,
     answer::{Found, Listed},
     authenticate::Caller,
+    body::RawJson,
     query::Parameters,
     state::AppState,
 };
+
+/// In the place of an id: all of them (AIP-159).
+const ANY: &str = "-";
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/scans`
 pub(crate) async fn list(
@@ -24,6 +34,11 @@ pub(crate) async fn list(
     // Page tokens are bound to the path as it stands; one of a manager that is not there is of no use.
     let parent = format!("{namespace}/{}/scans", path.manager_id);
     let query = query.list(&parent, SCAN_FIELDS)?;
+    if path.manager_id == ANY {
+        let mut conn = state.connection().await?;
+        let page = scans::list_all(&mut conn, namespace, &query).await?;
+        return Ok(Listed { key: "scans", page });
+    }
     let manager = path.name(namespace)?;
     let mut conn = state.connection().await?;
     let page = scans::list(&mut conn, manager, &query).await?;
@@ -47,6 +62,29 @@ pub(crate) async fn get(
     let mut conn = state.connection().await?;
     let found = scans::get(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("scan"))
+}
+
+/// `PATCH /v1/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}`
+pub(crate) async fn update(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ScanPath>,
+    body: RawJson,
+) -> Result<Found<Scan>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    // All fields are plain or replaced whole: what they were makes no difference.
+    let change = |patch: &Patch| ScanChange::parse(&patch.apply(&Value::Null, PATHS));
+    let change = change(&body.patch(PATHS, |patch| change(patch).map(drop)).await??)?;
+    let name = path.name(namespace)?;
+    state
+        .write(&caller, async move |conn| {
+            let current = scans::lock(conn, name).await?;
+            let current = current.ok_or(ApiError::NotFound("scan"))?;
+            Ok(Found(
+                scans::update(conn, current, &change, Timestamp::now()).await?,
+            ))
+        })
+        .await
 }
 
 impl ScanPath {

@@ -1,0 +1,41 @@
+//! `/v1/caller`: what the key of the request may do.
+
+use actix_web::web::Data;
+use domain::{NamespaceName, Timestamp};
+use serde::Serialize;
+
+use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters, state::AppState};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Description {
+    account: String,
+    role: &'static str,
+    /// Absent for all of the account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespaces: Option<Vec<NamespaceName>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expire_time: Option<Timestamp>,
+    rate_limit_per_minute: u32,
+}
+
+/// `GET /v1/caller`
+pub(crate) async fn get(
+    state: Data<AppState>,
+    caller: Caller,
+    query: Parameters,
+) -> Result<Found<Description>, ApiError> {
+    query.none()?;
+    let key = &caller.key;
+    let namespaces = key.namespaces.as_ref().map(|ids| {
+        let names = ids.iter().map(|id| NamespaceName { namespace: *id });
+        names.collect()
+    });
+    Ok(Found(Description {
+        account: key.account_name.clone(),
+        role: key.role.as_str(),
+        namespaces,
+        expire_time: key.expire_time,
+        rate_limit_per_minute: state.rates.limit(),
+    }))
+}
