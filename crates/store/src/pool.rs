@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use ::deadpool::managed::Timeouts;
 use diesel::{ConnectionError, ConnectionResult};
 use diesel_async::{
     AsyncPgConnection, SimpleAsyncConnection,
-    pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, deadpool},
+    pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod, deadpool},
 };
 use futures::FutureExt;
 use tokio_postgres::{NoTls, config::Host};
@@ -15,6 +16,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 
 /// Cheap to clone: all clones share the connections.
 pub type Pool = deadpool::Pool<AsyncPgConnection>;
+
+/// One of the pool's connections; it goes back when it is dropped.
+pub type Connection = deadpool::Object<AsyncPgConnection>;
 
 /// The pool could not be made; that a server answers is found out at first use.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +33,8 @@ pub struct ConnectError(#[source] deadpool::BuildError);
 pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
     let mut settings = ManagerConfig::default();
     settings.custom_setup = Box::new(|url| establish_bounded(url).boxed());
+    // A connection that was closed is known to be, without a question to the server before each use.
+    settings.recycling_method = RecyclingMethod::Fast;
     let manager = AsyncDieselConnectionManager::new_with_config(url, settings);
     Pool::builder(manager)
         .max_size(size)
@@ -38,6 +44,20 @@ pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
         .recycle_timeout(Some(Duration::from_secs(3)))
         .build()
         .map_err(ConnectError)
+}
+
+/// A connection that is open and idle, if there is one, without waiting.
+pub async fn idle(pool: &Pool) -> Option<Connection> {
+    if pool.status().available == 0 {
+        return None;
+    }
+    // Should another take it at this moment, none is opened in its place.
+    let timeouts = Timeouts {
+        wait: Some(Duration::ZERO),
+        create: Some(Duration::ZERO),
+        recycle: Some(Duration::ZERO),
+    };
+    pool.timeout_get(&timeouts).await.ok()
 }
 
 /// Bounds for whatever waits: a statement, a lock, and, at the server, a client that has gone in the
