@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: figures against goals, by the program `bench` in the release profile.
 
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
@@ -28,6 +28,15 @@ impl Bench {
         }
     }
 
+    /// The programs that it runs.
+    fn measures(self) -> &'static [&'static str] {
+        match self {
+            Self::Match | Self::Dispatch => &[],
+            Self::Api => &["api-gateway"],
+            Self::E2e => &["earshot"],
+        }
+    }
+
     fn needs(self) -> &'static [Software] {
         match self {
             Self::Match => &[],
@@ -39,10 +48,21 @@ impl Bench {
 pub(crate) fn run(bench: Bench, arguments: &[OsString]) -> Result<ExitCode> {
     let signals = Signals::hold()?;
     install::ensure(bench.needs())?;
-    let mut command = cargo::command();
+    let target = cargo::target_dir()?;
+    let mut build = cargo::command();
+    build.args(["build", "--release", "--package", "bench"]);
+    for package in bench.measures() {
+        build.args(["--package", package]);
+    }
+    let built = signals.run(build)?;
+    if built != ExitCode::SUCCESS {
+        return Ok(built);
+    }
+    let mut command = Command::new(target.join("release").join("bench"));
     command
-        .args(["run", "--release", "--package", "bench", "--", "--out"])
-        .arg(cargo::target_dir()?.join("bench"))
+        .current_dir(cargo::root())
+        .arg("--out")
+        .arg(target.join("bench"))
         .arg(bench.name())
         .args(arguments);
     signals.run(command)

@@ -1,12 +1,231 @@
-//! Lists and creates, beside pgbench.
+//! Lists and creates over HTTP, beside pgbench with the same SQL on the same cores.
+//!
+//! A private PostgreSQL holds a million Scans; the gateway is the release binary beside this one, in a
+//! process of its own. What pgbench runs is what the gateway was seen to run, read from
+//! `pg_stat_activity`. Load and reference take turns, so that what else the machine does troubles both.
 
-use anyhow::{Result, bail};
+mod gateway;
+mod load;
+mod pgbench;
+mod seed;
 
-use crate::report::Report;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use private_servers::postgres::{Options as Server, Postgres};
+
+use crate::report::{Report, Row};
+use gateway::Gateway;
+use load::Request;
+use pgbench::PgBench;
 
 #[derive(clap::Args)]
-pub(crate) struct Options {}
+pub(crate) struct Options {
+    /// Scans in the table
+    #[arg(long, default_value_t = 1_000_000)]
+    scans: u32,
+    /// Connections to the gateway, and of pgbench to the database
+    #[arg(long, default_value_t = 8)]
+    clients: usize,
+    /// Of each turn of load or reference, in seconds
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// Turns of each
+    #[arg(long, default_value_t = 3)]
+    turns: usize,
+    /// Where the servers live during the run
+    #[arg(long, default_value = "target/bench/api-servers")]
+    home: PathBuf,
+}
 
-pub(crate) fn run(_: &Options) -> Result<Report> {
-    bail!("this bench is not written yet")
+pub(crate) fn run(options: &Options) -> Result<Report> {
+    // One thread: the load is light, and the cores are for those who are measured.
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(measure(options))
+}
+
+async fn measure(options: &Options) -> Result<Report> {
+    let mut report = Report::new("api");
+    let mut server = Postgres::start(&options.home, &Server::throwaway())?;
+    eprintln!("{}: seeding {} Scans", server.url(), options.scans);
+    let seeded = seed::run(&server.url(), options.scans).await?;
+    let gateway = Gateway::start(&server.url(), &options.home)?;
+    gateway.wait().await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let idle = gateway.resident_mib()?;
+    report.row(
+        Row::new("idle gateway", format!("{idle:.0} MiB"))
+            .goal("<= 40 MB", idle * 1.048_576 <= 40.0),
+    );
+
+    lists(options, &seeded, &gateway, &server.url(), &mut report).await?;
+    depth(&seeded, &gateway, &mut report).await?;
+    creates(options, &seeded, &gateway, &server.url(), &mut report).await?;
+
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let after = gateway.resident_mib()?;
+    report.row(Row::new(
+        "gateway after the load",
+        format!("{after:.0} MiB"),
+    ));
+    report.note(format!(
+        "{} Scans, {} clients, {} turns of {} s each; the median turn is told",
+        options.scans, options.clients, options.turns, options.seconds
+    ));
+    drop(gateway);
+    server.kill();
+    remove(&options.home)?;
+    Ok(report)
+}
+
+/// A page of five of any Manager, at full speed beside pgbench, and at half of it.
+async fn lists(
+    options: &Options,
+    seeded: &seed::Seeded,
+    gateway: &Gateway,
+    url: &str,
+    report: &mut Report,
+) -> Result<()> {
+    let requests: Vec<Request> = seeded
+        .managers
+        .iter()
+        .map(|manager| gateway.get(&seeded.key, &format!("/v1/{manager}/scans")))
+        .collect();
+    let span = Duration::from_secs(options.seconds);
+    // Plans, caches and the JIT of neither count.
+    load::closed(
+        gateway.address(),
+        &requests,
+        options.clients,
+        Duration::from_secs(2),
+    )
+    .await?;
+    let seen = pgbench::seen(url, "FROM scans AS s").await?;
+    let script = seeded.bind(&seen)?;
+    let pgbench = PgBench::new(url, &options.home, "list", &script)?;
+    pgbench.run(options.clients, Duration::from_secs(2))?;
+
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..options.turns {
+        theirs.push(pgbench.run(options.clients, span)?);
+        ours.push(
+            load::closed(gateway.address(), &requests, options.clients, span)
+                .await?
+                .rate,
+        );
+    }
+    let (ours, theirs) = (median(ours), median(theirs));
+    let share = ours / theirs * 100.0;
+    report.row(
+        Row::new(
+            "list of Scans, page of 5",
+            format!("{ours:.0}/s, {share:.0} %"),
+        )
+        .goal(">= 50 % of pgbench", share >= 50.0)
+        .reference(format!("pgbench {theirs:.0}/s")),
+    );
+
+    let half = ours / 2.0;
+    let mut delays = Vec::new();
+    for _ in 0..options.turns {
+        let found = load::open(
+            gateway.address(),
+            &requests,
+            options.clients * 4,
+            half,
+            span,
+        )
+        .await?;
+        delays.push((found.p50, found.p99));
+    }
+    let p50 = median(delays.iter().map(|delay| delay.0).collect());
+    let p99 = median(delays.iter().map(|delay| delay.1).collect());
+    report.row(
+        Row::new(
+            format!("the same at {half:.0}/s"),
+            format!("p50 {p50:.1} ms, p99 {p99:.1} ms"),
+        )
+        .goal("p99 < 10 ms", p99 < 10.0),
+    );
+    Ok(())
+}
+
+/// The first page and the thousandth, in turns.
+async fn depth(seeded: &seed::Seeded, gateway: &Gateway, report: &mut Report) -> Result<()> {
+    const TURNS: usize = 2_000;
+    let path = format!("/v1/{}/scans", seeded.deepest);
+    let mut token = String::new();
+    // A token is of a place, not of a page size: fifty pages of a hundred are a thousand of five.
+    for _ in 0..50 {
+        let request = gateway.get(
+            &seeded.key,
+            &format!("{path}?pageSize=100&pageToken={token}"),
+        );
+        let page: serde_json::Value =
+            serde_json::from_slice(&load::one(gateway.address(), &request).await?)?;
+        token = page["nextPageToken"]
+            .as_str()
+            .context("too few Scans for a thousand pages")?
+            .to_owned();
+    }
+    let first = gateway.get(&seeded.key, &path);
+    let deep = gateway.get(&seeded.key, &format!("{path}?pageToken={token}"));
+    let (first, deep) = load::in_turns(gateway.address(), [&first, &deep], TURNS).await?;
+    let ratio = deep / first;
+    report.row(
+        Row::new("page 1,000", format!("{deep:.2} ms, {ratio:.2}x"))
+            .goal("<= 1.2x of page 1", ratio <= 1.2)
+            .reference(format!("page 1: {first:.2} ms")),
+    );
+    Ok(())
+}
+
+async fn creates(
+    options: &Options,
+    seeded: &seed::Seeded,
+    gateway: &Gateway,
+    url: &str,
+    report: &mut Report,
+) -> Result<()> {
+    let requests = [gateway.post(
+        &seeded.key,
+        &format!("/v1/{}/managers", seeded.namespace),
+        seed::MANAGER,
+    )];
+    let span = Duration::from_secs(options.seconds);
+    let pgbench = PgBench::new(url, &options.home, "create", &seeded.create())?;
+    pgbench.run(options.clients, Duration::from_secs(1))?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..options.turns {
+        theirs.push(pgbench.run(options.clients, span)?);
+        ours.push(
+            load::closed(gateway.address(), &requests, options.clients, span)
+                .await?
+                .rate,
+        );
+    }
+    let (ours, theirs) = (median(ours), median(theirs));
+    report.row(
+        Row::new(
+            "create Manager",
+            format!("{ours:.0}/s, {:.0} %", ours / theirs * 100.0),
+        )
+        .reference(format!("pgbench {theirs:.0}/s")),
+    );
+    Ok(())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn remove(home: &Path) -> Result<()> {
+    ensure!(home.join("data").is_dir(), "not a server's home");
+    std::fs::remove_dir_all(home).context("remove the servers' home")
 }
