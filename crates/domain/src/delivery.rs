@@ -9,7 +9,7 @@ use crate::{DeliveryName, ScanName, Timestamp};
 pub enum DeliveryState {
     /// Not tried yet.
     Pending,
-    /// A dispatcher has the request open.
+    /// A dispatcher has it in hand: its request is open, or next.
     InFlight,
     /// Acknowledged by a 2xx.
     Succeeded,

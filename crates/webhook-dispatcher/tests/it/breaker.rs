@@ -1,6 +1,9 @@
 //! Circuit breakers, over replicas and restarts.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use test_support::{Answer, TestServer, eventually};
 
@@ -55,7 +58,8 @@ async fn one_probe_over_all_replicas() {
     }
     until_open(&world).await;
     let asked = receiver.count();
-    assert!(asked <= 5 + 3, "{asked} requests until it opened");
+    // Each replica may open another before the fifth failure is written.
+    assert!(asked <= 5 + 2 * 3, "{asked} requests until it opened");
     for probes in 1..=3 {
         half_open(&world).await;
         eventually("a probe is made", SOON, async || {
@@ -86,9 +90,11 @@ async fn a_probe_that_succeeds_lets_all_pass() {
             .await;
     }
     until_open(&world).await;
+    let asked = receiver.count();
+    *mood.lock().unwrap() = Answer::Status(200);
     half_open(&world).await;
     world.until("SUCCEEDED", 20).await;
-    assert_eq!(receiver.count(), 5 + 20);
+    assert_eq!(receiver.count(), asked + 20);
     let clean =
         "connection_lanes WHERE open_until IS NULL AND failure_streak = 0 AND probed_by IS NULL";
     assert_eq!(world.database.count(clean).await, 1);
@@ -99,12 +105,9 @@ async fn a_probe_that_succeeds_lets_all_pass() {
 async fn a_probe_whose_replica_dies_is_made_by_another() {
     let mut world = World::new().await;
     world.config.dispatcher.timeout = Duration::from_secs(60);
-    let receiver = TestServer::start(|number, _| match number {
-        0..5 => Answer::Status(503),
-        5 => Answer::Hang,
-        _ => Answer::Status(200),
-    })
-    .await;
+    let mood = Arc::new(Mutex::new(Answer::Status(503)));
+    let answers = Arc::clone(&mood);
+    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
     let manager = opened(&mut world, &receiver).await;
     let first = world.ready_dispatcher().await;
     for number in 0..4 {
@@ -130,8 +133,9 @@ async fn a_probe_whose_replica_dies_is_made_by_another() {
 #[tokio::test]
 async fn what_a_person_asks_for_passes_an_open_breaker() {
     let mut world = World::new().await;
-    let receiver =
-        TestServer::start(|number, _| Answer::Status(if number < 5 { 503 } else { 200 })).await;
+    let mood = Arc::new(Mutex::new(Answer::Status(503)));
+    let answers = Arc::clone(&mood);
+    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
     let manager = opened(&mut world, &receiver).await;
     let replica = world.ready_dispatcher().await;
     for number in 0..6 {
@@ -140,6 +144,7 @@ async fn what_a_person_asks_for_passes_an_open_breaker() {
             .await;
     }
     until_open(&world).await;
+    *mood.lock().unwrap() = Answer::Status(200);
     let urgent = "UPDATE deliveries SET urgent = true, next_attempt_time = now() WHERE id IN \
                   (SELECT id FROM deliveries WHERE state = 'RETRYING' LIMIT 1)";
     assert_eq!(world.database.run(urgent).await, 1);
