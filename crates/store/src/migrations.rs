@@ -13,7 +13,7 @@ use crate::{QueryError, QueryResult};
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 
 /// The newest migration that this version needs.
-pub const REQUIRED_VERSION: &str = "20261121000007";
+pub const REQUIRED_VERSION: &str = "20261121000051";
 
 /// Changes whenever a migration does, so that tests never use the template of another version.
 #[must_use]
