@@ -5,6 +5,7 @@ host is public, no pattern says; without this nearly all that is made would be r
 the tests would see little but refusals.
 """
 
+import itertools
 import os
 import re
 
@@ -36,6 +37,8 @@ schemathesis.openapi.format(
 schemathesis.openapi.format("page-token", st.just(""))
 schemathesis.openapi.format("uri", st.from_regex(r"\Ahttps://[a-z]{1,20}\.example\.com/[a-z0-9]{0,20}\Z"))
 schemathesis.openapi.format("term", st.from_regex(r"\A[a-z0-9]{1,20}( [a-z0-9]{1,20})?\Z"))
+SECRET = "whsec_" + "c2VjcmV0" * 4
+schemathesis.openapi.format("signing-secret", st.just(SECRET))
 schemathesis.openapi.format("feed", st.just("hackernews:newest"))
 
 
@@ -79,25 +82,56 @@ def map_path_parameters(context, path_parameters):
     return path_parameters
 
 
+TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ].*")
+SPAN = {"startTime": "2026-11-21T01:00:00Z", "endTime": "2026-11-21T02:00:00+00:00"}
+
+
+@schemathesis.hook
+def map_query(context, query):
+    """Spans of time have an order and a largest length, and masks name what the body holds."""
+    if isinstance(query, dict):
+        if "startTime" in query and TIME.fullmatch(str(query["startTime"])):
+            query["startTime"] = SPAN["startTime"]
+            if TIME.fullmatch(str(query.get("endTime", SPAN["endTime"]))):
+                query["endTime"] = SPAN["endTime"]
+        query.pop("updateMask", None)
+    return query
+
+
+KEYS = itertools.count()
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """The same Idempotency-Key with another body is a conflict: each sound one comes once."""
+    for name in list(case.headers or {}):
+        if name.lower() == "idempotency-key" and re.fullmatch(r"[!-~]{1,255}", str(case.headers[name])):
+            case.headers[name] = f"key-{next(KEYS)}"
+
+
 @schemathesis.hook
 def map_body(context, body):
-    """Names and values of headers are HTTP's to judge; how many there are, and of what type, is kept."""
-    headers = body.get("headers") if isinstance(body, dict) else None
-    if isinstance(headers, dict) and all(isinstance(value, str) for value in headers.values()):
-        body["headers"] = {f"X-Header-{n}": f"value {n}" for n in range(len(headers))}
+    """What is well-formed becomes what is sound; what is not stays wrong as it is."""
+    if not isinstance(body, dict):
+        return body
+    # Names and values of headers are HTTP's to judge; how many there are, and of what type, is kept.
+    headers = body.get("headers")
+    if isinstance(headers, dict) and all(value is None or isinstance(value, str) for value in headers.values()):
+        body["headers"] = {f"X-Header-{n}": value and f"value {n}" for n, value in enumerate(headers.values())}
     # That a Connection exists is for tests that make one.
-    notices = body.get("notices") if isinstance(body, dict) else None
+    notices = body.get("notices")
     if isinstance(notices, list) and len(notices) <= 10:
         body["notices"] = [notice for notice in notices if not is_notice(notice)]
-    # Exactly one of the two, and instructions that look for something: schemas that say so make
-    # awkward types in generated clients.
-    if is_manager(body):
-        if isinstance(body.get("input"), dict):
-            body.pop("instructions", None)
-        elif isinstance(body.get("instructions"), dict):
-            look_for_something(body["instructions"])
-        elif "input" not in body and "instructions" not in body:
-            body["instructions"] = {"include": [{"text": "backup", "weight": 1}]}
+    if "startTime" in body and all(TIME.fullmatch(str(body.get(end, SPAN[end]))) for end in SPAN):
+        body.update({end: SPAN[end] for end in SPAN if end in body})
+    # Exactly one of input and instructions, and these look for something in feeds of the source: schemas
+    # that say so make awkward types in generated clients.
+    if is_manager(body) and "input" not in body and "instructions" not in body:
+        body["instructions"] = {"include": [{"text": "backup", "weight": 1}]}
+    if isinstance(body.get("input"), dict) and isinstance(body.get("instructions"), dict):
+        del body["instructions"]
+    if isinstance(body.get("instructions"), dict):
+        make_sound(body["instructions"])
     return body
 
 
@@ -105,13 +139,17 @@ def is_manager(body):
     return isinstance(body, dict) and {"type", "source", "nickname"} <= set(body)
 
 
-def look_for_something(instructions):
+def make_sound(instructions):
     if not any(instructions.get(kind) for kind in ["include", "names", "require", "exclude"]):
         instructions["exclude"] = ["roadrunner"]
     # With a focus the score is 0 to 1.
     threshold = instructions.get("threshold")
     if "focus" in instructions and isinstance(threshold, (int, float)) and abs(threshold) <= 1_000_000:
         instructions["threshold"] = 0.5
+    # Which feeds there are depends on the source.
+    feeds = instructions.get("feeds")
+    if isinstance(feeds, list) and all(feed == "hackernews:newest" for feed in feeds):
+        del instructions["feeds"]
 
 
 def is_notice(value):
