@@ -98,13 +98,17 @@ macro_rules! waiting_accounts {
     };
 }
 
-/// Connections that are to be looked at, of each account the longest due, at most `per_account`: one
-/// account's thousands never hide another's one. Served by `connection_lanes_due_idx`; costs a step for
+/// Connections that are to be looked at, save those of `known` ones, of each account the longest due, at
+/// most `per_account`: one account's thousands never hide another's one. Served by `connection_lanes_due_idx`; costs a step for
 /// each account of which anything waits, however much that is.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn due(conn: &mut AsyncPgConnection, per_account: i64) -> QueryResult<Vec<Due>> {
+pub async fn due(
+    conn: &mut AsyncPgConnection,
+    known: &[ConnectionName],
+    per_account: i64,
+) -> QueryResult<Vec<Due>> {
     let rows: Vec<DueRow> = Prepared(
         sql_query(concat!(
             waiting_accounts!(),
@@ -113,11 +117,13 @@ pub async fn due(conn: &mut AsyncPgConnection, per_account: i64) -> QueryResult<
              FROM accounts AS a CROSS JOIN LATERAL ( \
                  SELECT * FROM connection_lanes AS l \
                  WHERE l.account_id = a.account_id AND l.next_due_time <= statement_timestamp() \
+                   AND l.connection_id <> ALL ($2) \
                  ORDER BY l.next_due_time LIMIT $1 \
              ) AS l \
              JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id"
         ))
-        .bind::<BigInt, _>(per_account),
+        .bind::<BigInt, _>(per_account)
+        .bind::<Array<SqlUuid>, _>(known.iter().map(|name| name.connection.to_uuid()).collect::<Vec<_>>()),
     )
     .load(conn)
     .await?;

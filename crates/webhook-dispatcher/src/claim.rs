@@ -64,6 +64,7 @@ impl Signals {
     pub(crate) fn waits(&self, dispatcher: &Dispatcher, waiting: impl IntoIterator<Item = Due>) {
         let now = Instant::now();
         let mut state = self.lock();
+        state.quiet.retain(|_, until| *until > now);
         let mut woken = false;
         for due in waiting {
             if due.restrained {
@@ -201,7 +202,8 @@ async fn look(
 ) -> Result<(), store::Error> {
     urgent(dispatcher, conn).await?;
     let mut under_restraint = Vec::new();
-    for due in lanes::due(conn, PER_ACCOUNT).await? {
+    let known = dispatcher.lanes.behind();
+    for due in lanes::due(conn, &known, PER_ACCOUNT).await? {
         if due.restrained {
             under_restraint.push(due);
         } else {

@@ -327,6 +327,13 @@ impl Lanes {
         }
     }
 
+    /// The Connections of which more waits in the database, as far as is known here.
+    pub(crate) fn behind(&self) -> Vec<ConnectionName> {
+        let state = self.lock();
+        let behind = state.lanes.iter().filter(|(_, lane)| lane.behind);
+        behind.map(|(connection, _)| *connection).collect()
+    }
+
     /// The Connection's breaker has opened: returns what was queued, to be handed back.
     pub(crate) fn block(&self, connection: ConnectionName) -> Vec<Ready> {
         let mut guard = self.lock();

@@ -85,7 +85,7 @@ impl AttemptResult {
 pub async fn record_results(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
-    results: &[AttemptResult],
+    results: &[&AttemptResult],
 ) -> QueryResult<()> {
     let optional = |phase: fn(&Attempt) -> Option<Duration>| -> Vec<Option<i32>> {
         let phases = results.iter().map(|result| phase(&result.attempt));
@@ -143,10 +143,10 @@ pub async fn record_results(
 pub async fn move_on(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
-    results: &[AttemptResult],
+    results: &[&AttemptResult],
 ) -> QueryResult<()> {
     // In the order of the key, so that two batches never wait for each other in a circle.
-    let mut sorted: Vec<&AttemptResult> = results.iter().collect();
+    let mut sorted: Vec<&AttemptResult> = results.to_vec();
     sorted.sort_unstable_by_key(|result| result.delivery);
     let column = |value: fn(&AttemptResult) -> Uuid| {
         sorted

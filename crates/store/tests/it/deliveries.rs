@@ -93,7 +93,7 @@ impl Sending {
 
     /// Those that are to be looked at now.
     async fn due(&mut self) -> BTreeSet<ConnectionName> {
-        let due = lanes::due(&mut self.at.conn, 100).await.unwrap();
+        let due = lanes::due(&mut self.at.conn, &[], 100).await.unwrap();
         due.into_iter().map(|due| due.connection).collect()
     }
 
@@ -137,6 +137,10 @@ async fn claim(
         .await
         .unwrap();
     claimed.into_iter().map(Result::unwrap).collect()
+}
+
+fn each(results: &[AttemptResult]) -> Vec<&AttemptResult> {
+    results.iter().collect()
 }
 
 fn result(task: &Task, verdict: Verdict) -> AttemptResult {
@@ -394,7 +398,7 @@ async fn one_accounts_thousands_hide_no_others_one() {
     let lone = "UPDATE connection_lanes SET account_id = 'ffffffff-0000-0000-0000-000000000000', \
                 next_due_time = now() WHERE connection_id IN (SELECT connection_id FROM connection_lanes LIMIT 1)";
     run(&mut at.at.conn, lone).await;
-    let due = lanes::due(&mut at.at.conn, 10).await.unwrap();
+    let due = lanes::due(&mut at.at.conn, &[], 10).await.unwrap();
     assert_eq!(due.len(), 11);
 }
 
@@ -475,7 +479,7 @@ async fn results_move_deliveries_on() {
         .zip(verdicts)
         .map(|(task, (verdict, _))| result(task, verdict))
         .collect();
-    deliveries::record_results(&mut at.at.conn, replica, &results)
+    deliveries::record_results(&mut at.at.conn, replica, &each(&results))
         .await
         .unwrap();
     for (task, (_, row)) in tasks.iter().zip(verdicts) {
@@ -493,7 +497,7 @@ async fn results_move_deliveries_on() {
     assert_eq!(number(&mut at.at.conn, expired).await, 1);
 
     // Recorded again, as after a lost answer: nothing moves, no attempt is doubled.
-    deliveries::record_results(&mut at.at.conn, replica, &results)
+    deliveries::record_results(&mut at.at.conn, replica, &each(&results))
         .await
         .unwrap();
     assert_eq!(at.row(tasks[1].delivery).await, "RETRYING 1 due");
@@ -543,7 +547,7 @@ async fn who_lost_the_lease_changes_no_state() {
     assert_eq!(at.claim(other, 10).await.len(), 1);
 
     let late = [result(&tasks[0], Verdict::Exhausted)];
-    deliveries::record_results(&mut at.at.conn, replica, &late)
+    deliveries::record_results(&mut at.at.conn, replica, &each(&late))
         .await
         .unwrap();
     deliveries::hand_back(&mut at.at.conn, replica, &[name])

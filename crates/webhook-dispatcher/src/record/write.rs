@@ -187,7 +187,7 @@ impl Writer {
     async fn try_write(&self, sent: &[&Sent], logged: bool) -> Result<(), store::Error> {
         let replica = self.backbone.replica;
         let mut conn = self.backbone.pool.get().await?;
-        let results: Vec<AttemptResult> = sent.iter().map(|sent| sent.result.clone()).collect();
+        let results: Vec<&AttemptResult> = sent.iter().map(|sent| &sent.result).collect();
         let told = conn
             .transaction(async |conn| {
                 if logged {
