@@ -8,6 +8,7 @@ mod generate;
 mod install;
 mod signals;
 mod test;
+mod train;
 mod up;
 
 use std::ffi::OsString;
@@ -47,6 +48,15 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Trains the model that decides on posts, and writes it with its scores; the same data gives the same bytes
+    Train {
+        /// The directory of the data sets
+        #[arg(long)]
+        data: std::path::PathBuf,
+        /// Where to write, instead of crates/matching/model
+        #[arg(long)]
+        out: Option<std::path::PathBuf>,
+    },
     /// Writes the generated files
     Generate {
         /// Write nothing, and fail naming the files that differ
@@ -60,6 +70,7 @@ fn main() -> ExitCode {
         Task::Up { arguments } => up::run(&arguments),
         Task::Test { arguments } => test::run(&arguments),
         Task::Bench { bench, arguments } => bench::run(bench, &arguments),
+        Task::Train { data, out } => train::run(&data, out),
         Task::Generate { check } => generate::run(check),
     };
     result.unwrap_or_else(|error| {

@@ -121,6 +121,15 @@ impl Plans {
     }
 }
 
+impl IntoIterator for Plans {
+    type Item = (String, Focus, Plan);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 /// Compiles each customer and scores each post, handing predictions to `sink` in the order of posts.
 ///
 /// # Errors

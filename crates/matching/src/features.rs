@@ -9,7 +9,7 @@
 use domain::Focus;
 
 use crate::{
-    lexicon,
+    heads, lexicon,
     model::{self, Features},
     post::PostText,
 };
@@ -19,6 +19,7 @@ impl Features {
     pub(crate) fn of_post(focus: Focus, post: &PostText) -> Self {
         Self {
             lexicon: f64::from(post.lexicon(focus)),
+            head: post.head(focus),
             ..Self::default()
         }
     }
@@ -27,6 +28,7 @@ impl Features {
     pub(crate) fn best(_focus: Focus) -> Self {
         Self {
             lexicon: f64::from(lexicon::CAP),
+            head: heads::MAX_ANSWER,
             ..Self::default()
         }
     }

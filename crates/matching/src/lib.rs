@@ -10,12 +10,15 @@
 
 mod decision;
 mod features;
+pub mod heads;
 mod index;
 mod lexicon;
 mod model;
+pub mod model_file;
 mod phrase;
 mod plan;
 mod post;
+mod signals;
 pub mod text;
 
 pub use decision::{Decision, Reason, evaluate};
@@ -23,3 +26,4 @@ pub use index::{Change, Index, LiveIndex};
 pub use model::THRESHOLD;
 pub use plan::{Plan, PlanError};
 pub use post::PostText;
+pub use signals::Signals;

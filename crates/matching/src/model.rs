@@ -1,23 +1,31 @@
-//! The constants of the score.
+//! The constants of the score, and how it is made of its parts.
 //!
-//! Chosen by hand, in round numbers, so that 0.5 says the same for each focus: SALES asks for the
-//! topic and a wish to buy, COMPETITOR for a competitor's name, CRISIS for the own name and trouble.
-//! Checked by measurement on 4,329 labelled public posts and 30 seed pages, whose plans were the 30
-//! heaviest words and 10 commonest word pairs of each page: F1 and average precision .69 / .72 for
-//! SALES, .95 / .95 for COMPETITOR, .65 / .78 for CRISIS. The constants of BM25 and of the
-//! title move these by .02 at most.
+//! Topic, own name and watched names each count by themselves, and more the more the post is of the
+//! kind that the focus asks for: by the trained classifier ([`crate::heads`]) and by the lexicon
+//! ([`crate::lexicon`]). Topic and intent together are what matters; either alone is not. How much each
+//! counts is learned, one layer for each focus ([`crate::model_file`]), so that 0.5 says the same for
+//! each, and none takes away from another.
 
 use domain::Focus;
 
-use crate::plan::Term;
+use crate::{
+    heads::{self, MAX_ANSWER},
+    model_file::Layer,
+    plan::Term,
+};
 
 /// From which score a post counts, where the instructions give none.
 pub const THRESHOLD: f64 = 0.5;
 
+/// More of the topic than this says nothing new.
+pub(crate) const TOPIC_CAP: f64 = 3.0;
+/// More phrases of the lexicon than this say nothing new.
+pub(crate) const LEXICON_CAP: f64 = 2.0;
+
 /// BM25: how soon more of the same says nothing new.
-const K1: f64 = 1.2;
+const K1: f64 = 1.6;
 /// BM25: how much a long post is held against a term.
-const B: f64 = 0.4;
+const B: f64 = 0.6;
 /// Words in a usual post.
 const USUAL_LENGTH: f64 = 80.0;
 /// An occurrence in the title counts this often.
@@ -36,76 +44,57 @@ pub(crate) struct Features {
     pub(crate) own_name: f64,
     pub(crate) watched_names: f64,
     pub(crate) lexicon: f64,
+    pub(crate) head: f64,
 }
 
-/// The layer that makes one score of the features, and how far each may reach.
-struct Combine {
-    bias: f64,
-    topic: f64,
-    topic_cap: f64,
-    own_name: f64,
-    watched_names: f64,
-    lexicon: f64,
-    lexicon_cap: f64,
-}
-
-const fn combine(focus: Focus) -> Combine {
-    match focus {
-        // Neither a strong topic nor a competitor's name reaches the threshold without a wish to buy.
-        Focus::Sales => Combine {
-            bias: -4.5,
-            topic: 1.3,
-            topic_cap: 3.0,
-            own_name: 0.4,
-            watched_names: 0.4,
-            lexicon: 1.0,
-            lexicon_cap: 2.0,
-        },
-        // A competitor's name is enough; comparison and topic rank.
-        Focus::Competitor => Combine {
-            bias: -4.0,
-            topic: 0.6,
-            topic_cap: 2.0,
-            own_name: 0.4,
-            watched_names: 4.2,
-            lexicon: 0.3,
-            lexicon_cap: 4.0,
-        },
-        // The own name is needed, and trouble with it.
-        Focus::Crisis => Combine {
-            bias: -3.8,
-            topic: 0.15,
-            topic_cap: 2.0,
-            own_name: 2.8,
-            watched_names: 0.0,
-            lexicon: 1.2,
-            lexicon_cap: 2.0,
-        },
-    }
+fn layer(focus: Focus) -> &'static Layer {
+    &heads::model().layers[focus as usize]
 }
 
 /// The calibrated score, 0 to 1.
 pub(crate) fn score(focus: Focus, features: &Features) -> f64 {
-    let constants = combine(focus);
-    let sum = constants.bias
-        + constants.topic * features.topic.clamp(0.0, constants.topic_cap)
-        + constants.own_name * features.own_name
-        + constants.watched_names * features.watched_names
-        + constants.lexicon * features.lexicon.min(constants.lexicon_cap);
+    score_of(layer(focus), features)
+}
+
+fn score_of(layer: &Layer, features: &Features) -> f64 {
+    let topic = features.topic.clamp(0.0, TOPIC_CAP);
+    let lexicon = features.lexicon.min(LEXICON_CAP);
+    let head = features.head;
+    let sum = layer.bias
+        + topic * (layer.topic + layer.topic_head * head + layer.topic_lexicon * lexicon)
+        + features.own_name
+            * (layer.own_name + layer.own_name_head * head + layer.own_name_lexicon * lexicon)
+        + features.watched_names
+            * (layer.watched_names
+                + layer.watched_names_head * head
+                + layer.watched_names_lexicon * lexicon);
     sigmoid(sum)
 }
 
-/// What a term or name of the strength given adds, to rank it among others.
+/// What a term or name of the strength given adds, to rank it among others of a post.
 pub(crate) fn topic_share(focus: Focus, strength: f64) -> f64 {
-    combine(focus).topic * strength
+    let layer = layer(focus);
+    strength * share(layer.topic, layer.topic_head, layer.topic_lexicon)
 }
 
 pub(crate) fn own_name_share(focus: Focus, strength: f64) -> f64 {
-    combine(focus).own_name * strength
+    let layer = layer(focus);
+    strength * share(layer.own_name, layer.own_name_head, layer.own_name_lexicon)
 }
 
 pub(crate) fn watched_name_share(focus: Focus, strength: f64) -> f64 {
-    combine(focus).watched_names * strength
+    let layer = layer(focus);
+    strength
+        * share(
+            layer.watched_names,
+            layer.watched_names_head,
+            layer.watched_names_lexicon,
+        )
+}
+
+/// In a post that is half of the kind asked for.
+fn share(alone: f64, head: f64, lexicon: f64) -> f64 {
+    alone + head * MAX_ANSWER / 2.0 + lexicon * LEXICON_CAP / 2.0
 }
 
 /// Occurrences, with the title's weight.
@@ -152,37 +141,47 @@ fn sigmoid(x: f64) -> f64 {
 mod tests {
     use domain::Focus;
 
-    use super::{Features, THRESHOLD, score};
+    use super::{Features, LEXICON_CAP, MAX_ANSWER, THRESHOLD, layer, score, score_of};
+    use crate::model_file::Layer;
 
     /// Whether a post with these features counts.
-    fn counts(focus: Focus, topic: f64, own: f64, watched: f64, lexicon: f64) -> bool {
+    fn counts(focus: Focus, [topic, own, watched]: [f64; 3], head: f64, lexicon: f64) -> bool {
         let features = Features {
             topic,
             own_name: own,
             watched_names: watched,
             lexicon,
+            head,
         };
         score(focus, &features) >= THRESHOLD
     }
 
     #[test]
     fn sales_takes_topic_and_intent() {
-        assert!(counts(Focus::Sales, 2.0, 0.0, 0.0, 2.0));
-        assert!(!counts(Focus::Sales, 9.0, 0.0, 0.0, 0.0));
-        assert!(!counts(Focus::Sales, 0.3, 0.0, 0.0, 9.0));
+        assert!(counts(Focus::Sales, [2.0, 0.0, 0.0], 4.5, 2.0));
+        assert!(!counts(Focus::Sales, [9.0, 0.0, 0.0], 0.0, 0.0));
+        assert!(!counts(Focus::Sales, [0.2, 0.0, 0.0], MAX_ANSWER, 9.0));
     }
 
     #[test]
     fn competitor_takes_a_competitors_name() {
-        assert!(counts(Focus::Competitor, 0.0, 0.0, 1.0, 0.0));
-        assert!(!counts(Focus::Competitor, 9.0, 1.0, 0.0, 9.0));
+        assert!(counts(Focus::Competitor, [0.0, 0.0, 1.0], 1.0, 0.0));
+        assert!(!counts(Focus::Competitor, [9.0, 1.0, 0.0], 2.0, 1.0));
     }
 
     #[test]
     fn crisis_takes_the_own_name_and_trouble() {
-        assert!(counts(Focus::Crisis, 0.0, 1.0, 0.0, 1.0));
-        assert!(!counts(Focus::Crisis, 9.0, 1.0, 0.0, 0.0));
-        assert!(!counts(Focus::Crisis, 9.0, 0.0, 0.0, 9.0));
+        assert!(counts(Focus::Crisis, [0.0, 1.0, 0.0], 4.0, 1.0));
+        assert!(!counts(Focus::Crisis, [9.0, 1.0, 0.0], 0.5, 0.0));
+        assert!(!counts(Focus::Crisis, [9.0, 0.0, 0.0], MAX_ANSWER, 9.0));
+    }
+
+    #[test]
+    fn intent_alone_never_reaches_the_threshold() {
+        for focus in Focus::ALL {
+            assert!(!counts(focus, [0.05, 0.0, 0.0], MAX_ANSWER, LEXICON_CAP));
+            assert!(layer(focus).bias < -1.0, "{focus:?}");
+        }
     }
 
     #[test]
@@ -192,17 +191,12 @@ mod tests {
             own_name: 0.5,
             watched_names: 0.0,
             lexicon: 2.0,
+            head: 3.75,
         };
-        let bits: Vec<u64> = Focus::ALL
-            .map(|focus| score(focus, &features).to_bits())
-            .into();
+        let layer = Layer::from_slopes(-4.1, [0.3, 0.2, 0.4, 0.1, 0.7, 0.05, 5.0, 1.0, 1.0]);
         assert_eq!(
-            bits,
-            [
-                4599749284591520957,
-                4590388571391226015,
-                4603099799020370697
-            ]
+            score_of(&layer, &features).to_bits(),
+            4_601_009_486_112_555_556
         );
     }
 }

@@ -8,7 +8,7 @@ use std::{ops::Range, sync::OnceLock};
 use domain::{Focus, Post};
 
 use crate::{
-    lexicon,
+    heads, lexicon,
     phrase::Phrase,
     text::{self, Kind},
 };
@@ -28,6 +28,7 @@ pub struct PostText {
     exact: OnceLock<Words>,
     stems: OnceLock<Words>,
     lexicons: OnceLock<[u8; Focus::ALL.len()]>,
+    heads: OnceLock<[f64; Focus::ALL.len()]>,
 }
 
 /// How often a phrase occurs.
@@ -48,6 +49,7 @@ impl PostText {
             exact: OnceLock::new(),
             stems: OnceLock::new(),
             lexicons: OnceLock::new(),
+            heads: OnceLock::new(),
         }
     }
 
@@ -69,6 +71,15 @@ impl PostText {
     /// How many different phrases of the focus's lexicon occur, up to [`lexicon::CAP`].
     pub(crate) fn lexicon(&self, focus: Focus) -> u8 {
         self.lexicons.get_or_init(|| lexicon::counts(self))[focus as usize]
+    }
+
+    /// How far the post is of the kind that the focus asks for, from 0 to [`heads::MAX_ANSWER`].
+    pub(crate) fn head(&self, focus: Focus) -> f64 {
+        let answers = self.heads.get_or_init(|| {
+            let (title, text) = self.source.split_at(self.title_len);
+            heads::answers(title, text)
+        });
+        answers[focus as usize]
     }
 
     pub(crate) fn count(&self, phrase: &Phrase) -> Count {

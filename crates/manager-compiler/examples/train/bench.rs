@@ -1,0 +1,75 @@
+//! The benchmark: customers, posts, and what is judged.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
+
+use domain::Focus;
+
+use crate::{
+    Error,
+    data::{lines, text},
+};
+
+pub(crate) struct Bench {
+    /// Title and text, by id.
+    pub(crate) posts: BTreeMap<String, (String, String)>,
+    pub(crate) gold: Vec<Judged>,
+    /// By post: the subject that it was drawn for, and its labels by `Focus as usize`.
+    pub(crate) labels: BTreeMap<String, (String, [Option<bool>; 3])>,
+    pub(crate) plans: HashMap<(String, Focus), matching::Plan>,
+}
+
+pub(crate) struct Judged {
+    pub(crate) customer: String,
+    pub(crate) focus: Focus,
+    pub(crate) post: String,
+    pub(crate) label: u8,
+}
+
+impl Bench {
+    pub(crate) fn read(dir: &Path) -> Result<Self, Error> {
+        let post = |row: &serde_json::Value| {
+            let own = |field| text(row, field).to_owned();
+            (own("id"), (own("title"), own("text")))
+        };
+        let posts = lines(&dir.join("posts.jsonl.gz"))?
+            .iter()
+            .map(post)
+            .collect();
+        let mut gold = Vec::new();
+        for row in lines(&dir.join("gold.jsonl"))? {
+            let focus = Focus::ALL.into_iter().find(|f| row["focus"] == f.as_str());
+            gold.push(Judged {
+                customer: text(&row, "customer").to_owned(),
+                focus: focus.ok_or("no such focus")?,
+                post: text(&row, "post_id").to_owned(),
+                label: u8::try_from(row["label"].as_u64().ok_or("no label")?)?,
+            });
+        }
+        let mut labels = BTreeMap::new();
+        for row in lines(&dir.join("reddit_labels.jsonl"))? {
+            let of = ["sales", "vendor", "trouble"].map(|f| row[f].as_u64().map(|l| l == 1));
+            labels.insert(
+                text(&row, "id").to_owned(),
+                (text(&row, "topic").to_owned(), of),
+            );
+        }
+        let plans = manager_compiler::evaluate::Plans::compile(&dir.join("customers"), None)?;
+        Ok(Self {
+            posts,
+            gold,
+            labels,
+            plans: plans
+                .into_iter()
+                .map(|(c, f, plan)| ((c, f), plan))
+                .collect(),
+        })
+    }
+
+    /// Public-domain posts, of which weights may be learned; the others measure alone.
+    pub(crate) fn may_train(post: &str) -> bool {
+        post.starts_with("r_") || post.starts_with("g_") || post.starts_with("w_")
+    }
+}

@@ -1,0 +1,28 @@
+//! `cargo xtask train`: makes the model file that `matching` ships, of data sets on disk.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cargo;
+
+pub(crate) fn run(data: &PathBuf, out: Option<PathBuf>) -> Result<ExitCode> {
+    ensure!(data.is_dir(), "`{}` is no directory", data.display());
+    let data = data.canonicalize().context("find the data sets")?;
+    let out = match out {
+        Some(out) => out
+            .canonicalize()
+            .context("find the directory to write to")?,
+        None => cargo::root().join("crates/matching/model"),
+    };
+    let status = cargo::command()
+        .args(["run", "--quiet", "--release", "-p", "manager-compiler"])
+        .args(["--example", "train", "--"])
+        .args([&data, &out])
+        .status()
+        .context("run cargo")?;
+    ensure!(status.success(), "no model was made");
+    println!("wrote {}", out.join("model.bin").display());
+    Ok(ExitCode::SUCCESS)
+}
