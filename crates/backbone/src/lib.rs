@@ -3,10 +3,11 @@
 //! A service is started whatever is away: it waits for a database whose schema suits, and says so in
 //! its readiness. While it works, upkeep runs beside it: the heartbeat on which its leases hang (on a
 //! connection of its own, so that a busy pool never costs a lease), the relay, the partitions of the
-//! weeks to come, the folding of statistics. Upkeep ends after the work has: a service that drains
-//! still holds its leases.
+//! weeks to come, the folding of statistics, the purge of what was deleted. Upkeep ends after the work
+//! has: a service that drains still holds its leases.
 
 mod heartbeat;
+mod purges;
 mod stats;
 mod upkeep;
 
@@ -117,6 +118,14 @@ impl Backbone {
         tasks.spawn(async move {
             if is_set(&own.schema_suits, &until).await {
                 stats::keep(&own.pool, &until).await;
+            } else {
+                until.cancelled().await;
+            }
+        });
+        let (own, until) = (self.clone(), stop.clone());
+        tasks.spawn(async move {
+            if is_set(&own.schema_suits, &until).await {
+                purges::run(&own.pool, &until).await;
             } else {
                 until.cancelled().await;
             }

@@ -16,6 +16,8 @@ use crate::{
 
 mod edit;
 mod record;
+#[cfg(test)]
+mod tests;
 
 pub use edit::{lock, update};
 pub use record::{NewScan, record, record_poll};
@@ -100,6 +102,8 @@ struct Row {
     matched: serde_json::Value,
     #[diesel(sql_type = diesel::sql_types::Array<diesel::sql_types::Text>)]
     labels: Vec<String>,
+    #[diesel(sql_type = diesel::sql_types::Nullable<SqlUuid>)]
+    account_id: Option<Uuid>,
     #[diesel(embed)]
     post: PostRow,
 }
@@ -128,7 +132,7 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
-                 s.labels, ",
+                 s.labels, (SELECT account_id FROM namespaces WHERE id = $1) AS account_id, ",
             post_columns!(),
             " FROM scans AS s CROSS JOIN LATERAL ( \
                  SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
@@ -203,9 +207,23 @@ pub async fn list(
     manager: ManagerName,
     list: &ListQuery,
 ) -> Result<Page<Scan>, Error> {
+    Ok(list_and_account(conn, manager, list).await?.0)
+}
+
+/// As [`list`], with the account that the Namespace belongs to, unless the page is empty: so that
+/// whoever has to know both asks once.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn list_and_account(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    list: &ListQuery,
+) -> Result<(Page<Scan>, Option<Id>), Error> {
     let parents = [manager.namespace.to_uuid(), manager.manager.to_uuid()];
     let rows: Vec<Row> = LISTING.page(&parents, list).load(conn).await?;
-    page(rows, list)
+    let account = rows.as_slice().first().and_then(|row| row.account_id);
+    Ok((page(rows, list)?, account.map(Id::from_uuid)))
 }
 
 const ALL_LISTING: Listing = Listing {

@@ -41,7 +41,7 @@ impl Scope {
     }
 }
 
-/// The newest Scans, after cancelling what is unfinished of their deliveries. Served by `scans_pkey`, of a
+/// The newest Scans; what is unfinished of their deliveries is cancelled. Served by `scans_pkey`, of a
 /// Namespace by `scans_namespace_idx`, and `deliveries_scan_idx`.
 pub(super) async fn scans(
     conn: &mut AsyncPgConnection,
@@ -52,6 +52,11 @@ pub(super) async fn scans(
     struct Last {
         #[diesel(sql_type = Timestamptz)]
         create_time: DateTime<Utc>,
+    }
+    #[derive(QueryableByName)]
+    struct Gone {
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
     }
     let condition = scope.condition();
     // A bound in time instead of a list of keys: both statements then read one stretch of one index.
@@ -69,28 +74,29 @@ pub(super) async fn scans(
     let Some(Last { create_time }) = last else {
         return Ok(0);
     };
-    if let Scope::Manager(..) = scope {
-        sql_query(
-            "UPDATE deliveries SET state = 'CANCELLED', leased_by = NULL, next_attempt_time = NULL, \
-                 update_time = clock_timestamp() \
-             WHERE namespace_id = $1 AND manager_id = $2 AND state IN ('PENDING', 'RETRYING', 'IN_FLIGHT') \
-               AND scan_id IN (SELECT id FROM scans \
-                   WHERE namespace_id = $1 AND manager_id = $2 AND create_time >= $3)",
-        )
-        .bind::<SqlUuid, _>(scope.namespace())
-        .bind::<SqlUuid, _>(scope.manager())
-        .bind::<Timestamptz, _>(create_time)
-        .execute(conn)
-        .await?;
-    }
-    sql_query(format!(
-        "DELETE FROM scans WHERE {condition} AND create_time >= $3"
+    let gone: Vec<Gone> = sql_query(format!(
+        "DELETE FROM scans WHERE {condition} AND create_time >= $3 RETURNING id"
     ))
     .bind::<SqlUuid, _>(scope.namespace())
     .bind::<SqlUuid, _>(scope.manager())
     .bind::<Timestamptz, _>(create_time)
-    .execute(conn)
-    .await
+    .load(conn)
+    .await?;
+    // After the Scans, whose rows a fan-out locks: what it inserted meanwhile is seen here.
+    if let Scope::Manager(..) = scope {
+        sql_query(
+            "UPDATE deliveries SET state = 'CANCELLED', leased_by = NULL, next_attempt_time = NULL, \
+                 update_time = clock_timestamp() \
+             WHERE namespace_id = $1 AND manager_id = $2 AND scan_id = ANY ($3) \
+               AND state IN ('PENDING', 'RETRYING', 'IN_FLIGHT')",
+        )
+        .bind::<SqlUuid, _>(scope.namespace())
+        .bind::<SqlUuid, _>(scope.manager())
+        .bind::<Array<SqlUuid>, _>(gone.iter().map(|scan| scan.id).collect::<Vec<_>>())
+        .execute(conn)
+        .await?;
+    }
+    Ok(gone.len())
 }
 
 /// Served by `scan_keys_pkey`.
