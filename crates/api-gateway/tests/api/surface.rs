@@ -120,20 +120,30 @@ async fn a_viewer_reads_and_does_not_write() {
 async fn the_examples_of_requests_are_taken() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;
-    let namespace = acme.namespace().await;
+    let world = World::make(&app, &acme).await;
     let mut seen = 0;
     for (method, template, operation) in contract::operations() {
         let media = &operation["requestBody"]["content"]["application/json"];
         for example in contract::examples(operation) {
             let reference = media["schema"]["$ref"].as_str().unwrap();
             contract::assert_valid(&template, reference, &example);
-            assert_eq!(method, "POST");
-            let answer = acme.post(&path(&template, &namespace), &example).await;
-            assert_eq!(answer.status, 201, "{template}: {}", answer.body);
+            // A test of a Connection waits for a dispatcher, and here is none.
+            let Some(path) = world
+                .path(&template)
+                .filter(|path| !path.ends_with(":test"))
+            else {
+                continue;
+            };
+            let method: Method = method.parse().unwrap();
+            let answer = acme
+                .send(method, &path, |request| request.json(&example))
+                .await;
+            let taken = matches!(answer.status, 200 | 201);
+            assert!(taken, "{template}: {}", answer.body);
             seen += 1;
         }
     }
-    assert!(seen >= 4);
+    assert!(seen >= 8);
 }
 
 #[test]
@@ -158,7 +168,11 @@ async fn methods_that_a_path_lacks_are_named_by_allow() {
     for (method, path, allow) in [
         ("DELETE", "/v1/namespaces".to_owned(), "GET, HEAD, POST"),
         ("OPTIONS", "/v1/namespaces".to_owned(), "GET, HEAD, POST"),
-        ("PATCH", format!("/v1/{namespace}"), "GET, HEAD"),
+        (
+            "PUT",
+            format!("/v1/{namespace}"),
+            "GET, HEAD, PATCH, DELETE",
+        ),
         (
             "BREW",
             format!("/v1/{namespace}/managers"),

@@ -4,7 +4,9 @@
 
 mod connections;
 mod deliveries;
+mod delivery_log;
 mod feeds;
+mod filter_properties;
 mod filters;
 mod functions;
 mod idempotency;
@@ -14,7 +16,11 @@ mod managers;
 mod migrations;
 mod outbox;
 mod plans;
+mod purges;
+mod replays;
 mod replicas;
+mod retention;
+mod rows;
 mod scans;
 mod stats;
 mod support;

@@ -1,0 +1,464 @@
+//! PATCH: what is named changes, by a merge or under a mask, and all else stays.
+
+use domain::{ManagerName, key::Role, list::SCAN_FIELDS};
+use reqwest::Method;
+use serde_json::{Value, json};
+use store::{managers, outbox};
+use test_support::{instructions, post};
+
+use crate::{
+    app::TestApp,
+    client::{Answer, Client},
+    scans::record,
+};
+
+async fn patch(client: &Client, name: &str, body: &Value) -> Answer {
+    let path = format!("/v1/{name}");
+    client
+        .send(Method::PATCH, &path, |request| request.json(body))
+        .await
+}
+
+async fn masked(client: &Client, name: &str, mask: &str, body: &Value) -> Answer {
+    let path = format!("/v1/{name}");
+    client
+        .send(Method::PATCH, &path, |request| {
+            request
+                .query(&[("updateMask", mask)])
+                .header("content-type", "application/merge-patch+json")
+                .body(body.to_string())
+        })
+        .await
+}
+
+/// The keys of the events that wait.
+async fn events(app: &TestApp) -> Vec<String> {
+    app.database.texts("event", "outbox ORDER BY id").await
+}
+
+async fn forget_events(app: &TestApp) {
+    app.database.run("DELETE FROM outbox").await;
+}
+
+/// Puts instructions to work, as the compiler does.
+async fn apply(app: &TestApp, name: &str) {
+    let manager: ManagerName = name.parse().unwrap();
+    let mut conn = app.database.connect().await;
+    let generation = managers::lock(&mut conn, manager).await.unwrap().unwrap();
+    let version = managers::apply(
+        &mut conn,
+        manager,
+        generation.generation,
+        &instructions("backup"),
+        domain::Timestamp::now(),
+    )
+    .await
+    .unwrap();
+    assert!(version.is_some());
+    forget_events(app).await;
+}
+
+#[tokio::test]
+async fn a_namespace_gets_another_nickname() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let before = acme.get(&format!("/v1/{namespace}")).await.body;
+    let answer = patch(
+        &acme,
+        &namespace,
+        &json!({"nickname": " other ", "name": "x"}),
+    )
+    .await;
+    assert_eq!(
+        (answer.status, &answer.body["nickname"]),
+        (200, &json!("other"))
+    );
+    assert!(answer.body["updateTime"].as_str() > before["updateTime"].as_str());
+    assert_eq!(answer.body["createTime"], before["createTime"]);
+    let unchanged = patch(&acme, &namespace, &json!({})).await;
+    assert_eq!(unchanged.body, answer.body);
+    for (mask, body, details) in [
+        ("nickname", json!({}), ("nickname", "required")),
+        ("*", json!({}), ("nickname", "required")),
+        ("colour", json!({}), ("updateMask", "unknown_field")),
+        (
+            "nickname",
+            json!({"nickname": ""}),
+            ("nickname", "too_short"),
+        ),
+        ("name", json!({"colour": 1}), ("colour", "unknown_field")),
+    ] {
+        let answer = masked(&acme, &namespace, mask, &body).await;
+        assert_eq!(answer.details(), [details], "{mask} {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_input_is_compiled_while_the_old_stays_at_work() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    apply(&app, &manager).await;
+
+    let answer = patch(
+        &acme,
+        &manager,
+        &json!({"input": {"focus": {"type": "CRISIS"}}}),
+    )
+    .await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.body["state"], "PENDING_APPLY");
+    assert_eq!(answer.body["input"]["focus"]["type"], "CRISIS");
+    assert_eq!(
+        answer.body["input"]["urls"],
+        json!(["https://example.com/backup"])
+    );
+    assert_eq!(answer.body["instructions"]["include"][0]["text"], "backup");
+    assert_eq!(events(&app).await, ["manager.submitted"]);
+    assert_eq!(app.database.count("feed_watchers").await, 1);
+    let answer = acme.post(&format!("/v1/{manager}:apply"), &json!({})).await;
+    assert_eq!(
+        (answer.status, &answer.body["state"]),
+        (200, &json!("PENDING_APPLY"))
+    );
+    assert_eq!(
+        events(&app).await,
+        ["manager.submitted", "manager.submitted"]
+    );
+    let generations = app.database.texts("generation::text", "managers").await;
+    assert_eq!(generations, ["3"]);
+}
+
+#[tokio::test]
+async fn a_manager_is_taken_over_and_given_back() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    apply(&app, &manager).await;
+    let body =
+        json!({"instructions": {"threshold": 2, "include": [{"text": "restore", "weight": 2}]}});
+    let answer = patch(&acme, &manager, &body).await;
+    assert_eq!(
+        (answer.status, &answer.body["mode"]),
+        (200, &json!("MANUAL"))
+    );
+    assert_eq!(answer.body.get("input"), None);
+    assert_eq!(answer.body["instructions"]["threshold"], 2.0);
+    assert_eq!(
+        answer.body["instructions"]["feeds"],
+        json!(["hackernews:newest"])
+    );
+
+    for (source, issue) in [("NETWORK", "conflict")] {
+        let answer = patch(&acme, &manager, &json!({"source": {"type": source}})).await;
+        assert_eq!(answer.details(), [("instructions.feeds[0]", issue)]);
+    }
+    let body = json!({"instructions": {"feeds": ["hackernews:oldest", "nowhere:newest"]}});
+    let expected = [
+        ("instructions.feeds[0]", "invalid_format"),
+        ("instructions.feeds[1]", "not_found"),
+    ];
+    assert_eq!(patch(&acme, &manager, &body).await.details(), expected);
+    let answer = patch(&acme, &manager, &json!({"instructions": null})).await;
+    assert_eq!(answer.details(), [("instructions", "required")]);
+
+    let body = json!({"input": {"type": "STRUCTURED", "urls": ["https://example.com/"], "focus": {"type": "SALES"}}});
+    let answer = patch(&acme, &manager, &body).await;
+    assert_eq!(
+        (answer.status, &answer.body["mode"]),
+        (200, &json!("AUTOMATIC"))
+    );
+    assert_eq!(
+        events(&app).await,
+        ["manager.submitted", "manager.submitted"]
+    );
+}
+
+#[tokio::test]
+async fn switching_off_and_other_notices_take_effect_at_once() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    let hook = acme.connection(&namespace).await;
+    apply(&app, &manager).await;
+    let answer = patch(&acme, &manager, &json!({"enable": false})).await;
+    assert_eq!(
+        (&answer.body["enable"], &answer.body["state"]),
+        (&json!(false), &json!("APPLIED"))
+    );
+    assert_eq!(app.database.count("feed_watchers").await, 0);
+    let notices = json!([{"type": "HTTP_REQUEST", "connection": hook}]);
+    let answer = patch(
+        &acme,
+        &manager,
+        &json!({"enable": null, "notices": notices}),
+    )
+    .await;
+    assert_eq!(
+        (&answer.body["enable"], &answer.body["notices"]),
+        (&json!(true), &notices)
+    );
+    assert_eq!(app.database.count("feed_watchers").await, 1);
+    assert_eq!(events(&app).await, ["manager.changed", "manager.changed"]);
+    assert_eq!(
+        app.database.texts("version::text", "plan_version").await,
+        ["3"]
+    );
+
+    let gone = format!("{namespace}/connections/{}", domain::Id::generate());
+    let body = json!({"nickname": "", "notices": [{"type": "HTTP_REQUEST", "connection": gone}]});
+    let expected = [
+        ("nickname", "too_short"),
+        ("notices[0].connection", "not_found"),
+    ];
+    assert_eq!(patch(&acme, &manager, &body).await.details(), expected);
+    let body = json!({"notices": [{"type": "HTTP_REQUEST", "connection": gone}]});
+    assert_eq!(patch(&acme, &manager, &body).await.details(), expected[1..]);
+}
+
+#[tokio::test]
+async fn a_connection_is_changed_field_by_field() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let hook = acme.connection(&namespace).await;
+    let secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
+    let body = json!({
+        "headers": {"X-Secret": "other", "x-more": "1"}, "method": "PUT", "format": "SLACK", "maxPerSecond": 5,
+        "signingSecrets": [secret], "state": "DISABLED"
+    });
+    let answer = patch(&acme, &hook, &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(
+        answer.body["headers"],
+        json!({"X-Secret": "other", "x-more": "1"})
+    );
+    assert_eq!(answer.body["stateReason"], "disabled by its owner");
+    assert_eq!(answer.body["maxPerSecond"], 5);
+    assert!(!answer.body.to_string().contains(secret));
+    let sealed = app
+        .database
+        .texts("encode(signing_secrets_sealed, 'escape')", "connections")
+        .await;
+    assert!(!sealed[0].contains("MDEyMzQ1"));
+
+    let answer = masked(
+        &acme,
+        &hook,
+        "headers,maxPerSecond",
+        &json!({"headers": {"a": "b"}, "method": "POST"}),
+    )
+    .await;
+    assert_eq!(answer.body["headers"], json!({"a": "b"}));
+    assert_eq!(
+        (answer.body.get("maxPerSecond"), &answer.body["method"]),
+        (None, &json!("PUT"))
+    );
+    for body in [json!({}), json!(null)] {
+        let answer = acme
+            .send(Method::POST, &format!("/v1/{hook}:enable"), |request| {
+                if body.is_null() {
+                    request
+                } else {
+                    request.json(&body)
+                }
+            })
+            .await;
+        assert_eq!(
+            (answer.status, &answer.body["state"]),
+            (200, &json!("ACTIVE"))
+        );
+        assert_eq!(answer.body.get("stateReason"), None);
+    }
+    let answer = acme
+        .post(&format!("/v1/{hook}:enable"), &json!({"now": true}))
+        .await;
+    assert_eq!(answer.details(), [("now", "unknown_field")]);
+    assert_eq!(
+        acme.post(&format!("/v1/{hook}:explode"), &json!({}))
+            .await
+            .status,
+        404
+    );
+    let answer = acme.get(&format!("/v1/{hook}:enable")).await;
+    assert_eq!(
+        (answer.status, answer.headers["allow"].to_str().unwrap()),
+        (405, "POST")
+    );
+}
+
+#[tokio::test]
+async fn feedback_is_kept_and_found() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let (one, two) = (
+        acme.manager(&namespace).await,
+        acme.manager(&namespace).await,
+    );
+    record(&app, &one, &[post("1", "first"), post("2", "second")]).await;
+    record(&app, &two, &[post("3", "third")]).await;
+    let all = format!("/v1/{namespace}/managers/-/scans");
+    let page = acme.get(&all).await.body;
+    let titles = |page: &Value| -> Vec<String> {
+        let scans = page["scans"].as_array().unwrap();
+        scans
+            .iter()
+            .map(|scan| scan["post"]["title"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(titles(&page), ["third", "second", "first"]);
+    let scan = page["scans"][1]["name"].as_str().unwrap();
+    let answer = patch(
+        &acme,
+        scan,
+        &json!({"value": false, "labels": ["Hot Lead", "later"]}),
+    )
+    .await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.body["labels"], json!(["Hot Lead", "later"]));
+    for (filter, found) in [
+        (r#"labels : "lead""#, vec!["second"]),
+        (r#"NOT labels : "lead""#, vec!["third", "first"]),
+        ("value = false", vec!["second"]),
+    ] {
+        let page = acme.get_with(&all, &[("filter", filter)]).await.body;
+        assert_eq!(titles(&page), found, "{filter}");
+    }
+    let answer = acme.get_with(&all, &[("filter", r#"labels = "x""#)]).await;
+    assert_eq!(answer.status, 400);
+    let answer = acme.get_with(&all, &[("orderBy", "labels")]).await;
+    assert_eq!(answer.details(), [("orderBy", "unknown_field")]);
+    // Page by page too.
+    let first = acme.get_with(&all, &[("pageSize", "2")]).await.body;
+    let token = first["nextPageToken"].as_str().unwrap();
+    let second = acme
+        .get_with(&all, &[("pageSize", "2"), ("pageToken", token)])
+        .await
+        .body;
+    assert_eq!(titles(&second), ["first"]);
+    assert!(SCAN_FIELDS.iter().any(|field| field.name == "labels"));
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_before_what_is_missing() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let id = domain::Id::generate();
+    for (below, kind, good) in [
+        (
+            format!("managers/{id}"),
+            "manager",
+            json!({"nickname": "x"}),
+        ),
+        (
+            format!("connections/{id}"),
+            "connection",
+            json!({"nickname": "x"}),
+        ),
+        (
+            format!("managers/{id}/scans/{id}"),
+            "scan",
+            json!({"value": false}),
+        ),
+        (
+            "managers/nonsense".to_owned(),
+            "manager",
+            json!({"input": {"focus": {"type": "SALES"}}}),
+        ),
+    ] {
+        let name = format!("{namespace}/{below}");
+        let answer = patch(&acme, &name, &json!({"colour": 1})).await;
+        assert_eq!(answer.details(), [("colour", "unknown_field")], "{name}");
+        let answer = patch(&acme, &name, &good).await;
+        assert_eq!(
+            (answer.status, &answer.body["message"]),
+            (404, &json!(format!("{kind} not found")))
+        );
+        let answer = acme
+            .send(Method::PATCH, &format!("/v1/{name}"), |request| {
+                request.header("content-type", "text/plain").body("{}")
+            })
+            .await;
+        assert_eq!(answer.status, 415);
+    }
+}
+
+#[tokio::test]
+async fn concurrent_changes_lose_nothing() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let hook = acme.connection(&namespace).await;
+    let changes = (0..10).map(|n| {
+        let (acme, hook) = (acme.clone(), hook.clone());
+        async move {
+            let answer = patch(&acme, &hook, &json!({"headers": {format!("x-{n}"): "1"}})).await;
+            assert_eq!(answer.status, 200, "{}", answer.body);
+        }
+    });
+    futures::future::join_all(changes).await;
+    let headers = acme.get(&format!("/v1/{hook}")).await.body["headers"].clone();
+    assert_eq!(headers.as_object().unwrap().len(), 11, "{headers}");
+}
+
+#[tokio::test]
+async fn a_test_changes_and_deletes_nothing() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    let hook = acme.connection(&namespace).await;
+    apply(&app, &manager).await;
+    for (method, name, body) in [
+        (
+            Method::PATCH,
+            manager.clone(),
+            json!({"enable": false, "source": {"type": "NETWORK"}}),
+        ),
+        (Method::PATCH, hook.clone(), json!({"state": "DISABLED"})),
+        (
+            Method::PATCH,
+            namespace.clone(),
+            json!({"nickname": "test"}),
+        ),
+        (Method::POST, format!("{manager}:apply"), json!({})),
+        (Method::DELETE, manager.clone(), json!({})),
+        (Method::DELETE, hook.clone(), json!({})),
+        (Method::DELETE, format!("{namespace}?force=true"), json!({})),
+    ] {
+        let read = format!("/v1/{}", name.split([':', '?']).next().unwrap());
+        let before = acme.get(&read).await.body;
+        let answer = acme
+            .send(method.clone(), &format!("/v1/{name}"), |request| {
+                request.header("x-test", "true").json(&body)
+            })
+            .await;
+        assert_eq!(answer.status, 200, "{method} {name}: {}", answer.body);
+        assert_eq!(acme.get(&read).await.body, before, "{method} {name}");
+    }
+    let mut conn = app.database.connect().await;
+    assert!(outbox::take(&mut conn, 1).await.unwrap().is_empty());
+    assert_eq!(app.database.count("purges").await, 0);
+}
+
+#[tokio::test]
+async fn a_caller_learns_what_it_may_do() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let whole = acme.get("/v1/caller").await;
+    assert_eq!(
+        whole.body,
+        json!({"account": "acme", "role": "OWNER", "rateLimitPerMinute": 1_000_000})
+    );
+    let viewer = app.key("acme", Role::Viewer, Some(&[&namespace])).await;
+    let narrowed = viewer.get("/v1/caller").await;
+    assert_eq!(narrowed.body["role"], "VIEWER");
+    assert_eq!(narrowed.body["namespaces"], json!([namespace]));
+}

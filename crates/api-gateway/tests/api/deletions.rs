@@ -1,0 +1,117 @@
+//! DELETE: gone from every answer at once.
+
+use domain::key::Role;
+use reqwest::Method;
+use serde_json::json;
+use test_support::post;
+
+use crate::{
+    app::TestApp,
+    client::{Answer, Client},
+    scans::record,
+};
+
+async fn delete(client: &Client, name: &str) -> Answer {
+    client
+        .send(Method::DELETE, &format!("/v1/{name}"), |request| request)
+        .await
+}
+
+#[tokio::test]
+async fn a_namespace_that_holds_something_needs_force() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let empty = acme.namespace().await;
+    let answer = delete(&acme, &empty).await;
+    assert_eq!((answer.status, answer.body), (200, json!({})));
+    assert_eq!(delete(&acme, &empty).await.status, 404);
+
+    let namespace = acme.namespace().await;
+    let hook = acme.connection(&namespace).await;
+    let manager = acme.manager(&namespace).await;
+    record(&app, &manager, &[post("1", "first")]).await;
+    assert_eq!(
+        delete(&acme, &namespace).await.details(),
+        [("force", "not_empty")]
+    );
+    let answer = delete(&acme, &format!("{namespace}?force=yes")).await;
+    assert_eq!(answer.details(), [("force", "invalid_format")]);
+    let editor = app.key("acme", Role::Editor, None).await;
+    assert_eq!(
+        delete(&editor, &format!("{namespace}?force=true"))
+            .await
+            .status,
+        403
+    );
+    let answer = delete(&acme, &format!("{namespace}?force=true")).await;
+    assert_eq!((answer.status, answer.body), (200, json!({})));
+    for name in [&namespace, &hook, &manager, &format!("{manager}/scans")] {
+        assert_eq!(acme.get(&format!("/v1/{name}")).await.status, 404, "{name}");
+    }
+    assert_eq!(
+        acme.get("/v1/namespaces").await.body,
+        json!({"namespaces": []})
+    );
+}
+
+#[tokio::test]
+async fn a_manager_goes_with_its_scans() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let (manager, other) = (
+        acme.manager(&namespace).await,
+        acme.manager(&namespace).await,
+    );
+    record(&app, &manager, &[post("1", "first")]).await;
+    record(&app, &other, &[post("2", "second")]).await;
+    let all = format!("/v1/{namespace}/managers/-/scans");
+    let scans = acme.get(&all).await.body;
+    let scan = scans["scans"][1]["name"].as_str().unwrap();
+    assert!(scan.starts_with(&manager));
+    app.database.run("DELETE FROM outbox").await;
+
+    let answer = delete(&acme, &manager).await;
+    assert_eq!((answer.status, answer.body), (200, json!({})));
+    for name in [&manager, &format!("{manager}/scans"), scan] {
+        assert_eq!(acme.get(&format!("/v1/{name}")).await.status, 404, "{name}");
+    }
+    let answer = acme
+        .send(Method::PATCH, &format!("/v1/{scan}"), |request| {
+            request.json(&json!({"value": false}))
+        })
+        .await;
+    assert_eq!(answer.status, 404);
+    let left = acme.get(&all).await.body;
+    assert_eq!(left["scans"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        app.database.texts("event", "outbox").await,
+        ["manager.changed"]
+    );
+    assert_eq!(delete(&acme, &manager).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_connection_in_use_needs_force() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let hook = acme.connection(&namespace).await;
+    let manager = acme.manager(&namespace).await;
+    let answer = acme
+        .send(Method::PATCH, &format!("/v1/{manager}"), |request| {
+            request.json(&json!({"notices": [{"type": "HTTP_REQUEST", "connection": hook}]}))
+        })
+        .await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(delete(&acme, &hook).await.details(), [("force", "in_use")]);
+    let viewer = app.key("acme", Role::Viewer, None).await;
+    assert_eq!(delete(&viewer, &hook).await.status, 403);
+    assert_eq!(
+        delete(&acme, &format!("{hook}?force=true")).await.body,
+        json!({})
+    );
+    let manager = acme.get(&format!("/v1/{manager}")).await;
+    assert_eq!(manager.body["notices"], json!([]));
+    assert_eq!(delete(&acme, &hook).await.status, 404);
+}

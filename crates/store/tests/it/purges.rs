@@ -1,0 +1,301 @@
+//! What is deleted is gone at once, and its rows soon after, whoever writes meanwhile.
+
+use std::time::{Duration, Instant};
+
+use domain::{Timestamp, list::SCAN_FIELDS};
+use store::{
+    AsyncConnection, connections, managers,
+    namespaces::{self, Deletion},
+    plans,
+    purges::{self, Step},
+    scans,
+};
+use test_support::{instructions, post};
+
+use crate::support::{Start, feed, list_query, new_scan, number, record, run, start};
+
+const ROWS: &str = "SELECT (SELECT count(*) FROM scans) + (SELECT count(*) FROM scan_keys) \
+                    + (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM delivery_attempts) AS number";
+
+/// Until nothing is due; returns how many steps there were, and rows in the largest.
+async fn purge(at: &mut Start) -> (usize, usize) {
+    let (mut steps, mut largest) = (0, 0);
+    while let Step::Purged(rows) = purges::step(&mut at.conn).await.unwrap() {
+        (steps, largest) = (steps + 1, largest.max(rows));
+    }
+    (steps, largest)
+}
+
+#[tokio::test]
+async fn a_large_namespace_goes_at_once_and_its_rows_in_batches() {
+    const SCANS: i64 = 1_000_000;
+    let mut at = start().await;
+    let namespace = at.fixture.namespace;
+    let hook = at
+        .fixture
+        .connection(&mut at.conn, "https://receiver.example/hook")
+        .await;
+    let manager = at
+        .fixture
+        .applied_manager(&mut at.conn, &instructions("rust"), &[hook])
+        .await;
+    let (ns, id) = (namespace.to_uuid(), manager.manager.to_uuid());
+    record(&mut at.conn, manager, &[post("1", "first")]).await;
+    run(
+        &mut at.conn,
+        format!(
+            "INSERT INTO scans SELECT s.namespace_id, s.manager_id, gen_random_uuid(), \
+                 s.create_time - n * interval '0.4 seconds', s.update_time, s.post_id, s.post_receive_time, \
+                 true, s.matched, true FROM scans AS s, generate_series(1, {SCANS}) AS n"
+        ),
+    )
+    .await;
+    run(
+        &mut at.conn,
+        format!(
+            "INSERT INTO scan_keys SELECT '{ns}', '{id}', gen_random_uuid(), clock_timestamp() \
+             FROM generate_series(1, {SCANS})"
+        ),
+    )
+    .await;
+    run(
+        &mut at.conn,
+        format!(
+            "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, \
+                 state, next_attempt_time) \
+             SELECT '{ns}', '{}', gen_random_uuid(), clock_timestamp(), clock_timestamp(), '{id}', gen_random_uuid(), \
+                 'PENDING', clock_timestamp() FROM generate_series(1, 20000)",
+            hook.connection.to_uuid()
+        ),
+    )
+    .await;
+
+    let refused = namespaces::delete(&mut at.conn, namespace, false, Timestamp::now()).await;
+    assert_eq!(refused.unwrap(), Deletion::Refused);
+    let began = Instant::now();
+    let deleted = at
+        .conn
+        .transaction(async |conn| namespaces::delete(conn, namespace, true, Timestamp::now()).await)
+        .await
+        .unwrap();
+    let took = began.elapsed();
+    assert!(matches!(deleted, Deletion::Done(gone) if gone.len() == 1));
+    println!("a namespace with {SCANS} scans was deleted in {took:?}");
+    assert!(took < Duration::from_millis(100), "{took:?}");
+
+    // Every row is still there, and nobody sees one.
+    assert!(number(&mut at.conn, ROWS).await > SCANS);
+    let query = list_query(SCAN_FIELDS, 5, None, "", "");
+    assert!(
+        scans::list(&mut at.conn, manager, &query)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    assert!(
+        scans::list_all(&mut at.conn, namespace, &query)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    assert_eq!(managers::get(&mut at.conn, manager).await.unwrap(), None);
+
+    let began = Instant::now();
+    let (steps, largest) = purge(&mut at).await;
+    println!(
+        "{steps} steps of at most {largest} rows in {:?}",
+        began.elapsed()
+    );
+    assert_eq!(number(&mut at.conn, ROWS).await, 0);
+    assert!(
+        i64::try_from(largest).unwrap() <= 3 * purges::BATCH + 10,
+        "{largest}"
+    );
+    // The entry stays until writers in flight cannot be any more.
+    assert_eq!(
+        number(&mut at.conn, "SELECT count(*) AS number FROM purges").await,
+        1
+    );
+    run(
+        &mut at.conn,
+        "UPDATE purges SET next_time = '-infinity', create_time = '-infinity'",
+    )
+    .await;
+    purge(&mut at).await;
+    assert_eq!(
+        number(&mut at.conn, "SELECT count(*) AS number FROM purges").await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn who_records_scans_meanwhile_leaves_nothing() {
+    let mut at = start().await;
+    let manager = at
+        .fixture
+        .applied_manager(&mut at.conn, &instructions("rust"), &[])
+        .await;
+    let other = at
+        .fixture
+        .applied_manager(&mut at.conn, &instructions("rust"), &[])
+        .await;
+    let (first, second) = (post("1", "first"), post("2", "second"));
+
+    // In flight before the deletion, which waits for it.
+    let mut scanner = at.database.connect().await;
+    run(&mut scanner, "BEGIN").await;
+    record(&mut scanner, manager, std::slice::from_ref(&first)).await;
+    let mut gateway = at.database.connect().await;
+    let deleting = tokio::spawn(async move {
+        gateway
+            .transaction(async |conn| managers::delete(conn, manager, Timestamp::now()).await)
+            .await
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!deleting.is_finished());
+    run(&mut scanner, "COMMIT").await;
+    let version = deleting.await.unwrap().unwrap().unwrap();
+    assert_eq!(plans::version(&mut at.conn).await.unwrap(), version);
+    purge(&mut at).await;
+    assert_eq!(number(&mut at.conn, ROWS).await, 0);
+
+    // With an index that still knows it: nothing is made of it, and others get theirs.
+    let matches = [new_scan(manager, &second), new_scan(other, &second)];
+    let made = scans::record(&mut at.conn, &feed(), &matches, Timestamp::now())
+        .await
+        .unwrap();
+    assert_eq!(
+        made.iter()
+            .map(|name| name.manager_name())
+            .collect::<Vec<_>>(),
+        [other]
+    );
+    let gone = format!(
+        "SELECT count(*) AS number FROM scan_keys WHERE manager_id = '{}'",
+        manager.manager.to_uuid()
+    );
+    assert_eq!(number(&mut at.conn, &gone).await, 0);
+
+    // And who compiled it finds nothing to apply.
+    let late = managers::apply(
+        &mut at.conn,
+        manager,
+        1,
+        &instructions("rust"),
+        Timestamp::now(),
+    )
+    .await;
+    assert_eq!(late.unwrap(), None);
+    let again = managers::delete(&mut at.conn, manager, Timestamp::now()).await;
+    assert_eq!(again.unwrap(), None);
+    let watchers = "SELECT count(*) AS number FROM feed_watchers";
+    assert_eq!(number(&mut at.conn, watchers).await, 1);
+}
+
+#[tokio::test]
+async fn a_feed_that_nobody_watches_any_more_rests() {
+    let mut at = start().await;
+    let manager = at
+        .fixture
+        .applied_manager(&mut at.conn, &instructions("rust"), &[])
+        .await;
+    managers::delete(&mut at.conn, manager, Timestamp::now())
+        .await
+        .unwrap();
+    let watched = "SELECT count(*) AS number FROM feeds WHERE watched";
+    assert_eq!(number(&mut at.conn, watched).await, 0);
+}
+
+#[tokio::test]
+async fn what_waits_for_a_deleted_connection_or_manager_is_cancelled() {
+    let mut at = start().await;
+    let hook = at
+        .fixture
+        .connection(&mut at.conn, "https://receiver.example/hook")
+        .await;
+    let other = at
+        .fixture
+        .connection(&mut at.conn, "https://other.example/hook")
+        .await;
+    let manager = at
+        .fixture
+        .applied_manager(&mut at.conn, &instructions("rust"), &[hook, other])
+        .await;
+    let scan = record(&mut at.conn, manager, &[post("1", "first")]).await[0];
+    let states = ["PENDING", "RETRYING", "IN_FLIGHT", "SUCCEEDED"];
+    for connection in [hook, other] {
+        for state in states {
+            let due = matches!(state, "PENDING" | "RETRYING");
+            run(
+                &mut at.conn,
+                format!(
+                    "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, \
+                         scan_id, state, next_attempt_time, leased_by) \
+                     VALUES ('{}', '{}', gen_random_uuid(), clock_timestamp(), clock_timestamp(), '{}', '{}', '{state}', \
+                         {}, {})",
+                    hook.namespace.to_uuid(),
+                    connection.connection.to_uuid(),
+                    manager.manager.to_uuid(),
+                    scan.scan.to_uuid(),
+                    if due { "clock_timestamp()" } else { "NULL" },
+                    if state == "IN_FLIGHT" { "gen_random_uuid()" } else { "NULL" },
+                ),
+            )
+            .await;
+        }
+    }
+    let now = Timestamp::now();
+    let refused = connections::delete(&mut at.conn, hook, false, now)
+        .await
+        .unwrap();
+    assert_eq!(refused, Deletion::Refused);
+    let done = connections::delete(&mut at.conn, hook, true, now)
+        .await
+        .unwrap();
+    assert_eq!(done, Deletion::Done(vec![]));
+    let kept = managers::get(&mut at.conn, manager).await.unwrap().unwrap();
+    let notices: Vec<_> = kept
+        .notices
+        .iter()
+        .map(|notice| notice.connection)
+        .collect();
+    assert_eq!(notices, [other]);
+    purge(&mut at).await;
+    let cancelled = |connection: domain::ConnectionName| {
+        format!(
+            "SELECT count(*) AS number FROM deliveries WHERE connection_id = '{}' AND state = 'CANCELLED'",
+            connection.connection.to_uuid()
+        )
+    };
+    assert_eq!(number(&mut at.conn, &cancelled(hook)).await, 3);
+    assert_eq!(number(&mut at.conn, &cancelled(other)).await, 0);
+
+    managers::delete(&mut at.conn, manager, now).await.unwrap();
+    purge(&mut at).await;
+    assert_eq!(number(&mut at.conn, &cancelled(other)).await, 3);
+    assert_eq!(
+        number(&mut at.conn, "SELECT count(*) AS number FROM scans").await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn replicas_share_a_purge() {
+    let mut at = start().await;
+    let manager = at
+        .fixture
+        .applied_manager(&mut at.conn, &instructions("rust"), &[])
+        .await;
+    managers::delete(&mut at.conn, manager, Timestamp::now())
+        .await
+        .unwrap();
+    // Another one has the only entry in hand, and dies.
+    let mut other = at.database.connect().await;
+    run(&mut other, "BEGIN").await;
+    run(&mut other, "SELECT FROM purges FOR UPDATE").await;
+    assert_eq!(purges::step(&mut at.conn).await.unwrap(), Step::Idle);
+    run(&mut other, "ROLLBACK").await;
+    assert_eq!(purges::step(&mut at.conn).await.unwrap(), Step::Purged(0));
+}
