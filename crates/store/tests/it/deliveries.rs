@@ -67,7 +67,8 @@ impl Sending {
     async fn fan_out(&mut self, scan: ScanName, admitted: &[ConnectionName]) -> Vec<Task> {
         let sealer = self.at.fixture.sealer.clone();
         let admit = |name, _| admitted.contains(&name).then_some(());
-        let sent = deliveries::fan_out(&mut self.at.conn, &sealer, &[scan], self.replica, admit);
+        let scans = [scan];
+        let sent = deliveries::fan_out(&mut self.at.conn, &sealer, &scans, self.replica, admit);
         let sent = sent.await.unwrap().tasks.into_iter();
         sent.map(|(task, ())| task).collect()
     }
