@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ConnectionName, Timestamp};
 
+mod health;
 mod request;
 mod secret;
 
+pub use health::{Breaker, ConnectionWithHealth, Health, MAX_COUNTED};
 pub use request::{ConnectionChange, CreateConnection, PATHS};
 pub use secret::{ParseSecretError, SigningSecret};
 

@@ -21,7 +21,9 @@ use crate::{
 };
 
 mod edit;
+mod health;
 
+pub use health::health;
 pub use edit::{PAUSED, delete, lock, update};
 
 #[derive(Queryable, Selectable, QueryableByName)]

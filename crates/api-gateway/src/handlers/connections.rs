@@ -3,10 +3,12 @@
 use actix_web::web::{Data, Path};
 use domain::{
     Connection, ConnectionName, Id, Issue, Issues, NamespaceName, Timestamp,
-    connection::{ConnectionChange, ConnectionState, CreateConnection, PATHS},
+    connection::{
+        ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, PATHS,
+    },
     list::CONNECTION_FIELDS,
 };
-use store::{connections, namespaces::Deletion};
+use store::{Page, connections, namespaces::Deletion};
 
 use super::{ConnectionPath, NamespacePath};
 use crate::{
@@ -51,20 +53,24 @@ pub(crate) async fn list(
     caller: Caller,
     path: Path<NamespacePath>,
     query: Parameters,
-) -> Result<Listed<Connection>, ApiError> {
+) -> Result<Listed<ConnectionWithHealth>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
     let parent = format!("{}/connections", NamespaceName { namespace });
     let query = query.list(&parent, CONNECTION_FIELDS)?;
     let mut conn = state.connection().await?;
-    let mut page = connections::list(&mut conn, &state.sealer, namespace, &query).await?;
-    page.items = page
-        .items
-        .into_iter()
-        .map(|connection| shown_to(&caller, connection))
-        .collect();
+    let page = connections::list(&mut conn, &state.sealer, namespace, &query).await?;
+    let names: Vec<_> = page.items.iter().map(|one| one.name).collect();
+    let mut health = connections::health(&mut conn, &names).await?;
+    let items = page.items.into_iter().map(|connection| ConnectionWithHealth {
+        health: health.remove(&connection.name),
+        connection: shown_to(&caller, connection),
+    });
     Ok(Listed {
         key: "connections",
-        page,
+        page: Page {
+            items: items.collect(),
+            next_page_token: page.next_page_token,
+        },
     })
 }
 
@@ -74,7 +80,7 @@ pub(crate) async fn get(
     caller: Caller,
     path: Path<ConnectionPath>,
     query: Parameters,
-) -> Result<Found<Connection>, ApiError> {
+) -> Result<Found<ConnectionWithHealth>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
     query.none()?;
     let connection = path.connection_id.parse().ok();
@@ -85,7 +91,11 @@ pub(crate) async fn get(
     let mut conn = state.connection().await?;
     let found = connections::get(&mut conn, &state.sealer, name).await?;
     let connection = found.ok_or(ApiError::NotFound("connection"))?;
-    Ok(Found(shown_to(&caller, connection)))
+    let mut health = connections::health(&mut conn, &[name]).await?;
+    Ok(Found(ConnectionWithHealth {
+        health: health.remove(&name),
+        connection: shown_to(&caller, connection),
+    }))
 }
 
 /// `PATCH /v1/namespaces/{namespaceId}/connections/{connectionId}`

@@ -195,7 +195,7 @@ sections! {
 
     /// Compiling Managers into instructions.
     pub struct Compiler in "compiler" {
-        /// How old instructions get before their pages are read again. Has no effect yet.
+        /// How old instructions get before their pages are read again.
         pub recompile_interval: Duration = 7 * DAY, within MINUTE..=365 * DAY;
     } and {
         /// A model that refines instructions; everything works without one.
@@ -229,9 +229,11 @@ sections! {
 
     /// How long things are kept.
     pub struct Retention in "retention" {
-        /// Scans and their posts. Has no effect yet: everything is kept.
+        /// Scans and their posts, dropped by whole weeks; what is not finished stays, and a post is kept
+        /// five weeks longer than Scans.
         pub scans: Duration = 90 * DAY, within DAY..=3_650 * DAY;
-        /// Deliveries and their attempts. Has no effect yet: everything is kept.
+        /// Deliveries and their attempts, dropped by whole weeks. What still waits by then is given up
+        /// as `expired`.
         pub deliveries: Duration = 30 * DAY, within DAY..=3_650 * DAY;
     }
 

@@ -1,0 +1,93 @@
+//! How it stands with Connections, from what dispatchers know of them.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Bool, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    ConnectionName, Id,
+    connection::{Breaker, Health, MAX_COUNTED},
+};
+use uuid::Uuid;
+
+use crate::{QueryResult, lanes};
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    connection_id: Uuid,
+    #[diesel(sql_type = Integer)]
+    recent_outcomes: i32,
+    #[diesel(sql_type = SmallInt)]
+    recent_count: i16,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    last_success_time: Option<DateTime<Utc>>,
+    /// NULL where the breaker is closed; else whether it still is open.
+    #[diesel(sql_type = Nullable<Bool>)]
+    open: Option<bool>,
+    #[diesel(sql_type = BigInt)]
+    pending: i64,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    oldest_pending_time: Option<DateTime<Utc>>,
+}
+
+impl Row {
+    fn health(&self) -> Health {
+        let count = u32::try_from(self.recent_count).unwrap_or(0).min(31);
+        let told = (0..count).filter(|bit| self.recent_outcomes.cast_unsigned() >> bit & 1 == 1);
+        let failed = u32::try_from(told.count()).unwrap_or(count);
+        let rate = (count > 0).then(|| f64::from(count - failed) / f64::from(count));
+        Health {
+            success_rate: rate,
+            last_success_time: self.last_success_time.map(Into::into),
+            pending: self.pending.try_into().unwrap_or(0),
+            oldest_pending_time: self.oldest_pending_time.map(Into::into),
+            breaker: match self.open {
+                None => Breaker::Closed,
+                Some(true) => Breaker::Open,
+                Some(false) => Breaker::HalfOpen,
+            },
+        }
+    }
+}
+
+/// The health of those that are there. One row of `connection_lanes` each, and of what waits so many rows
+/// of `deliveries_due_by_connection_idx` as are counted, however much there is.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn health(
+    conn: &mut AsyncPgConnection,
+    connections: &[ConnectionName],
+) -> QueryResult<HashMap<ConnectionName, Health>> {
+    let [namespaces, ids] = lanes::keys(connections.iter().copied());
+    let rows: Vec<Row> = sql_query(
+        "SELECT l.namespace_id, l.connection_id, l.recent_outcomes, l.recent_count, l.last_success_time, \
+             l.open_until > clock_timestamp() AS open, w.pending, w.oldest_pending_time \
+         FROM unnest($1, $2) AS given (namespace_id, connection_id) \
+         JOIN connection_lanes AS l ON l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id \
+         CROSS JOIN LATERAL ( \
+             SELECT count(*) AS pending, min(create_time) AS oldest_pending_time FROM ( \
+                 SELECT d.create_time FROM deliveries AS d \
+                 WHERE d.namespace_id = l.namespace_id AND d.connection_id = l.connection_id \
+                   AND d.state IN ('PENDING', 'RETRYING') ORDER BY d.next_attempt_time LIMIT $3 \
+             ) AS waiting \
+         ) AS w",
+    )
+    .bind::<Array<SqlUuid>, _>(namespaces)
+    .bind::<Array<SqlUuid>, _>(ids)
+    .bind::<BigInt, _>(i64::from(MAX_COUNTED))
+    .load(conn)
+    .await?;
+    let name = |row: &Row| ConnectionName {
+        namespace: Id::from_uuid(row.namespace_id),
+        connection: Id::from_uuid(row.connection_id),
+    };
+    Ok(rows.iter().map(|row| (name(row), row.health())).collect())
+}
