@@ -1,6 +1,7 @@
 //! One webhook: a request, and what came of it.
 //!
-//! One deadline spans everything from DNS to the body. A status in time is the answer: the body is
+//! One deadline spans everything from DNS to the body. A status in time is the answer, once its head is
+//! whole: a server that sends the status line and withholds the headers has not answered. The body is
 //! read for the log only, and neither its length, its speed nor its end changes the outcome. Redirects
 //! are answers like any other.
 
@@ -180,6 +181,14 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     if let Ok(seconds) = text.parse::<u32>() {
         return Some(Duration::from_secs(seconds.into()));
     }
+    // Discord's, among others, has decimals.
+    if let Some((whole, rest)) = text.split_once('.')
+        && let Ok(seconds) = whole.parse::<u32>()
+        && !rest.is_empty()
+        && rest.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return Some(Duration::from_secs(u64::from(seconds) + 1));
+    }
     let date = DateTime::parse_from_rfc2822(text).ok()?;
     Some(Timestamp::from(date.with_timezone(&Utc)).since(now))
 }
@@ -198,6 +207,10 @@ mod tests {
         for (text, expected) in [
             ("120", Some(120)),
             (" 0 ", Some(0)),
+            ("0.65", Some(1)),
+            ("64.57", Some(65)),
+            ("1.", None),
+            ("1.-5", None),
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(30)),
             ("Sun, 06 Nov 1994 08:49:00 GMT", Some(0)),
             ("soon", None),

@@ -1,11 +1,14 @@
 //! From a host's name to its addresses.
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use futures::future::{BoxFuture, FutureExt};
 use hickory_resolver::{
-    TokioResolver,
-    config::{LookupIpStrategy, ResolverConfig},
+    ResolverBuilder, TokioResolver,
+    config::{ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig},
     net::{NetError, runtime::TokioRuntimeProvider},
     proto::rr::Name,
 };
@@ -23,13 +26,33 @@ impl SystemResolver {
     /// Without a readable system configuration only the hosts file is left, and a warning says so.
     #[must_use]
     pub fn new() -> Self {
-        let mut builder = TokioResolver::builder_tokio().unwrap_or_else(|error| {
+        Self::build(TokioResolver::builder_tokio().unwrap_or_else(|error| {
             tracing::warn!(%error, "no dns configuration found; names will not resolve");
             TokioResolver::builder_with_config(
                 ResolverConfig::default(),
                 TokioRuntimeProvider::default(),
             )
-        });
+        }))
+    }
+
+    /// With these name servers, over UDP and TCP, in place of the machine's.
+    #[must_use]
+    pub fn with_name_servers(servers: &[SocketAddr]) -> Self {
+        let server = |address: &SocketAddr| {
+            let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut way| {
+                way.port = address.port();
+                way
+            });
+            NameServerConfig::new(address.ip(), true, connections.into())
+        };
+        let config = ResolverConfig::from_name_servers(servers.iter().map(server).collect());
+        Self::build(TokioResolver::builder_with_config(
+            config,
+            TokioRuntimeProvider::default(),
+        ))
+    }
+
+    fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Self {
         let options = builder.options_mut();
         // Both families, so that the check sees every address that a name has.
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;

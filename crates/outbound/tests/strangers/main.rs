@@ -6,5 +6,6 @@
 
 mod exchange;
 mod fetch;
+mod rebinding;
 mod support;
 mod tls;
