@@ -161,3 +161,6 @@ async fn drop_one(
     );
     Ok(false)
 }
+
+#[cfg(test)]
+mod tests;

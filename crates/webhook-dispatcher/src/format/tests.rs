@@ -1,15 +1,12 @@
-use domain::{Id, Post, PostType, ScanName, Subforum, Timestamp, User, connection::Format};
+use domain::{Post, PostType, ScanName, Subforum, User, connection::Format};
 use serde_json::{Value, json};
 
 use super::body;
 
 fn name() -> ScanName {
-    let id = |micros| Id::at(Timestamp::from_micros(micros).unwrap());
-    ScanName {
-        namespace: id(1),
-        manager: id(2),
-        scan: id(3),
-    }
+    "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/managers/01jd3y9m1r2s3t4v5w6x7y8z9a/scans/01jd3ybz8n9p0q1r2s3t4v5w6x"
+        .parse()
+        .unwrap()
 }
 
 fn post(title: Option<&str>, text: Option<&str>) -> Post {

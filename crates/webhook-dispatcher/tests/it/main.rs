@@ -3,9 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod breaker;
+mod conformance;
+mod connection_tests;
 mod failures;
 mod isolation;
+mod replays;
 mod replicas;
 mod request;
+mod signing;
 mod support;
 mod waiting;

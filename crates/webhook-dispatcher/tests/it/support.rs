@@ -48,6 +48,17 @@ impl World {
         })
     }
 
+    /// One that resolves and trusts as `client` does.
+    pub(crate) fn dispatcher_with(&self, client: outbound::Client) -> Replica {
+        let mut backbone = Backbone::in_process(&self.config).unwrap();
+        backbone.bus = Arc::clone(&self.bus);
+        let config = Arc::new(self.config.clone());
+        let own = backbone.clone();
+        Replica::start("webhook-dispatcher", backbone, move |context| {
+            webhook_dispatcher::run_with(config, context, own, client)
+        })
+    }
+
     pub(crate) async fn ready_dispatcher(&self) -> Replica {
         let replica = self.dispatcher();
         eventually("the dispatcher is ready", SOON, async || {

@@ -1,0 +1,353 @@
+//! Replays: each delivery of the window once, whoever dies and however many work on it.
+
+use std::time::Duration;
+
+use domain::{
+    ConnectionName, DeliveryState, Id, ManagerName, Replay, ReplayName, Timestamp,
+    list::REPLAY_FIELDS,
+    replay::{CreateReplay, ReplayState},
+};
+use store::{
+    AsyncConnection, AsyncPgConnection,
+    replays::{self, Advanced, Pace},
+};
+
+use crate::{
+    rows,
+    support::{Start, list_query, run, start},
+};
+
+/// Never enough to do, and no rest.
+const PACE: Pace = Pace {
+    batch: 20,
+    backlog: 1_000_000,
+    pause: Duration::ZERO,
+};
+
+struct World {
+    at: Start,
+    connection: ConnectionName,
+}
+
+/// 300 deliveries, one a minute: 200 succeeded and 100 exhausted.
+async fn world() -> World {
+    let mut at = start().await;
+    let connection = at
+        .fixture
+        .connection(&mut at.conn, "https://a.example/")
+        .await;
+    let manager = ManagerName {
+        namespace: at.fixture.namespace,
+        manager: Id::generate(),
+    };
+    let state = "CASE WHEN n % 3 = 0 THEN 'EXHAUSTED' ELSE 'SUCCEEDED' END";
+    rows::deliveries(
+        &mut at.conn,
+        connection,
+        manager,
+        300,
+        "now()",
+        "1 minute",
+        state,
+    )
+    .await;
+    World { at, connection }
+}
+
+impl World {
+    async fn replay(&mut self, minutes: u64, states: Option<Vec<DeliveryState>>) -> Option<Replay> {
+        let draft = CreateReplay {
+            start_time: Timestamp::now().minus(Duration::from_secs(minutes * 60 + 30)),
+            end_time: None,
+            states,
+        };
+        let connection = self.connection;
+        self.at
+            .conn
+            .transaction(async |conn| replays::insert(conn, connection, &draft).await)
+            .await
+            .unwrap()
+    }
+
+    async fn advance(&mut self) -> Option<Advanced> {
+        advance(&mut self.at.conn, PACE).await
+    }
+
+    async fn until_done(&mut self, replay: ReplayName) -> Replay {
+        while self.advance().await.is_some() {}
+        let replay = replays::get(&mut self.at.conn, replay)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(replay.state, ReplayState::Done);
+        replay
+    }
+
+    async fn reopened(&self) -> i64 {
+        self.at
+            .database
+            .count("deliveries WHERE state = 'PENDING' AND schedule_base = 1")
+            .await
+    }
+}
+
+async fn advance(conn: &mut AsyncPgConnection, pace: Pace) -> Option<Advanced> {
+    conn.transaction(async |conn| replays::advance(conn, pace).await)
+        .await
+        .unwrap()
+        .map(|(_, advanced)| advanced)
+}
+
+#[tokio::test]
+async fn every_delivery_of_the_window_is_reopened_once() {
+    let mut world = world().await;
+    let replay = world.replay(90, None).await.unwrap();
+    assert_eq!(
+        (replay.total, replay.done, replay.state),
+        (90, 0, ReplayState::Running)
+    );
+    let done = world.until_done(replay.name).await;
+    assert_eq!((done.total, done.done), (90, 90));
+    assert_eq!(world.reopened().await, 90);
+    let due = "deliveries WHERE state = 'PENDING' AND next_attempt_time <= now() AND NOT urgent \
+        AND create_time > now() - interval '91 minutes'";
+    assert_eq!(world.at.database.count(due).await, 90);
+    assert_eq!(
+        world.at.database.count("deliveries").await,
+        300,
+        "no row is added"
+    );
+}
+
+#[tokio::test]
+async fn those_of_other_states_are_left_alone() {
+    let mut world = world().await;
+    let replay = world
+        .replay(90, Some(vec![DeliveryState::Exhausted]))
+        .await
+        .unwrap();
+    assert_eq!(replay.total, 30);
+    let done = world.until_done(replay.name).await;
+    assert_eq!(
+        (done.total, done.done, world.reopened().await),
+        (30, 30, 30)
+    );
+    assert_eq!(done.states, Some(vec![DeliveryState::Exhausted]));
+}
+
+#[tokio::test]
+async fn a_batch_that_is_rolled_back_was_not() {
+    let mut world = world().await;
+    let replay = world.replay(200, None).await.unwrap();
+    world.advance().await;
+    // The process dies before its commit.
+    for _ in 0..3 {
+        let lost: Result<(), store::Error> = world
+            .at
+            .conn
+            .transaction(async |conn| {
+                replays::advance(conn, PACE).await?;
+                Err(store::QueryError::RollbackTransaction.into())
+            })
+            .await;
+        lost.unwrap_err();
+    }
+    assert_eq!(world.reopened().await, 20);
+    let found = replays::get(&mut world.at.conn, replay.name)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(found.done, 20);
+    world.until_done(replay.name).await;
+    assert_eq!(world.reopened().await, 200);
+    assert_eq!(
+        world
+            .at
+            .database
+            .count("deliveries WHERE schedule_base > 1")
+            .await,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_work_on_one_and_reopen_nothing_twice() {
+    let mut world = world().await;
+    let replay = world.replay(300, None).await.unwrap();
+    // Whatever is reopened counts as tried again at once, so that a second reopening would show.
+    run(
+        &mut world.at.conn,
+        "CREATE FUNCTION tried() RETURNS trigger LANGUAGE plpgsql AS $$ \
+         BEGIN NEW.attempt_count := NEW.attempt_count + 1; RETURN NEW; END $$",
+    )
+    .await;
+    run(
+        &mut world.at.conn,
+        "CREATE TRIGGER tried BEFORE UPDATE ON deliveries FOR EACH ROW EXECUTE FUNCTION tried()",
+    )
+    .await;
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let pool = world.at.database.pool();
+            tokio::spawn(async move {
+                let mut conn = pool.get().await.unwrap();
+                for _ in 0..60 {
+                    if advance(&mut conn, PACE).await.is_none() {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    world.until_done(replay.name).await;
+    assert_eq!(
+        world
+            .at
+            .database
+            .count("deliveries WHERE attempt_count = 2")
+            .await,
+        300
+    );
+}
+
+#[tokio::test]
+async fn what_was_cancelled_goes_no_further() {
+    let mut world = world().await;
+    let replay = world.replay(300, None).await.unwrap();
+    world.advance().await;
+    assert!(
+        replays::cancel(&mut world.at.conn, replay.name)
+            .await
+            .unwrap()
+    );
+    assert_eq!(world.advance().await, None);
+    assert!(
+        replays::cancel(&mut world.at.conn, replay.name)
+            .await
+            .unwrap(),
+        "again"
+    );
+    let found = replays::get(&mut world.at.conn, replay.name)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((found.state, found.done), (ReplayState::Cancelled, 20));
+    assert_eq!(world.reopened().await, 20);
+    let unknown = ReplayName {
+        replay: Id::generate(),
+        ..replay.name
+    };
+    assert!(!replays::cancel(&mut world.at.conn, unknown).await.unwrap());
+}
+
+#[tokio::test]
+async fn it_waits_while_its_connection_has_enough_to_do_or_is_disabled() {
+    let mut world = world().await;
+    world.replay(300, None).await.unwrap();
+    let pace = Pace {
+        backlog: 30,
+        ..PACE
+    };
+    let mut reopened = 0;
+    loop {
+        match advance(&mut world.at.conn, pace).await {
+            Some(Advanced::Reopened(count)) => reopened += count,
+            other => {
+                assert_eq!(other, Some(Advanced::Waiting));
+                break;
+            }
+        }
+    }
+    assert_eq!(reopened, 40, "two batches are more than 30");
+    assert_eq!(
+        advance(&mut world.at.conn, pace).await,
+        None,
+        "it comes again later"
+    );
+
+    let soon = "UPDATE replays SET next_batch_time = now()";
+    run(&mut world.at.conn, soon).await;
+    run(
+        &mut world.at.conn,
+        "UPDATE connections SET state = 'DISABLED'",
+    )
+    .await;
+    assert_eq!(world.advance().await, Some(Advanced::Waiting));
+    run(
+        &mut world.at.conn,
+        "UPDATE connections SET state = 'ACTIVE'",
+    )
+    .await;
+    run(&mut world.at.conn, soon).await;
+    assert_eq!(world.advance().await, Some(Advanced::Reopened(20)));
+}
+
+#[tokio::test]
+async fn a_window_too_large_to_count_at_once_is_counted_by_the_job() {
+    let mut world = world().await;
+    let manager = ManagerName {
+        namespace: world.at.fixture.namespace,
+        manager: Id::generate(),
+    };
+    let (connection, step) = (world.connection, "10 milliseconds");
+    rows::deliveries(
+        &mut world.at.conn,
+        connection,
+        manager,
+        21_000,
+        "now()",
+        step,
+        "'SUCCEEDED'",
+    )
+    .await;
+    let replay = world.replay(300, None).await.unwrap();
+    assert!((20_000..21_300).contains(&replay.total), "{}", replay.total);
+    assert_eq!(world.advance().await, Some(Advanced::Counted));
+    let found = replays::get(&mut world.at.conn, replay.name)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(found.total, 21_300);
+}
+
+#[tokio::test]
+async fn only_so_many_run_at_a_time() {
+    let mut world = world().await;
+    for _ in 0..replays::MAX_RUNNING {
+        assert!(world.replay(5, None).await.is_some());
+    }
+    assert!(world.replay(5, None).await.is_none());
+    let list = list_query(
+        REPLAY_FIELDS,
+        100,
+        None,
+        "state = RUNNING AND total = 5",
+        "",
+    );
+    let page = replays::list(&mut world.at.conn, world.connection, &list)
+        .await
+        .unwrap();
+    assert_eq!(page.items.len(), 10);
+    replays::cancel(&mut world.at.conn, page.items[0].name)
+        .await
+        .unwrap();
+    assert!(world.replay(5, None).await.is_some());
+}
+
+#[tokio::test]
+async fn those_whose_scan_is_gone_are_passed_over() {
+    let mut world = world().await;
+    run(
+        &mut world.at.conn,
+        "DELETE FROM scans WHERE create_time > now() - interval '50 minutes'",
+    )
+    .await;
+    let replay = world.replay(90, None).await.unwrap();
+    let done = world.until_done(replay.name).await;
+    assert_eq!(done.done, 90);
+    let reopened = world.reopened().await;
+    assert!((40..=42).contains(&reopened), "{reopened}");
+}

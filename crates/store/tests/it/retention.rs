@@ -1,0 +1,292 @@
+//! What is old goes, and nothing that is needed.
+
+use std::time::Duration;
+
+use domain::{ConnectionName, Id, ManagerName};
+use store::retention::{self, Dropped, Pages, Table};
+
+use crate::{
+    rows,
+    support::{Start, run, start},
+};
+
+const DAY: Duration = Duration::from_secs(86_400);
+const OLD: &str =
+    "date_trunc('week', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' - interval '60 days'";
+
+struct World {
+    at: Start,
+    connection: ConnectionName,
+}
+
+/// Deliveries and Scans of some hours, some 60 days ago.
+async fn world(state: &str) -> World {
+    let mut at = start().await;
+    for table in ["posts", "scans", "deliveries", "delivery_attempts"] {
+        rows::partition(&mut at.conn, table, OLD).await;
+    }
+    let connection = at
+        .fixture
+        .connection(&mut at.conn, "https://a.example/")
+        .await;
+    let manager = ManagerName {
+        namespace: at.fixture.namespace,
+        manager: Id::generate(),
+    };
+    rows::deliveries(
+        &mut at.conn,
+        connection,
+        manager,
+        30,
+        OLD,
+        "1 minute",
+        state,
+    )
+    .await;
+    rows::deliveries(
+        &mut at.conn,
+        connection,
+        manager,
+        30,
+        "now()",
+        "1 minute",
+        state,
+    )
+    .await;
+    World { at, connection }
+}
+
+#[tokio::test]
+async fn a_partition_past_its_time_is_dropped() {
+    let mut world = world("'SUCCEEDED'").await;
+    let conn = &mut world.at.conn;
+    for table in [Table::Deliveries, Table::DeliveryAttempts, Table::Scans] {
+        let none = retention::older_than(conn, table, 90 * DAY).await.unwrap();
+        assert_eq!(none, [], "{table:?}");
+        let old = retention::older_than(conn, table, 30 * DAY).await.unwrap();
+        assert_eq!(old.len(), 1, "{table:?}");
+        assert!(old[0].name.starts_with(table.as_str()) && old[0].start < old[0].end);
+        let dropped = retention::drop_partition(conn, &old[0]).await.unwrap();
+        assert_eq!(dropped, Dropped::Dropped);
+        let again = retention::drop_partition(conn, &old[0]).await;
+        assert!(matches!(again, Ok(Dropped::Gone) | Err(_)));
+        let left = retention::older_than(conn, table, 30 * DAY).await.unwrap();
+        assert_eq!(left, []);
+    }
+    assert_eq!(world.at.database.count("deliveries").await, 30);
+    assert_eq!(world.at.database.count("scans").await, 30);
+}
+
+#[tokio::test]
+async fn a_partition_with_something_unfinished_stays() {
+    for state in ["'PENDING'", "'RETRYING'", "'IN_FLIGHT'"] {
+        let state = format!("CASE WHEN n = 7 THEN {state} ELSE 'SUCCEEDED' END");
+        let mut world = world(&state).await;
+        let conn = &mut world.at.conn;
+        let old = retention::older_than(conn, Table::Deliveries, 30 * DAY)
+            .await
+            .unwrap();
+        let dropped = retention::drop_partition(conn, &old[0]).await.unwrap();
+        assert_eq!(dropped, Dropped::InUse, "{state}");
+        let given_up = retention::exhaust_expired(conn, old[0].end, 100)
+            .await
+            .unwrap();
+        // What a dispatcher has in hand is its own.
+        let expected = usize::from(!state.contains("IN_FLIGHT"));
+        assert_eq!(given_up, expected);
+        assert_eq!(
+            retention::exhaust_expired(conn, old[0].end, 100)
+                .await
+                .unwrap(),
+            0
+        );
+        let expired = "deliveries WHERE state = 'EXHAUSTED' AND last_error = 'expired'";
+        assert_eq!(
+            world.at.database.count(expired).await,
+            i64::try_from(expected).unwrap()
+        );
+        let dropped = retention::drop_partition(&mut world.at.conn, &old[0])
+            .await
+            .unwrap();
+        let now = if expected == 1 {
+            Dropped::Dropped
+        } else {
+            Dropped::InUse
+        };
+        assert_eq!(dropped, now);
+    }
+    let mut world = world("'SUCCEEDED'").await;
+    run(&mut world.at.conn, "UPDATE scans SET fanned_out = false").await;
+    let old = retention::older_than(&mut world.at.conn, Table::Scans, 30 * DAY)
+        .await
+        .unwrap();
+    let dropped = retention::drop_partition(&mut world.at.conn, &old[0])
+        .await
+        .unwrap();
+    assert_eq!(dropped, Dropped::InUse);
+}
+
+#[tokio::test]
+async fn a_post_outlives_the_scans_of_it() {
+    let mut world = world("'SUCCEEDED'").await;
+    let conn = &mut world.at.conn;
+    let old = retention::older_than(conn, Table::Posts, 30 * DAY)
+        .await
+        .unwrap();
+    assert_eq!(
+        retention::drop_partition(conn, &old[0]).await.unwrap(),
+        Dropped::InUse
+    );
+    run(conn, format!("DELETE FROM scans WHERE create_time < {OLD}")).await;
+    assert_eq!(
+        retention::drop_partition(conn, &old[0]).await.unwrap(),
+        Dropped::Dropped
+    );
+}
+
+#[tokio::test]
+async fn nobody_waits_behind_a_drop() {
+    let mut world = world("'SUCCEEDED'").await;
+    let reading = world.at.database.begin(&["SELECT FROM deliveries"]).await;
+    let old = retention::older_than(&mut world.at.conn, Table::Deliveries, 30 * DAY)
+        .await
+        .unwrap();
+    let begun = std::time::Instant::now();
+    let dropped = retention::drop_partition(&mut world.at.conn, &old[0])
+        .await
+        .unwrap();
+    assert_eq!(dropped, Dropped::Busy);
+    assert!(
+        begun.elapsed() < Duration::from_millis(1_500),
+        "{:?}",
+        begun.elapsed()
+    );
+    drop(reading);
+    let dropped = async || {
+        retention::drop_partition(&mut world.at.conn, &old[0])
+            .await
+            .unwrap()
+    };
+    let mut dropped = dropped;
+    for _ in 0..50 {
+        if dropped().await == Dropped::Dropped {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it is never dropped");
+}
+
+#[tokio::test]
+async fn the_week_that_is_made_anew_is_not_dropped() {
+    let mut world = world("'SUCCEEDED'").await;
+    for table in [Table::Deliveries, Table::Scans] {
+        let old = retention::older_than(&mut world.at.conn, table, DAY)
+            .await
+            .unwrap();
+        assert_eq!(old.len(), 1, "that of 60 days ago alone: {old:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_without_a_scan_is_given_up() {
+    let mut world = world("'PENDING'").await;
+    let conn = &mut world.at.conn;
+    run(conn, "UPDATE scans SET fanned_out = true").await;
+    let old = retention::older_than(conn, Table::Scans, 30 * DAY)
+        .await
+        .unwrap();
+    retention::drop_partition(conn, &old[0]).await.unwrap();
+    let from = retention::kept_from(conn, Table::Scans)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        retention::exhaust_without_scan(conn, from, 100)
+            .await
+            .unwrap(),
+        30
+    );
+    assert_eq!(
+        retention::exhaust_without_scan(conn, from, 100)
+            .await
+            .unwrap(),
+        0
+    );
+    let given_up = "deliveries WHERE state = 'EXHAUSTED' AND last_error = 'scan_expired'";
+    assert_eq!(world.at.database.count(given_up).await, 30);
+    assert_eq!(
+        world
+            .at
+            .database
+            .count("deliveries WHERE state = 'PENDING'")
+            .await,
+        30
+    );
+    let _ = world.connection;
+}
+
+#[tokio::test]
+async fn keys_are_purged_stretch_by_stretch() {
+    let mut world = world("'SUCCEEDED'").await;
+    let conn = &mut world.at.conn;
+    let times = format!("(CASE WHEN n % 2 = 0 THEN now() ELSE {OLD} END)");
+    run(
+        conn,
+        format!(
+            "INSERT INTO scan_keys SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), {times} \
+             FROM generate_series(1, 40000) AS n"
+        ),
+    )
+    .await;
+    run(
+        conn,
+        format!("INSERT INTO post_keys SELECT gen_random_uuid(), test_id({times}) FROM generate_series(1, 40000) AS n"),
+    )
+    .await;
+    let old = retention::older_than(conn, Table::Scans, 30 * DAY)
+        .await
+        .unwrap();
+    let before = old[0].end;
+    let (mut stretches, mut deleted) = (0, 0);
+    let mut pages = Pages::of(conn, "scan_keys").await.unwrap();
+    while let Some(count) = retention::purge_scan_keys(conn, &mut pages, before)
+        .await
+        .unwrap()
+    {
+        stretches += 1;
+        deleted += count;
+    }
+    assert_eq!(deleted, 20_000);
+    let mut pages = Pages::of(conn, "post_keys").await.unwrap();
+    while let Some(count) = retention::purge_post_keys(conn, &mut pages, before)
+        .await
+        .unwrap()
+    {
+        stretches += 1;
+        deleted += count;
+    }
+    assert_eq!((deleted, stretches), (40_000, 2));
+    assert_eq!(world.at.database.count("scan_keys").await, 20_000);
+    assert_eq!(world.at.database.count("post_keys").await, 20_000);
+}
+
+#[tokio::test]
+async fn one_has_the_turn_at_a_time() {
+    let world = world("'SUCCEEDED'").await;
+    let mut one = world.at.database.connect().await;
+    let mut other = world.at.database.connect().await;
+    assert!(retention::begin_turn(&mut one).await.unwrap());
+    assert!(!retention::begin_turn(&mut other).await.unwrap());
+    retention::end_turn(&mut one).await.unwrap();
+    assert!(retention::begin_turn(&mut other).await.unwrap());
+    // Whoever dies leaves it.
+    drop(other);
+    for _ in 0..100 {
+        if retention::begin_turn(&mut one).await.unwrap() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the turn is never free");
+}

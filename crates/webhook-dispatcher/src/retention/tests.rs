@@ -1,0 +1,93 @@
+use std::time::Duration;
+
+use test_support::TestDatabase;
+
+use super::clean;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A row in each partitioned table some `days` ago, the delivery still waiting, and the Scan's keys.
+async fn rows(database: &TestDatabase, days: u32) {
+    let at = format!("(now() - interval '{days} days')");
+    let id = format!(
+        "(lpad(to_hex((extract(epoch FROM {at}) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid"
+    );
+    for table in ["posts", "scans", "deliveries", "delivery_attempts"] {
+        database
+            .run(&format!("SELECT ensure_partitions('{table}', {at}, 1)"))
+            .await;
+    }
+    for sql in [
+        format!(
+            "INSERT INTO posts (id, receive_time, post_key, feed, type, time, post_id, title, url, user_id, user_name, user_url) \
+             VALUES ({id}, {at}, gen_random_uuid(), 'forum:a', 'FORUM_LINK', {at}, 'a', 'title', '', '', '', '')"
+        ),
+        format!("INSERT INTO post_keys VALUES (gen_random_uuid(), {id})"),
+        format!(
+            "INSERT INTO scan_keys VALUES (gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), {at})"
+        ),
+        format!(
+            "INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, value, \
+                 matched, fanned_out) \
+             VALUES (gen_random_uuid(), gen_random_uuid(), {id}, {at}, {at}, {id}, {at}, true, '{{}}', true)"
+        ),
+        format!(
+            "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, state, \
+                 next_attempt_time) \
+             VALUES (gen_random_uuid(), gen_random_uuid(), {id}, {at}, {at}, gen_random_uuid(), {id}, 'PENDING', now())"
+        ),
+        format!(
+            "INSERT INTO delivery_attempts (delivery_id, number, time, latency_ms) VALUES ({id}, 1, {at}, 1)"
+        ),
+    ] {
+        assert_eq!(database.run(&sql).await, 1, "{sql}");
+    }
+}
+
+const TABLES: [&str; 6] = [
+    "posts",
+    "post_keys",
+    "scans",
+    "scan_keys",
+    "deliveries",
+    "delivery_attempts",
+];
+
+async fn counts(database: &TestDatabase) -> Vec<i64> {
+    let mut counts = Vec::new();
+    for table in TABLES {
+        counts.push(database.count(table).await);
+    }
+    counts
+}
+
+#[tokio::test]
+async fn what_is_past_retention_goes_and_all_else_stays() {
+    let database = TestDatabase::create().await;
+    rows(&database, 0).await;
+    rows(&database, 150).await;
+    let mut conn = database.connect().await;
+    assert!(clean(&mut conn, 200 * DAY, 200 * DAY).await.unwrap());
+    assert_eq!(counts(&database).await, [2; 6], "nothing is past that");
+    assert!(clean(&mut conn, 90 * DAY, 30 * DAY).await.unwrap());
+    assert_eq!(counts(&database).await, [1; 6]);
+    assert_eq!(
+        database.count("deliveries WHERE state = 'PENDING'").await,
+        1
+    );
+    assert!(clean(&mut conn, 90 * DAY, 30 * DAY).await.unwrap(), "again");
+    assert_eq!(counts(&database).await, [1; 6]);
+}
+
+#[tokio::test]
+async fn scans_that_go_before_their_deliveries_leave_nothing_to_send() {
+    let database = TestDatabase::create().await;
+    rows(&database, 0).await;
+    rows(&database, 40).await;
+    let mut conn = database.connect().await;
+    assert!(clean(&mut conn, 20 * DAY, 90 * DAY).await.unwrap());
+    let given_up = "deliveries WHERE state = 'EXHAUSTED' AND last_error = 'scan_expired'";
+    assert_eq!(database.count(given_up).await, 1);
+    assert_eq!(database.count("scans").await, 1);
+    assert_eq!(database.count("posts").await, 2, "posts outlive Scans");
+}

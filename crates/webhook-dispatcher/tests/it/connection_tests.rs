@@ -1,0 +1,169 @@
+//! Tests of Connections, as the gateway asks for them.
+
+use std::time::Duration;
+
+use domain::{ConnectionName, connection_test::TestResult};
+use serde_json::Value;
+use store::connection_tests::{self, Progress};
+use test_support::{Answer, eventually};
+
+use crate::support::{SOON, World, always};
+
+impl World {
+    async fn test(&self, connection: ConnectionName) -> TestResult {
+        let mut conn = self.database.connect().await;
+        let id = connection_tests::ask(&mut conn, connection).await.unwrap();
+        let mut found = None;
+        eventually("the test is answered", SOON, async || {
+            let mut conn = self.database.connect().await;
+            match connection_tests::progress(&mut conn, id).await.unwrap() {
+                Progress::Answered(result) => found = Some(result),
+                Progress::Waiting | Progress::Taken => {}
+                Progress::Gone => panic!("the row is gone"),
+            }
+            found.is_some()
+        })
+        .await;
+        found.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_sample_is_sent_and_its_answer_told() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(204)).await;
+    let connection = world.connection(&receiver).await;
+    let replica = world.ready_dispatcher().await;
+    // To a disabled one too.
+    for state in ["ACTIVE", "DISABLED"] {
+        world
+            .database
+            .run(&format!("UPDATE connections SET state = '{state}'"))
+            .await;
+        let result = world.test(connection).await;
+        assert!(result.ok && result.sent, "{result:?}");
+        assert_eq!((result.status_code, result.error), (Some(204), None));
+    }
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].header("x-secret"), Some("hush"));
+    let body: Value = serde_json::from_slice(&requests[0].body).unwrap();
+    assert_eq!(
+        (&body["type"], &body["post"]["type"]),
+        (&"SCAN".into(), &"FORUM_LINK".into())
+    );
+    let name = body["name"].as_str().unwrap();
+    assert!(name.parse::<domain::ScanName>().is_ok(), "{name}");
+    assert_eq!(
+        world.database.count("deliveries").await,
+        0,
+        "it is in no log"
+    );
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn what_went_wrong_is_told() {
+    let world = World::new().await;
+    let replica = world.ready_dispatcher().await;
+    let broken = always(Answer::Status(503)).await;
+    let silent = always(Answer::Hang).await;
+    let urls = [
+        (
+            broken.url("/hook"),
+            true,
+            Some(503),
+            "answered 503, not 2xx",
+        ),
+        (silent.url("/hook"), true, None, "timeout: "),
+        (
+            "http://127.0.0.1:1/".to_owned(),
+            true,
+            None,
+            "connect_refused: ",
+        ),
+        (
+            "http://10.0.0.1/".to_owned(),
+            false,
+            None,
+            "forbidden_address: ",
+        ),
+    ];
+    for (url, sent, status, error) in urls {
+        let connection = {
+            let mut conn = world.database.connect().await;
+            world.fixture.connection(&mut conn, &url).await
+        };
+        let result = world.test(connection).await;
+        assert_eq!(
+            (result.ok, result.sent, result.status_code),
+            (false, sent, status),
+            "{url}"
+        );
+        let told = result.error.unwrap();
+        assert!(told.starts_with(error), "{told}");
+    }
+    world
+        .database
+        .run("UPDATE connections SET headers_sealed = 'nonsense'")
+        .await;
+    let connection = world.connection(&broken).await;
+    world
+        .database
+        .run("UPDATE connections SET headers_sealed = 'nonsense'")
+        .await;
+    let result = world.test(connection).await;
+    assert!(!result.sent && result.error.unwrap().contains("decrypted"));
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn each_test_is_made_by_one_replica() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let connection = world.connection(&receiver).await;
+    let replicas = [
+        world.ready_dispatcher().await,
+        world.ready_dispatcher().await,
+    ];
+    for _ in 0..5 {
+        assert!(world.test(connection).await.ok);
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(receiver.count(), 5);
+    for replica in replicas {
+        replica.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_test_that_nobody_waits_for_is_not_made_and_purged() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let connection = world.connection(&receiver).await;
+    let mut conn = world.database.connect().await;
+    let id = connection_tests::ask(&mut conn, connection).await.unwrap();
+    world
+        .database
+        .run("UPDATE connection_tests SET create_time = now() - interval '20 seconds'")
+        .await;
+    let replica = world.ready_dispatcher().await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(receiver.count(), 0);
+    assert_eq!(
+        connection_tests::progress(&mut conn, id).await.unwrap(),
+        Progress::Waiting
+    );
+    assert!(connection_tests::withdraw(&mut conn, id).await.unwrap());
+    assert_eq!(
+        connection_tests::progress(&mut conn, id).await.unwrap(),
+        Progress::Gone
+    );
+    connection_tests::ask(&mut conn, connection).await.unwrap();
+    world
+        .database
+        .run("UPDATE connection_tests SET create_time = now() - interval '2 minutes'")
+        .await;
+    assert_eq!(connection_tests::purge(&mut conn).await.unwrap(), 1);
+    replica.stop().await;
+}
