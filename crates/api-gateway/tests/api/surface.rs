@@ -380,6 +380,14 @@ async fn a_resource_that_does_not_exist_is_not_found() {
         }
         // A well-formed body, so that the resource's turn comes.
         let body = contract::examples(operation).into_iter().next();
+        let required: Vec<(&str, &str)> = contract::parameters(&template, operation)
+            .into_iter()
+            .filter(|one| one["in"] == "query" && one["required"] == true)
+            .map(|one| {
+                let example = one.get("example").unwrap_or(&one["schema"]["example"]);
+                (one["name"].as_str().unwrap(), example.as_str().unwrap())
+            })
+            .collect();
         let missing = path(&template, &world.namespace);
         let malformed = template
             .replace(NAMESPACE, &world.namespace)
@@ -388,9 +396,12 @@ async fn a_resource_that_does_not_exist_is_not_found() {
         for path in [missing, malformed] {
             let method: Method = method.parse().unwrap();
             let answer = acme
-                .send(method, &path, |request| match &body {
-                    Some(body) => request.json(body),
-                    None => request,
+                .send(method, &path, |request| {
+                    let request = request.query(&required);
+                    match &body {
+                        Some(body) => request.json(body),
+                        None => request,
+                    }
                 })
                 .await;
             assert_eq!(answer.status, 404, "{template}: {}", answer.body);
