@@ -54,6 +54,11 @@ impl Caller {
             namespaces::account(&mut conn, id).await?
         };
         let account = account.ok_or(ApiError::NotFound("namespace"))?;
+        self.may_read(id, account)
+    }
+
+    /// As [`Caller::readable`], of a Namespace that is known to be there, and to be of `account`.
+    pub(crate) fn may_read(&self, id: Id, account: Id) -> Result<Id, ApiError> {
         let listed = self
             .key
             .namespaces

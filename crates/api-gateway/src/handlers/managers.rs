@@ -251,4 +251,12 @@ impl ManagerPath {
             manager: manager.ok_or(ApiError::NotFound("manager"))?,
         })
     }
+
+    /// The name in the path, if it is one, whoever may use it.
+    pub(super) fn well_formed(&self) -> Option<ManagerName> {
+        Some(ManagerName {
+            namespace: self.namespace_id.parse().ok()?,
+            manager: self.manager_id.parse().ok()?,
+        })
+    }
 }

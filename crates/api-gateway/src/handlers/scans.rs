@@ -24,28 +24,39 @@ use crate::{
 const ANY: &str = "-";
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/scans`
+///
+/// What clients poll: one statement where there are Scans, whose rows tell the account too.
 pub(crate) async fn list(
     state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     query: Parameters,
 ) -> Result<Listed<Scan>, ApiError> {
-    let namespace = caller.readable(&path.namespace_id).await?;
     // Page tokens are bound to the path as it stands; one of a manager that is not there is of no use.
-    let parent = format!("{namespace}/{}/scans", path.manager_id);
-    let query = query.list(&parent, SCAN_FIELDS)?;
-    if path.manager_id == ANY {
+    let parent = format!("{}/{}/scans", path.namespace_id, path.manager_id);
+    let list = query.list(&parent, SCAN_FIELDS);
+    if let (Some(manager), Ok(list)) = (path.well_formed(), &list) {
         let mut conn = state.connection().await?;
-        let page = scans::list_all(&mut conn, namespace, &query).await?;
-        return Ok(Listed { key: "scans", page });
+        let (page, account) = scans::list_and_account(&mut conn, manager, list).await?;
+        if let Some(account) = account {
+            caller.may_read(manager.namespace, account)?;
+            return Ok(Listed { key: "scans", page });
+        }
     }
-    let manager = path.name(namespace)?;
+    // No Scans: whatever is not as it should be is told in its order.
+    let namespace = caller.readable(&path.namespace_id).await?;
+    let list = list?;
     let mut conn = state.connection().await?;
-    let page = scans::list(&mut conn, manager, &query).await?;
-    // Only an empty page leaves the question open.
-    if page.items.is_empty() && !managers::exists(&mut conn, manager).await? {
-        return Err(ApiError::NotFound("manager"));
-    }
+    let page = if path.manager_id == ANY {
+        scans::list_all(&mut conn, namespace, &list).await?
+    } else {
+        let manager = path.name(namespace)?;
+        let page = scans::list(&mut conn, manager, &list).await?;
+        if page.items.is_empty() && !managers::exists(&mut conn, manager).await? {
+            return Err(ApiError::NotFound("manager"));
+        }
+        page
+    };
     Ok(Listed { key: "scans", page })
 }
 

@@ -5,6 +5,7 @@
 mod connections;
 mod deliveries;
 mod delivery_log;
+mod feedback;
 mod feeds;
 mod filter_properties;
 mod filters;

@@ -1,0 +1,147 @@
+//! Polling loses nothing: a client that follows createTime sees every Scan, once, in order, however
+//! many write, and whoever of them dies.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+
+use domain::{Id, ManagerName, Match, Timestamp};
+use store::{AsyncConnection, AsyncPgConnection, scans};
+use test_support::post;
+use tokio::task::JoinSet;
+
+use crate::app::TestApp;
+
+const WRITERS: usize = 8;
+const SPAN: Duration = Duration::from_secs(10);
+
+/// Writes until the end, one to four Scans a transaction; every so often its process dies between the
+/// insert and the commit. Returns the names that were committed.
+async fn write(
+    url: String,
+    manager: ManagerName,
+    writer: usize,
+    end: Instant,
+    deaths: Arc<AtomicUsize>,
+) -> Vec<String> {
+    let feed = "hackernews:newest".parse().unwrap();
+    let mut conn = AsyncPgConnection::establish(&url).await.unwrap();
+    let mut names = Vec::new();
+    let mut round = 0;
+    while Instant::now() < end {
+        round += 1;
+        let posts: Vec<_> = (0..round % 4 + 1)
+            .map(|n| post(&format!("forum:{writer}-{round}-{n}"), "found"))
+            .collect();
+        let matches: Vec<_> = posts
+            .iter()
+            .map(|post| scans::NewScan {
+                manager,
+                post,
+                matched: Match {
+                    score: 1.0,
+                    terms: vec!["found".to_owned()],
+                    focus: None,
+                },
+            })
+            .collect();
+        let dies = round % 17 == writer;
+        let mut made = Vec::new();
+        let writing = conn.transaction(async |conn| {
+            made = scans::record(conn, &feed, &matches, Timestamp::now()).await?;
+            if dies || round % 5 == 0 {
+                // Its Scans are there, and nobody sees them yet.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            if dies {
+                // Without a word: the connection is cut, and the server finds out.
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, store::Error>(())
+        });
+        if dies {
+            let cut = tokio::time::timeout(Duration::from_millis(60), writing).await;
+            assert!(cut.is_err());
+            deaths.fetch_add(1, Ordering::Relaxed);
+            conn = AsyncPgConnection::establish(&url).await.unwrap();
+        } else {
+            writing.await.unwrap();
+            names.extend(made.iter().map(ToString::to_string));
+        }
+    }
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_writers_and_a_poller() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    let path = format!("/v1/{manager}/scans");
+    let name: ManagerName = manager.parse().unwrap();
+
+    let end = Instant::now() + SPAN;
+    let deaths = Arc::new(AtomicUsize::new(0));
+    let done = Arc::new(AtomicBool::new(false));
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let url = app.database.url().to_owned();
+        writers.spawn(write(url, name, writer, end, Arc::clone(&deaths)));
+    }
+    let poller = tokio::spawn({
+        let done = Arc::clone(&done);
+        async move {
+            let (mut last, mut seen) = (String::new(), Vec::new());
+            loop {
+                // Read before the page: after the last commit, one more empty page ends it.
+                let ending = done.load(Ordering::SeqCst);
+                let filter = format!("createTime > \"{last}\"");
+                let mut query = vec![("orderBy", "createTime asc"), ("pageSize", "20")];
+                if !last.is_empty() {
+                    query.push(("filter", &filter));
+                }
+                let page = acme.get_with(&path, &query).await;
+                assert_eq!(page.status, 200, "{}", page.body);
+                let scans = page.body["scans"].as_array().unwrap();
+                if scans.is_empty() && ending {
+                    return seen;
+                }
+                for scan in scans {
+                    let time = scan["createTime"].as_str().unwrap();
+                    assert!(time > last.as_str(), "{time} after {last}");
+                    last = time.to_owned();
+                    seen.push(scan["name"].as_str().unwrap().to_owned());
+                }
+            }
+        }
+    });
+
+    let mut written = HashSet::new();
+    while let Some(names) = writers.join_next().await {
+        written.extend(names.unwrap());
+    }
+    done.store(true, Ordering::SeqCst);
+    let seen = poller.await.unwrap();
+    let distinct: HashSet<String> = seen.iter().cloned().collect();
+    assert_eq!(distinct.len(), seen.len(), "seen twice");
+    let missed: Vec<_> = written.difference(&distinct).collect();
+    assert!(
+        missed.is_empty(),
+        "missed {} of {}: {missed:?}",
+        missed.len(),
+        written.len()
+    );
+    assert_eq!(distinct, written, "seen, though never committed");
+    let deaths = deaths.load(Ordering::Relaxed);
+    assert!(
+        written.len() > 500 && deaths > WRITERS,
+        "{} Scans, {deaths} deaths",
+        written.len()
+    );
+    let ids: Vec<Id> = seen.iter().map(|name| crate::app::last_id(name)).collect();
+    assert!(ids.is_sorted(), "names order as createTimes do");
+}
