@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     Timestamp,
-    list::{CONNECTION_FIELDS, Field, MANAGER_FIELDS, NAMESPACE_FIELDS, SCAN_FIELDS},
+    list::{CONNECTION_FIELDS, Field, Kind, MANAGER_FIELDS, NAMESPACE_FIELDS, SCAN_FIELDS},
     namespace::CreateNamespace,
 };
 use serde::Serialize;
@@ -17,7 +17,13 @@ use crate::support::{feed, list_query, matched, new_scan, record, run, start, wa
 /// Every field alone, both ways, and some that tie with others behind them.
 fn orders(fields: &[Field]) -> Vec<String> {
     let mut orders = vec![String::new()];
-    for field in fields {
+    // By lists of texts nothing is ordered.
+    let fields: Vec<Field> = fields
+        .iter()
+        .filter(|field| field.kind != Kind::Texts)
+        .copied()
+        .collect();
+    for field in &fields {
         orders.push(field.name.to_owned());
         orders.push(format!("{} desc", field.name));
     }
