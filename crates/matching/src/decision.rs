@@ -4,6 +4,8 @@
 //! This is the definition. The index finds out quickly which plans are worth asking; what it answers
 //! must be what this answers, bit for bit.
 
+mod spans;
+
 use domain::{FeedName, Focus, Match, instructions::NameKind};
 
 use crate::{
@@ -12,6 +14,8 @@ use crate::{
     plan::{Name, Plain, Plan, Rule, Term},
     post::{Count, PostText},
 };
+
+pub use spans::{Field, Span};
 
 /// Sums of weights are compared with this much to spare: 0.7 + 0.1 is 0.8 to whoever wrote it.
 const PRECISION: f64 = 1e9;
@@ -26,6 +30,8 @@ pub struct Decision {
     pub terms: Vec<String>,
     pub focus: Option<Focus>,
     pub reason: Reason,
+    /// Where they stand; for matches alone.
+    pub spans: Vec<Span>,
 }
 
 /// What decided.
@@ -95,6 +101,11 @@ impl Verdict {
             terms: terms(plan, post),
             focus: plan.focus(),
             reason: self.reason,
+            spans: if self.value() {
+                spans::of(plan, post)
+            } else {
+                Vec::new()
+            },
         }
     }
 }

@@ -5,7 +5,8 @@
 //! whatever the number of plans, and only when a plan with a focus wants to know: one pass over its
 //! first words, a few microseconds.
 //!
-//! The classifiers know English alone. Of a post that is not, they say nothing for and nothing against.
+//! The classifiers know English alone. Of a post that is not, they say what they say of most posts, and
+//! the lexicon decides.
 
 use std::sync::LazyLock;
 
@@ -26,8 +27,8 @@ const LOWEST: f64 = -4.0;
 const HIGHEST: f64 = 2.0;
 /// The largest answer, as [`answer`] tells it.
 pub(crate) const MAX_ANSWER: f64 = HIGHEST - LOWEST;
-/// Neither yes nor no.
-const UNDECIDED: f64 = -LOWEST;
+/// What most posts get: too little to match by topic or name alone, and the lexicon may add to it.
+const UNDECIDED: f64 = 2.5;
 
 /// What is compiled in; a test holds that it can be read.
 static MODEL: LazyLock<ModelFile> =

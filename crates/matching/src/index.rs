@@ -134,6 +134,12 @@ impl Index {
         self.len() == 0
     }
 
+    /// How many bytes of memory it holds, what hash tables and lists keep free included.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.tiers.iter().map(|tier| tier.segment.memory()).sum()
+    }
+
     /// The version that the last change was given.
     #[must_use]
     pub fn version(&self) -> i64 {

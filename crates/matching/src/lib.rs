@@ -21,7 +21,7 @@ mod post;
 mod signals;
 pub mod text;
 
-pub use decision::{Decision, Reason, evaluate};
+pub use decision::{Decision, Field, Reason, Span, evaluate};
 pub use index::{Change, Index, LiveIndex};
 pub use model::THRESHOLD;
 pub use plan::{Plan, PlanError};

@@ -8,6 +8,7 @@ use std::{ops::Range, sync::OnceLock};
 use domain::{Focus, Post};
 
 use crate::{
+    decision::Field,
     heads, lexicon,
     phrase::Phrase,
     text::{self, Kind},
@@ -25,6 +26,8 @@ pub(crate) const MAX_STEPS: u32 = 1 << 14;
 pub struct PostText {
     source: String,
     title_len: usize,
+    /// How many code points were cut off before title and text.
+    blanks: [usize; 2],
     exact: OnceLock<Words>,
     stems: OnceLock<Words>,
     lexicons: OnceLock<[u8; Focus::ALL.len()]>,
@@ -41,11 +44,18 @@ pub(crate) struct Count {
 impl PostText {
     #[must_use]
     pub fn new(title: Option<&str>, text: Option<&str>) -> Self {
-        let title = cut(title.unwrap_or_default().trim(), MAX_BYTES);
-        let text = cut(text.unwrap_or_default().trim(), MAX_BYTES - title.len());
+        let (title, text) = (title.unwrap_or_default(), text.unwrap_or_default());
+        let blanks = [title, text].map(blanks);
+        let title = cut(title.trim(), MAX_BYTES);
+        let text = cut(text.trim(), MAX_BYTES - title.len());
+        let mut source = String::with_capacity(title.len() + text.len() + 2);
+        source.push_str(title);
+        source.push_str("\n\n");
+        source.push_str(text);
         Self {
-            source: format!("{title}\n\n{text}"),
+            source,
             title_len: title.len(),
+            blanks,
             exact: OnceLock::new(),
             stems: OnceLock::new(),
             lexicons: OnceLock::new(),
@@ -108,8 +118,7 @@ impl PostText {
     pub(crate) fn count_cased(&self, phrase: &Phrase, cased: &str) -> Count {
         let mut count = Count::default();
         self.occurrences(phrase, |first, last| {
-            let same = self.source[..first.start].ends_with('@')
-                || text::cased_letters(&self.source[first.start..last.end]) == cased;
+            let same = self.is_cased(first, last, cased);
             if same && first.title {
                 count.title += 1;
             } else if same {
@@ -118,6 +127,35 @@ impl PostText {
             true
         });
         count
+    }
+
+    /// Tells `found` where the phrase stands, in code points of title or text as they were given, for as
+    /// long as it answers true.
+    pub(crate) fn places(
+        &self,
+        phrase: &Phrase,
+        cased: Option<&str>,
+        mut found: impl FnMut(Field, usize, usize) -> bool,
+    ) {
+        self.occurrences(phrase, |first, last| {
+            if cased.is_some_and(|cased| !self.is_cased(first, last, cased)) {
+                return true;
+            }
+            let (field, from, blanks, end) = if first.title {
+                let end = last.end.min(self.title_len);
+                (Field::Title, 0, self.blanks[0], end)
+            } else {
+                (Field::Text, self.title_len + 2, self.blanks[1], last.end)
+            };
+            let count = |range: Range<usize>| self.source[range].chars().count();
+            let start = blanks + count(from..first.start);
+            found(field, start, start + count(first.start..end))
+        });
+    }
+
+    fn is_cased(&self, first: &Spot, last: &Spot, cased: &str) -> bool {
+        self.source[..first.start].ends_with('@')
+            || text::cased_letters(&self.source[first.start..last.end]) == cased
     }
 
     /// Each different form, among the words or among the stems.
@@ -295,4 +333,10 @@ impl Words {
 /// The text up to `bytes`, between characters.
 fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
+}
+
+/// How many code points of white space a text begins with.
+fn blanks(text: &str) -> usize {
+    let bytes = text.len() - text.trim_start().len();
+    text[..bytes].chars().count()
 }

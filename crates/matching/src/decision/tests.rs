@@ -2,7 +2,7 @@ use domain::{FeedName, Focus, Instructions};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Decision, Reason, evaluate};
+use super::{Decision, Field, Reason, evaluate};
 use crate::{Plan, PostText};
 
 fn decide(instructions: serde_json::Value, text: &str) -> Decision {
@@ -145,6 +145,32 @@ fn names_are_found_as_they_are_written() {
     }
     let plan = json!({"names": [{"text": "Adam's", "kind": "OWN"}]});
     assert!(!decide(plan, "Adam said so").value);
+}
+
+#[test]
+fn spans_show_where_the_terms_stand() {
+    let plan = json!({"include": [{"text": "crm tool", "weight": 1.0}, {"text": "café", "weight": 1.0}],
+        "require": [["help"]], "threshold": 2.0});
+    let plan = Plan::compile(&serde_json::from_value(plan).unwrap()).unwrap();
+    let (title, text) = ("  Ünïcode CRM tool!", "\n Any help? Cafe.");
+    let found = evaluate(&plan, &PostText::new(Some(title), Some(text)), None);
+    let shown: Vec<(String, String)> = found
+        .spans
+        .into_iter()
+        .map(|span| {
+            let field = if span.field == Field::Title {
+                title
+            } else {
+                text
+            };
+            let chars = field.chars().skip(span.start).take(span.end - span.start);
+            (chars.collect(), span.term)
+        })
+        .collect();
+    let expected = [("CRM tool", "crm tool"), ("help", "help"), ("Cafe", "café")];
+    assert_eq!(shown, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+    let refused = evaluate(&plan, &PostText::new(None, Some("help, a crm tool")), None);
+    assert!(refused.spans.is_empty() && !refused.value);
 }
 
 #[test]

@@ -11,13 +11,14 @@ use super::{
     key::Chooser,
     packed::{Numbered, NumberedName, PackedPlans},
     phrases::NONE,
-    segment::{SLOTS, Segment, Watchers},
+    segment::{Feeds, MANY_FEEDS, Segment, WATCHES},
     terms::{TermsBuilder, gather, number},
 };
 use crate::{
     Plan,
     phrase::Readings,
     plan::{Plain, Rule},
+    text::code::Keys,
 };
 
 /// Where a plan is taken from.
@@ -28,7 +29,7 @@ pub(super) enum Source<'a> {
     Packed(usize, &'a Segment, u32),
 }
 
-/// Segments of these plans, of [`SLOTS`] each at most; of two under one name the last counts.
+/// Segments of these plans, of [`WATCHES`] each at most; of two under one name the last counts.
 pub(super) fn segments(mut plans: Vec<(ManagerName, Source<'_>)>) -> Vec<Segment> {
     // Stable, so that the last of a name stays the last.
     plans.sort_by_key(|(name, _)| *name);
@@ -39,19 +40,21 @@ pub(super) fn segments(mut plans: Vec<(ManagerName, Source<'_>)>) -> Vec<Segment
             _ => kept.push(plan),
         }
     }
-    kept.chunks(SLOTS).map(segment).collect()
+    kept.chunks(WATCHES / MANY_FEEDS).map(segment).collect()
 }
 
 fn segment(plans: &[(ManagerName, Source<'_>)]) -> Segment {
     let mut builder = Builder {
+        process: Keys::of_process(),
         terms: TermsBuilder::new(),
         chooser: Chooser::default(),
         plans: PackedPlans::default(),
         names: Vec::with_capacity(plans.len()),
         keys: Vec::new(),
-        feeds: HashMap::new(),
-        feed_names: Vec::new(),
+        key_ends: Vec::new(),
+        feeds: Feeds::default(),
         watchers: Vec::new(),
+        watch_many: Watchers::default(),
         known: HashMap::new(),
     };
     for (name, source) in plans {
@@ -65,15 +68,17 @@ fn segment(plans: &[(ManagerName, Source<'_>)]) -> Segment {
 }
 
 struct Builder {
+    process: Keys,
     terms: TermsBuilder,
     chooser: Chooser,
     plans: PackedPlans,
     names: Vec<ManagerName>,
-    /// Terms, and the slots that have them in their key.
-    keys: Vec<(u32, u32)>,
-    feeds: HashMap<FeedName, u32>,
-    feed_names: Vec<FeedName>,
+    /// Terms and what they bring, plan by plan, and where each plan's end.
+    keys: Vec<(u32, u16)>,
+    key_ends: Vec<u32>,
+    feeds: Feeds,
     watchers: Vec<Watchers>,
+    watch_many: Watchers,
     /// What the terms of other segments are here.
     known: HashMap<usize, Vec<u32>>,
 }
@@ -165,12 +170,17 @@ impl Builder {
     }
 
     fn feed(&mut self, feed: &FeedName) -> u32 {
-        if let Some(&known) = self.feeds.get(feed) {
+        if let Some(known) = self.feeds.number(feed, &self.process) {
             return known;
         }
-        let id = number(self.feed_names.len());
-        self.feeds.insert(feed.clone(), id);
-        self.feed_names.push(feed.clone());
+        let id = number(self.feeds.names.len());
+        let hash = |feed: &FeedName| {
+            let code = self.process.code(feed.as_str().as_bytes());
+            self.process.hash(code)
+        };
+        let Feeds { names, by_name, .. } = &mut self.feeds;
+        names.push(feed.clone());
+        by_name.insert_unique(hash(feed), id, |&id| hash(&names[id as usize]));
         self.watchers.push(Watchers::default());
         id
     }
@@ -178,16 +188,22 @@ impl Builder {
     fn add(&mut self, name: ManagerName, plan: &Numbered) {
         let slot = number(self.names.len());
         let key = self.chooser.key(plan, &self.terms);
-        for &feed in &plan.feeds {
-            let watchers = &mut self.watchers[feed as usize];
-            watchers.all.push(slot);
-            if key.is_none() {
+        let watch = |watchers: &mut Watchers| {
+            if key.is_some() {
+                watchers.slots.push(slot);
+            } else {
                 watchers.always.push(slot);
             }
+        };
+        if plan.feeds.len() > MANY_FEEDS {
+            watch(&mut self.watch_many);
+        } else {
+            for &feed in &plan.feeds {
+                watch(&mut self.watchers[feed as usize]);
+            }
         }
-        for (term, parts) in key.into_iter().flatten() {
-            self.keys.push((term, Segment::posting(slot, parts)));
-        }
+        self.keys.extend(key.into_iter().flatten());
+        self.key_ends.push(number(self.keys.len()));
         self.names.push(name);
         self.plans.push(plan);
     }
@@ -195,18 +211,40 @@ impl Builder {
     fn finish(mut self) -> Segment {
         self.plans.finish();
         let terms = self.terms.finish();
-        let (begins, postings) = gather(terms.len(), self.keys.iter().copied());
-        for watchers in &mut self.watchers {
-            watchers.finish(self.names.len());
+        let Feeds {
+            begins,
+            slots,
+            always,
+            ..
+        } = &mut self.feeds;
+        for watchers in self.watchers.iter().chain([&self.watch_many]) {
+            begins.push((number(slots.len()), number(always.len())));
+            slots.extend_from_slice(&watchers.slots);
+            always.extend_from_slice(&watchers.always);
         }
-        Segment::new(
-            terms,
-            self.plans,
-            self.names,
-            (begins, postings),
-            self.feeds,
-            self.feed_names,
-            self.watchers,
-        )
+        begins.push((number(slots.len()), number(always.len())));
+        slots.shrink_to_fit();
+        always.shrink_to_fit();
+
+        let key = |slot: u32| {
+            let slot = slot as usize;
+            let begin = slot
+                .checked_sub(1)
+                .map_or(0, |before| self.key_ends[before]);
+            &self.keys[begin as usize..self.key_ends[slot] as usize]
+        };
+        let postings = (0..).zip(&*slots).flat_map(|(watch, &slot)| {
+            let terms = key(slot).iter();
+            terms.map(move |&(term, parts)| (term, Segment::posting(watch, parts)))
+        });
+        let postings = gather(terms.len(), postings);
+        Segment::new(terms, self.plans, self.names, postings, self.feeds)
     }
+}
+
+#[derive(Default)]
+struct Watchers {
+    slots: Vec<u32>,
+    /// Those without a key.
+    always: Vec<u32>,
 }

@@ -1,18 +1,77 @@
-//! How common words are, guessed: a short list knows the commonest, the length tells of the others.
+//! How common words are: learned from the posts that pass, and guessed before.
 //!
-//! A wrong guess costs time and nothing else.
+//! One post in [`SAMPLE`] is counted, in a table without locks that all indexes of the process share.
+//! The guess is a short list of the commonest words, and for others their length. A wrong answer costs
+//! time and nothing else, so counts may collide and be lost.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::HashMap,
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
 
-use crate::{phrase::Phrase, text};
+use crate::{
+    phrase::Phrase,
+    text::{self, code::Keys},
+};
+
+/// One post in so many is counted.
+pub(super) const SAMPLE: u32 = 16;
+
+const BITS: u32 = 17;
+/// When so many posts were counted, all counts are halved: what people write about changes.
+const FORGET: u32 = 1 << 20;
+/// The guess weighs as much as this many posts.
+const GUESS: f32 = 50.0;
+/// Each further word makes a phrase rarer by as much, or more.
+const FURTHER_WORD: f32 = 0.2;
+
+static SEEN: [AtomicU32; 1 << BITS] = [const { AtomicU32::new(0) }; 1 << BITS];
+static POSTS: AtomicU32 = AtomicU32::new(0);
+
+/// Counts a post of these hashes of words.
+pub(super) fn learn(words: impl Iterator<Item = u64>) {
+    for hash in words {
+        SEEN[place(hash)].fetch_add(1, Relaxed);
+    }
+    if POSTS.fetch_add(1, Relaxed) == FORGET {
+        POSTS.store(FORGET / 2, Relaxed);
+        for count in &SEEN {
+            count.store(count.load(Relaxed) / 2, Relaxed);
+        }
+    }
+}
+
+/// How many posts were counted.
+pub(super) fn learned() -> u32 {
+    POSTS.load(Relaxed)
+}
 
 /// In how many of a million posts the phrase is: no more than its rarest word.
 pub(super) fn of(phrase: &Phrase) -> f32 {
-    let words = phrase.words.iter().map(|word| of_word(word));
-    words.fold(f32::MAX, f32::min)
+    let keys = Keys::of_process();
+    #[expect(clippy::cast_precision_loss, reason = "a guess")]
+    let posts = learned() as f32;
+    let word = |word: &str| {
+        let hash = keys.hash(keys.code(word.as_bytes()));
+        #[expect(clippy::cast_precision_loss, reason = "a guess")]
+        let seen = SEEN[place(hash)].load(Relaxed) as f32;
+        (seen * 1e6 + guess(word) * GUESS) / (posts + GUESS)
+    };
+    let words = phrase.words.iter();
+    words
+        .map(|one| word(one))
+        .reduce(|rarest, next| rarest.min(next) * FURTHER_WORD)
+        .unwrap_or_default()
 }
 
-fn of_word(word: &str) -> f32 {
+fn place(hash: u64) -> usize {
+    (hash >> (u64::BITS - BITS)) as usize
+}
+
+fn guess(word: &str) -> f32 {
     static COMMON: LazyLock<HashMap<String, f32>> = LazyLock::new(|| {
         let words = include_str!("common_words.txt").split_whitespace();
         let ranked = words.zip(1_u16..).flat_map(|(word, rank)| {

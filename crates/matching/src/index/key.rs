@@ -23,6 +23,9 @@ pub(super) const PASS: u16 = 4_000;
 /// A term that is enough by itself, however weak.
 pub(super) const ENOUGH: u16 = 4_095;
 
+/// What a candidate costs beside a posting, when one watcher in ten posts' feeds is as usual.
+const COST_OF_A_LOOK: f32 = 10.0;
+
 /// How much of what is needed the terms that are left out may bring: more saves postings, less saves
 /// candidates.
 const LEFT_OUT: f64 = 0.5;
@@ -40,7 +43,13 @@ pub(super) struct Chooser {
 
 impl Chooser {
     pub(super) fn key(&self, plan: &Numbered, terms: &TermsBuilder) -> Key {
-        let cost = |set: &[(u32, u16)]| set.iter().map(|&(term, _)| terms.cost(term)).sum::<f32>();
+        let cost = |set: &[(u32, u16)]| -> f32 {
+            let cost = |&(term, parts): &(u32, u16)| {
+                let looks = if parts >= PASS { COST_OF_A_LOOK } else { 0.0 };
+                terms.cost(term) * (1.0 + looks)
+            };
+            set.iter().map(cost).sum()
+        };
         let groups = plan.require.iter().map(|group| {
             let group = group.iter().map(|&term| (term, ENOUGH));
             distinct(group.collect())

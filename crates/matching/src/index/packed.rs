@@ -95,6 +95,13 @@ impl PackedPlans {
         self.rest.shrink_to_fit();
     }
 
+    /// Bytes of memory held.
+    pub(super) fn memory(&self) -> usize {
+        self.plans.capacity() * size_of::<Packed>()
+            + (self.include.capacity() + self.rest.capacity()) * size_of::<u32>()
+            + self.weights.capacity() * size_of::<f64>()
+    }
+
     pub(super) fn view(&self, slot: u32) -> View<'_> {
         let slot = slot as usize;
         let from = self.plans[slot];

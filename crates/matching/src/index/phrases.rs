@@ -9,7 +9,10 @@ use hashbrown::HashTable;
 use super::words::Words;
 use crate::{
     phrase::Phrase,
-    text::code::{Code, Keys},
+    text::{
+        code::{Code, Keys},
+        scan::Found,
+    },
 };
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -142,6 +145,11 @@ impl Phrases {
         self.count as usize
     }
 
+    /// Bytes of memory held.
+    pub(super) fn memory(&self) -> usize {
+        self.exact.allocation_size() + self.stems.allocation_size() + self.edges.allocation_size()
+    }
+
     /// Tells `found` each occurrence of each phrase, and the byte at which it starts. Answers in how
     /// many steps phrases of several words were followed.
     pub(super) fn find(&self, words: &mut Words, mut found: impl FnMut(u32, u32)) -> u32 {
@@ -185,25 +193,15 @@ impl Phrases {
 
 /// Words as written, or their stems, with room for what they are to some phrases.
 pub(super) struct Flavour<'a> {
-    pub(super) tokens: &'a [Token],
+    pub(super) tokens: &'a [Found],
     pub(super) ids: &'a mut Vec<u32>,
     pub(super) begun: &'a mut Vec<(u32, u32)>,
-}
-
-/// A word of a post.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Token {
-    pub(super) code: Code,
-    pub(super) hash: u64,
-    pub(super) place: u32,
-    pub(super) width: u32,
-    pub(super) start: u32,
 }
 
 struct Walk<'a> {
     phrases: &'a Phrases,
     keys: Keys,
-    words: &'a [Token],
+    words: &'a [Found],
     /// The number of each word among the phrases' words, or `NONE`.
     ids: &'a [u32],
     steps: u32,

@@ -1,6 +1,7 @@
 //! Room to work in, kept by each thread: what a post needs while it is decided.
 
 use super::{
+    commonness,
     phrases::NONE,
     terms::{Terms, number},
     words::Words,
@@ -11,15 +12,14 @@ use crate::{PostText, model, post::MAX_STEPS};
 pub(super) struct Scratch {
     pub(super) words: Words,
     read: bool,
+    posts: u32,
     phrases: Vec<Hit>,
     /// Where each phrase stands among the hits.
     place_of: Vec<u32>,
     pub(super) found: Found,
     pub(super) candidates: Vec<u32>,
-    /// What the terms found bring to each plan. All zero between posts.
+    /// What the terms found bring to each watch of a feed.
     pub(super) parts: Vec<u16>,
-    /// All zero between posts.
-    pub(super) bits: Vec<u64>,
 }
 
 /// A phrase that occurs.
@@ -67,6 +67,10 @@ impl Scratch {
         if !self.read {
             self.words.read(post.source(), post.title_len());
             self.read = true;
+            self.posts = self.posts.wrapping_add(1);
+            if self.posts.is_multiple_of(commonness::SAMPLE) {
+                commonness::learn(self.words.hashes());
+            }
         }
     }
 

@@ -2,13 +2,18 @@
 //!
 //! A post goes through in four steps. The phrases of all plans that occur in it: a look-up a word. The
 //! postings of the terms found, each the number of a plan and how much of what that plan needs the
-//! term brings: 1-2 ns each; a plan that has enough, and watches the feed, is a candidate. A look at
-//! each candidate's terms among those found: 0.1-0.2 µs. What is left is asked by the definition
-//! itself, a few microseconds each, so that it has the last word on every match.
+//! term brings: 1-2 ns each; a plan that has enough is a candidate. A look at each candidate's terms
+//! among those found: 0.1-0.2 µs. What is left is asked by the definition itself, a few microseconds
+//! each, so that it has the last word on every match.
+//!
+//! Postings do not number plans but watches, feed by feed: a plan of three feeds has three. So a post
+//! meets the postings of its own feed alone, which stand together in each list. Plans of many feeds
+//! have one watch each behind all others, and are asked whether the feed is theirs as candidates.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use domain::{FeedName, ManagerName, instructions::NameKind};
+use hashbrown::HashTable;
 
 use super::{
     key::{ENOUGH, PASS},
@@ -21,17 +26,18 @@ use crate::{
     decision::Verdict,
     model::{self, Features},
     plan::Rule,
+    text::code::Keys,
 };
 
-const SLOT_BITS: u32 = 20;
-const PARTS_BITS: u32 = u32::BITS - SLOT_BITS;
-/// As many plans as a posting can number.
-pub(super) const SLOTS: usize = 1 << SLOT_BITS;
+const WATCH_BITS: u32 = 20;
+const PARTS_BITS: u32 = u32::BITS - WATCH_BITS;
+/// As many watches as a posting can number.
+pub(super) const WATCHES: usize = 1 << WATCH_BITS;
+/// A plan of more feeds than this has one watch for all.
+pub(super) const MANY_FEEDS: usize = 8;
 
-/// Looking at a plan costs as much as this many postings.
-const POSTINGS_A_LOOK: usize = 64;
-/// A feed that fewer plans in so many watch has no bits of its own.
-const SPARSE: usize = 32;
+/// Asking as few watchers as this is quicker than finding out which to ask.
+const FEW: usize = 8;
 /// What a bound may be too low by, for sums are taken in another order, and rounded.
 const SLACK: f64 = 1e-6;
 
@@ -41,34 +47,50 @@ pub(super) struct Segment {
     plans: PackedPlans,
     /// Ascending: a plan's slot is its place here.
     names: Vec<ManagerName>,
-    /// By term: slots that have it in their key, and what it brings.
+    /// By term: watches of plans that have it in their key, ascending, and what it brings.
     begins: Vec<u32>,
     postings: Vec<u32>,
-    feeds: HashMap<FeedName, u32>,
-    feed_names: Vec<FeedName>,
-    watchers: Vec<Watchers>,
+    feeds: Feeds,
 }
 
-/// The slots that watch a feed, ascending.
+/// Who watches what.
 #[derive(Debug, Default)]
-pub(super) struct Watchers {
-    pub(super) all: Vec<u32>,
-    /// Those without a key.
+pub(super) struct Feeds {
+    pub(super) names: Vec<FeedName>,
+    pub(super) by_name: HashTable<u32>,
+    /// By feed, where its watches begin and its plans without a key; behind all feeds, those of the
+    /// plans of many feeds.
+    pub(super) begins: Vec<(u32, u32)>,
+    /// The slot of each watch; ascending within a feed.
+    pub(super) slots: Vec<u32>,
+    /// The slots of plans without a key.
     pub(super) always: Vec<u32>,
-    /// `all` as bits; empty for a feed that few watch.
-    bits: Vec<u64>,
 }
 
-impl Watchers {
-    pub(super) fn finish(&mut self, slots: usize) {
-        self.all.shrink_to_fit();
-        self.always.shrink_to_fit();
-        if self.all.len() * SPARSE >= slots {
-            self.bits.resize(slots.div_ceil(64), 0);
-            for &slot in &self.all {
-                self.bits[slot as usize / 64] |= 1 << (slot % 64);
-            }
-        }
+impl Feeds {
+    pub(super) fn number(&self, feed: &FeedName, keys: &Keys) -> Option<u32> {
+        let hash = keys.hash(keys.code(feed.as_str().as_bytes()));
+        let is_it = |&number: &u32| self.names[number as usize] == *feed;
+        self.by_name.find(hash, is_it).copied()
+    }
+
+    /// The watches of a feed; `None` is for the plans of many.
+    fn watches(&self, feed: Option<u32>) -> Range<u32> {
+        let at = feed.map_or(self.names.len(), |feed| feed as usize);
+        self.begins[at].0..self.begins[at + 1].0
+    }
+
+    fn always(&self, feed: Option<u32>) -> &[u32] {
+        let at = feed.map_or(self.names.len(), |feed| feed as usize);
+        &self.always[self.begins[at].1 as usize..self.begins[at + 1].1 as usize]
+    }
+
+    fn memory(&self) -> usize {
+        let names = self.names.iter().map(|name| name.as_str().len() + 32);
+        names.sum::<usize>()
+            + self.by_name.allocation_size()
+            + self.begins.capacity() * size_of::<(u32, u32)>()
+            + (self.slots.capacity() + self.always.capacity()) * size_of::<u32>()
     }
 }
 
@@ -78,9 +100,7 @@ impl Segment {
         plans: PackedPlans,
         names: Vec<ManagerName>,
         (begins, postings): (Vec<u32>, Vec<u32>),
-        feeds: HashMap<FeedName, u32>,
-        feed_names: Vec<FeedName>,
-        watchers: Vec<Watchers>,
+        feeds: Feeds,
     ) -> Self {
         Self {
             terms,
@@ -89,17 +109,22 @@ impl Segment {
             begins,
             postings,
             feeds,
-            feed_names,
-            watchers,
         }
     }
 
-    pub(super) fn posting(slot: u32, parts: u16) -> u32 {
-        (slot << PARTS_BITS) | u32::from(parts)
+    pub(super) fn posting(watch: u32, parts: u16) -> u32 {
+        (watch << PARTS_BITS) | u32::from(parts)
     }
 
     pub(super) fn len(&self) -> usize {
         self.names.len()
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory(&self) -> usize {
+        let lists = self.names.capacity() * size_of::<ManagerName>()
+            + (self.begins.capacity() + self.postings.capacity()) * size_of::<u32>();
+        lists + self.feeds.memory() + self.terms.memory() + self.plans.memory()
     }
 
     pub(super) fn slot(&self, name: &ManagerName) -> Option<u32> {
@@ -116,7 +141,7 @@ impl Segment {
     }
 
     pub(super) fn feed(&self, feed: u32) -> &FeedName {
-        &self.feed_names[feed as usize]
+        &self.feeds.names[feed as usize]
     }
 
     pub(super) fn view(&self, slot: u32) -> View<'_> {
@@ -139,13 +164,33 @@ impl Segment {
         scratch: &mut Scratch,
         found: &mut Vec<(ManagerName, Decision)>,
     ) {
-        let Some(&feed) = self.feeds.get(feed) else {
+        let known = self.feeds.number(feed, &Keys::of_process());
+        if known.is_none() {
             return;
-        };
-        let watchers = &self.watchers[feed as usize];
+        }
+        let (own, many) = (self.feeds.watches(known), self.feeds.watches(None));
+        let (own_always, many_always) = (self.feeds.always(known), self.feeds.always(None));
+        if own.is_empty() && many.is_empty() && own_always.is_empty() && many_always.is_empty() {
+            return;
+        }
         scratch.read(post);
         scratch.find(&self.terms);
-        self.candidates(watchers, scratch);
+        scratch.candidates.clear();
+        self.candidates(own, own_always, scratch);
+        let of_feed = scratch.candidates.len();
+        self.candidates(many, many_always, scratch);
+        if scratch.candidates.len() > of_feed {
+            let mut at = 0;
+            scratch.candidates.retain(|&slot| {
+                at += 1;
+                at <= of_feed
+                    || self
+                        .view(slot)
+                        .feeds()
+                        .iter()
+                        .any(|&one| Some(one) == known)
+            });
+        }
         for at in 0..scratch.candidates.len() {
             let slot = scratch.candidates[at];
             if !alive(slot) || !self.may_match(slot, post, scratch) {
@@ -167,39 +212,26 @@ impl Segment {
         &self.postings[self.begins[term] as usize..self.begins[term + 1] as usize]
     }
 
-    /// Every watcher that may match, once, and few others.
-    fn candidates(&self, watchers: &Watchers, scratch: &mut Scratch) {
-        let terms = scratch.found.terms();
-        let postings: usize = terms.iter().map(|&(term, _)| self.key(term).len()).sum();
-        scratch.candidates.clear();
-        if watchers.all.len() * POSTINGS_A_LOOK <= postings {
-            scratch.candidates.extend_from_slice(&watchers.all);
+    /// Every plan of the watches that may match, once, and few others.
+    fn candidates(&self, watches: Range<u32>, always: &[u32], scratch: &mut Scratch) {
+        let slots = &self.feeds.slots[watches.start as usize..watches.end as usize];
+        if slots.len() <= FEW {
+            scratch.candidates.extend_from_slice(slots);
+            scratch.candidates.extend_from_slice(always);
             return;
         }
-        scratch.candidates.extend_from_slice(&watchers.always);
-        if postings == 0 {
-            return;
-        }
-        let sparse = watchers.bits.is_empty();
-        if sparse {
-            scratch.bits.resize(self.len().div_ceil(64), 0);
-            for &slot in &watchers.all {
-                scratch.bits[slot as usize / 64] |= 1 << (slot % 64);
-            }
-        }
-        let bits = if sparse {
-            &scratch.bits
-        } else {
-            &watchers.bits
-        };
-        if scratch.parts.len() < self.len() {
-            scratch.parts.resize(self.len(), 0);
-        }
+        scratch.candidates.extend_from_slice(always);
+        scratch.parts.clear();
+        scratch.parts.resize(slots.len(), 0);
         let length = scratch.words.length();
-        let parts = &mut scratch.parts[..self.len()];
-        for &(term, frequency) in terms {
+        for &(term, frequency) in scratch.found.terms() {
             let key = self.key(term);
-            if key.is_empty() {
+            let begin = first_of(key, watches.start, self.feeds.slots.len());
+            let key = &key[begin..];
+            if key
+                .first()
+                .is_none_or(|posting| posting >> PARTS_BITS >= watches.end)
+            {
                 continue;
             }
             let times = if self.terms.is_stemmed(term) {
@@ -207,21 +239,17 @@ impl Segment {
             } else {
                 ONCE
             };
-            add(key, times, bits, parts, &mut scratch.candidates);
-        }
-        // Clearing by the postings touches no more than was touched; clearing all goes by lines.
-        if postings * 8 > self.len() {
-            parts.fill(0);
-        } else {
-            for &(term, _) in terms {
-                for posting in self.key(term) {
-                    parts[(posting >> PARTS_BITS) as usize] = 0;
+            for &posting in key {
+                let watch = posting >> PARTS_BITS;
+                let at = watch.wrapping_sub(watches.start) as usize;
+                let Some(before) = scratch.parts.get_mut(at) else {
+                    break;
+                };
+                let after = before.saturating_add(brings(posting, times));
+                if *before < PASS && after >= PASS {
+                    scratch.candidates.push(slots[at]);
                 }
-            }
-        }
-        if sparse {
-            for &slot in &watchers.all {
-                scratch.bits[slot as usize / 64] = 0;
+                *before = after;
             }
         }
     }
@@ -299,26 +327,64 @@ fn times(saturated: f64) -> u32 {
     times + 1
 }
 
-/// Adds what a term brings to each plan that has it in its key and watches the feed; a plan that gets
-/// enough by it becomes a candidate.
-fn add(key: &[u32], times: u32, bits: &[u64], parts: &mut [u16], candidates: &mut Vec<u32>) {
-    for &posting in key {
-        let slot = posting >> PARTS_BITS;
-        if bits[slot as usize / 64] >> (slot % 64) & 1 == 0 {
-            continue;
+/// Where the postings of `watch` and those behind it begin. Looked for from where they would be if
+/// watches were spread evenly: a few steps, where bisection would miss the cache at each of many.
+fn first_of(key: &[u32], watch: u32, watches: usize) -> usize {
+    let before = |at: usize| key[at] >> PARTS_BITS < watch;
+    let mut step = 8;
+    let guess = (key.len() * watch as usize / watches.max(1)).min(key.len().saturating_sub(1));
+    let (mut low, mut high) = (guess, guess);
+    if key.is_empty() {
+        return 0;
+    }
+    if before(guess) {
+        while high < key.len() && before(high) {
+            low = high;
+            high += step;
+            step *= 2;
         }
-        let brings = posting & ((1 << PARTS_BITS) - 1);
-        let brings = if brings == u32::from(ENOUGH) {
-            PASS
-        } else {
-            // At most 4,095 times 3.
-            u16::try_from((brings * times).div_ceil(ONCE)).unwrap_or(PASS)
-        };
-        let before = &mut parts[slot as usize];
-        let after = before.saturating_add(brings);
-        if *before < PASS && after >= PASS {
-            candidates.push(slot);
+    } else {
+        while low > 0 && !before(low) {
+            high = low;
+            low = low.saturating_sub(step);
+            step *= 2;
         }
-        *before = after;
+    }
+    let high = high.min(key.len());
+    low + key[low..high].partition_point(|posting| posting >> PARTS_BITS < watch)
+}
+
+/// What a term brings that occurs so many times.
+#[inline]
+fn brings(posting: u32, times: u32) -> u16 {
+    let parts = posting & ((1 << PARTS_BITS) - 1);
+    if parts == u32::from(ENOUGH) {
+        PASS
+    } else {
+        // At most 4,095 times 3.
+        u16::try_from((parts * times).div_ceil(ONCE)).unwrap_or(PASS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Segment, first_of};
+
+    #[test]
+    fn the_first_posting_of_a_feed_is_found() {
+        for step in [1, 2, 3, 7, 50] {
+            for count in [0_u32, 1, 2, 9, 100, 1_000] {
+                let watches: Vec<u32> = (0..count).map(|nth| nth * nth / 40 + nth * step).collect();
+                let key: Vec<u32> = watches
+                    .iter()
+                    .map(|&watch| Segment::posting(watch, 9))
+                    .collect();
+                let end = watches.last().map_or(1, |last| last + 2);
+                for watch in 0..end {
+                    let expected = watches.partition_point(|&one| one < watch);
+                    assert_eq!(first_of(&key, watch, end as usize), expected);
+                }
+            }
+        }
     }
 }

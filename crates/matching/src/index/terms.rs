@@ -60,6 +60,14 @@ impl Terms {
     pub(super) fn len(&self) -> usize {
         self.terms.len()
     }
+
+    /// Bytes of memory held.
+    pub(super) fn memory(&self) -> usize {
+        self.phrases.memory()
+            + self.terms.capacity() * size_of::<Term>()
+            + self.texts.capacity()
+            + (self.begins.capacity() + self.of_phrase.capacity()) * size_of::<u32>()
+    }
 }
 
 /// Gathers terms.

@@ -3,14 +3,11 @@
 //! Nothing is allocated for a post once the buffers have their size. Stems are made when the first
 //! tier asks for them; a memo of the commonest words saves the stemmer, which takes 0.2 µs a word.
 
-use super::{
-    phrases::{Flavour, Token},
-    terms::number,
-};
+use super::{phrases::Flavour, terms::number};
 use crate::text::{
     self,
     code::{Code, Keys},
-    scan::Scan,
+    scan::{Found, Scan},
 };
 
 /// Places of the memo: 8,192 of 48 bytes.
@@ -20,8 +17,7 @@ const MEMO_BITS: u32 = 13;
 pub(super) struct Words {
     scan: Scan,
     title: u32,
-    exact: Vec<Token>,
-    stems: Vec<Token>,
+    stems: Vec<Found>,
     stemmed: bool,
     ids: Vec<u32>,
     begun: Vec<(u32, u32)>,
@@ -42,15 +38,6 @@ impl Words {
         self.scan.read(text);
         self.title = number(title);
         self.stemmed = false;
-        self.exact.clear();
-        self.exact
-            .extend(self.scan.tokens.iter().map(|found| Token {
-                code: found.code,
-                hash: found.hash,
-                place: found.place,
-                width: found.width,
-                start: found.start,
-            }));
     }
 
     /// Words that start before this byte are the title's.
@@ -60,7 +47,7 @@ impl Words {
 
     /// How many tokens there are, other readings of words included.
     pub(super) fn count(&self) -> u32 {
-        number(self.exact.len())
+        number(self.scan.tokens.len())
     }
 
     /// How many words the post has.
@@ -68,12 +55,22 @@ impl Words {
         self.scan.length
     }
 
+    pub(super) fn hashes(&self) -> impl Iterator<Item = u64> {
+        // Stems are of the post before, or of none: that they are late by one changes no guess.
+        let words = self.scan.tokens.iter().chain(&self.stems);
+        words.map(|token| token.hash)
+    }
+
     pub(super) fn flavour(&mut self, stemmed: bool) -> Flavour<'_> {
         if stemmed && !self.stemmed {
             self.stem();
         }
         Flavour {
-            tokens: if stemmed { &self.stems } else { &self.exact },
+            tokens: if stemmed {
+                &self.stems
+            } else {
+                &self.scan.tokens
+            },
             ids: &mut self.ids,
             begun: &mut self.begun,
         }
@@ -83,7 +80,7 @@ impl Words {
         let keys = Keys::of_process();
         self.memo.resize(1 << MEMO_BITS, Stem::default());
         self.stems.clear();
-        for (token, found) in self.exact.iter().zip(&self.scan.tokens) {
+        for token in &self.scan.tokens {
             let place = token.hash >> (u64::BITS - MEMO_BITS);
             let Some(known) = usize::try_from(place)
                 .ok()
@@ -92,7 +89,7 @@ impl Words {
                 continue;
             };
             if known.word != token.code {
-                let form = String::from_utf8_lossy(self.scan.form(found));
+                let form = String::from_utf8_lossy(self.scan.form(token));
                 let stem = keys.code(text::stem(&form).as_bytes());
                 *known = Stem {
                     word: token.code,
@@ -100,11 +97,9 @@ impl Words {
                     hash: keys.hash(stem),
                 };
             }
-            self.stems.push(Token {
-                code: known.stem,
-                hash: known.hash,
-                ..*token
-            });
+            let mut stem = *token;
+            (stem.code, stem.hash) = (known.stem, known.hash);
+            self.stems.push(stem);
         }
         self.stemmed = true;
     }
