@@ -25,7 +25,7 @@ const PAGE: i64 = 1_000;
 
 pub struct Plans {
     pool: Pool,
-    live: LiveIndex,
+    live: Arc<LiveIndex>,
     /// One refresh at a time: others wait and then find its work done.
     refreshing: Mutex<()>,
     /// The index's version: whoever polls hears of each new one, also of one that came while it was busy.
@@ -38,7 +38,7 @@ impl Plans {
         // No version is below 0, so the first refresh looks at all there is.
         Self {
             pool,
-            live: LiveIndex::new(Index::default()),
+            live: Arc::new(LiveIndex::new(Index::default())),
             refreshing: Mutex::default(),
             changed: watch::Sender::new(0),
         }
@@ -106,6 +106,11 @@ impl Plans {
                 if version > before {
                     self.live.apply(plans.into_iter().map(change), version);
                     self.note_change(version);
+                    if self.live.is_due() {
+                        // Beside, since it may take seconds; one at a time, which it sees to itself.
+                        let live = Arc::clone(&self.live);
+                        tokio::task::spawn_blocking(move || live.merge());
+                    }
                 }
                 Ok(())
             }
