@@ -80,8 +80,9 @@ async fn one_probe_over_all_replicas() {
 #[tokio::test]
 async fn a_probe_that_succeeds_lets_all_pass() {
     let mut world = World::new().await;
-    let receiver =
-        TestServer::start(|number, _| Answer::Status(if number < 5 { 503 } else { 200 })).await;
+    let mood = Arc::new(Mutex::new(Answer::Status(503)));
+    let answers = Arc::clone(&mood);
+    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
     let manager = opened(&mut world, &receiver).await;
     let replica = world.ready_dispatcher().await;
     for number in 0..20 {
