@@ -3,8 +3,9 @@
 //! The core is pure: pages in, instructions out, the same for the same pages. [`extract`] reads a
 //! page, [`terms`] and [`names`] find what it is about, [`feeds`] where to listen, and [`compile`]
 //! puts them together. [`background`] knows how common words are, and [`evaluate`] measures how well
-//! it all decides on labelled posts. Around the core, `seeds` fetches the pages and `service` takes
-//! submissions and stores what came of them.
+//! it all decides on labelled posts. Around the core, `seeds` fetches the pages, `service` takes
+//! submissions and stores what came of them, `recompile` does so again for what is applied, and
+//! `feedback` heeds what customers said of the matches.
 
 pub mod background;
 pub mod compile;
@@ -14,6 +15,8 @@ pub mod feeds;
 pub mod names;
 pub mod terms;
 
+mod feedback;
+mod recompile;
 mod seeds;
 mod service;
 

@@ -22,13 +22,14 @@ use prometheus::HistogramVec;
 use runtime::{Config, Context, config};
 use store::{
     AsyncConnection,
+    feedback::Verdict,
     managers::{self, Pending, Submission},
     outbox,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    compile,
+    compile, feedback,
     feeds::{Platform, PlatformKind},
     seeds::Seeds,
 };
@@ -37,6 +38,8 @@ const SWEEP: Duration = Duration::from_secs(2);
 /// How long an event may be on its way before the sweep does its work.
 const OVERDUE: Duration = Duration::from_secs(15);
 const SWEEP_LIMIT: i64 = 20;
+/// The latest verdicts; older ones are of older instructions.
+const MAX_VERDICTS: i64 = 200;
 const MAX_MESSAGE_CHARS: usize = 1_000;
 /// Compiling is bound by the CPU: more at a time only make each slower.
 const AT_A_TIME: u16 = 4;
@@ -80,6 +83,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             context.shutdown.clone()
         ),
         compiler.sweep(&context.shutdown),
+        compiler.recompile(config.compiler.recompile_interval, &context.shutdown),
     );
     Ok(())
 }
@@ -97,11 +101,11 @@ fn platform(configured: &config::PlatformConfig) -> Platform {
     }
 }
 
-struct ManagerCompiler {
+pub(crate) struct ManagerCompiler {
     platforms: Arc<Vec<Platform>>,
     client: outbound::Client,
     in_hand: InHand,
-    backbone: Backbone,
+    pub(crate) backbone: Backbone,
 }
 
 /// The Managers that this process compiles at present: slow pages are no lost event. A few at a time,
@@ -177,9 +181,16 @@ impl ManagerCompiler {
         Ok(())
     }
 
-    async fn instructions(&self, submission: &Submission) -> Result<Instructions, ApplyError> {
+    pub(crate) async fn instructions(
+        &self,
+        submission: &Submission,
+    ) -> Result<Instructions, ApplyError> {
         let mut instructions = match &submission.origin {
-            Origin::Input(input) => self.compile_input(input, submission.source).await?,
+            Origin::Input(input) => {
+                let mut compiled = self.compile_input(input, submission.source).await?;
+                feedback::apply(&mut compiled, &self.verdicts(submission.manager).await);
+                compiled
+            }
             Origin::Instructions(instructions) => instructions.clone(),
         };
         if instructions.feeds.is_empty() {
@@ -199,6 +210,18 @@ impl ManagerCompiler {
             )
         })?;
         Ok(instructions)
+    }
+
+    /// What was said of the Manager's matches. Better compiled without than not at all.
+    async fn verdicts(&self, name: ManagerName) -> Vec<Verdict> {
+        let read = async {
+            let mut conn = self.backbone.pool.get().await?;
+            store::feedback::verdicts(&mut conn, name, MAX_VERDICTS).await
+        };
+        read.await.unwrap_or_else(|error: store::Error| {
+            tracing::warn!(manager.name = %name, "cannot read what was said of its matches: {:#}", anyhow::Error::from(error));
+            Vec::new()
+        })
     }
 
     async fn compile_input(

@@ -16,6 +16,7 @@ mod words;
 pub mod connection_tests;
 pub mod connections;
 pub mod deliveries;
+pub mod feedback;
 pub mod feeds;
 pub mod idempotency;
 pub mod keys;

@@ -180,6 +180,7 @@ diesel::table! {
         submit_time -> Timestamptz,
         create_time -> Timestamptz,
         update_time -> Timestamptz,
+        recompile_after -> Nullable<Timestamptz>,
     }
 }
 

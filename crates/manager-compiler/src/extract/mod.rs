@@ -13,6 +13,7 @@ mod html;
 mod regions;
 mod structured;
 
+use matching::text;
 use url::Url;
 
 /// The most of a page that is read, in bytes.
@@ -25,6 +26,22 @@ const MAX_HEADINGS: usize = 200;
 const MAX_LINKS: usize = 2_000;
 /// Fewer letters than these say nothing to go by.
 const MIN_LETTERS: usize = 12;
+/// What pages that show nothing but a way in call it, in titles and headings of few words.
+const LOGIN: [&str; 10] = [
+    "log in",
+    "login",
+    "sign in",
+    "signin",
+    "anmelden",
+    "einloggen",
+    "connexion",
+    "iniciar sesión",
+    "ログイン",
+    "تسجيل الدخول",
+];
+const MAX_LOGIN_WORDS: usize = 8;
+/// A page that says more is about something.
+const MAX_LOGIN_LETTERS: usize = 400;
 
 /// What a page says, by the place where it says it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,6 +67,22 @@ pub struct PageText {
 }
 
 impl PageText {
+    /// A page of little else than a way in.
+    fn is_login_wall(&self) -> bool {
+        let headings = self.headings.iter().map(|heading| heading.text.as_str());
+        let says_so = |line: &str| {
+            let words: Vec<String> = text::words(line)
+                .map(|word| word.text.into_owned())
+                .collect();
+            let line = words.join(" ");
+            words.len() <= MAX_LOGIN_WORDS && LOGIN.iter().any(|login| line.contains(login))
+        };
+        self.letters() < MAX_LOGIN_LETTERS
+            && headings
+                .chain([self.title.as_str(), self.og_title.as_str()])
+                .any(says_so)
+    }
+
     fn letters(&self) -> usize {
         let blocks = self.blocks.iter().map(|block| block.text.as_str());
         let headings = self.headings.iter().map(|heading| heading.text.as_str());
@@ -104,6 +137,8 @@ pub enum Unreadable {
     /// XML or JSON of some other kind.
     #[error("neither a page nor a feed ({0})")]
     NoFeed(String),
+    #[error("a page that asks for a login; give one that can be read without")]
+    LoginWall,
     #[error("{}", if *letters == 0 { "a page without text" } else { "a page with too little text" })]
     TooLittle { letters: usize },
 }
@@ -134,6 +169,7 @@ pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Pag
         decode::Form::Binary => return Err(Unreadable::MediaType(shown(&media_type))),
     };
     match page.letters() {
+        MIN_LETTERS.. if page.is_login_wall() => Err(Unreadable::LoginWall),
         MIN_LETTERS.. => Ok(page),
         letters => Err(Unreadable::TooLittle { letters }),
     }

@@ -149,7 +149,6 @@ fn a_bike_shop_hears_of_trouble() {
         "@spokeandsons the brakes that you fixed failed again. Never again!",
     ];
     let other = [
-        "Spoke and sons of the desert is a lovely band name.",
         "Terrible service at the airport, still waiting for a refund.",
         "I bought a bike and it is great.",
     ];

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod compile;
+mod languages;
 mod outcomes;
+mod quality;
 mod service;
 mod support;

@@ -22,6 +22,19 @@ async fn customer() -> TestServer {
         "/empty" => Answer::page(""),
         "/hang" => Answer::Hang,
         "/words" => Answer::page("<p>and then you will have been there for it"),
+        "/script" => Answer::page(&format!(
+            "<script>{}</script><div id=root></div>",
+            "render('espresso machine');".repeat(80_000)
+        )),
+        "/login" => Answer::page(
+            "<title>Sign in | Portal</title><h1>Log in to continue</h1><form><p>User name and password</p></form>",
+        ),
+        "/pdf" => Answer::Full {
+            status: 200,
+            headers: vec![("content-type", "application/pdf".to_owned())],
+            body: b"%PDF-1.7 espresso machines".to_vec(),
+        },
+        "/broken" => Answer::Status(503),
         "/binary" => Answer::Full {
             status: 200,
             headers: vec![("content-type", "image/png".to_owned())],
@@ -86,6 +99,10 @@ async fn what_cannot_be_compiled_says_why() {
         (server.url("/loop"), NoReachableUrl, "redirect"),
         (server.url("/hang"), NoReachableUrl, "timed out"),
         (server.url("/empty"), NoUsableContent, "page without text"),
+        (server.url("/script"), NoUsableContent, "page without text"),
+        (server.url("/login"), NoUsableContent, "asks for a login"),
+        (server.url("/pdf"), NoUsableContent, "application/pdf"),
+        (server.url("/broken"), NoReachableUrl, "answered 503"),
         (server.url("/binary"), NoUsableContent, "image/png"),
         (server.url("/words"), NoUsableContent, "no words that tell"),
     ];

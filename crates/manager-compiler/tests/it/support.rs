@@ -92,6 +92,7 @@ impl World {
             source,
             origin,
             notices: Vec::new(),
+            screen: domain::screen::Screen::default(),
         };
         let mut conn = self.database.connect().await;
         let made = managers::insert(&mut conn, self.fixture.namespace, &draft).await;

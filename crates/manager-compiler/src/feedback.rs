@@ -1,0 +1,160 @@
+//! What the customer said of earlier matches, made into other weights and another threshold.
+//!
+//! Applied to freshly compiled instructions each time, from the verdicts of the last weeks: nothing
+//! drifts, and a verdict taken back is forgotten. Both changes are bounded, and told in the `brief`.
+
+use domain::{Instructions, instructions::MAX_BRIEF_CHARS};
+use store::feedback::Verdict;
+
+/// Fewer say nothing.
+const MIN_VERDICTS: usize = 3;
+/// So many matches that count as neither good nor bad, beside those that were judged.
+const DOUBT: f64 = 6.0;
+const MAX_RISE: f64 = 0.2;
+const MAX_FALL: f64 = 0.1;
+/// A term loses or gains this much of its weight at most.
+const FACTORS: (f64, f64) = (0.4, 1.5);
+/// A term in fewer of the judged matches says nothing.
+const MIN_OCCURRENCES: u32 = 2;
+const MAX_NAMED: usize = 5;
+
+/// Rocchio's way, by the terms that made the matches: those of good ones gain, those of bad ones lose.
+pub(crate) fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
+    if verdicts.len() < MIN_VERDICTS {
+        return;
+    }
+    let good = number(verdicts.iter().filter(|verdict| verdict.value).count());
+    let bad = number(verdicts.len()) - good;
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    for term in &mut instructions.include {
+        let hits = |value: bool| {
+            let of = verdicts.iter().filter(|verdict| verdict.value == value);
+            number(
+                of.filter(|verdict| verdict.matched.terms.contains(&term.text))
+                    .count(),
+            )
+        };
+        let (in_good, in_bad) = (hits(true), hits(false));
+        if in_good + in_bad < f64::from(MIN_OCCURRENCES) {
+            continue;
+        }
+        let share_of_good = (in_good + 1.0) / (good + 2.0);
+        let share_of_bad = (in_bad + 1.0) / (bad + 2.0);
+        let factor = (share_of_good / share_of_bad)
+            .sqrt()
+            .clamp(FACTORS.0, FACTORS.1);
+        term.weight = (term.weight * factor * 1e3).round() / 1e3;
+        if factor > 1.05 {
+            up.push(term.text.clone());
+        } else if factor < 0.95 {
+            down.push(term.text.clone());
+        }
+    }
+    instructions.include.sort_by(|a, b| {
+        b.weight
+            .total_cmp(&a.weight)
+            .then_with(|| a.text.cmp(&b.text))
+    });
+    let before = instructions.threshold.unwrap_or(matching::THRESHOLD);
+    let shift = (bad - good) / (bad + good + DOUBT) * MAX_RISE;
+    let shift = (shift.clamp(-MAX_FALL, MAX_RISE) * 1e2).round() / 1e2;
+    let after = ((before + shift) * 1e2).round() / 1e2;
+    instructions.threshold = Some(after);
+    let mut told = format!(
+        " Of {} matches that were judged, {bad} were not worth attention: the threshold is {after}, not {before}",
+        verdicts.len()
+    );
+    for (word, terms) in [("more", &up), ("less", &down)] {
+        if !terms.is_empty() {
+            let named: Vec<&str> = terms.iter().take(MAX_NAMED).map(String::as_str).collect();
+            told.push_str(&format!("; {word} weight on {}", named.join(", ")));
+        }
+    }
+    told.push('.');
+    // The customer's answer outlives a long description.
+    let room = MAX_BRIEF_CHARS.saturating_sub(told.chars().count());
+    let brief: String = instructions.brief.chars().take(room).collect();
+    instructions.brief = brief + &told;
+}
+
+fn number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Focus, Instructions, Match, instructions::MAX_BRIEF_CHARS};
+    use store::feedback::Verdict;
+
+    use super::apply;
+
+    fn instructions() -> Instructions {
+        serde_json::from_value(serde_json::json!({
+            "focus": "SALES", "threshold": 0.5, "brief": "Posts about coffee.",
+            "include": [{"text": "espresso", "weight": 1.0}, {"text": "grinder", "weight": 0.9},
+                        {"text": "steam", "weight": 0.8}]
+        }))
+        .unwrap()
+    }
+
+    fn verdicts(value: bool, terms: &[&str], count: usize) -> Vec<Verdict> {
+        let matched = Match {
+            score: 0.6,
+            terms: terms.iter().map(|&term| term.to_owned()).collect(),
+            focus: Some(Focus::Sales),
+            spans: Vec::new(),
+            signals: None,
+        };
+        vec![Verdict { value, matched }; count]
+    }
+
+    fn weight(instructions: &Instructions, text: &str) -> f64 {
+        let mut terms = instructions.include.iter();
+        terms.find(|term| term.text == text).unwrap().weight
+    }
+
+    #[test]
+    fn bad_matches_lower_their_terms_and_raise_the_threshold() {
+        let mut changed = instructions();
+        let said = [
+            verdicts(false, &["steam"], 8),
+            verdicts(true, &["espresso"], 3),
+        ]
+        .concat();
+        apply(&mut changed, &said);
+        assert!(weight(&changed, "steam") < 0.5, "{changed:?}");
+        assert!(weight(&changed, "espresso") > 1.0);
+        assert_eq!(weight(&changed, "grinder"), 0.9);
+        assert_eq!(changed.threshold, Some(0.56));
+        assert_eq!(
+            changed.brief,
+            "Posts about coffee. Of 11 matches that were judged, 8 were not worth attention: the \
+             threshold is 0.56, not 0.5; more weight on espresso; less weight on steam."
+        );
+        let mut again = instructions();
+        apply(&mut again, &said);
+        assert_eq!(again, changed);
+    }
+
+    #[test]
+    fn all_changes_are_bounded() {
+        for value in [true, false] {
+            let mut changed = instructions();
+            changed.brief = "x".repeat(MAX_BRIEF_CHARS);
+            apply(&mut changed, &verdicts(value, &["steam"], 5_000));
+            let threshold = changed.threshold.unwrap();
+            assert!((0.4..=0.7).contains(&threshold), "{threshold}");
+            let weight = weight(&changed, "steam");
+            assert!((0.8 * 0.39..=0.8 * 1.51).contains(&weight), "{weight}");
+            assert_eq!(changed.brief.chars().count(), MAX_BRIEF_CHARS);
+            assert!(changed.brief.ends_with('.'));
+        }
+    }
+
+    #[test]
+    fn a_few_words_change_nothing() {
+        let mut changed = instructions();
+        apply(&mut changed, &verdicts(false, &["steam"], 2));
+        assert_eq!(changed, instructions());
+    }
+}

@@ -1,0 +1,109 @@
+//! Compiles applied Managers again: their pages change, and their customers judge matches.
+//!
+//! A sweep claims a few that are due at a time; a claim puts off a Manager's next turn, so that replicas
+//! share the work, and one that dies leaves it to the others an hour later. Old instructions stay at
+//! work until new ones are stored, and for good when the pages do not answer.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use events::ManagerApplied;
+use store::{
+    AsyncConnection,
+    feedback::{self, Due},
+    managers::Submission,
+    outbox,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::service::ManagerCompiler;
+
+const SWEEP: Duration = Duration::from_secs(5);
+/// At a time, so that submissions, which somebody waits for, find room beside.
+const AT_A_TIME: i64 = 4;
+/// So many new verdicts are worth a compile.
+const VERDICTS: i64 = 5;
+const MEMORY: Duration = Duration::from_secs(7 * 24 * 3600);
+const PAUSE: Duration = Duration::from_secs(3600);
+
+impl ManagerCompiler {
+    pub(crate) async fn recompile(&self, interval: Duration, shutdown: &CancellationToken) {
+        let due = Due {
+            interval,
+            verdicts: VERDICTS,
+            memory: MEMORY,
+            pause: PAUSE,
+        };
+        let mut failing = false;
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(SWEEP) => {}
+            }
+            match self.recompile_due(due, shutdown).await {
+                Ok(()) => failing = false,
+                Err(error) => {
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::warn!(
+                            "cannot compile again what is due: {:#}",
+                            anyhow::Error::from(error)
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// All that is due at present.
+    async fn recompile_due(
+        &self,
+        due: Due,
+        shutdown: &CancellationToken,
+    ) -> Result<(), store::Error> {
+        while !shutdown.is_cancelled() {
+            let claimed = {
+                let mut conn = self.backbone.pool.get().await?;
+                feedback::claim_due(&mut conn, due, AT_A_TIME).await?
+            };
+            if claimed.is_empty() {
+                return Ok(());
+            }
+            for submission in claimed {
+                self.compile_again(&submission).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn compile_again(&self, submission: &Submission) -> Result<(), store::Error> {
+        let (name, generation) = (submission.manager, submission.generation);
+        let instructions = match self.instructions(submission).await {
+            Ok(instructions) => instructions,
+            Err(error) => {
+                tracing::info!(manager.name = %name, reason = error.message, "old instructions stay at work");
+                return Ok(());
+            }
+        };
+        let mut conn = self.backbone.pool.get().await?;
+        let applied = conn
+            .transaction(async |conn| {
+                let now = Timestamp::now();
+                let version = feedback::reapply(conn, name, generation, &instructions, now).await?;
+                if let Some(plan_version) = version {
+                    let event = ManagerApplied {
+                        name,
+                        generation,
+                        plan_version,
+                    };
+                    outbox::enqueue(conn, &event).await?;
+                }
+                Ok::<_, store::Error>(version.is_some())
+            })
+            .await?;
+        if applied {
+            self.backbone.outbox.wake();
+            tracing::info!(manager.name = %name, generation, "compiled again");
+        }
+        Ok(())
+    }
+}

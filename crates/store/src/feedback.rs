@@ -1,0 +1,184 @@
+//! What customers said of Scans, and which applied Managers are to be compiled again.
+//!
+//! A Manager is claimed by putting off its next turn, so that one compiler at a time has it and one that
+//! died costs no more than the pause. Whether the result still fits is decided when it is stored.
+
+use std::time::Duration;
+
+use diesel::{
+    OptionalExtension, QueryableByName, sql_query,
+    sql_types::{BigInt, Bool, Double, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{Id, Instructions, ManagerName, Match, Timestamp, manager::Origin};
+use uuid::Uuid;
+
+use crate::{Error, managers::Submission, plans, words};
+
+/// What a customer said of one match.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Whether it was worth attention.
+    pub value: bool,
+    pub matched: Match,
+}
+
+/// When an applied Manager is due.
+#[derive(Debug, Clone, Copy)]
+pub struct Due {
+    /// This long after it was applied, and up to a tenth longer, each Manager by its id.
+    pub interval: Duration,
+    /// Or when so many of its Scans were judged since.
+    pub verdicts: i64,
+    /// Such Scans are looked for so far back.
+    pub memory: Duration,
+    /// For how long a claimed one is nobody else's, and rests when nothing comes of it.
+    pub pause: Duration,
+}
+
+#[derive(QueryableByName)]
+struct Claimed {
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = BigInt)]
+    generation: i64,
+    #[diesel(sql_type = Text)]
+    source: String,
+    #[diesel(sql_type = Nullable<Jsonb>)]
+    input: Option<serde_json::Value>,
+    #[diesel(sql_type = Timestamptz)]
+    submit_time: chrono::DateTime<chrono::Utc>,
+}
+
+/// Claims applied AUTOMATIC Managers that are due, the longest applied first. By the database's clock.
+/// Served by `managers_recompile_idx` and `scans_judged_idx`.
+///
+/// # Errors
+/// When the database does not answer, or a submission cannot be read.
+pub async fn claim_due(
+    conn: &mut AsyncPgConnection,
+    due: Due,
+    limit: i64,
+) -> Result<Vec<Submission>, Error> {
+    let rows: Vec<Claimed> = sql_query(
+        "WITH judged AS MATERIALIZED ( \
+             SELECT s.namespace_id, s.manager_id FROM scans s \
+             JOIN managers m ON m.namespace_id = s.namespace_id AND m.id = s.manager_id \
+             WHERE s.update_time > s.create_time AND s.update_time > m.apply_time \
+               AND s.update_time > clock_timestamp() - $3 * interval '1 second' \
+             GROUP BY s.namespace_id, s.manager_id HAVING count(*) >= $2 \
+         ), due AS ( \
+             SELECT m.namespace_id, m.id FROM managers m \
+             WHERE m.state = 'APPLIED' AND m.mode = 'AUTOMATIC' AND m.enable \
+               AND (m.recompile_after IS NULL OR m.recompile_after < clock_timestamp()) \
+               AND (m.apply_time < clock_timestamp() - interval '1 second' * $1 \
+                        * (1 + abs(hashtext(m.id::text) % 1000) / 10000.0) \
+                    OR (m.namespace_id, m.id) IN (SELECT namespace_id, manager_id FROM judged)) \
+             ORDER BY m.apply_time LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED \
+         ) \
+         UPDATE managers m SET recompile_after = clock_timestamp() + $4 * interval '1 second' \
+         FROM due WHERE m.namespace_id = due.namespace_id AND m.id = due.id \
+         RETURNING m.namespace_id, m.id, m.generation, m.source, m.input, m.submit_time",
+    )
+    .bind::<Double, _>(due.interval.as_secs_f64())
+    .bind::<BigInt, _>(due.verdicts)
+    .bind::<Double, _>(due.memory.as_secs_f64())
+    .bind::<Double, _>(due.pause.as_secs_f64())
+    .bind::<BigInt, _>(limit)
+    .load(conn)
+    .await?;
+    let submission = |row: Claimed| {
+        let Some(input) = &row.input else {
+            return Ok(None);
+        };
+        Ok(Some(Submission {
+            manager: ManagerName {
+                namespace: Id::from_uuid(row.namespace_id),
+                manager: Id::from_uuid(row.id),
+            },
+            generation: row.generation,
+            source: words::parse(&row.source)?,
+            origin: Origin::Input(serde::Deserialize::deserialize(input).map_err(Error::Json)?),
+            submit_time: row.submit_time.into(),
+        }))
+    };
+    rows.into_iter()
+        .filter_map(|row| submission(row).transpose())
+        .collect()
+}
+
+/// Puts newly compiled instructions of an applied Manager to work, unless it was changed meanwhile.
+/// Returns the new plan version, or `None` for a stale result, which is dropped.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn reapply(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    generation: i64,
+    instructions: &Instructions,
+    now: Timestamp,
+) -> Result<Option<i64>, Error> {
+    #[derive(QueryableByName)]
+    struct Enabled {
+        #[diesel(sql_type = Bool)]
+        enable: bool,
+    }
+    let stored = words::json(serde_json::to_value(instructions).map_err(Error::Json)?);
+    let applied: Option<Enabled> = sql_query(
+        "UPDATE managers SET instructions = $4, apply_time = $5, recompile_after = NULL \
+         WHERE namespace_id = $1 AND id = $2 AND generation = $3 AND state = 'APPLIED' \
+         RETURNING enable",
+    )
+    .bind::<SqlUuid, _>(name.namespace.to_uuid())
+    .bind::<SqlUuid, _>(name.manager.to_uuid())
+    .bind::<BigInt, _>(generation)
+    .bind::<Jsonb, _>(stored)
+    .bind::<Timestamptz, _>(now.to_chrono())
+    .get_result(conn)
+    .await
+    .optional()?;
+    let Some(Enabled { enable }) = applied else {
+        return Ok(None);
+    };
+    let watched = if enable { &*instructions.feeds } else { &[] };
+    Ok(Some(plans::record_change(conn, name, watched, now).await?))
+}
+
+/// What the customer said last, the latest first. Served by the primary key of `scans`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn verdicts(
+    conn: &mut AsyncPgConnection,
+    name: ManagerName,
+    limit: i64,
+) -> Result<Vec<Verdict>, Error> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Bool)]
+        value: bool,
+        #[diesel(sql_type = Jsonb)]
+        matched: serde_json::Value,
+    }
+    let rows: Vec<Row> = sql_query(
+        "SELECT value, matched FROM scans \
+         WHERE namespace_id = $1 AND manager_id = $2 AND update_time > create_time \
+         ORDER BY create_time DESC, id DESC LIMIT $3",
+    )
+    .bind::<SqlUuid, _>(name.namespace.to_uuid())
+    .bind::<SqlUuid, _>(name.manager.to_uuid())
+    .bind::<BigInt, _>(limit)
+    .load(conn)
+    .await?;
+    let verdict = |row: Row| {
+        let matched = serde_json::from_value(row.matched).map_err(Error::Json)?;
+        Ok(Verdict {
+            value: row.value,
+            matched,
+        })
+    };
+    rows.into_iter().map(verdict).collect()
+}
