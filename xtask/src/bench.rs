@@ -31,7 +31,8 @@ impl Bench {
     /// The programs that it runs.
     fn measures(self) -> &'static [&'static str] {
         match self {
-            Self::Match | Self::Dispatch => &[],
+            Self::Match => &[],
+            Self::Dispatch => &["webhook-dispatcher"],
             Self::Api => &["api-gateway"],
             Self::E2e => &["earshot"],
         }
@@ -40,7 +41,8 @@ impl Bench {
     fn needs(self) -> &'static [Software] {
         match self {
             Self::Match => &[],
-            Self::Dispatch | Self::Api | Self::E2e => &[Software::PostgreSql],
+            Self::Dispatch => &[Software::PostgreSql, Software::RabbitMq],
+            Self::Api | Self::E2e => &[Software::PostgreSql],
         }
     }
 }

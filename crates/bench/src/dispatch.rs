@@ -1,12 +1,270 @@
-//! Deliveries a second, and their delay.
+//! Deliveries a second, what they cost, and how late they are.
+//!
+//! A private PostgreSQL and RabbitMQ, the release binary of the dispatcher in a process of its own, and
+//! receivers in this one, whose time is not counted. CPU seconds are those of dispatcher, PostgreSQL and
+//! RabbitMQ together, from /proc, so that a busy machine does not blur them.
 
-use anyhow::{Result, bail};
+mod cpu;
+mod kills;
+mod latency;
+mod load;
+mod receiver;
+mod stack;
 
-use crate::report::Report;
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::report::{Report, Row};
+use load::Load;
+use receiver::Receiver;
+use stack::Stack;
 
 #[derive(clap::Args)]
-pub(crate) struct Options {}
+pub(crate) struct Options {
+    /// Deliveries of a backlog
+    #[arg(long, default_value_t = 20_000)]
+    deliveries: u32,
+    /// Connections that share it
+    #[arg(long, default_value_t = 8)]
+    connections: u32,
+    /// Of each run at a given rate, in seconds
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// Only these parts: drain, broker, latency, hung, memory, limit, kills
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Restarts by kill -9 during a run of deliveries; none unless asked for
+    #[arg(long, default_value_t = 0)]
+    kills: u32,
+    /// Of the moments and victims of the kills
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where the servers live during the run
+    #[arg(long, default_value = "target/bench/dispatch-servers")]
+    home: PathBuf,
+}
 
-pub(crate) fn run(_: &Options) -> Result<Report> {
-    bail!("this bench is not written yet")
+impl Options {
+    fn wants(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == part)
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<Report> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?
+        .block_on(measure(options))
+}
+
+async fn measure(options: &Options) -> Result<Report> {
+    let mut report = Report::new("dispatch");
+    let mut stack = Stack::start(&options.home).await?;
+    let receiver = Receiver::start().await?;
+    if options.wants("memory") {
+        stack.start_dispatcher().await?;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let idle = stack.dispatcher_megabytes()?;
+        report
+            .row(Row::new("memory, idle", format!("{idle:.0} MB")).goal("<= 64 MB", idle <= 64.0));
+        stack.kill_dispatcher();
+        open_requests(&mut stack, &receiver, &mut report).await?;
+    }
+    if options.wants("drain") {
+        drain(options, &mut stack, &receiver, &mut report).await?;
+    }
+    if options.wants("broker") {
+        through_broker(options, &mut stack, &receiver, &mut report).await?;
+    }
+    if options.wants("latency") || options.wants("hung") {
+        latency::run(options, &mut stack, &receiver, &mut report).await?;
+    }
+    if options.wants("limit") {
+        rate_limit(&mut stack, &receiver, &mut report).await?;
+    }
+    if options.kills > 0 {
+        kills::run(options, &mut stack, &receiver, &mut report).await?;
+    }
+    report.note(format!(
+        "{} deliveries to {} Connections; CPU of dispatcher, PostgreSQL and RabbitMQ together",
+        options.deliveries, options.connections
+    ));
+    stack.stop()?;
+    Ok(report)
+}
+
+/// A backlog that waits in the database when the dispatcher starts.
+async fn drain(
+    options: &Options,
+    stack: &mut Stack,
+    receiver: &Receiver,
+    report: &mut Report,
+) -> Result<()> {
+    let mut load = Load::new(stack.url()).await?;
+    let connections = load
+        .connections(options.connections, &receiver.url("/ok"))
+        .await?;
+    load.backlog(&connections, options.deliveries).await?;
+    let before = receiver.count();
+    let (spent, took) = spend(stack, receiver, before, options.deliveries).await?;
+    let rate = f64::from(options.deliveries) / took.as_secs_f64();
+    let cpu = spent * 1_000.0 / f64::from(options.deliveries);
+    report.row(
+        Row::new("CPU per 1,000, draining a backlog", format!("{cpu:.3} s"))
+            .goal("<= 0.30 s", cpu <= 0.30)
+            .reference(stack.shares()),
+    );
+    report.row(
+        Row::new("rate, draining", format!("{rate:.0}/s")).goal(">= 4,000/s", rate >= 4_000.0),
+    );
+    load.all_succeeded().await
+}
+
+/// Stored Scans whose events wait in the outbox.
+async fn through_broker(
+    options: &Options,
+    stack: &mut Stack,
+    receiver: &Receiver,
+    report: &mut Report,
+) -> Result<()> {
+    let mut load = Load::new(stack.url()).await?;
+    let connections = load
+        .connections(options.connections, &receiver.url("/ok"))
+        .await?;
+    let managers = load.managers(&connections).await?;
+    load.scans(&managers, options.deliveries).await?;
+    let before = receiver.count();
+    let (spent, took) = spend(stack, receiver, before, options.deliveries).await?;
+    let rate = f64::from(options.deliveries) / took.as_secs_f64();
+    let cpu = spent * 1_000.0 / f64::from(options.deliveries);
+    report.row(
+        Row::new(
+            "CPU per 1,000, from stored Scan through the broker",
+            format!("{cpu:.3} s, {rate:.0}/s"),
+        )
+        .goal("<= 0.90 s", cpu <= 0.90)
+        .reference(stack.shares()),
+    );
+    load.all_succeeded().await
+}
+
+/// Starts the dispatcher and waits until so many requests more were received and recorded; CPU seconds
+/// since its first request, and the time from it.
+async fn spend(
+    stack: &mut Stack,
+    receiver: &Receiver,
+    before: u64,
+    deliveries: u32,
+) -> Result<(f64, Duration)> {
+    stack.start_dispatcher().await?;
+    wait_for("the first request", Duration::from_secs(30), || {
+        receiver.count() > before
+    })
+    .await?;
+    let (begin, cpu) = (Instant::now(), stack.cpu()?);
+    let all = before + u64::from(deliveries);
+    wait_for("all requests", Duration::from_secs(180), || {
+        receiver.count() >= all
+    })
+    .await?;
+    let took = begin.elapsed();
+    // What is received last is recorded within 50 ms.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let spent = stack.cpu()? - cpu;
+    ensure!(receiver.count() == all, "no request is made twice");
+    stack.kill_dispatcher();
+    Ok((spent, took))
+}
+
+/// A thousand requests that nobody answers.
+async fn open_requests(stack: &mut Stack, receiver: &Receiver, report: &mut Report) -> Result<()> {
+    let mut load = Load::new(stack.url()).await?;
+    // Answered at first, so that no lane is new when its endpoint hangs.
+    let connections = load
+        .connections(600, &receiver.url("/ok-then-hang"))
+        .await?;
+    receiver.hang(false);
+    load.backlog(&connections, 600 * 10).await?;
+    stack.set("EARSHOT_DISPATCHER__MAX_IN_FLIGHT", "1000");
+    stack.start_dispatcher().await?;
+    let before = receiver.count();
+    wait_for("the lanes are wide", Duration::from_secs(60), || {
+        receiver.count() >= before + 6_000
+    })
+    .await?;
+    receiver.hang(true);
+    load.backlog(&connections, 600 * 4).await?;
+    let mut most = 0.0_f64;
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(8) {
+        most = most.max(stack.dispatcher_megabytes()?);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let open = receiver.most_hung();
+    report.row(
+        Row::new("open requests, of 1,000 that may be", format!("{open}"))
+            .goal("never above", open <= 1_000),
+    );
+    report.row(
+        Row::new(
+            format!("memory with {open} open requests"),
+            format!("{most:.0} MB"),
+        )
+        .goal("<= 128 MB", most <= 128.0),
+    );
+    stack.kill_dispatcher();
+    stack.unset("EARSHOT_DISPATCHER__MAX_IN_FLIGHT");
+    receiver.hang(false);
+    load.forget().await
+}
+
+/// A backlog of 100,000 that may go at ten a second.
+async fn rate_limit(stack: &mut Stack, receiver: &Receiver, report: &mut Report) -> Result<()> {
+    const SECONDS: u64 = 20;
+    let mut load = Load::new(stack.url()).await?;
+    let connections = load.connections(1, &receiver.url("/ok")).await?;
+    load.backlog(&connections, 100_000).await?;
+    stack.start_dispatcher().await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let idle = stack.cpu()?;
+    load.limit(10).await?;
+    // What was claimed before the limit, and the pause of the servers after the load.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let _ = idle;
+    let (begin, cpu, before) = (Instant::now(), stack.cpu()?, receiver.count());
+    tokio::time::sleep(Duration::from_secs(SECONDS)).await;
+    let took = begin.elapsed().as_secs_f64();
+    let sent = u32::try_from(receiver.count() - before).context("not so many")?;
+    let rate = f64::from(sent) / took;
+    let busy = (stack.cpu()? - cpu) / took * 100.0;
+    report.row(
+        Row::new("10/s, as sent", format!("{rate:.2}/s"))
+            .goal("within 5 %", (9.5..=10.5).contains(&rate)),
+    );
+    report.row(
+        Row::new(
+            "a backlog behind that limit, everything running",
+            format!("{busy:.1} % of a core"),
+        )
+        .reference(stack.shares()),
+    );
+    stack.kill_dispatcher();
+    load.forget().await
+}
+
+async fn wait_for(what: &str, patience: Duration, done: impl Fn() -> bool) -> Result<()> {
+    let begin = Instant::now();
+    while !done() {
+        ensure!(
+            begin.elapsed() < patience,
+            "{what}: not within {patience:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
 }

@@ -1,0 +1,76 @@
+//! CPU seconds of processes and all that came of them.
+
+use std::{collections::HashMap, fs};
+
+use anyhow::{Context, Result};
+
+/// Of what a process has used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Used {
+    parent: u32,
+    seconds: f64,
+}
+
+/// User and system time of all descendants of this process, with that of their ended children, summed by
+/// what `kind` makes of a program's name.
+pub(super) fn of_descendants(kind: impl Fn(&str) -> usize, kinds: usize) -> Result<Vec<f64>> {
+    let mut processes: HashMap<u32, (Used, String)> = HashMap::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let Some(id) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        // One that has just ended.
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else {
+            continue;
+        };
+        if let Some(found) = parse(&stat) {
+            processes.insert(id, found);
+        }
+    }
+    let own = std::process::id();
+    let mut sums = vec![0.0; kinds];
+    for (id, (used, name)) in &processes {
+        let mut at = *id;
+        while at != own {
+            match processes.get(&at) {
+                Some((used, _)) if used.parent != 0 => at = used.parent,
+                _ => break,
+            }
+        }
+        if at == own && *id != own {
+            if let Some(sum) = sums.get_mut(kind(name)) {
+                *sum += used.seconds;
+            }
+        }
+    }
+    Ok(sums)
+}
+
+/// proc(5): `pid (name) state ppid … utime stime cutime cstime …`, times in hundredths of a second.
+fn parse(stat: &str) -> Option<(Used, String)> {
+    let (head, tail) = stat.rsplit_once(')')?;
+    let name = head.split_once('(')?.1.to_owned();
+    let fields: Vec<&str> = tail.split_whitespace().collect();
+    let ticks: Option<f64> = (11..15).map(|at| fields.get(at)?.parse::<f64>().ok()).sum();
+    let used = Used {
+        parent: fields.get(1)?.parse().ok()?,
+        seconds: ticks? / 100.0,
+    };
+    Some((used, name))
+}
+
+/// What of a process's memory is in RAM, in megabytes.
+pub(super) fn megabytes(process: u32) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib: f64 = line
+        .and_then(|text| text.trim().strip_suffix("kB"))
+        .context("the kernel tells no VmRSS")?
+        .trim()
+        .parse()?;
+    Ok(kib * 1_024.0 / 1_000_000.0)
+}

@@ -1,0 +1,146 @@
+//! From a Scan's commit to its request, at a hundred a second, alone and beside endpoints that hang.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use bus::{RabbitMq, RabbitMqOptions, Relay};
+use domain::{Id, ManagerName, ScanName};
+use tokio_util::sync::CancellationToken;
+
+use super::{Options, load::Load, receiver::Receiver, stack::Stack};
+use crate::report::{Report, Row};
+
+const PER_SECOND: u32 = 100;
+
+pub(super) async fn run(
+    options: &Options,
+    stack: &mut Stack,
+    receiver: &Receiver,
+    report: &mut Report,
+) -> Result<()> {
+    let mut load = Load::new(stack.url()).await?;
+    let well = load.connections(1, &receiver.url("/ok")).await?;
+    let hung = load.connections(1, &receiver.url("/hang")).await?;
+    let (well, hung) = (load.managers(&well).await?, load.managers(&hung).await?);
+    // The scanner's relay.
+    let rabbitmq = RabbitMq::new(&stack.rabbitmq.amqp_url(), RabbitMqOptions::default())?;
+    let relay = Relay::new(store::connect(stack.url(), 2)?, Arc::new(rabbitmq));
+    let (waker, stop) = (relay.waker(), CancellationToken::new());
+    let relaying = tokio::spawn(relay.run(stop.clone()));
+    stack.start_dispatcher().await?;
+    receiver.follow(true);
+    let mut stream = Stream {
+        load,
+        waker,
+        receiver,
+    };
+    stream.send(&well, 3).await?;
+
+    let (p50, p99) = stream.send(&well, options.seconds).await?;
+    report.row(
+        Row::new(
+            "100/s: Scan committed to request received",
+            format!("p50 {p50:.1}, p99 {p99:.1} ms"),
+        )
+        .goal("p50 <= 5, p99 <= 25 ms", p50 <= 5.0 && p99 <= 25.0),
+    );
+    if options.wants("hung") {
+        let both = [well[0], hung[0]];
+        let (_, beside) = stream.send(&both, options.seconds).await?;
+        report.row(
+            Row::new(
+                "the same beside a Connection that never answers, p99",
+                format!("{beside:.1} ms"),
+            )
+            .goal(
+                "<= 50 ms, <= 2x alone",
+                beside <= 50.0 && beside <= 2.0 * p99,
+            )
+            .reference(format!("alone {p99:.1} ms")),
+        );
+        many(options, &mut stream, report).await?;
+    }
+    stream.load.forget().await?;
+    receiver.follow(false);
+    stop.cancel();
+    relaying.await?;
+    stack.kill_dispatcher();
+    Ok(())
+}
+
+/// A thousand Connections, a hundred of which hang.
+async fn many(options: &Options, stream: &mut Stream<'_>, report: &mut Report) -> Result<()> {
+    let well = stream
+        .load
+        .connections(900, &stream.receiver.url("/ok"))
+        .await?;
+    let hung = stream
+        .load
+        .connections(100, &stream.receiver.url("/hang"))
+        .await?;
+    let mut managers = stream.load.managers(&well).await?;
+    let hung = stream.load.managers(&hung).await?;
+    for (at, manager) in hung.into_iter().enumerate() {
+        managers.insert(at * 10, manager);
+    }
+    let (_, p99) = stream.send(&managers, options.seconds).await?;
+    report.row(
+        Row::new(
+            "1,000 Connections, 100 of them hung: healthy p99",
+            format!("{p99:.1} ms"),
+        )
+        .goal("<= 50 ms", p99 <= 50.0),
+    );
+    Ok(())
+}
+
+struct Stream<'a> {
+    load: Load,
+    waker: bus::OutboxWaker,
+    receiver: &'a Receiver,
+}
+
+impl Stream<'_> {
+    /// Commits a hundred Scans a second for each of two Managers at most, in turn over all; the delays of
+    /// the first Connection's requests where there are two Managers, and of all that came otherwise.
+    async fn send(&mut self, managers: &[ManagerName], seconds: u64) -> Result<(f64, f64)> {
+        let each = Duration::from_secs(1) / (PER_SECOND * if managers.len() == 2 { 2 } else { 1 });
+        let begin = Instant::now();
+        let mut sent: Vec<(ScanName, Instant)> = Vec::new();
+        let mut number: u32 = 0;
+        while begin.elapsed() < Duration::from_secs(seconds) {
+            tokio::time::sleep_until((begin + each * number).into()).await;
+            let manager = managers[usize::try_from(number)? % managers.len()];
+            let names = self.load.commit(manager, &[Id::generate()]).await?;
+            let committed = Instant::now();
+            self.waker.wake();
+            sent.extend(names.into_iter().map(|name| (name, committed)));
+            number += 1;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        // Those to an endpoint that hangs are delayed as they must be; they are few among many, or known.
+        let hung = |name: &ScanName| match managers.len() {
+            2 => name.manager != managers[0].manager,
+            1 => false,
+            _ => managers
+                .iter()
+                .position(|manager| manager.manager == name.manager)
+                .is_some_and(|at| at % 10 == 0),
+        };
+        let arrivals = self.receiver.arrivals();
+        let mut delays: Vec<f64> = sent
+            .iter()
+            .filter(|(name, _)| !hung(name))
+            .map(|(name, committed)| match arrivals.get(&name.to_string()) {
+                Some((at, _)) => at.saturating_duration_since(*committed).as_secs_f64() * 1e3,
+                None => f64::INFINITY,
+            })
+            .collect();
+        delays.sort_by(f64::total_cmp);
+        let at = |share: usize| delays[(delays.len() * share / 100).min(delays.len() - 1)];
+        Ok((at(50), at(99)))
+    }
+}
