@@ -83,7 +83,7 @@ fn number(count: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Focus, Instructions, Match, instructions::MAX_BRIEF_CHARS};
+    use domain::{Instructions, Match, instructions::MAX_BRIEF_CHARS};
     use store::feedback::Verdict;
 
     use super::apply;
@@ -98,13 +98,8 @@ mod tests {
     }
 
     fn verdicts(value: bool, terms: &[&str], count: usize) -> Vec<Verdict> {
-        let matched = Match {
-            score: 0.6,
-            terms: terms.iter().map(|&term| term.to_owned()).collect(),
-            focus: Some(Focus::Sales),
-            spans: Vec::new(),
-            signals: None,
-        };
+        let json = serde_json::json!({"score": 0.6, "terms": terms, "focus": "SALES"});
+        let matched: Match = serde_json::from_value(json).unwrap();
         vec![Verdict { value, matched }; count]
     }
 
