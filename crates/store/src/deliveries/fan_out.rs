@@ -74,6 +74,7 @@ pub async fn fan_out<P>(
 ) -> QueryResult<FannedOut<P>> {
     let scans: BTreeSet<ScanName> = scans.iter().copied().collect();
     let column = |value: fn(&ScanName) -> Uuid| -> Vec<Uuid> { scans.iter().map(value).collect() };
+    // The posts are looked up one by one: without statistics the planner would read all for each Scan.
     let rows: Vec<Row> = Prepared(
         sql_query(concat!(
             "WITH marked AS ( \
@@ -91,7 +92,9 @@ pub async fn fan_out<P>(
             endpoint_columns!(),
             post_columns!(),
             " FROM marked AS m \
-             JOIN posts AS p ON p.receive_time = m.post_receive_time AND p.id = m.post_id \
+             CROSS JOIN LATERAL ( \
+                 SELECT * FROM posts WHERE receive_time = m.post_receive_time AND id = m.post_id LIMIT 1 \
+             ) AS p \
              JOIN manager_notices AS n ON n.namespace_id = m.namespace_id AND n.manager_id = m.manager_id \
              JOIN connections AS c ON c.namespace_id = n.namespace_id AND c.id = n.connection_id \
              JOIN connection_lanes AS l ON l.namespace_id = c.namespace_id AND l.connection_id = c.id \
