@@ -10,6 +10,7 @@ pub(crate) mod docs;
 pub(crate) mod documents;
 pub(crate) mod managers;
 pub(crate) mod namespaces;
+pub(crate) mod previews;
 pub(crate) mod replays;
 pub(crate) mod scans;
 pub(crate) mod stats;

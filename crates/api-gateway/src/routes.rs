@@ -23,7 +23,7 @@ use crate::{
     authenticate::authenticate,
     handlers::{
         caller, connection_tests, connections, deliveries, docs, documents, managers, namespaces,
-        replays, scans, stats,
+        previews, replays, scans, stats,
     },
 };
 
@@ -85,6 +85,10 @@ fn resources() -> Vec<Path> {
         path(
             "/namespaces/{namespaceId}/managers/{managerId}:apply",
             [post(managers::apply)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers/{managerId}:preview",
+            [post(previews::preview)],
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}/scans",

@@ -125,6 +125,7 @@ pub const MANAGER_FIELDS: &[Field] = &[
     word("instructions.focus", FOCUSES),
     number("instructions.threshold"),
     text("instructions.brief"),
+    number("maxScansPerDay"),
 ];
 
 const FOCUSES: &[&str] = &["SALES", "COMPETITOR", "CRISIS"];

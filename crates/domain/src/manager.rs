@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ConnectionName, Focus, Instructions, ManagerName, Timestamp, patch::Paths};
+use crate::{
+    ConnectionName, Focus, Instructions, ManagerName, Timestamp, patch::Paths, screen::Screen,
+};
 
 mod change;
 mod create;
 mod fields;
+pub mod health;
 
 pub use change::{Editable, ManagerChange};
 pub use create::{CreateManager, Origin, Rules};
@@ -36,6 +39,9 @@ pub const PATHS: Paths = Paths {
         "instructions.threshold",
         "instructions.brief",
         "notices",
+        "mutes",
+        "languages",
+        "maxScansPerDay",
     ],
     output_only: &[
         "name",
@@ -203,4 +209,8 @@ pub struct Manager {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
     pub notices: Vec<Notice>,
+    #[serde(flatten)]
+    pub screen: Screen,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<health::Health>,
 }

@@ -5,7 +5,12 @@ use std::cell::RefCell;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Issues, NamespaceName, Timestamp, json::Object, patch::Paths};
+use crate::{
+    Issues, NamespaceName, Timestamp,
+    json::Object,
+    patch::Paths,
+    screen::{self, Mute},
+};
 
 pub const NICKNAME_CHARS: std::ops::RangeInclusive<usize> = 1..=120;
 
@@ -16,18 +21,22 @@ pub struct Namespace {
     pub create_time: Timestamp,
     pub update_time: Timestamp,
     pub nickname: String,
+    /// Of all its Managers, beside their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mutes: Vec<Mute>,
 }
 
 /// What a PATCH may name.
 pub const PATHS: Paths = Paths {
-    settable: &["nickname"],
+    settable: &["nickname", "mutes"],
     output_only: &["name", "createTime", "updateTime"],
 };
 
 /// A valid request to create a Namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CreateNamespace {
     pub nickname: String,
+    pub mutes: Vec<Mute>,
 }
 
 impl CreateNamespace {
@@ -35,16 +44,16 @@ impl CreateNamespace {
     /// Every field that fails.
     pub fn parse(body: &Value) -> Result<Self, Issues> {
         let issues = RefCell::default();
-        let nickname = Object::root(body, &issues).and_then(|fields| {
-            let nickname = nickname(&fields);
+        let draft = Object::root(body, &issues).map(|fields| {
+            let draft = Self {
+                nickname: nickname(&fields).unwrap_or_default(),
+                mutes: screen::mutes(&fields).unwrap_or_default(),
+            };
             fields.ignore(PATHS.output_only);
             fields.finish();
-            nickname
+            draft
         });
-        issues.into_inner().or(())?;
-        Ok(Self {
-            nickname: nickname.unwrap_or_default(),
-        })
+        issues.into_inner().or(draft.unwrap_or_default())
     }
 }
 
@@ -52,6 +61,7 @@ impl CreateNamespace {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceChange {
     pub nickname: Option<String>,
+    pub mutes: Option<Vec<Mute>>,
 }
 
 impl NamespaceChange {
@@ -66,6 +76,7 @@ impl NamespaceChange {
         let change = Object::root(document, &issues).map(|fields| {
             let change = Self {
                 nickname: fields.given("nickname", || nickname(&fields)),
+                mutes: fields.given("mutes", || screen::mutes(&fields)),
             };
             fields.ignore(PATHS.output_only);
             fields.finish();

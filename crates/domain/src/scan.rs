@@ -49,6 +49,40 @@ pub struct Match {
     pub terms: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<Focus>,
+    /// Where the terms stand, in the order of the post; not all of very many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<Span>,
+    /// With a focus: what kind of post it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signals: Option<Signals>,
+}
+
+/// A term in a post, in code points of the field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    pub field: SpanField,
+    pub start: usize,
+    /// The first code point behind it.
+    pub end: usize,
+    pub term: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanField {
+    Title,
+    Text,
+}
+
+/// How far a post is of each kind, whatever it is about: 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Signals {
+    /// Somebody wants to choose, buy or hire.
+    pub buying: f64,
+    /// Things are weighed against each other.
+    pub comparison: f64,
+    /// Somebody complains or needs help.
+    pub trouble: f64,
 }
 
 /// A valid request to change a Scan: `None` stays as it is.

@@ -53,6 +53,8 @@ impl From<Decision> for Match {
             score: decision.score,
             terms: decision.terms,
             focus: decision.focus,
+            spans: decision.spans.into_iter().map(Into::into).collect(),
+            signals: None,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! plan and release give the same decision, bit for bit, on every machine.
 
 mod decision;
+mod explain;
 mod features;
 pub mod heads;
 mod index;
@@ -18,12 +19,15 @@ pub mod model_file;
 mod phrase;
 mod plan;
 mod post;
+mod screen;
 mod signals;
 pub mod text;
 
 pub use decision::{Decision, Field, Reason, Span, evaluate};
+pub use explain::explain;
 pub use index::{Change, Index, LiveIndex};
 pub use model::THRESHOLD;
 pub use plan::{Plan, PlanError};
 pub use post::PostText;
+pub use screen::{Candidate, Kept, Screen};
 pub use signals::Signals;

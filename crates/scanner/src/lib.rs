@@ -10,6 +10,7 @@ mod metrics;
 mod plans;
 mod poll;
 mod poller;
+mod screens;
 
 use std::sync::Arc;
 

@@ -80,3 +80,20 @@ pub(crate) static INDEX_PLANS: LazyLock<IntGauge> = LazyLock::new(|| {
     register_int_gauge!("earshot_index_plans", "Plans in the index of this replica")
         .expect(UNREGISTERED)
 });
+
+pub(crate) static UNREADABLE_PLANS: LazyLock<IntGauge> = LazyLock::new(|| {
+    register_int_gauge!(
+        "earshot_index_unreadable_plans",
+        "Managers whose instructions this release cannot read"
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static SCREENED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_matches_screened_total",
+        "Matches that were kept out after they matched",
+        &["reason"]
+    )
+    .expect(UNREGISTERED)
+});

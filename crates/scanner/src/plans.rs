@@ -4,10 +4,14 @@
 //! finds what no news told. However late both are, no post passes an old index: a poll's transaction
 //! compares versions, and brings the index up to date itself when it is behind.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use bus::NewsReader;
-use domain::Timestamp;
+use domain::{ManagerName, Timestamp};
 use events::ManagerNews;
 use matching::{Change, Index, LiveIndex, Plan};
 use runtime::Backoff;
@@ -18,7 +22,10 @@ use store::{
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics;
+use crate::{
+    metrics,
+    screens::{Held, Screens},
+};
 
 const SWEEP: Duration = Duration::from_secs(2);
 const PAGE: i64 = 1_000;
@@ -26,6 +33,10 @@ const PAGE: i64 = 1_000;
 pub struct Plans {
     pool: Pool,
     live: Arc<LiveIndex>,
+    /// Never older than the index.
+    screens: Screens,
+    /// Managers whose instructions a newer version wrote: what was at work before stays so here.
+    unreadable: std::sync::Mutex<HashSet<ManagerName>>,
     /// One refresh at a time: others wait and then find its work done.
     refreshing: Mutex<()>,
     /// The index's version: whoever polls hears of each new one, also of one that came while it was busy.
@@ -39,6 +50,8 @@ impl Plans {
         Self {
             pool,
             live: Arc::new(LiveIndex::new(Index::default())),
+            screens: Screens::default(),
+            unreadable: std::sync::Mutex::default(),
             refreshing: Mutex::default(),
             changed: watch::Sender::new(0),
         }
@@ -46,6 +59,10 @@ impl Plans {
 
     pub(crate) fn index(&self) -> Arc<Index> {
         self.live.load()
+    }
+
+    pub(crate) fn screens(&self) -> &Screens {
+        &self.screens
     }
 
     /// Tells when plans have changed, and with them perhaps the feeds that are watched.
@@ -73,17 +90,29 @@ impl Plans {
         let mut conn = self.pool.get().await?;
         // Before the pages: what changes while they are read is then seen again.
         let version = plans::version(&mut conn).await?;
+        let mut held = Held::default();
+        for record in plans::all_mutes(&mut conn).await? {
+            held.put_namespace(&record);
+        }
         let mut all = Vec::new();
+        let mut unreadable = HashSet::new();
         let mut after = None;
         loop {
             let page = plans::load_page(&mut conn, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.manager);
-            all.extend(page.into_iter().filter_map(|record| match change(record) {
-                Change::Put(name, plan) => Some((name, plan)),
-                Change::Remove(_) => None,
-            }));
+            for record in page {
+                held.put(&record);
+                if record.unreadable {
+                    unreadable.insert(record.manager);
+                }
+                if let Change::Put(name, plan) = change(record) {
+                    all.push((name, plan));
+                }
+            }
         }
+        self.note_unreadable(|known| *known = unreadable);
+        self.screens.replace(held);
         self.live.replace(Index::build(all, version));
         self.note_change(version);
         Ok(())
@@ -102,9 +131,30 @@ impl Plans {
         };
         match found {
             Changes::TooFarBehind => self.reload().await,
-            Changes::Since { version, plans } => {
+            Changes::Since {
+                version,
+                plans,
+                namespaces,
+            } => {
                 if version > before {
-                    self.live.apply(plans.into_iter().map(change), version);
+                    self.screens.change(|held| {
+                        namespaces
+                            .iter()
+                            .for_each(|record| held.put_namespace(record));
+                        let readable = plans.iter().filter(|record| !record.unreadable);
+                        readable.for_each(|record| held.put(record));
+                    });
+                    self.note_unreadable(|known| {
+                        for record in &plans {
+                            if record.unreadable {
+                                known.insert(record.manager);
+                            } else {
+                                known.remove(&record.manager);
+                            }
+                        }
+                    });
+                    let readable = plans.into_iter().filter(|record| !record.unreadable);
+                    self.live.apply(readable.map(change), version);
                     self.note_change(version);
                     if self.live.is_due() {
                         // Beside, since it may take seconds; one at a time, which it sees to itself.
@@ -115,6 +165,15 @@ impl Plans {
                 Ok(())
             }
         }
+    }
+
+    fn note_unreadable(&self, change: impl FnOnce(&mut HashSet<ManagerName>)) {
+        let mut known = self
+            .unreadable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        change(&mut known);
+        metrics::UNREADABLE_PLANS.set(i64::try_from(known.len()).unwrap_or(i64::MAX));
     }
 
     fn note_change(&self, version: i64) {

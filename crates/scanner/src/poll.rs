@@ -12,7 +12,7 @@ use std::{
 use backbone::Backbone;
 use domain::{Post, ScanName, Timestamp};
 use events::ScanCreated;
-use matching::{Index, PostText};
+use matching::{Candidate, Index, Kept, PostText};
 use platforms::{Cursor, Platform, PollError, PollLimits, Polled};
 use runtime::Config;
 use store::{
@@ -125,14 +125,25 @@ impl Poll {
 
     fn find<'a>(&self, index: &Index, posts: &'a [Post]) -> Vec<NewScan<'a>> {
         let _timer = metrics::MATCH_DURATION.start_timer();
+        let now = Timestamp::now();
         let mut matches = Vec::new();
         for post in posts {
-            let text = PostText::new(post.title.as_deref(), post.text.as_deref());
+            let text = PostText::from(post);
+            let candidate = Candidate::new(post, &text);
             for (manager, decision) in index.matches(&text, &self.feed.name) {
+                let kept = self.plans.screens().keep_out(&manager, &candidate, now);
+                if let Some(kept) = kept {
+                    let reason = match kept {
+                        Kept::Muted => "muted",
+                        Kept::Language => "language",
+                    };
+                    metrics::SCREENED.with_label_values(&[reason]).inc();
+                    continue;
+                }
                 matches.push(NewScan {
                     manager,
                     post,
-                    matched: decision.into(),
+                    matched: matching::explain(decision, &text),
                 });
             }
         }

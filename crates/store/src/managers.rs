@@ -14,8 +14,9 @@ use domain::{
     list::ListQuery,
     manager::{
         ApplyError, CreateManager, Input, ManagerState, ManagerType, Mode, Notice, NoticeType,
-        Origin, Source, SourceType,
+        Origin, Source, SourceType, health::Health,
     },
+    screen::{self, Language, Screen},
 };
 use uuid::Uuid;
 
@@ -28,6 +29,7 @@ use crate::{
 };
 
 mod edit;
+mod health;
 
 pub(crate) use edit::delete_all;
 pub use edit::{Updated, delete, lock, resubmit, update};
@@ -50,10 +52,20 @@ struct Row {
     apply_error_message: Option<String>,
     create_time: DateTime<Utc>,
     update_time: DateTime<Utc>,
+    mutes: serde_json::Value,
+    languages: Vec<String>,
+    max_scans_per_day: Option<i32>,
+}
+
+/// A Manager as its rows tell it.
+struct Read {
+    manager: Manager,
+    /// Whether it has instructions that this version cannot read, and so does not show.
+    unreadable: bool,
 }
 
 impl Row {
-    fn into_manager(self, notices: Vec<Notice>) -> Result<Manager, Error> {
+    fn read(self, notices: Vec<Notice>) -> Result<Read, Error> {
         let mode: Mode = words::parse(&self.mode)?;
         let state: ManagerState = words::parse(&self.state)?;
         // Those at work, save for a MANUAL Manager whose new ones are on their way.
@@ -61,7 +73,10 @@ impl Row {
             (Mode::Manual, ManagerState::PendingApply) => self.submitted_instructions,
             _ => self.instructions,
         };
-        Ok(Manager {
+        // A newer version's: not a reason to show nothing at all.
+        let instructions = shown.as_ref().map(read).transpose();
+        let unreadable = instructions.is_err();
+        let manager = Manager {
             name: ManagerName {
                 namespace: Id::from_uuid(self.namespace_id),
                 manager: Id::from_uuid(self.id),
@@ -85,10 +100,25 @@ impl Row {
                 source_type: words::parse(&self.source)?,
             },
             input: self.input.as_ref().map(read).transpose()?,
-            instructions: shown.as_ref().map(read).transpose()?,
+            instructions: instructions.unwrap_or_default(),
             notices,
+            screen: Screen {
+                mutes: screen::stored_mutes(&self.mutes).0,
+                languages: languages(&self.languages),
+                max_scans_per_day: self.max_scans_per_day.and_then(|max| max.try_into().ok()),
+            },
+            health: None,
+        };
+        Ok(Read {
+            manager,
+            unreadable,
         })
     }
+}
+
+/// Those of a newer version are left out.
+pub(crate) fn languages(codes: &[String]) -> Vec<Language> {
+    codes.iter().filter_map(|code| code.parse().ok()).collect()
 }
 
 fn read<'a, T: serde::Deserialize<'a>>(json: &'a serde_json::Value) -> Result<T, Error> {
@@ -132,6 +162,9 @@ pub async fn insert(
             managers::submit_time.eq(diesel::dsl::now.into_sql::<Timestamptz>()),
             managers::create_time.eq(time.to_chrono()),
             managers::update_time.eq(time.to_chrono()),
+            managers::mutes.eq(write(&draft.screen.mutes)?),
+            managers::languages.eq(codes(&draft.screen.languages)),
+            managers::max_scans_per_day.eq(number(draft.screen.max_scans_per_day)),
         ))
         .returning(Row::as_returning())
         .get_result(conn)
@@ -150,7 +183,19 @@ pub async fn insert(
         manager: id,
     };
     insert_notices(conn, name, &draft.notices).await?;
-    row.into_manager(draft.notices.iter().copied().map(notice).collect())
+    let read = row.read(draft.notices.iter().copied().map(notice).collect())?;
+    Ok(Manager {
+        health: Some(Health::of(Vec::new())),
+        ..read.manager
+    })
+}
+
+fn codes(languages: &[Language]) -> Vec<&'static str> {
+    languages.iter().map(|language| language.as_str()).collect()
+}
+
+fn number(max_scans_per_day: Option<u32>) -> Option<i32> {
+    max_scans_per_day.map(|max| i32::try_from(max).unwrap_or(i32::MAX))
 }
 
 async fn insert_notices(
@@ -198,7 +243,8 @@ pub async fn get(
     let Some(row) = found else { return Ok(None) };
     let mut notices = load_notices(conn, name.namespace, &[row.id]).await?;
     let notices = notices.remove(&row.id).unwrap_or_default();
-    row.into_manager(notices).map(Some)
+    let told = health::tell(conn, name.namespace, vec![row.read(notices)?]).await?;
+    Ok(told.into_iter().next())
 }
 
 /// Whether the Manager exists; by primary key.
@@ -249,7 +295,7 @@ macro_rules! shown {
 pub(crate) const LISTING: Listing = Listing {
     select: "SELECT namespace_id, id, nickname, enable, mode, source, state, input, \
              submitted_instructions, instructions, apply_time, apply_error_code, apply_error_message, \
-             create_time, update_time FROM managers WHERE namespace_id = $1",
+             create_time, update_time, mutes, languages, max_scans_per_day FROM managers WHERE namespace_id = $1",
     columns: &[
         column(
             "name",
@@ -280,6 +326,7 @@ pub(crate) const LISTING: Listing = Listing {
             "instructions.brief",
             concat!("(", shown!(), " ->> 'brief')"),
         ),
+        nullable("maxScansPerDay", "max_scans_per_day::float8"),
     ],
     id: "id",
 };
@@ -299,14 +346,16 @@ pub async fn list(
         .await?;
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let mut notices = load_notices(conn, namespace, &ids).await?;
-    let items = rows
+    let read = rows
         .into_iter()
         .map(|row| {
             let notices = notices.remove(&row.id).unwrap_or_default();
-            Ok((Id::from_uuid(row.id), row.into_manager(notices)?))
+            row.read(notices)
         })
         .collect::<Result<_, Error>>()?;
-    Ok(Page::new(list, items))
+    let told = health::tell(conn, namespace, read).await?.into_iter();
+    let items = told.map(|manager| (manager.name.manager, manager));
+    Ok(Page::new(list, items.collect()))
 }
 
 /// What the compiler works on.

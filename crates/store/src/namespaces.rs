@@ -7,14 +7,16 @@ use domain::{
     Id, ManagerName, Namespace, NamespaceName, Timestamp,
     list::ListQuery,
     namespace::{CreateNamespace, NamespaceChange},
+    screen::{self, Mute},
 };
 use uuid::Uuid;
 
 use crate::{
-    QueryResult,
+    QueryError, QueryResult,
     listing::{Listing, Page, column},
-    managers, purges,
+    managers, plans, purges,
     schema::{connections, managers as managers_table, namespaces},
+    words,
 };
 
 #[derive(Queryable, Selectable, QueryableByName)]
@@ -24,6 +26,7 @@ struct Row {
     nickname: String,
     create_time: DateTime<Utc>,
     update_time: DateTime<Utc>,
+    mutes: serde_json::Value,
 }
 
 impl From<Row> for Namespace {
@@ -35,6 +38,7 @@ impl From<Row> for Namespace {
             create_time: row.create_time.into(),
             update_time: row.update_time.into(),
             nickname: row.nickname,
+            mutes: screen::stored_mutes(&row.mutes).0,
         }
     }
 }
@@ -55,6 +59,7 @@ pub async fn insert(
             namespaces::nickname.eq(&draft.nickname),
             namespaces::create_time.eq(time),
             namespaces::update_time.eq(time),
+            namespaces::mutes.eq(json(&draft.mutes)?),
         ))
         .returning(Row::as_returning())
         .get_result(conn)
@@ -107,7 +112,20 @@ pub async fn lock(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<Op
         .map(|found| found.map(Into::into))
 }
 
-/// Call with the Namespace [`lock`]ed. A change of nothing leaves `updateTime` too.
+fn json(mutes: &[Mute]) -> QueryResult<serde_json::Value> {
+    let json = serde_json::to_value(mutes).map(words::json);
+    json.map_err(|error| QueryError::SerializationError(error.into()))
+}
+
+#[derive(AsChangeset)]
+#[diesel(table_name = namespaces)]
+struct Changes<'a> {
+    nickname: Option<&'a str>,
+    mutes: Option<serde_json::Value>,
+}
+
+/// Call with the Namespace [`lock`]ed, inside of a transaction. A change of nothing leaves `updateTime`
+/// too. Other mutes are a change of what is matched, which scanners see before the next post passes.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -117,18 +135,27 @@ pub async fn update(
     change: &NamespaceChange,
     now: Timestamp,
 ) -> QueryResult<Namespace> {
-    let Some(nickname) = &change.nickname else {
+    if *change == NamespaceChange::default() {
         return Ok(current);
+    }
+    let id = current.name.namespace;
+    let changes = Changes {
+        nickname: change.nickname.as_deref(),
+        mutes: change.mutes.as_deref().map(json).transpose()?,
     };
-    diesel::update(namespaces::table.find(current.name.namespace.to_uuid()))
-        .set((
-            namespaces::nickname.eq(nickname),
-            namespaces::update_time.eq(now.to_chrono()),
-        ))
+    let row: Row = diesel::update(namespaces::table.find(id.to_uuid()))
+        .set((changes, namespaces::update_time.eq(now.to_chrono())))
         .returning(Row::as_returning())
         .get_result(conn)
-        .await
-        .map(Into::into)
+        .await?;
+    if change
+        .mutes
+        .as_ref()
+        .is_some_and(|new| *new != current.mutes)
+    {
+        plans::record_namespace(conn, id, now).await?;
+    }
+    Ok(row.into())
 }
 
 /// What came of asking to delete something.
@@ -192,7 +219,7 @@ async fn is_empty(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<bo
 }
 
 pub(crate) const LISTING: Listing = Listing {
-    select: "SELECT id, nickname, create_time, update_time FROM namespaces WHERE account_id = $1",
+    select: "SELECT id, nickname, create_time, update_time, mutes FROM namespaces WHERE account_id = $1",
     columns: &[
         column("name", "('namespaces/' || ulid(id))"),
         column("createTime", "create_time"),
@@ -204,7 +231,7 @@ pub(crate) const LISTING: Listing = Listing {
 
 /// As [`LISTING`], for a key that is narrowed to some Namespaces.
 const NARROWED: Listing = Listing {
-    select: "SELECT id, nickname, create_time, update_time FROM namespaces WHERE account_id = $1 \
+    select: "SELECT id, nickname, create_time, update_time, mutes FROM namespaces WHERE account_id = $1 \
              AND id = ANY ((SELECT namespace_ids FROM api_keys WHERE id = $2)::uuid[])",
     ..LISTING
 };

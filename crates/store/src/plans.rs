@@ -13,12 +13,17 @@ use diesel::{
     sql_types::{Array, BigInt, Bool, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{FeedName, Id, Instructions, ManagerName, Timestamp};
+use domain::{
+    FeedName, Id, Instructions, ManagerName, Timestamp,
+    screen::{self, Language, Mute},
+};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
     QueryResult,
-    schema::{managers, plan_changes, plan_version},
+    managers::languages,
+    schema::{managers, namespaces, plan_changes, plan_version},
 };
 
 /// How many changes the log keeps. A reader further behind loads everything.
@@ -30,6 +35,19 @@ pub struct PlanRecord {
     pub manager: ManagerName,
     /// `None` when the Manager is gone, disabled, or was never applied.
     pub instructions: Option<Instructions>,
+    /// Whether there are instructions at work that this version cannot read, such as a newer one's
+    /// during an upgrade.
+    pub unreadable: bool,
+    pub mutes: Vec<Mute>,
+    pub languages: Vec<Language>,
+}
+
+/// What a Namespace mutes for all its Managers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamespaceMutes {
+    pub namespace: Id,
+    /// None, too, when it is gone.
+    pub mutes: Vec<Mute>,
 }
 
 /// What a reader of the changes learns.
@@ -39,6 +57,7 @@ pub enum Changes {
     Since {
         version: i64,
         plans: Vec<PlanRecord>,
+        namespaces: Vec<NamespaceMutes>,
     },
     /// The log does not reach back that far: load everything.
     TooFarBehind,
@@ -103,6 +122,22 @@ pub async fn record_change(
     .execute(conn)
     .await?;
     Ok(version)
+}
+
+/// As [`record_change`], of what a Namespace mutes: logged under the Manager that there is not.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn record_namespace(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    now: Timestamp,
+) -> QueryResult<i64> {
+    let name = ManagerName {
+        namespace,
+        manager: Id::NIL,
+    };
+    record_change(conn, name, &[], now).await
 }
 
 /// As [`record_change`] for Managers that go: each is logged under a version of its own, which is
@@ -188,6 +223,7 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> QueryRes
         return Ok(Changes::Since {
             version: after,
             plans: Vec::new(),
+            namespaces: Vec::new(),
         });
     }
     let changes: Vec<Change> = sql_query(
@@ -210,6 +246,11 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> QueryRes
         .collect();
     changed.sort_unstable();
     changed.dedup();
+    let muting: Vec<Uuid> = changed
+        .extract_if(.., |(_, manager)| manager.is_nil())
+        .map(|(namespace, _)| namespace)
+        .collect();
+    let namespaces = mutes_of(conn, &muting).await?;
     let ids: Vec<Uuid> = changed.iter().map(|(_, manager)| *manager).collect();
     let rows: Vec<PlanRow> = managers::table
         .filter(managers::namespace_id.eq_any(changed.iter().map(|(namespace, _)| *namespace)))
@@ -219,6 +260,8 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> QueryRes
             managers::id,
             managers::enable,
             managers::instructions,
+            managers::mutes,
+            managers::languages,
         ))
         .load(conn)
         .await?;
@@ -227,11 +270,52 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> QueryRes
     let plans = changed
         .into_iter()
         .map(|(namespace, manager)| {
-            let gone = (namespace, manager, false, None);
+            let gone = (namespace, manager, false, None, Value::Null, Vec::new());
             plan(rows.remove(&(namespace, manager)).unwrap_or(gone))
         })
         .collect();
-    Ok(Changes::Since { version, plans })
+    Ok(Changes::Since {
+        version,
+        plans,
+        namespaces,
+    })
+}
+
+async fn mutes_of(conn: &mut AsyncPgConnection, ids: &[Uuid]) -> QueryResult<Vec<NamespaceMutes>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<(Uuid, Value)> = namespaces::table
+        .filter(namespaces::id.eq_any(ids))
+        .select((namespaces::id, namespaces::mutes))
+        .load(conn)
+        .await?;
+    let mut rows: HashMap<Uuid, Value> = rows.into_iter().collect();
+    let found = ids.iter().map(|id| {
+        let mutes = rows.remove(id).unwrap_or_default();
+        muting(*id, &mutes)
+    });
+    Ok(found.collect())
+}
+
+/// Of all Namespaces that mute anything. Served by `namespaces_muting_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn all_mutes(conn: &mut AsyncPgConnection) -> QueryResult<Vec<NamespaceMutes>> {
+    let rows: Vec<(Uuid, Value)> = namespaces::table
+        .filter(sql::<Bool>("mutes <> '[]'"))
+        .select((namespaces::id, namespaces::mutes))
+        .load(conn)
+        .await?;
+    Ok(rows.iter().map(|(id, mutes)| muting(*id, mutes)).collect())
+}
+
+fn muting(namespace: Uuid, mutes: &Value) -> NamespaceMutes {
+    NamespaceMutes {
+        namespace: Id::from_uuid(namespace),
+        mutes: screen::stored_mutes(mutes).0,
+    }
 }
 
 /// Every plan, in pages: those after `after` in the order of their names.
@@ -265,33 +349,36 @@ pub async fn load_page(
             managers::id,
             managers::enable,
             managers::instructions,
+            managers::mutes,
+            managers::languages,
         ))
         .load(conn)
         .await?;
     Ok(rows.into_iter().map(plan).collect())
 }
 
-/// Namespace, Manager, whether it is enabled, and its instructions.
-type PlanRow = (Uuid, Uuid, bool, Option<serde_json::Value>);
+/// Namespace, Manager, whether it is enabled, its instructions, mutes and languages.
+type PlanRow = (Uuid, Uuid, bool, Option<Value>, Value, Vec<String>);
 
-/// Instructions that this version cannot read, such as a newer one's during an upgrade, are told and
-/// left out: one Manager must not stop the others.
-fn plan((namespace, manager, enable, json): PlanRow) -> PlanRecord {
+/// Instructions that this version cannot read are told apart: one Manager must not stop the others.
+fn plan((namespace, manager, enable, json, mutes, codes): PlanRow) -> PlanRecord {
     let manager = ManagerName {
         namespace: Id::from_uuid(namespace),
         manager: Id::from_uuid(manager),
     };
-    let instructions = json
-        .filter(|_| enable)
-        .and_then(|json| match serde_json::from_value(json) {
-            Ok(instructions) => Some(instructions),
-            Err(error) => {
-                tracing::error!(manager.name = %manager, "its instructions cannot be read: {error}");
-                None
-            }
-        });
+    let read = json.filter(|_| enable).map(serde_json::from_value);
+    let (instructions, unreadable) = match read.transpose() {
+        Ok(instructions) => (instructions, false),
+        Err(error) => {
+            tracing::error!(manager.name = %manager, "its instructions cannot be read: {error}");
+            (None, true)
+        }
+    };
     PlanRecord {
         manager,
         instructions,
+        unreadable,
+        mutes: screen::stored_mutes(&mutes).0,
+        languages: languages(&codes),
     }
 }

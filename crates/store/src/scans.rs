@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod edit;
+mod quota;
 mod record;
 #[cfg(test)]
 mod tests;

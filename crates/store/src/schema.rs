@@ -181,6 +181,9 @@ diesel::table! {
         create_time -> Timestamptz,
         update_time -> Timestamptz,
         recompile_after -> Nullable<Timestamptz>,
+        mutes -> Jsonb,
+        languages -> Array<Text>,
+        max_scans_per_day -> Nullable<Integer>,
     }
 }
 
@@ -191,6 +194,7 @@ diesel::table! {
         nickname -> Text,
         create_time -> Timestamptz,
         update_time -> Timestamptz,
+        mutes -> Jsonb,
     }
 }
 
@@ -302,6 +306,11 @@ diesel::table! {
         namespace_id -> Uuid,
         manager_id -> Uuid,
         last_time -> Timestamptz,
+        quota_day -> Nullable<Date>,
+        quota_made -> Integer,
+        quota_suppressed -> Integer,
+        quota_lowest -> Nullable<Double>,
+        quota_highest -> Nullable<Double>,
     }
 }
 

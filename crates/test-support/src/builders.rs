@@ -27,6 +27,7 @@ impl Fixture {
             .expect("an account is made");
         let draft = CreateNamespace {
             nickname: "ours".to_owned(),
+            mutes: Vec::new(),
         };
         let namespace = namespaces::insert(conn, account, &draft)
             .await
@@ -69,6 +70,7 @@ impl Fixture {
             source: SourceType::Forum,
             origin: Origin::Instructions(instructions.clone()),
             notices: notices.to_vec(),
+            screen: domain::screen::Screen::default(),
         };
         managers::insert(conn, self.namespace, &draft)
             .await

@@ -45,6 +45,8 @@ async fn write(
                     score: 1.0,
                     terms: vec!["found".to_owned()],
                     focus: None,
+                    spans: Vec::new(),
+                    signals: None,
                 },
             })
             .collect();

@@ -18,6 +18,8 @@ pub(crate) async fn record(app: &TestApp, manager: &str, posts: &[Post]) {
                 score: n as f64 / 10.0,
                 terms: vec!["backup".to_owned()],
                 focus: None,
+                spans: Vec::new(),
+                signals: None,
             },
         };
         let made = conn

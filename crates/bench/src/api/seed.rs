@@ -33,6 +33,7 @@ pub(crate) async fn run(url: &str, scans: u32) -> Result<Seeded> {
     keys::insert(&mut conn, account, &key, Role::Owner, None, now, None).await?;
     let draft = CreateNamespace {
         nickname: "bench".to_owned(),
+        mutes: Vec::new(),
     };
     let namespace = namespaces::insert(&mut conn, account, &draft).await?.name;
 

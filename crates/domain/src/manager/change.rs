@@ -12,8 +12,11 @@ use super::{
     Origin, PATHS, Rules, Source, SourceType, fields,
 };
 use crate::{
-    ConnectionName, Focus, Instructions, Issue, Issues, ManagerName, Timestamp, json::Object,
-    namespace::nickname, patch::Patch,
+    ConnectionName, Focus, Instructions, Issue, Issues, ManagerName, Timestamp,
+    json::Object,
+    namespace::nickname,
+    patch::Patch,
+    screen::{self, Language, Mute, Screen},
 };
 
 /// A Manager as a change finds it.
@@ -34,6 +37,10 @@ pub struct ManagerChange {
     pub source: Option<SourceType>,
     pub origin: Option<Origin>,
     pub notices: Option<Vec<ConnectionName>>,
+    pub mutes: Option<Vec<Mute>>,
+    pub languages: Option<Vec<Language>>,
+    /// `Some(None)` takes the bound away.
+    pub max_scans_per_day: Option<Option<u32>>,
 }
 
 impl ManagerChange {
@@ -58,6 +65,10 @@ impl ManagerChange {
                 source,
                 origin: origin(&fields, current, source, rules),
                 notices: fields.given("notices", || fields::notices(&fields, &mut named)),
+                mutes: fields.given("mutes", || screen::mutes(&fields)),
+                languages: fields.given("languages", || screen::languages(&fields)),
+                max_scans_per_day: fields
+                    .given("maxScansPerDay", || screen::max_scans_per_day(&fields)),
             };
             fields.ignore(PATHS.output_only);
             fields.finish();
@@ -104,6 +115,8 @@ impl Editable {
                 }),
                 instructions: None,
                 notices: Vec::new(),
+                screen: Screen::default(),
+                health: None,
             },
             submitted: None,
             generation: 1,
@@ -284,6 +297,38 @@ mod tests {
         assert!(change == expected && !change.resubmits());
         let change = changed(&applied(), &json!({"notices": null, "enable": null}), None).unwrap();
         assert_eq!((change.notices, change.enable), (Some(vec![]), Some(true)));
+    }
+
+    #[test]
+    fn what_is_kept_out_changes_without_a_compile() {
+        let mut current = applied();
+        let body = json!({
+            "mutes": [{"type": "AUTHOR", "value": "pat"}], "languages": ["en-GB"], "maxScansPerDay": 5
+        });
+        let change = changed(&current, &body, None).unwrap();
+        assert!(!change.resubmits());
+        assert_eq!(change.max_scans_per_day, Some(Some(5)));
+        current.manager.screen.mutes = change.mutes.unwrap();
+        current.manager.screen.languages = change.languages.unwrap();
+        current.manager.screen.max_scans_per_day = Some(5);
+
+        let untouched = changed(&current, &json!({"enable": true}), None).unwrap();
+        assert_eq!((untouched.mutes, untouched.languages), (None, None));
+        for (body, mask) in [
+            (
+                json!({"mutes": null, "languages": null, "maxScansPerDay": null}),
+                None,
+            ),
+            (json!({}), Some("mutes,languages,maxScansPerDay")),
+        ] {
+            let cleared = changed(&current, &body, mask).unwrap();
+            assert_eq!(cleared.mutes, Some(vec![]));
+            assert_eq!(cleared.languages, Some(vec![]));
+            assert_eq!(cleared.max_scans_per_day, Some(None));
+        }
+        let body = serde_json::to_value(&current.manager).unwrap();
+        let same = changed(&current, &body, None).unwrap();
+        assert_eq!(same.mutes, Some(current.manager.screen.mutes));
     }
 
     #[test]

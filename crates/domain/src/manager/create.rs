@@ -9,8 +9,12 @@ use super::{
     fields::{self, NamedConnection},
 };
 use crate::{
-    ConnectionName, Instructions, Issue, Issues, address::AddressPolicy, feed::FeedRules,
-    json::Object, namespace::nickname,
+    ConnectionName, Instructions, Issue, Issues,
+    address::AddressPolicy,
+    feed::FeedRules,
+    json::Object,
+    namespace::nickname,
+    screen::{self, Screen},
 };
 
 /// What the deployment allows.
@@ -35,6 +39,7 @@ pub struct CreateManager {
     pub source: SourceType,
     pub origin: Origin,
     pub notices: Vec<ConnectionName>,
+    pub screen: Screen,
 }
 
 impl CreateManager {
@@ -94,6 +99,7 @@ fn draft(
         }
     };
     let notices = fields::notices(fields, named);
+    let screen = screen::screen(fields);
     manager_type?;
     Some(CreateManager {
         nickname: nickname?,
@@ -101,6 +107,7 @@ fn draft(
         source: source?,
         origin: origin?,
         notices: notices?,
+        screen: screen?,
     })
 }
 

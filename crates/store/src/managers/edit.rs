@@ -12,7 +12,7 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{Row, insert_notices, load_notices, notice, read, write};
+use super::{Row, codes, health, insert_notices, load_notices, notice, number, read, write};
 use crate::{
     Error, QueryResult, plans, purges,
     schema::{manager_notices, managers, scan_clocks},
@@ -48,8 +48,9 @@ pub async fn lock(
     let submitted = row.submitted_instructions.as_ref().map(read).transpose()?;
     let mut notices = load_notices(conn, name.namespace, &[row.id]).await?;
     let notices = notices.remove(&row.id).unwrap_or_default();
-    Ok(Some(Editable {
-        manager: row.into_manager(notices)?,
+    let told = health::tell(conn, name.namespace, vec![row.read(notices)?]).await?;
+    Ok(told.into_iter().next().map(|manager| Editable {
+        manager,
         submitted,
         generation,
     }))
@@ -64,6 +65,9 @@ struct Changes<'a> {
     mode: Option<&'a str>,
     input: Option<Option<serde_json::Value>>,
     submitted_instructions: Option<Option<serde_json::Value>>,
+    mutes: Option<serde_json::Value>,
+    languages: Option<Vec<&'static str>>,
+    max_scans_per_day: Option<Option<i32>>,
 }
 
 /// Call with the Manager [`lock`]ed, and its new Connections too. What must be compiled again waits for
@@ -86,6 +90,9 @@ pub async fn update(
         nickname: change.nickname.as_deref(),
         enable: change.enable,
         source: change.source.map(|source| source.as_str()),
+        mutes: change.mutes.as_ref().map(write).transpose()?,
+        languages: change.languages.as_deref().map(codes),
+        max_scans_per_day: change.max_scans_per_day.map(number),
         ..Changes::default()
     };
     match &change.origin {
@@ -125,8 +132,14 @@ pub async fn update(
         .as_ref()
         .map(|new| new.iter().copied().map(notice).collect::<Vec<_>>())
         .is_some_and(|new| new != current.manager.notices);
+    let was = &current.manager.screen;
+    let changed_screen = change.mutes.as_ref().is_some_and(|new| *new != was.mutes)
+        || change
+            .languages
+            .as_ref()
+            .is_some_and(|new| *new != was.languages);
     let plan_version = match at_work {
-        Some(at_work) if enabled != current.manager.enable || changed_notices => {
+        Some(at_work) if enabled != current.manager.enable || changed_notices || changed_screen => {
             let feeds: Vec<FeedName> = if enabled {
                 read::<Instructions>(&at_work)?.feeds
             } else {

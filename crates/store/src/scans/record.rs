@@ -7,17 +7,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Array, Integer, Jsonb, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Date, Double, Integer, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName, Match, Post, PostType, ScanName, Timestamp};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::quota::{Quota, State};
 use crate::{
     Error, QueryResult,
     schema::{post_keys, posts},
@@ -95,13 +96,25 @@ async fn make(
     if fresh.is_empty() {
         return Ok(Vec::new());
     }
-    let mut clocks = advance_clocks(conn, &fresh).await?;
+    let mut clocks = lock_clocks(conn, &fresh).await?;
     // Without a clock the Manager is gone, deleted while the poll went on, and its keys purged: they
     // must not come back.
     let gone: Vec<(ManagerName, Uuid)> = fresh
         .extract_if(.., |(manager, _)| !clocks.contains_key(manager))
         .collect();
     give_back_keys(conn, &gone).await?;
+    // What a bound holds back keeps its key: it was decided on, once.
+    for one in matches {
+        let key = (one.manager, post_key(one.post));
+        let quota = clocks.get_mut(&one.manager).and_then(Option::as_mut);
+        if let Some(quota) = quota.filter(|_| fresh.contains(&key))
+            && !quota.admits(one.matched.score)
+        {
+            fresh.remove(&key);
+            deltas.suppressed(one.manager, now, 1);
+        }
+    }
+    let mut clocks = advance_clocks(conn, &fresh, &clocks).await?;
 
     let mut names = Vec::with_capacity(fresh.len());
     let mut rows = Vec::with_capacity(fresh.len());
@@ -322,11 +335,76 @@ async fn give_back_keys(
     Ok(())
 }
 
-/// Moves each Manager's clock on by as many microseconds as it gets Scans; returns the first new time
-/// of each. By the database's clock, after the lock: later commits have later times.
+/// Locks the clocks of these Managers, as far as there are any, and reads where those that have a bound
+/// on their day's Scans stand. The bound is read here too, so that a change of it counts at once.
+async fn lock_clocks(
+    conn: &mut AsyncPgConnection,
+    fresh: &BTreeSet<(ManagerName, Uuid)>,
+) -> QueryResult<HashMap<ManagerName, Option<Quota>>> {
+    #[derive(QueryableByName)]
+    struct Locked {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = Timestamptz)]
+        now: DateTime<Utc>,
+        #[diesel(sql_type = Nullable<Integer>)]
+        max_scans_per_day: Option<i32>,
+        #[diesel(sql_type = Nullable<Date>)]
+        quota_day: Option<NaiveDate>,
+        #[diesel(sql_type = Integer)]
+        quota_made: i32,
+        #[diesel(sql_type = Integer)]
+        quota_suppressed: i32,
+        #[diesel(sql_type = Nullable<Double>)]
+        quota_lowest: Option<f64>,
+        #[diesel(sql_type = Nullable<Double>)]
+        quota_highest: Option<f64>,
+    }
+    let managers: BTreeSet<ManagerName> = fresh.iter().map(|(manager, _)| *manager).collect();
+    let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
+        managers.iter().map(|name| id(name).to_uuid()).collect()
+    };
+    let rows: Vec<Locked> = sql_query(
+        "SELECT clock.namespace_id, clock.manager_id, clock_timestamp() AS now, manager.max_scans_per_day, \
+             clock.quota_day, clock.quota_made, clock.quota_suppressed, clock.quota_lowest, clock.quota_highest \
+         FROM scan_clocks AS clock \
+         LEFT JOIN managers AS manager ON manager.namespace_id = clock.namespace_id AND manager.id = clock.manager_id \
+         WHERE (clock.namespace_id, clock.manager_id) IN (SELECT * FROM unnest($1, $2)) \
+         ORDER BY clock.namespace_id, clock.manager_id FOR UPDATE OF clock",
+    )
+    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
+    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
+    .load(conn)
+    .await?;
+    let count = |count: i32| u32::try_from(count).unwrap_or_default();
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let name = ManagerName {
+                namespace: Id::from_uuid(row.namespace_id),
+                manager: Id::from_uuid(row.manager_id),
+            };
+            let stored = row.quota_day.map(|day| State {
+                day,
+                made: count(row.quota_made),
+                suppressed: count(row.quota_suppressed),
+                range: row.quota_lowest.zip(row.quota_highest),
+            });
+            let max = row.max_scans_per_day.map(count);
+            (name, max.map(|max| Quota::new(max, row.now, stored)))
+        })
+        .collect())
+}
+
+/// Moves the clock of each of these Managers that is locked on by as many microseconds as it gets Scans,
+/// and stores where its day stands; returns the first new time of each. By the database's clock, after
+/// the lock: later commits have later times.
 async fn advance_clocks(
     conn: &mut AsyncPgConnection,
     fresh: &BTreeSet<(ManagerName, Uuid)>,
+    locked: &HashMap<ManagerName, Option<Quota>>,
 ) -> QueryResult<HashMap<ManagerName, DateTime<Utc>>> {
     #[derive(QueryableByName)]
     struct Clock {
@@ -341,29 +419,55 @@ async fn advance_clocks(
     for (manager, _) in fresh {
         *counts.entry(*manager).or_default() += 1;
     }
+    for (manager, _) in locked.iter().filter(|(_, quota)| quota.is_some()) {
+        counts.entry(*manager).or_default();
+    }
+    let states: Vec<Option<&State>> = counts
+        .keys()
+        .map(|name| Some(&locked.get(name)?.as_ref()?.state))
+        .collect();
+    let number = |number: fn(&State) -> u32| -> Vec<Option<i32>> {
+        let numbers = states.iter().map(|state| state.map(number));
+        numbers
+            .map(|n| n.map(|n| i32::try_from(n).unwrap_or(i32::MAX)))
+            .collect()
+    };
+    let score = |score: fn((f64, f64)) -> f64| -> Vec<Option<f64>> {
+        let ranges = states
+            .iter()
+            .map(|state| state.and_then(|state| state.range));
+        ranges.map(|range| range.map(score)).collect()
+    };
+    let days: Vec<_> = states
+        .iter()
+        .map(|state| state.map(|state| state.day))
+        .collect();
     let namespaces: Vec<Uuid> = counts.keys().map(|name| name.namespace.to_uuid()).collect();
     let managers: Vec<Uuid> = counts.keys().map(|name| name.manager.to_uuid()).collect();
-    let counts: Vec<i32> = counts.into_values().collect();
-    sql_query(
-        "SELECT FROM scan_clocks WHERE (namespace_id, manager_id) IN (SELECT * FROM unnest($1, $2)) \
-         ORDER BY namespace_id, manager_id FOR UPDATE",
-    )
-    .bind::<Array<SqlUuid>, _>(&namespaces)
-    .bind::<Array<SqlUuid>, _>(&managers)
-    .execute(conn)
-    .await?;
+    // One of which all is held back keeps its time.
     let clocks: Vec<Clock> = sql_query(
-        "UPDATE scan_clocks AS clock SET last_time = \
-             greatest(clock_timestamp(), clock.last_time + interval '1 microsecond') \
-             + (given.count - 1) * interval '1 microsecond' \
-         FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, count) \
+        "UPDATE scan_clocks AS clock SET last_time = CASE WHEN given.count = 0 THEN clock.last_time ELSE \
+                 greatest(clock_timestamp(), clock.last_time + interval '1 microsecond') \
+                 + (given.count - 1) * interval '1 microsecond' END, \
+             quota_day = coalesce(given.day, clock.quota_day), \
+             quota_made = coalesce(given.made, clock.quota_made), \
+             quota_suppressed = coalesce(given.suppressed, clock.quota_suppressed), \
+             quota_lowest = coalesce(given.lowest, clock.quota_lowest), \
+             quota_highest = coalesce(given.highest, clock.quota_highest) \
+         FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
+             AS given (namespace_id, manager_id, count, day, made, suppressed, lowest, highest) \
          WHERE clock.namespace_id = given.namespace_id AND clock.manager_id = given.manager_id \
          RETURNING clock.namespace_id, clock.manager_id, \
              clock.last_time - (given.count - 1) * interval '1 microsecond' AS first_time",
     )
     .bind::<Array<SqlUuid>, _>(&namespaces)
     .bind::<Array<SqlUuid>, _>(&managers)
-    .bind::<Array<Integer>, _>(&counts)
+    .bind::<Array<Integer>, _>(counts.values().copied().collect::<Vec<_>>())
+    .bind::<Array<Nullable<Date>>, _>(days)
+    .bind::<Array<Nullable<Integer>>, _>(number(|state| state.made))
+    .bind::<Array<Nullable<Integer>>, _>(number(|state| state.suppressed))
+    .bind::<Array<Nullable<Double>>, _>(score(|(low, _)| low))
+    .bind::<Array<Nullable<Double>>, _>(score(|(_, high)| high))
     .load(conn)
     .await?;
     Ok(clocks

@@ -80,6 +80,7 @@ async fn a_narrowed_key_lists_its_namespaces_alone() {
     let mut at = start().await;
     let draft = CreateNamespace {
         nickname: "other".to_owned(),
+        mutes: Vec::new(),
     };
     namespaces::insert(&mut at.conn, at.fixture.account, &draft)
         .await

@@ -93,6 +93,7 @@ async fn namespaces() {
         let items = whole(&before, &order, async |token| {
             let draft = CreateNamespace {
                 nickname: ["b", "ä", "B", "a"][add % 4].to_owned(),
+                mutes: Vec::new(),
             };
             namespaces::insert(&mut at.conn, account, &draft)
                 .await

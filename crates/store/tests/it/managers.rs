@@ -43,6 +43,7 @@ fn automatic() -> CreateManager {
             },
         }),
         notices: Vec::new(),
+        screen: domain::screen::Screen::default(),
     }
 }
 

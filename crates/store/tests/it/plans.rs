@@ -21,7 +21,7 @@ async fn watched(conn: &mut AsyncPgConnection, feed: &str) -> bool {
 
 fn since(changes: Changes) -> (i64, Vec<PlanRecord>) {
     match changes {
-        Changes::Since { version, plans } => (version, plans),
+        Changes::Since { version, plans, .. } => (version, plans),
         Changes::TooFarBehind => panic!("too far behind"),
     }
 }

@@ -58,6 +58,8 @@ pub(crate) fn matched(score: f64) -> Match {
         score,
         terms: vec!["rust".to_owned()],
         focus: None,
+        spans: Vec::new(),
+        signals: None,
     }
 }
 

@@ -93,6 +93,8 @@ impl World {
                 score: 1.0,
                 terms: Vec::new(),
                 focus: None,
+                spans: Vec::new(),
+                signals: None,
             },
         };
         let feed = "hackernews:newest".parse().unwrap();

@@ -1,0 +1,263 @@
+//! What a customer keeps out of its Scans, whatever the instructions say.
+//!
+//! It is the customer's own: a compile never touches it, and posts are held against it after the
+//! instructions matched. A mute that has expired has no effect from that moment on.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Host;
+
+use crate::{Issue, Timestamp, instructions, json::Object, text::serde_as_text};
+
+pub const MAX_MUTES: usize = 200;
+pub const MAX_LANGUAGES: usize = 20;
+pub const MAX_SCANS_PER_DAY: u32 = 100_000;
+const VALUE_CHARS: std::ops::RangeInclusive<usize> = 1..=200;
+
+/// A Manager's part of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Screen {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mutes: Vec<Mute>,
+    /// Posts in others are left out; without any, all languages are welcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub languages: Vec<Language>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_scans_per_day: Option<u32>,
+}
+
+/// Posts not to hear of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Mute {
+    #[serde(rename = "type")]
+    pub mute_type: MuteType,
+    pub value: String,
+    /// Without, it stands until it is taken out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expire_time: Option<Timestamp>,
+}
+
+impl Mute {
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expire_time.is_some_and(|end| end <= now)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum MuteType {
+    /// By the author's id, name or address.
+    Author,
+    /// By the subforum's id, name or address.
+    Subforum,
+    /// By the host of the post's address, and those below it.
+    Site,
+    /// By a word or phrase of title or text.
+    Term,
+}
+
+/// A language that can be told from others, by its ISO 639-1 code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Language(&'static str);
+
+impl Language {
+    /// What can be told apart.
+    pub const CODES: &'static [&'static str] = &[
+        "af", "ak", "am", "ar", "az", "be", "bg", "bn", "ca", "cs", "cy", "da", "de", "el", "en",
+        "eo", "es", "et", "fa", "fi", "fr", "gu", "he", "hi", "hr", "hu", "hy", "id", "it", "ja",
+        "jv", "ka", "km", "kn", "ko", "la", "lt", "lv", "mk", "ml", "mr", "my", "ne", "nl", "no",
+        "or", "pa", "pl", "pt", "ro", "ru", "si", "sk", "sl", "sn", "sr", "sv", "ta", "te", "th",
+        "tk", "tl", "tr", "uk", "ur", "uz", "vi", "yi", "zh", "zu",
+    ];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ParseLanguageError {
+    #[error("not a language tag")]
+    Malformed,
+    #[error("not a language that is told from others")]
+    Unknown,
+}
+
+/// Takes BCP 47 tags, of which the language alone counts: `pt-BR` is `pt`.
+impl FromStr for Language {
+    type Err = ParseLanguageError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let sound = |part: &str| {
+            (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric())
+        };
+        let mut parts = text.split('-');
+        let language = parts.next().unwrap_or_default();
+        let is_tag = matches!(language.len(), 2 | 3)
+            && language.bytes().all(|b| b.is_ascii_alphabetic())
+            && text.len() <= 35
+            && parts.all(sound);
+        if !is_tag {
+            return Err(ParseLanguageError::Malformed);
+        }
+        let language = match language.to_ascii_lowercase().as_str() {
+            "nb" | "nn" => "no".to_owned(),
+            other => other.to_owned(),
+        };
+        let at = Self::CODES.binary_search(&language.as_str());
+        at.map(|at| Self(Self::CODES[at]))
+            .ok()
+            .ok_or(ParseLanguageError::Unknown)
+    }
+}
+
+serde_as_text!(Language);
+
+/// The optional list `mutes`; `None` where an issue was noted.
+pub(crate) fn mutes(fields: &Object<'_>) -> Option<Vec<Mute>> {
+    let Some(value) = fields.take("mutes") else {
+        return Some(Vec::new());
+    };
+    let items = fields.array("mutes", Some(value))?;
+    if items.len() > MAX_MUTES {
+        fields.note("mutes", Issue::TooMany);
+        return None;
+    }
+    let mut mutes: Vec<Mute> = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let path = fields.path(&format!("mutes[{at}]"));
+        let Some(mute) = Object::at(item, path, fields.issues()).and_then(mute) else {
+            continue;
+        };
+        let twice = mutes
+            .iter()
+            .any(|one| (one.mute_type, &one.value) == (mute.mute_type, &mute.value));
+        if twice {
+            fields.note(&format!("mutes[{at}]"), Issue::Duplicate);
+        } else {
+            mutes.push(mute);
+        }
+    }
+    (mutes.len() == items.len()).then_some(mutes)
+}
+
+fn mute(object: Object<'_>) -> Option<Mute> {
+    let mute_type = object.word::<MuteType>("type", object.require("type"));
+    let given = object.require("value");
+    let value = match mute_type {
+        Some(MuteType::Term) => given.and_then(|value| noted(&object, instructions::term(value))),
+        Some(MuteType::Site) => object
+            .trimmed("value", given, VALUE_CHARS)
+            .and_then(|text| noted(&object, host(&text))),
+        _ => object.trimmed("value", given, VALUE_CHARS),
+    };
+    let given = object.take("expireTime");
+    let expire_time = object.text("expireTime", given).and_then(|text| {
+        let time: Option<Timestamp> = text.parse().ok();
+        if time.is_none() {
+            object.note("expireTime", Issue::InvalidFormat);
+        }
+        time
+    });
+    let sound = given.is_some() == expire_time.is_some();
+    object.finish();
+    Some(Mute {
+        mute_type: mute_type?,
+        value: value?,
+        expire_time: sound.then_some(expire_time)?,
+    })
+}
+
+fn noted<T>(object: &Object<'_>, result: Result<T, Issue>) -> Option<T> {
+    result.map_err(|issue| object.note("value", issue)).ok()
+}
+
+/// A host in the form that addresses have it in.
+fn host(text: &str) -> Result<String, Issue> {
+    match Host::parse(text) {
+        Ok(Host::Domain(host)) if !host.is_empty() => Ok(host.trim_end_matches('.').to_owned()),
+        Ok(Host::Ipv4(address)) => Ok(address.to_string()),
+        _ => Err(Issue::InvalidFormat),
+    }
+}
+
+/// The optional list `languages`.
+pub(crate) fn languages(fields: &Object<'_>) -> Option<Vec<Language>> {
+    let Some(value) = fields.take("languages") else {
+        return Some(Vec::new());
+    };
+    let items = fields.array("languages", Some(value))?;
+    if items.len() > MAX_LANGUAGES {
+        fields.note("languages", Issue::TooMany);
+        return None;
+    }
+    let mut languages: Vec<Language> = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let language = language(item).and_then(|language| {
+            let twice = languages.contains(&language);
+            (!twice).then_some(language).ok_or(Issue::Duplicate)
+        });
+        match language {
+            Ok(language) => languages.push(language),
+            Err(issue) => fields.note(&format!("languages[{at}]"), issue),
+        }
+    }
+    (languages.len() == items.len()).then_some(languages)
+}
+
+fn language(item: &Value) -> Result<Language, Issue> {
+    let text = item.as_str().ok_or(Issue::InvalidType)?;
+    text.trim().parse().map_err(|error| match error {
+        ParseLanguageError::Malformed => Issue::InvalidFormat,
+        ParseLanguageError::Unknown => Issue::InvalidEnum,
+    })
+}
+
+/// The optional number `maxScansPerDay`; `Some(None)` where it is not given.
+pub(crate) fn max_scans_per_day(fields: &Object<'_>) -> Option<Option<u32>> {
+    match fields.take("maxScansPerDay") {
+        None => Some(None),
+        Some(value) => fields
+            .whole_number("maxScansPerDay", value, 1..=MAX_SCANS_PER_DAY)
+            .map(Some),
+    }
+}
+
+/// All three.
+pub(crate) fn screen(fields: &Object<'_>) -> Option<Screen> {
+    let (mutes, languages) = (mutes(fields), languages(fields));
+    let max_scans_per_day = max_scans_per_day(fields);
+    Some(Screen {
+        mutes: mutes?,
+        languages: languages?,
+        max_scans_per_day: max_scans_per_day?,
+    })
+}
+
+/// Mutes as a table has them. What a newer version wrote and this one does not know is left out, and
+/// counted: one must not undo the others.
+#[must_use]
+pub fn stored_mutes(json: &Value) -> (Vec<Mute>, usize) {
+    let items = json.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mutes: Vec<Mute> = items
+        .iter()
+        .filter_map(|item| Mute::deserialize(item).ok())
+        .collect();
+    let unknown = items.len() - mutes.len();
+    (mutes, unknown)
+}
+
+#[cfg(test)]
+mod tests;

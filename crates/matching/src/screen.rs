@@ -1,0 +1,266 @@
+//! What a customer keeps out, whatever the plan says: mutes and languages.
+//!
+//! Held against a post after a plan matched it, so that a mute costs the index nothing, and has its
+//! effect, or none any more, at once.
+
+use std::cell::OnceCell;
+
+use domain::{
+    Post, Timestamp,
+    screen::{Language, Mute, MuteType},
+};
+use whatlang::Lang;
+
+use crate::{PostText, phrase::Readings};
+
+/// Of fewer letters nobody can say for sure in which language they are.
+const MIN_LETTERS: usize = 24;
+/// The rest of a post is in the language of its beginning.
+const MAX_CHARS: usize = 1_000;
+
+/// Mutes and languages, ready to be asked.
+#[derive(Debug, Default)]
+pub struct Screen {
+    muted: Vec<Muted>,
+    languages: Vec<Language>,
+}
+
+/// Why a post is kept out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kept {
+    Muted,
+    Language,
+}
+
+#[derive(Debug)]
+struct Muted {
+    what: What,
+    until: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+enum What {
+    Author(String),
+    Subforum(String),
+    Site(String),
+    Term(Readings),
+}
+
+impl Screen {
+    /// `None` when it keeps nothing out.
+    #[must_use]
+    pub fn new(mutes: &[Mute], languages: &[Language]) -> Option<Self> {
+        let screen = Self {
+            muted: mutes.iter().filter_map(Muted::new).collect(),
+            languages: languages.to_vec(),
+        };
+        let keeps = !screen.muted.is_empty() || !screen.languages.is_empty();
+        keeps.then_some(screen)
+    }
+
+    /// Whether the post is kept out at this time, and why.
+    #[must_use]
+    pub fn keeps_out(&self, post: &Candidate<'_>, now: Timestamp) -> Option<Kept> {
+        let stands = |muted: &&Muted| muted.until.is_none_or(|end| now < end);
+        if self
+            .muted
+            .iter()
+            .filter(stands)
+            .any(|muted| muted.what.is_of(post))
+        {
+            return Some(Kept::Muted);
+        }
+        if self.languages.is_empty() {
+            return None;
+        }
+        let language = post.language()?;
+        (!self.languages.contains(&language)).then_some(Kept::Language)
+    }
+}
+
+impl Muted {
+    /// `None` for a term without a word, which stands nowhere.
+    fn new(mute: &Mute) -> Option<Self> {
+        let value = mute.value.as_str();
+        let what = match mute.mute_type {
+            MuteType::Author => What::Author(plain(value)),
+            MuteType::Subforum => What::Subforum(plain(value)),
+            MuteType::Site => What::Site(value.to_lowercase()),
+            MuteType::Term => What::Term(Readings::exact(value)?),
+        };
+        Some(Self {
+            what,
+            until: mute.expire_time,
+        })
+    }
+}
+
+impl What {
+    fn is_of(&self, post: &Candidate<'_>) -> bool {
+        let among = |wanted: &str, given: [&str; 3]| given.iter().any(|one| plain(one) == wanted);
+        match self {
+            Self::Author(author) => {
+                let user = &post.post.user;
+                among(author, [&user.id, &user.name, &user.url])
+            }
+            Self::Subforum(wanted) => post
+                .post
+                .subforum
+                .as_ref()
+                .is_some_and(|given| among(wanted, [&given.id, &given.name, &given.url])),
+            Self::Site(site) => host(&post.post.url).is_some_and(|host| {
+                host.strip_suffix(site.as_str())
+                    .is_some_and(|below| below.is_empty() || below.ends_with('.'))
+            }),
+            Self::Term(readings) => {
+                let mut phrases = readings.phrases().iter();
+                phrases.any(|phrase| post.text.contains(phrase))
+            }
+        }
+    }
+}
+
+/// A post that a plan matched.
+#[derive(Debug)]
+pub struct Candidate<'a> {
+    post: &'a Post,
+    text: &'a PostText,
+    language: OnceCell<Option<Language>>,
+}
+
+impl<'a> Candidate<'a> {
+    /// `text` is the post's.
+    #[must_use]
+    pub fn new(post: &'a Post, text: &'a PostText) -> Self {
+        Self {
+            post,
+            text,
+            language: OnceCell::new(),
+        }
+    }
+
+    /// `None` where it cannot be told. Told once, however many ask.
+    fn language(&self) -> Option<Language> {
+        *self.language.get_or_init(|| {
+            let source = self.text.source();
+            let end = source.char_indices().nth(MAX_CHARS);
+            language(&source[..end.map_or(source.len(), |(at, _)| at)])
+        })
+    }
+}
+
+fn language(text: &str) -> Option<Language> {
+    let letters = text.chars().filter(|letter| letter.is_alphabetic());
+    // A sign of a script without spaces says as much as a few letters.
+    let weight: usize = letters
+        .map(|letter| if letter >= '\u{2e80}' { 4 } else { 1 })
+        .take(MIN_LETTERS)
+        .sum();
+    if weight < MIN_LETTERS {
+        return None;
+    }
+    let info = whatlang::detect(text)?;
+    info.is_reliable().then(|| code(info.lang())).flatten()
+}
+
+/// By the detector's own codes, which are those of ISO 639-3.
+fn code(lang: Lang) -> Option<Language> {
+    let code = match lang.code() {
+        "afr" => "af",
+        "aka" => "ak",
+        "amh" => "am",
+        "ara" => "ar",
+        "aze" => "az",
+        "bel" => "be",
+        "bul" => "bg",
+        "ben" => "bn",
+        "cat" => "ca",
+        "ces" => "cs",
+        "cym" => "cy",
+        "dan" => "da",
+        "deu" => "de",
+        "ell" => "el",
+        "eng" => "en",
+        "epo" => "eo",
+        "spa" => "es",
+        "est" => "et",
+        "pes" => "fa",
+        "fin" => "fi",
+        "fra" => "fr",
+        "guj" => "gu",
+        "heb" => "he",
+        "hin" => "hi",
+        "hrv" => "hr",
+        "hun" => "hu",
+        "hye" => "hy",
+        "ind" => "id",
+        "ita" => "it",
+        "jpn" => "ja",
+        "jav" => "jv",
+        "kat" => "ka",
+        "khm" => "km",
+        "kan" => "kn",
+        "kor" => "ko",
+        "lat" => "la",
+        "lit" => "lt",
+        "lav" => "lv",
+        "mkd" => "mk",
+        "mal" => "ml",
+        "mar" => "mr",
+        "mya" => "my",
+        "nep" => "ne",
+        "nld" => "nl",
+        "nob" => "no",
+        "ori" => "or",
+        "pan" => "pa",
+        "pol" => "pl",
+        "por" => "pt",
+        "ron" => "ro",
+        "rus" => "ru",
+        "sin" => "si",
+        "slk" => "sk",
+        "slv" => "sl",
+        "sna" => "sn",
+        "srp" => "sr",
+        "swe" => "sv",
+        "tam" => "ta",
+        "tel" => "te",
+        "tha" => "th",
+        "tuk" => "tk",
+        "tgl" => "tl",
+        "tur" => "tr",
+        "ukr" => "uk",
+        "urd" => "ur",
+        "uzb" => "uz",
+        "vie" => "vi",
+        "yid" => "yi",
+        "cmn" => "zh",
+        "zul" => "zu",
+        _ => return None,
+    };
+    code.parse().ok()
+}
+
+/// As names of people and places are compared: in small letters, without what marks them as such.
+fn plain(name: &str) -> String {
+    let name = name.trim().to_lowercase();
+    let name = name.strip_prefix('/').unwrap_or(&name);
+    for mark in ["@", "!", "u/", "r/", "c/"] {
+        if let Some(rest) = name.strip_prefix(mark) {
+            return rest.to_owned();
+        }
+    }
+    name.trim_end_matches('/').to_owned()
+}
+
+/// The host of an address, in small letters.
+fn host(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?;
+    let host = host.split(':').next()?.trim_end_matches('.');
+    (!host.is_empty()).then(|| host.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests;

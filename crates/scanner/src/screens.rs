@@ -1,0 +1,69 @@
+//! What Managers and Namespaces keep out, beside the index of plans and as fresh as it.
+//!
+//! Few have anything here. A reader takes a lock for the length of a look-up, once for each match; the
+//! one who writes does so before the index gets the version that the change came with: whoever has an
+//! index has screens as new.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use domain::{Id, ManagerName, Timestamp};
+use matching::{Candidate, Kept, Screen};
+use store::plans::{NamespaceMutes, PlanRecord};
+
+#[derive(Default)]
+pub(crate) struct Screens(RwLock<Held>);
+
+#[derive(Default)]
+pub(crate) struct Held {
+    managers: HashMap<ManagerName, Arc<Screen>>,
+    namespaces: HashMap<Id, Arc<Screen>>,
+}
+
+impl Held {
+    pub(crate) fn put(&mut self, record: &PlanRecord) {
+        let screen = record
+            .instructions
+            .as_ref()
+            .and_then(|_| Screen::new(&record.mutes, &record.languages));
+        match screen {
+            Some(screen) => self.managers.insert(record.manager, Arc::new(screen)),
+            None => self.managers.remove(&record.manager),
+        };
+    }
+
+    pub(crate) fn put_namespace(&mut self, record: &NamespaceMutes) {
+        match Screen::new(&record.mutes, &[]) {
+            Some(screen) => self.namespaces.insert(record.namespace, Arc::new(screen)),
+            None => self.namespaces.remove(&record.namespace),
+        };
+    }
+}
+
+impl Screens {
+    pub(crate) fn replace(&self, held: Held) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = held;
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Held)) {
+        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether a post that the Manager's plan matched is kept out, and why.
+    pub(crate) fn keep_out(
+        &self,
+        manager: &ManagerName,
+        post: &Candidate<'_>,
+        now: Timestamp,
+    ) -> Option<Kept> {
+        let (own, of_all) = {
+            let held = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            let of_all = held.namespaces.get(&manager.namespace).cloned();
+            (held.managers.get(manager).cloned(), of_all)
+        };
+        let mut screens = of_all.iter().chain(&own);
+        screens.find_map(|screen| screen.keeps_out(post, now))
+    }
+}

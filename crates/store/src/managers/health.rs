@@ -1,0 +1,133 @@
+//! How Managers do, seen when they are read: nothing is stored for it.
+//!
+//! One statement for a page of Managers, on primary keys; of Scans it reads the newest alone.
+
+use std::collections::HashMap;
+
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Bool, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    Id, Manager,
+    manager::{
+        ManagerState,
+        health::{Health, HealthReason},
+    },
+};
+use uuid::Uuid;
+
+use super::Read;
+use crate::QueryResult;
+
+/// So many polls in a row fail before a feed is said to.
+const FAILURES: i32 = 3;
+/// Fewer judgements say nothing.
+const JUDGED: i64 = 5;
+/// Of so many of the newest Scans.
+const LOOKED_AT: i64 = 200;
+
+#[derive(QueryableByName)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+struct Row {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = Bool)]
+    feeds_failing: bool,
+    #[diesel(sql_type = Bool)]
+    flooded: bool,
+    #[diesel(sql_type = Bool)]
+    no_posts: bool,
+    #[diesel(sql_type = BigInt)]
+    judged: i64,
+    #[diesel(sql_type = BigInt)]
+    refused: i64,
+}
+
+/// Tells the health of Managers of one Namespace. One that is disabled is as well as can be.
+pub(super) async fn tell(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    read: Vec<Read>,
+) -> QueryResult<Vec<Manager>> {
+    let ids: Vec<Uuid> = read
+        .iter()
+        .filter(|read| read.manager.enable && read.manager.apply_time.is_some())
+        .map(|read| read.manager.name.manager.to_uuid())
+        .collect();
+    let seen = if ids.is_empty() {
+        HashMap::new()
+    } else {
+        look(conn, namespace, &ids).await?
+    };
+    let told = read.into_iter().map(
+        |Read {
+             mut manager,
+             unreadable,
+         }| {
+            let row = seen.get(&manager.name.manager.to_uuid());
+            let mut reasons = row.map(reasons).unwrap_or_default();
+            if manager.state == ManagerState::ApplyFailed {
+                reasons.push(HealthReason::ApplyFailed);
+            }
+            if unreadable {
+                reasons.push(HealthReason::InstructionsUnreadable);
+            }
+            manager.health = Some(Health::of(reasons));
+            manager
+        },
+    );
+    Ok(told.collect())
+}
+
+fn reasons(row: &Row) -> Vec<HealthReason> {
+    let bad = row.judged >= JUDGED && row.refused * 2 > row.judged;
+    [
+        (row.feeds_failing, HealthReason::FeedsFailing),
+        (row.flooded, HealthReason::Flooded),
+        (bad, HealthReason::FeedbackBad),
+        (row.no_posts, HealthReason::NoPosts),
+    ]
+    .into_iter()
+    .filter_map(|(holds, reason)| holds.then_some(reason))
+    .collect()
+}
+
+/// Posts are counted by the day, so that "a day and more" is since yesterday's beginning. A Manager that
+/// watches nothing has no posts.
+async fn look(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    ids: &[Uuid],
+) -> QueryResult<HashMap<Uuid, Row>> {
+    let rows: Vec<Row> = sql_query(
+        "SELECT m.id, \
+             coalesce(feeds.failing, false) AS feeds_failing, \
+             coalesce(clock.quota_suppressed > 0 \
+                 AND clock.quota_day = (clock_timestamp() AT TIME ZONE 'UTC')::date, false) AS flooded, \
+             m.apply_time < days.begin AND NOT EXISTS (SELECT FROM feed_watchers AS watcher \
+                 JOIN feed_stats AS stats ON stats.feed = watcher.feed AND stats.interval_seconds = 86400 \
+                     AND stats.time >= days.begin AND stats.posts > 0 \
+                 WHERE watcher.namespace_id = m.namespace_id AND watcher.manager_id = m.id) AS no_posts, \
+             feedback.judged, feedback.refused \
+         FROM managers AS m \
+         CROSS JOIN (SELECT date_trunc('day', clock_timestamp(), 'UTC') - interval '1 day' AS begin) AS days \
+         LEFT JOIN scan_clocks AS clock ON clock.namespace_id = m.namespace_id AND clock.manager_id = m.id \
+         CROSS JOIN LATERAL (SELECT bool_and(feed.failure_count >= $3) AS failing \
+             FROM feed_watchers AS watcher JOIN feeds AS feed ON feed.name = watcher.feed \
+             WHERE watcher.namespace_id = m.namespace_id AND watcher.manager_id = m.id) AS feeds \
+         CROSS JOIN LATERAL (SELECT count(*) AS judged, count(*) FILTER (WHERE NOT value) AS refused \
+             FROM (SELECT value, update_time > create_time AS judged FROM scans AS scan \
+                   WHERE scan.namespace_id = m.namespace_id AND scan.manager_id = m.id \
+                   ORDER BY scan.create_time DESC LIMIT $4) AS lately WHERE judged) AS feedback \
+         WHERE m.namespace_id = $1 AND m.id = ANY ($2)",
+    )
+    .bind::<SqlUuid, _>(namespace.to_uuid())
+    .bind::<Array<SqlUuid>, _>(ids)
+    .bind::<diesel::sql_types::Integer, _>(FAILURES)
+    .bind::<BigInt, _>(LOOKED_AT)
+    .load(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row)).collect())
+}
