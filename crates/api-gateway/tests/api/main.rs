@@ -24,6 +24,7 @@ mod malformed;
 mod managers;
 mod namespaces;
 mod polling;
+mod previews;
 mod rates;
 mod scans;
 mod slow;

@@ -1,0 +1,261 @@
+//! What a Manager would make of posts, and what it keeps out.
+
+use domain::{ManagerName, Timestamp, key::Role};
+use serde_json::{Value, json};
+use store::managers;
+
+use crate::{
+    app::TestApp,
+    client::{Client, manager_body},
+};
+
+fn post(id: &str, title: &str) -> Value {
+    json!({
+        "type": "FORUM_LINK", "time": "2026-11-21T01:00:00.000000Z", "id": id, "title": title,
+        "url": "https://blog.example.com/1", "subforum": {"id": "ask", "name": "Ask", "url": "https://a.example/"},
+        "user": {"id": "pat", "name": "Pat", "url": "https://a.example/pat"}
+    })
+}
+
+/// A MANUAL Manager whose instructions are at work.
+async fn manager(app: &TestApp, acme: &Client, namespace: &str, instructions: &Value) -> String {
+    let mut body = manager_body();
+    body.as_object_mut().unwrap().remove("input");
+    body["instructions"] = instructions.clone();
+    let name = acme.made(&format!("/v1/{namespace}/managers"), &body).await;
+    let manager: ManagerName = name.parse().unwrap();
+    let mut conn = app.database.connect().await;
+    let instructions = serde_json::from_value(instructions.clone()).unwrap();
+    managers::apply(&mut conn, manager, 1, &instructions, Timestamp::now())
+        .await
+        .unwrap()
+        .unwrap();
+    name
+}
+
+fn reasons(body: &Value) -> Vec<&str> {
+    let results = body["results"].as_array().unwrap();
+    results
+        .iter()
+        .map(|result| result["reason"].as_str().unwrap())
+        .collect()
+}
+
+fn kettles() -> Value {
+    json!({
+        "feeds": ["hackernews:newest"], "include": [{"text": "kettle", "weight": 1}, {"text": "steel", "weight": 1}],
+        "require": [["buy", "which"]], "exclude": ["toaster"], "threshold": 2
+    })
+}
+
+#[tokio::test]
+async fn each_post_gets_its_verdict_and_its_reason() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = manager(&app, &acme, &namespace, &kettles()).await;
+    let path = format!("/v1/{manager}:preview");
+    let mut tweet = post("hackernews:6", "Which steel kettle?");
+    tweet["type"] = json!("MICROBLOG_TWEET");
+    let posts = [
+        post("hackernews:1", "Wür: which steel kettle?"),
+        post("hackernews:2", "Which kettle?"),
+        post("hackernews:3", "A steel kettle"),
+        post("hackernews:4", "Which steel kettle, which toaster?"),
+        post("lemmy:5", "Which steel kettle?"),
+        tweet,
+    ];
+    // Whoever may read may ask.
+    let viewer = app.key("acme", Role::Viewer, None).await;
+    let answer = viewer.post(&path, &json!({ "posts": posts })).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(
+        reasons(&answer.body),
+        [
+            "MATCHED",
+            "BELOW_THRESHOLD",
+            "REQUIRE",
+            "EXCLUDE",
+            "NOT_WATCHED",
+            "NOT_WATCHED"
+        ]
+    );
+    let first = &answer.body["results"][0];
+    assert_eq!(
+        (&first["value"], &first["match"]["score"]),
+        (&json!(true), &json!(2.0))
+    );
+    assert_eq!(
+        first["match"]["spans"],
+        json!([
+            {"field": "title", "start": 5, "end": 10, "term": "which"},
+            {"field": "title", "start": 11, "end": 16, "term": "steel"},
+            {"field": "title", "start": 17, "end": 23, "term": "kettle"}
+        ])
+    );
+    let second = &answer.body["results"][1];
+    assert_eq!(
+        (&second["value"], &second["match"]["terms"]),
+        (&json!(false), &json!(["kettle", "which"]))
+    );
+
+    let draft = json!({"posts": posts[..2], "instructions": {"include": [{"text": "kettle", "weight": 1}]}});
+    let answer = viewer.post(&path, &draft).await;
+    assert_eq!(reasons(&answer.body), ["MATCHED", "MATCHED"]);
+    assert_eq!(app.database.count("scans").await, 0);
+    assert_eq!(app.database.count("posts").await, 0);
+}
+
+#[tokio::test]
+async fn with_a_focus_the_kind_of_post_is_told() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    let draft =
+        json!({"include": [{"text": "kettle", "weight": 1}], "focus": "SALES", "threshold": 0.1});
+    let body = json!({"posts": [post("hackernews:1", "Which kettle should I buy?")], "instructions": draft});
+    let answer = acme.post(&format!("/v1/{manager}:preview"), &body).await;
+    let signals = &answer.body["results"][0]["match"]["signals"];
+    assert!(
+        signals["buying"].as_f64() > signals["trouble"].as_f64(),
+        "{}",
+        answer.body
+    );
+}
+
+#[tokio::test]
+async fn what_is_kept_out_is_told_and_takes_effect_at_once() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = manager(
+        &app,
+        &acme,
+        &namespace,
+        &json!({"include": [{"text": "kettle", "weight": 1}]}),
+    )
+    .await;
+    let long = "Which steel kettle would you recommend for a small kitchen with hard water?";
+    let posts = json!({"posts": [post("hackernews:1", long)]});
+    let path = format!("/v1/{manager}:preview");
+    let at_work = app.database.texts("version::text", "plan_version").await;
+
+    for (name, body, reason) in [
+        (
+            &namespace,
+            json!({"mutes": [{"type": "SITE", "value": "example.com"}]}),
+            "MUTED",
+        ),
+        (&namespace, json!({"mutes": null}), "MATCHED"),
+        (
+            &manager,
+            json!({"mutes": [{"type": "AUTHOR", "value": "@pat"}]}),
+            "MUTED",
+        ),
+        (
+            &manager,
+            json!({"mutes": [{"type": "AUTHOR", "value": "@pat", "expireTime": "2020-01-01T00:00:00Z"}]}),
+            "MATCHED",
+        ),
+        (
+            &manager,
+            json!({"mutes": [{"type": "TERM", "value": "hard water"}]}),
+            "MUTED",
+        ),
+        (
+            &manager,
+            json!({"mutes": [], "languages": ["de"]}),
+            "LANGUAGE",
+        ),
+        (&manager, json!({"languages": ["de", "en-GB"]}), "MATCHED"),
+    ] {
+        let changed = acme
+            .send(reqwest::Method::PATCH, &format!("/v1/{name}"), |request| {
+                request.json(&body)
+            })
+            .await;
+        assert_eq!(changed.status, 200, "{}", changed.body);
+        let answer = acme.post(&path, &posts).await;
+        assert_eq!(reasons(&answer.body), [reason], "{body}");
+    }
+    let read = acme.get(&format!("/v1/{manager}")).await.body;
+    assert_eq!(read["languages"], json!(["de", "en"]));
+    // Each of them is a new version of what is matched.
+    let now = app.database.texts("version::text", "plan_version").await;
+    let version = |texts: &[String]| texts[0].parse::<i64>().unwrap();
+    assert_eq!(version(&now) - version(&at_work), 7);
+}
+
+#[tokio::test]
+async fn what_cannot_be_tried_is_named() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    // Not compiled yet.
+    let manager = acme.manager(&namespace).await;
+    let path = format!("/v1/{manager}:preview");
+    let one = post("hackernews:1", "x");
+    for (body, details) in [
+        (json!({"posts": [one]}), vec![("instructions", "required")]),
+        (json!({"posts": []}), vec![("posts", "too_short")]),
+        (
+            json!({"recent": 5}),
+            vec![("posts", "required"), ("recent", "unknown_field")],
+        ),
+        (
+            json!({"posts": [one], "instructions": {"feeds": ["reddit:r/rust"], "exclude": ["x"]}}),
+            vec![("instructions.feeds[0]", "not_found")],
+        ),
+    ] {
+        let answer = acme.post(&path, &body).await;
+        assert_eq!((answer.status, answer.details()), (400, details), "{body}");
+    }
+    let missing = format!(
+        "/v1/{namespace}/managers/{}:preview",
+        domain::Id::generate()
+    );
+    assert_eq!(
+        acme.post(&missing, &json!({"posts": [one]})).await.status,
+        404
+    );
+    assert_eq!(acme.post(&missing, &json!({"posts": 5})).await.status, 400);
+}
+
+#[tokio::test]
+async fn bounds_are_kept_with_the_manager() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let mut body = manager_body();
+    body["mutes"] = json!([{"type": "SUBFORUM", "value": "jobs"}]);
+    body["languages"] = json!(["EN"]);
+    body["maxScansPerDay"] = json!(50);
+    let made = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert_eq!(made.body["health"], json!({"state": "OK", "reasons": []}));
+    assert_eq!(
+        (&made.body["mutes"], &made.body["languages"]),
+        (&body["mutes"], &json!(["en"]))
+    );
+    let name = made.body["name"].as_str().unwrap();
+    assert_eq!(acme.get(&format!("/v1/{name}")).await.body, made.body);
+    let listed = acme
+        .get_with(
+            &format!("/v1/{namespace}/managers"),
+            &[("filter", "maxScansPerDay >= 50")],
+        )
+        .await;
+    assert_eq!(listed.body["managers"], json!([made.body]));
+
+    body["maxScansPerDay"] = json!(0);
+    body["languages"] = json!(["klingon"]);
+    let refused = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
+    assert_eq!(
+        refused.details(),
+        [
+            ("languages[0]", "invalid_format"),
+            ("maxScansPerDay", "out_of_range")
+        ]
+    );
+}
