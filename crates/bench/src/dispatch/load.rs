@@ -102,7 +102,8 @@ impl Load {
         connections: &[ConnectionName],
         count: u32,
     ) -> Result<()> {
-        let manager = Id::generate();
+        // What is left of a Manager that is gone is not sent.
+        let manager = self.managers(&connections[..1]).await?[0].manager;
         let ids: Vec<Id> = (0..count).map(|_| Id::generate()).collect();
         for (number, ids) in ids.chunks(BULK).enumerate() {
             self.store(manager, ids, true).await?;
