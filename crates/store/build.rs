@@ -1,4 +1,5 @@
-//! Tells the code when a migration changed: `embed_migrations!` alone would not make cargo look again.
+//! Tells the code when a migration changed: `embed_migrations!` alone would not make cargo look again. And
+//! which one is the newest.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -18,6 +19,16 @@ fn main() {
         "cargo::rustc-env=MIGRATIONS_FINGERPRINT={:016x}",
         hasher.finish()
     );
+    // As diesel has it: what stands before the first underscore, without hyphens.
+    let newest = files
+        .iter()
+        .filter_map(|(path, _)| {
+            let folder = Path::new(path).parent()?.file_name()?.to_str()?;
+            Some(folder.split_once('_')?.0.replace('-', ""))
+        })
+        .max()
+        .expect("there are migrations");
+    println!("cargo::rustc-env=NEWEST_MIGRATION={newest}");
 }
 
 fn collect(folder: &Path, files: &mut Vec<(String, String)>) {

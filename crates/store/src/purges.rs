@@ -7,8 +7,8 @@
 //! again.
 //!
 //! Of a Manager: its Scans, newest first (what lists skip first), unfinished deliveries of them
-//! cancelled, and its keys of posts. Of a Connection: unfinished deliveries cancelled; the log stays
-//! until retention. Of a Namespace: everything.
+//! cancelled, its keys of posts, and its statistics. Of a Connection: unfinished deliveries cancelled, and
+//! its statistics; the log stays until retention. Of a Namespace: everything.
 //!
 //! Cost: a step reads and deletes by primary keys and the indexes named below, [`BATCH`] rows at most of
 //! each kind.
@@ -21,7 +21,7 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id, ManagerName};
 use uuid::Uuid;
 
-use crate::QueryResult;
+use crate::{QueryResult, stats};
 
 mod batches;
 
@@ -95,20 +95,25 @@ pub async fn step(conn: &mut AsyncPgConnection) -> QueryResult<Step> {
         let Some(entry) = due else {
             return Ok(Step::Idle);
         };
+        let namespace = Id::from_uuid(entry.namespace_id);
         let purged = match (entry.manager_id, entry.connection_id) {
             (Some(manager), _) => {
                 let scope = Scope::Manager(entry.namespace_id, manager);
                 batches::scans(conn, scope, BATCH).await?
                     + batches::scan_keys(conn, scope, BATCH).await?
+                    + stats::purge_subject(conn, namespace, Id::from_uuid(manager), BATCH).await?
             }
             (None, Some(connection)) => {
+                let subject = Id::from_uuid(connection);
                 batches::cancel_deliveries(conn, entry.namespace_id, connection, BATCH).await?
+                    + stats::purge_subject(conn, namespace, subject, BATCH).await?
             }
             (None, None) => {
                 let scope = Scope::Namespace(entry.namespace_id);
                 batches::scans(conn, scope, BATCH).await?
                     + batches::scan_keys(conn, scope, BATCH).await?
                     + batches::deliveries(conn, entry.namespace_id, BATCH).await?
+                    + stats::purge_namespace(conn, namespace, BATCH).await?
             }
         };
         put_back(conn, entry.id, purged).await?;

@@ -31,7 +31,7 @@ mod purge;
 
 pub use fold::fold;
 use histogram::Histogram;
-pub use purge::{purge_namespace, purge_old, purge_orphans};
+pub use purge::{purge_namespace, purge_old, purge_orphans, purge_subject};
 
 /// What is counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -42,6 +42,7 @@ macro_rules! lease {
             " FROM leased AS l \
              JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id \
              JOIN namespaces AS n ON n.id = l.namespace_id \
+             JOIN managers AS m ON m.namespace_id = l.namespace_id AND m.id = l.manager_id \
              JOIN scans AS s ON s.namespace_id = l.namespace_id AND s.manager_id = l.manager_id \
                AND s.create_time = id_time(l.scan_id) AND s.id = l.scan_id \
              JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
@@ -52,7 +53,8 @@ macro_rules! lease {
 
 /// Leases to `replica` what is due of these Connections, of each up to its count and the longest due
 /// first. Rows that another replica is about to lease are skipped. Whether a Connection may be sent to is
-/// the caller's to know.
+/// the caller's to know. What is left of a deleted Manager is leased and given to nobody: its purge cancels
+/// it, or [`super::free_orphans`] does.
 ///
 /// One statement; a step of `deliveries_due_by_connection_idx` for each Connection, and then what it
 /// finds: however much waits, for these or for others, costs nothing.

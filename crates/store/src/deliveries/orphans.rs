@@ -31,7 +31,7 @@ impl Freed {
 
 /// Frees what `replica` holds for longer than `at_most`, and, if it may `take_over`, what dead replicas
 /// hold: those requests are repeated, since nobody knows how they ended. Nothing of what it has in hand
-/// is freed, however silent it was itself. Those whose Scan is gone can never be sent: they are cancelled,
+/// is freed, however silent it was itself. Those whose Scan or Manager is gone can never be sent: they are cancelled,
 /// where else they would be leased and freed for ever. Returns the Connection of each, for [`crate::lanes::note_due`].
 /// Served by `deliveries_in_flight_idx`.
 ///
@@ -48,8 +48,10 @@ pub async fn free_orphans(
     let freed: Vec<Freed> = Prepared(
         sql_query(format!(
             "WITH orphans AS (SELECT d.namespace_id, d.connection_id, d.create_time, d.id, NOT EXISTS ( \
-                 SELECT FROM scans AS s JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
-                 WHERE s.namespace_id = d.namespace_id AND s.manager_id = d.manager_id \
+                 SELECT FROM managers AS m \
+                 JOIN scans AS s ON s.namespace_id = m.namespace_id AND s.manager_id = m.id \
+                 JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
+                 WHERE m.namespace_id = d.namespace_id AND m.id = d.manager_id \
                    AND s.create_time = id_time(d.scan_id) AND s.id = d.scan_id) AS gone \
              FROM deliveries AS d WHERE state = 'IN_FLIGHT' AND id <> ALL ($2) AND ( \
                  leased_by = $1 AND update_time < clock_timestamp() - $3 * interval '1 second' \

@@ -57,6 +57,28 @@ pub async fn purge_namespace(
     .await
 }
 
+/// Deletes up to `limit` points of a Manager or Connection of `namespace`; those of the Namespace keep what
+/// it added. Served by `stats_pkey`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_subject(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    subject: Id,
+    limit: i64,
+) -> QueryResult<usize> {
+    sql_query(
+        "DELETE FROM stats WHERE ctid = ANY (ARRAY( \
+             SELECT ctid FROM stats WHERE namespace_id = $1 AND subject_id = $2 LIMIT $3))",
+    )
+    .bind::<SqlUuid, _>(namespace.to_uuid())
+    .bind::<SqlUuid, _>(subject.to_uuid())
+    .bind::<BigInt, _>(limit)
+    .execute(conn)
+    .await
+}
+
 /// Deletes up to `limit` points whose Namespace is gone: a delta may be folded after its Namespace was
 /// deleted. Returns how many there were. Looks up each Namespace that has points once, in `stats_pkey`.
 ///

@@ -1,0 +1,243 @@
+//! Who sends and counts while something is deleted: nothing more is sent, nothing comes back, nobody fails.
+
+use std::time::Duration;
+
+use diesel_async::AsyncPgConnection;
+use domain::{ConnectionName, DeliveryName, ManagerName, Timestamp};
+use store::{
+    AsyncConnection, connections,
+    deliveries::{self, Attempt, AttemptResult, Task, Verdict, Want},
+    managers, namespaces,
+    purges::{self, Step},
+    replicas,
+    stats::{self, Deltas},
+};
+use test_support::{instructions, post};
+use uuid::Uuid;
+
+use crate::support::{Start, number, record, run, start};
+
+/// A Manager with one Connection, and a replica that lives.
+struct Sending {
+    at: Start,
+    connection: ConnectionName,
+    manager: ManagerName,
+    replica: Uuid,
+}
+
+async fn sending() -> Sending {
+    let mut at = start().await;
+    let url = "https://receiver.example/hook";
+    let connection = at.fixture.connection(&mut at.conn, url).await;
+    let manager = at
+        .fixture
+        .manager(&mut at.conn, &instructions("a"), &[connection])
+        .await;
+    let replica = Uuid::new_v4();
+    replicas::beat(&mut at.conn, replica, "webhook-dispatcher")
+        .await
+        .unwrap();
+    Sending {
+        at,
+        connection,
+        manager,
+        replica,
+    }
+}
+
+impl Sending {
+    /// Makes the delivery of a new Scan: leased and in hand, or waiting.
+    async fn fan_out(&mut self, id: &str, in_hand: bool) -> Option<DeliveryName> {
+        let scan = record(&mut self.at.conn, self.manager, &[post(id, "t")]).await;
+        let (sealer, replica) = (self.at.fixture.sealer.clone(), self.replica);
+        let sent = self
+            .at
+            .conn
+            .transaction(async |conn| {
+                let admit = |_, _| in_hand.then_some(());
+                deliveries::fan_out(conn, &sealer, &scan, replica, admit).await
+            })
+            .await
+            .unwrap();
+        let task = sent.tasks.into_iter().next();
+        task.map(|(task, ())| task.delivery)
+    }
+
+    async fn claim(&mut self) -> Vec<Task> {
+        let wants = [Want {
+            connection: self.connection,
+            count: 10,
+        }];
+        let sealer = self.at.fixture.sealer.clone();
+        let claimed = deliveries::claim(&mut self.at.conn, &sealer, self.replica, &wants).await;
+        claimed.unwrap().into_iter().map(Result::unwrap).collect()
+    }
+
+    async fn record(&mut self, delivery: DeliveryName, verdict: Verdict) {
+        let result = AttemptResult {
+            delivery,
+            attempt: attempt(),
+            verdict,
+        };
+        let replica = self.replica;
+        self.at
+            .conn
+            .transaction(async |conn| deliveries::record_results(conn, replica, &[&result]).await)
+            .await
+            .unwrap();
+    }
+
+    async fn purge(&mut self) {
+        while let Step::Purged(_) = purges::step(&mut self.at.conn).await.unwrap() {}
+    }
+
+    async fn fold(&mut self) {
+        while stats::fold(&mut self.at.conn, 100).await.unwrap() != Some(0) {}
+    }
+
+    async fn of_state(&mut self, state: &str) -> i64 {
+        let sql = format!("SELECT count(*) AS number FROM deliveries WHERE state = '{state}'");
+        number(&mut self.at.conn, &sql).await
+    }
+}
+
+fn attempt() -> Attempt {
+    Attempt {
+        number: 1,
+        time: Timestamp::now(),
+        status_code: Some(500),
+        error: None,
+        latency: Duration::from_millis(5),
+        dns: None,
+        connect: None,
+        tls: None,
+        first_byte: None,
+        address: None,
+        response_body: None,
+    }
+}
+
+async fn count(conn: &mut AsyncPgConnection, table: &str) -> i64 {
+    number(conn, &format!("SELECT count(*) AS number FROM {table}")).await
+}
+
+#[tokio::test]
+async fn what_waits_of_a_deleted_manager_is_not_sent_before_its_purge_either() {
+    let mut at = sending().await;
+    at.fan_out("1", false).await;
+    at.fan_out("2", false).await;
+    run(
+        &mut at.at.conn,
+        "UPDATE deliveries SET urgent = true WHERE id = (SELECT min(id::text)::uuid FROM deliveries)",
+    )
+    .await;
+    managers::delete(&mut at.at.conn, at.manager, Timestamp::now())
+        .await
+        .unwrap()
+        .unwrap();
+    let sealer = at.at.fixture.sealer.clone();
+    let urgent = deliveries::claim_urgent(&mut at.at.conn, &sealer, at.replica, 10).await;
+    assert_eq!(urgent.unwrap().len(), 0);
+    assert_eq!(at.claim().await, []);
+    // The purge is late: whoever frees what nobody has in hand cancels it.
+    run(
+        &mut at.at.conn,
+        "UPDATE deliveries SET update_time = '-infinity' WHERE urgent",
+    )
+    .await;
+    let long = Duration::from_secs(60);
+    deliveries::free_orphans(&mut at.at.conn, at.replica, &[], long, true)
+        .await
+        .unwrap();
+    assert_eq!(at.of_state("CANCELLED").await, 1);
+    assert_eq!(at.of_state("IN_FLIGHT").await, 1);
+    at.purge().await;
+    assert_eq!(at.of_state("CANCELLED").await, 2);
+}
+
+#[tokio::test]
+async fn a_result_that_comes_after_the_deletion_brings_nothing_back() {
+    for verdict in [
+        Verdict::Succeeded,
+        Verdict::RetryIn(Duration::ZERO),
+        Verdict::Exhausted,
+    ] {
+        let mut at = sending().await;
+        let delivery = at.fan_out("1", true).await.unwrap();
+        // Of the Connection: what is in flight is cancelled, its lease with it.
+        let now = Timestamp::now();
+        connections::delete(&mut at.at.conn, at.connection, true, now)
+            .await
+            .unwrap();
+        at.purge().await;
+        assert_eq!(at.of_state("CANCELLED").await, 1);
+        at.record(delivery, verdict).await;
+        assert_eq!(at.of_state("CANCELLED").await, 1);
+        // It was made, and the log says so.
+        assert_eq!(count(&mut at.at.conn, "delivery_attempts").await, 1);
+        assert_eq!(at.claim().await, []);
+
+        // Of the Namespace: there is no row at all, and none is made.
+        let mut at = sending().await;
+        let delivery = at.fan_out("1", true).await.unwrap();
+        let namespace = at.connection.namespace;
+        at.at
+            .conn
+            .transaction(async |conn| namespaces::delete(conn, namespace, true, now).await)
+            .await
+            .unwrap();
+        at.purge().await;
+        let counted = count(&mut at.at.conn, "stats_deltas").await;
+        at.record(delivery, verdict).await;
+        // Again, as after an answer of the database that was lost.
+        at.record(delivery, verdict).await;
+        assert_eq!(count(&mut at.at.conn, "deliveries").await, 0);
+        assert_eq!(count(&mut at.at.conn, "stats_deltas").await, counted);
+        // Which no list leads to; it goes with its week's partition.
+        assert_eq!(count(&mut at.at.conn, "delivery_attempts").await, 1);
+    }
+}
+
+#[tokio::test]
+async fn statistics_go_with_what_they_are_of() {
+    let mut at = sending().await;
+    let (now, manager, connection) = (Timestamp::now(), at.manager, at.connection);
+    let counted = async |at: &mut Sending| {
+        let mut deltas = Deltas::default();
+        deltas.scan(manager, now, Duration::ZERO);
+        deltas.failed_attempt(connection, now);
+        stats::append(&mut at.at.conn, &deltas).await.unwrap();
+        at.fold().await;
+    };
+    let of = |id: domain::Id| format!("stats WHERE subject_id = '{}'", id.to_uuid());
+    counted(&mut at).await;
+    assert_eq!(count(&mut at.at.conn, "stats").await, 9);
+
+    managers::delete(&mut at.at.conn, manager, now)
+        .await
+        .unwrap();
+    at.purge().await;
+    assert_eq!(count(&mut at.at.conn, &of(manager.manager)).await, 0);
+    assert_eq!(count(&mut at.at.conn, &of(connection.connection)).await, 3);
+    connections::delete(&mut at.at.conn, connection, true, now)
+        .await
+        .unwrap();
+    at.purge().await;
+    assert_eq!(count(&mut at.at.conn, &of(connection.connection)).await, 0);
+    // The Namespace's own sums keep what they added.
+    assert_eq!(count(&mut at.at.conn, "stats").await, 3);
+
+    let namespace = connection.namespace;
+    at.at
+        .conn
+        .transaction(async |conn| namespaces::delete(conn, namespace, true, now).await)
+        .await
+        .unwrap();
+    // Folded after the deletion, as another's deltas may be: the entry looks again.
+    at.purge().await;
+    counted(&mut at).await;
+    assert_eq!(count(&mut at.at.conn, "stats").await, 9);
+    run(&mut at.at.conn, "UPDATE purges SET next_time = '-infinity'").await;
+    at.purge().await;
+    assert_eq!(count(&mut at.at.conn, "stats").await, 0);
+}
