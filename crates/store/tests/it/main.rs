@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod connections;
+mod deletions;
 mod deliveries;
 mod delivery_log;
 mod feedback;
 mod feeds;
 mod filter_properties;
 mod filters;
+mod floods;
 mod functions;
 mod idempotency;
 mod keys;
