@@ -96,6 +96,7 @@ impl Plans {
         }
         let mut all = Vec::new();
         let mut unreadable = HashSet::new();
+        let before = self.live.load();
         let mut after = None;
         loop {
             let page = plans::load_page(&mut conn, after, PAGE).await?;
@@ -105,8 +106,9 @@ impl Plans {
                 held.put(&record);
                 if record.unreadable {
                     unreadable.insert(record.manager);
-                }
-                if let Change::Put(name, plan) = change(record) {
+                    let kept = before.plan(&record.manager);
+                    all.extend(kept.map(|plan| (record.manager, Arc::new(plan))));
+                } else if let Change::Put(name, plan) = change(record) {
                     all.push((name, plan));
                 }
             }
@@ -138,11 +140,8 @@ impl Plans {
             } => {
                 if version > before {
                     self.screens.change(|held| {
-                        namespaces
-                            .iter()
-                            .for_each(|record| held.put_namespace(record));
-                        let readable = plans.iter().filter(|record| !record.unreadable);
-                        readable.for_each(|record| held.put(record));
+                        namespaces.iter().for_each(|one| held.put_namespace(one));
+                        plans.iter().for_each(|one| held.put(one));
                     });
                     self.note_unreadable(|known| {
                         for record in &plans {

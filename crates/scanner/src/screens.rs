@@ -24,11 +24,10 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn put(&mut self, record: &PlanRecord) {
-        let screen = record
-            .instructions
-            .as_ref()
-            .and_then(|_| Screen::new(&record.mutes, &record.languages));
-        match screen {
+        // A plan that cannot be read has an older one at work.
+        let at_work = record.instructions.is_some() || record.unreadable;
+        let screen = at_work.then(|| Screen::new(&record.mutes, &record.languages));
+        match screen.flatten() {
             Some(screen) => self.managers.insert(record.manager, Arc::new(screen)),
             None => self.managers.remove(&record.manager),
         };

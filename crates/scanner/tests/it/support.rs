@@ -112,6 +112,10 @@ impl World {
         self.tell(ManagerChanged { name, plan_version }).await;
     }
 
+    pub(crate) async fn tell_changed(&self, name: ManagerName, plan_version: i64) {
+        self.tell(ManagerChanged { name, plan_version }).await;
+    }
+
     async fn tell(&self, event: impl Into<AnyEvent>) {
         let message = Message::new(event);
         let outgoing = Outgoing {

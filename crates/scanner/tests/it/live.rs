@@ -1,0 +1,239 @@
+//! Whatever changes takes effect on every replica: by its event, and without.
+
+use std::time::Duration;
+
+use domain::{
+    Instructions, ManagerName,
+    screen::{Language, Mute, MuteType},
+};
+use store::{managers, namespaces};
+use test_support::eventually;
+
+use crate::support::{HACKER_NEWS, LEMMY, SOON, World};
+
+/// Changes a Manager as the gateway does, and tells the event or not.
+async fn change(
+    world: &World,
+    name: ManagerName,
+    tells: bool,
+    change: domain::manager::ManagerChange,
+) {
+    let mut conn = world.database.connect().await;
+    let current = managers::lock(&mut conn, name).await.unwrap().unwrap();
+    let updated = managers::update(&mut conn, current, &change, domain::Timestamp::now())
+        .await
+        .unwrap();
+    let plan_version = updated.plan_version.expect("scanners must know");
+    if tells {
+        world.tell_changed(name, plan_version).await;
+    }
+}
+
+fn muting(value: &str) -> domain::manager::ManagerChange {
+    domain::manager::ManagerChange {
+        mutes: Some(vec![Mute {
+            mute_type: MuteType::Term,
+            value: value.to_owned(),
+            expire_time: None,
+        }]),
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_manager_matches_nothing_on_any_replica_told_or_not() {
+    for tells in [true, false] {
+        let world = World::new().await;
+        let feeds = [HACKER_NEWS, LEMMY];
+        let gone = world.manager("kettle", &feeds).await;
+        let stays = world.manager("kettle", &feeds).await;
+        let replicas = [world.ready_scanner().await, world.ready_scanner().await];
+        world.publish("lemmy", "First kettle");
+        world.until_scanned(gone, 1).await;
+        world.until_scanned(stays, 1).await;
+
+        let mut conn = world.database.connect().await;
+        let version = managers::delete(&mut conn, gone, domain::Timestamp::now())
+            .await
+            .unwrap()
+            .expect("it was there");
+        if tells {
+            world.tell_changed(gone, version).await;
+        }
+        world.publish("lemmy", "Second kettle");
+        world.publish("hackernews", "Third kettle");
+        world.until_scanned(stays, 3).await;
+        let id = gone.manager.to_uuid();
+        let of_gone = format!(
+            "scans WHERE manager_id = '{id}' AND create_time > now() - interval '1 minute'"
+        );
+        assert_eq!(world.database.count(&of_gone).await, 1, "told: {tells}");
+        for replica in replicas {
+            replica.stop().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_mute_holds_for_the_next_post_told_or_not() {
+    let world = World::new().await;
+    let feeds = [HACKER_NEWS, LEMMY];
+    let muted = world.manager("kettle", &feeds).await;
+    let other = world.manager("kettle", &feeds).await;
+    let replicas = [world.ready_scanner().await, world.ready_scanner().await];
+    world.publish("lemmy", "A loud kettle");
+    world.until_scanned(muted, 1).await;
+
+    for (nth, tells) in [(1, true), (2, false)] {
+        change(&world, muted, tells, muting(&format!("loud{nth}"))).await;
+        world.publish("lemmy", &format!("A loud{nth} kettle"));
+        world.publish("hackernews", &format!("A loud{nth} kettle here"));
+        world.publish("lemmy", &format!("A quiet{nth} kettle"));
+        world.until_scanned(other, 1 + 3 * nth).await;
+        eventually("the quiet one is scanned", SOON, async || {
+            world.scanned(muted).await.len() == 1 + nth
+        })
+        .await;
+    }
+    assert_eq!(
+        world.scanned(muted).await,
+        ["A loud kettle", "A quiet1 kettle", "A quiet2 kettle"]
+    );
+    for replica in replicas {
+        replica.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_namespaces_mutes_hold_for_all_its_managers_from_the_first_look() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let set = async |terms: Vec<Mute>| {
+        let mut conn = world.database.connect().await;
+        let current = namespaces::lock(&mut conn, manager.namespace).await;
+        let change = domain::namespace::NamespaceChange {
+            mutes: Some(terms),
+            ..Default::default()
+        };
+        let now = domain::Timestamp::now();
+        namespaces::update(&mut conn, current.unwrap().unwrap(), &change, now)
+            .await
+            .unwrap();
+    };
+    set(muting("loud").mutes.unwrap()).await;
+    let replica = world.ready_scanner().await;
+    world.publish("lemmy", "A loud kettle");
+    world.publish("lemmy", "A quiet kettle");
+    world.until_scanned(manager, 1).await;
+    set(Vec::new()).await;
+    world.publish("lemmy", "Another loud kettle");
+    world.until_scanned(manager, 2).await;
+    assert_eq!(
+        world.scanned(manager).await,
+        ["A quiet kettle", "Another loud kettle"]
+    );
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn an_expired_mute_has_no_effect_though_nobody_tells() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    let mut mutes = muting("loud");
+    let until = domain::Timestamp::now().plus(Duration::from_millis(2_500));
+    mutes.mutes.as_mut().unwrap()[0].expire_time = Some(until);
+    change(&world, manager, true, mutes).await;
+    world.publish("lemmy", "A loud kettle");
+    world.publish("lemmy", "A quiet kettle");
+    world.until_scanned(manager, 1).await;
+    assert!(
+        domain::Timestamp::now() < until,
+        "the machine is too slow for this test"
+    );
+    tokio::time::sleep(until.since(domain::Timestamp::now())).await;
+    world.publish("lemmy", "Another loud kettle");
+    world.until_scanned(manager, 2).await;
+    assert_eq!(
+        world.scanned(manager).await,
+        ["A quiet kettle", "Another loud kettle"]
+    );
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn posts_in_other_languages_are_left_out() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    let english: Language = "en".parse().unwrap();
+    let wish = domain::manager::ManagerChange {
+        languages: Some(vec![english]),
+        ..Default::default()
+    };
+    change(&world, manager, true, wish).await;
+    world.publish(
+        "lemmy",
+        "Welchen kettle könnt ihr für eine kleine Küche mit hartem Wasser empfehlen?",
+    );
+    world.publish(
+        "lemmy",
+        "Which kettle would you recommend for a small kitchen with hard water?",
+    );
+    world.publish("lemmy", "Kettle?");
+    world.until_scanned(manager, 2).await;
+    assert_eq!(
+        world.scanned(manager).await,
+        [
+            "Which kettle would you recommend for a small kitchen with hard water?",
+            "Kettle?"
+        ]
+    );
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_plan_that_cannot_be_read_leaves_the_old_one_at_work_and_the_others_alone() {
+    let world = World::new().await;
+    let odd = world.manager("kettle", &[LEMMY]).await;
+    let other = world.manager("toaster", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    let newer = Instructions {
+        feeds: vec![LEMMY.parse().unwrap()],
+        ..Instructions::default()
+    };
+    let mut json = serde_json::to_value(&newer).unwrap();
+    json["mood"] = "x".into();
+    let id = odd.manager.to_uuid();
+    world
+        .database
+        .run(&format!(
+            "UPDATE managers SET instructions = '{json}' WHERE id = '{id}'"
+        ))
+        .await;
+    let mut conn = world.database.connect().await;
+    let feeds = [LEMMY.parse().unwrap()];
+    store::plans::record_change(&mut conn, odd, &feeds, domain::Timestamp::now())
+        .await
+        .unwrap();
+    world.publish("lemmy", "A kettle and a toaster");
+    world.until_scanned(other, 1).await;
+    world.until_scanned(odd, 1).await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn scans_tell_where_their_terms_stand() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    world.publish("lemmy", "Wür: a kettle");
+    world.until_scanned(manager, 1).await;
+    let spans = world.database.texts("matched ->> 'spans'", "scans").await;
+    let spans: serde_json::Value = serde_json::from_str(&spans[0]).unwrap();
+    assert_eq!(
+        spans,
+        serde_json::json!([{"field": "title", "start": 7, "end": 13, "term": "kettle"}])
+    );
+    replica.stop().await;
+}
