@@ -14,6 +14,7 @@ mod body;
 mod compress;
 mod cors;
 mod error;
+mod farewell;
 mod feeds;
 mod handlers;
 mod idempotency;

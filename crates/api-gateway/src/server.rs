@@ -15,7 +15,9 @@ use std::{
 
 use actix_http::{HttpService, Protocol, error::DispatchError};
 use actix_server::Server;
-use actix_service::{ServiceFactoryExt as _, fn_service, map_config};
+use actix_service::{
+    Service as _, ServiceFactoryExt as _, apply_fn_factory, fn_service, map_config,
+};
 use actix_web::{
     App,
     dev::AppConfig,
@@ -29,7 +31,8 @@ use tokio::{net::TcpStream, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    compress, cors, observe, routes, state::AppState, stream::Stream, tls::Tls, upkeep, wire::Wire,
+    compress, cors, farewell::Kept, observe, routes, state::AppState, stream::Stream, tls::Tls,
+    upkeep, wire::Wire,
 };
 
 /// More threads than these wait for the database anyway.
@@ -155,10 +158,22 @@ impl Gateway {
                             None => (Stream::Plain(io), Protocol::Http1),
                         };
                         let wire = Wire::new(stream, protocol == Protocol::Http1, keep_alive);
-                        Ok::<_, DispatchError>((wire, protocol, peer))
+                        Ok::<_, DispatchError>((Kept::new(wire), protocol, peer))
                     }
                 })
-                .and_then(http)
+                .and_then(apply_fn_factory(
+                    http,
+                    |(kept, protocol, peer), http| {
+                        let served = http.call((Kept::clone(&kept), protocol, peer));
+                        async move {
+                            let ended = served.await;
+                            if protocol == Protocol::Http1 {
+                                kept.end(&ended, LINGER).await;
+                            }
+                            ended
+                        }
+                    },
+                ))
             })
             .context("cannot start the API server")?
             .run();

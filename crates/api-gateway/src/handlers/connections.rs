@@ -61,10 +61,13 @@ pub(crate) async fn list(
     let page = connections::list(&mut conn, &state.sealer, namespace, &query).await?;
     let names: Vec<_> = page.items.iter().map(|one| one.name).collect();
     let mut health = connections::health(&mut conn, &names).await?;
-    let items = page.items.into_iter().map(|connection| ConnectionWithHealth {
-        health: health.remove(&connection.name),
-        connection: shown_to(&caller, connection),
-    });
+    let items = page
+        .items
+        .into_iter()
+        .map(|connection| ConnectionWithHealth {
+            health: health.remove(&connection.name),
+            connection: shown_to(&caller, connection),
+        });
     Ok(Listed {
         key: "connections",
         page: Page {

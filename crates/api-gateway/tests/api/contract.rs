@@ -21,6 +21,13 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
+/// How the key of a request stands.
+pub(crate) const RATE_HEADERS: [&str; 3] = [
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+];
+
 /// An answer as the contract sees it.
 pub(crate) struct Observed<'a> {
     pub(crate) method: &'a str,
@@ -67,6 +74,13 @@ pub(crate) fn check(seen: &Observed<'_>) {
     };
     let answer = resolve(&operation["responses"][seen.status.to_string()]);
     assert!(!answer.is_null(), "{what}: undocumented, {}", seen.body);
+    // A 400 or 408 may be of who never showed a key, a 5xx of a database that could not tell of its points.
+    let points_are_known = !matches!(seen.status, 400 | 401 | 408 | 431 | 500..);
+    if operation["security"] != json!([]) && points_are_known {
+        for name in RATE_HEADERS {
+            assert!(seen.headers.contains_key(name), "{what}: no {name}");
+        }
+    }
     for (name, header) in answer["headers"].as_object().into_iter().flatten() {
         check_header(&what, name, resolve(header), seen);
     }

@@ -63,16 +63,29 @@ fn every_refusal_is_documented() {
             assert!(answer["description"].is_string(), "{what}: {code}");
         }
         if operation["responses"]["429"].is_object() {
-            let headers = contract::resolve(&operation["responses"]["429"])["headers"]
-                .as_object()
-                .unwrap();
-            for header in [
-                "Retry-After",
-                "X-RateLimit-Limit",
-                "X-RateLimit-Remaining",
-                "X-RateLimit-Reset",
-            ] {
-                assert!(headers.contains_key(header), "{header}");
+            let answer = contract::resolve(&operation["responses"]["429"]);
+            assert!(answer["headers"]["Retry-After"].is_object(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn every_answer_to_a_key_tells_of_its_points() {
+    for (method, path, operation) in contract::operations() {
+        let secured = operation["security"] != json!([]);
+        for (code, answer) in operation["responses"].as_object().unwrap() {
+            // Who has no key, or whose request has no head, has no points.
+            let expected = secured && code != "401" && code != "431";
+            let headers = &contract::resolve(answer)["headers"];
+            for header in contract::RATE_HEADERS {
+                let told = headers[header].is_object();
+                // Shared refusals are documented for all.
+                let shared = answer.get("$ref").is_some();
+                let what = what(&method, &path);
+                assert!(
+                    told == expected || shared && told,
+                    "{what} {code}: {header}"
+                );
             }
         }
     }

@@ -220,6 +220,46 @@ async fn odd_paths_never_hurt() {
     }
 }
 
+#[tokio::test]
+async fn a_body_in_broken_chunks_is_answered_however_far_its_request_is() {
+    for size in ["zz", "ffffffffffffffffff", "", "-5"] {
+        // Nobody knows the key yet: the handler waits for the database when the chunk comes.
+        let app = TestApp::start().await;
+        let key = domain::key::ApiKey::generate();
+        app.store_key("raw", &key, domain::key::Role::Owner, None, None)
+            .await;
+        let host = app.base.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(host).await.unwrap();
+        let request = format!(
+            "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n{size}\r\n{{\"ni\r\n\r\n",
+            key.expose()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let (status, head, body) = read_answer(&mut stream).await;
+        assert_eq!(status, 400, "{size}: {body}");
+        assert!(head.contains("connection: close"), "{head}");
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["code"], 400);
+        assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn who_is_refused_and_still_sends_gets_to_read_why() {
+    let app = TestApp::start().await;
+    let host = app.base.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    stream.write_all(b"NO HTTP\r\n\r\n").await.unwrap();
+    assert_eq!(read_answer(&mut stream).await.0, 400);
+    // Bytes that nobody reads would be answered with a reset.
+    for _ in 0..64 {
+        stream.write_all(&[b'x'; 16_384]).await.unwrap();
+    }
+    assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
+    stream.shutdown().await.unwrap();
+}
+
 /// A connection that has sent the head of a POST with a valid key.
 pub(crate) async fn raw_post(app: &TestApp, header: &str) -> TcpStream {
     let key = domain::key::ApiKey::generate();

@@ -17,6 +17,7 @@ use test_support::eventually;
 use crate::{
     app::{TestApp, config, serve},
     client::{Answer, Client},
+    contract,
 };
 
 async fn key(app: &TestApp) -> String {
@@ -103,6 +104,9 @@ async fn requests_cost_what_they_take_and_all_are_told() {
     ] {
         let answer = acme.send(method.clone(), path, |request| request).await;
         assert_eq!(answer.status, status, "{method} {path}");
+        for name in contract::RATE_HEADERS {
+            assert!(answer.headers.contains_key(name), "{method} {path}: {name}");
+        }
         assert_eq!(
             number(&answer, "x-ratelimit-remaining"),
             left,
