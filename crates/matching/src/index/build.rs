@@ -10,8 +10,8 @@ use domain::{FeedName, ManagerName};
 use super::{
     key::Chooser,
     packed::{Numbered, NumberedName, PackedPlans},
-    phrases::NONE,
     segment::{Feeds, MANY_FEEDS, Segment, WATCHES},
+    table::NONE,
     terms::{TermsBuilder, gather, number},
 };
 use crate::{

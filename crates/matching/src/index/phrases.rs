@@ -2,143 +2,76 @@
 //!
 //! A word costs one look-up among the words as written, and one among the stems where there are any.
 //! The few that begin a phrase of several words are followed through a trie, whose edges lie in one
-//! hash table. What is found is what [`PostText::count`](crate::PostText) counts.
+//! hash table behind a filter of bits. What is found is what [`PostText::count`](crate::PostText) counts.
 
-use hashbrown::HashTable;
-
-use super::words::Words;
+use super::{
+    table::{NONE, Table},
+    words::Words,
+};
 use crate::{
     phrase::Phrase,
-    text::{
-        code::{Code, Keys},
-        scan::Found,
-    },
+    text::{code::Keys, scan::Found},
 };
 
-pub(super) const NONE: u32 = u32::MAX;
+/// One edge in so many that are not there is looked up in vain.
+const BITS_AN_EDGE: usize = 8;
 
 #[derive(Debug, Default)]
 pub(super) struct Phrases {
-    exact: HashTable<Entry>,
-    stems: HashTable<Entry>,
-    edges: HashTable<Edge>,
+    exact: Table,
+    stems: Table,
+    /// Words behind others, by [`edge`].
+    edges: Table,
+    /// A bit for the edges of each hash: most words are followed by one that leads nowhere.
+    ahead: Vec<u64>,
     /// Nodes of the trie: words that another word follows in some phrase.
     nodes: u32,
-    words: u32,
     count: u32,
     /// Whether some phrase may reach over the end of a sentence.
     over_breaks: bool,
 }
 
-/// A word of some phrase.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    code: Code,
-    word: u32,
-    to: Target,
-}
-
-/// What a word, or a word behind others, is.
-#[derive(Debug, Clone, Copy)]
-struct Target {
-    /// The phrase that ends here, or `NONE`.
-    phrase: u32,
-    /// The node from which longer phrases go on, or `NONE`.
-    node: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Edge {
-    key: u64,
-    to: Target,
-}
-
-const NOWHERE: Target = Target {
-    phrase: NONE,
-    node: NONE,
-};
-
 impl Phrases {
     /// The number of the phrase, which it is given the first time that it is seen.
     pub(super) fn insert(&mut self, phrase: &Phrase, keys: &Keys) -> u32 {
+        let hash = |word: &str| keys.hash(keys.code(word.as_bytes()));
         let Some((first, rest)) = phrase.words.split_first() else {
             return NONE;
         };
-        let mut first = self.entry(first, phrase.stemmed, keys).to;
-        let mut edge = None;
-        for (nth, word) in (1..).zip(rest) {
-            let word = self.entry(word, phrase.stemmed, keys).word;
-            let over_break = phrase.after_break.contains(&nth);
-            self.over_breaks |= over_break;
-            if first.node == NONE {
-                first.node = self.nodes;
-                self.nodes += 1;
-                self.store(phrase, edge, first, keys);
-            }
-            let key = key(first.node, word, over_break);
-            first = self.edge(key, keys);
-            edge = Some(key);
-        }
-        if first.phrase == NONE {
-            first.phrase = self.count;
-            self.count += 1;
-            self.store(phrase, edge, first, keys);
-        }
-        first.phrase
-    }
-
-    /// Where the way through the phrase has come to: its first word, or an edge behind it.
-    fn store(&mut self, phrase: &Phrase, edge: Option<u64>, to: Target, keys: &Keys) {
-        if let Some(key) = edge {
-            let hash = keys.hash_number(key);
-            if let Some(edge) = self.edges.find_mut(hash, |edge| edge.key == key) {
-                edge.to = to;
-            }
-        } else {
-            let code = keys.code(phrase.words[0].as_bytes());
-            let table = if phrase.stemmed {
-                &mut self.stems
-            } else {
-                &mut self.exact
-            };
-            if let Some(entry) = table.find_mut(keys.hash(code), |entry| entry.code == code) {
-                entry.to = to;
-            }
-        }
-    }
-
-    fn entry(&mut self, word: &str, stemmed: bool, keys: &Keys) -> Entry {
-        let code = keys.code(word.as_bytes());
-        let words = &mut self.words;
-        let table = if stemmed {
+        let words = if phrase.stemmed {
             &mut self.stems
         } else {
             &mut self.exact
         };
-        let entry = table.entry(
-            keys.hash(code),
-            |entry| entry.code == code,
-            |entry| keys.hash(entry.code),
-        );
-        *entry
-            .or_insert_with(|| {
-                *words += 1;
-                Entry {
-                    code,
-                    word: *words - 1,
-                    to: NOWHERE,
-                }
-            })
-            .get()
+        let mut to = words.entry(hash(first));
+        for (nth, word) in (1..).zip(rest) {
+            let over_break = phrase.after_break.contains(&nth);
+            self.over_breaks |= over_break;
+            if to.node == NONE {
+                to.node = self.nodes;
+                self.nodes += 1;
+            }
+            let edge = edge(keys, to.node, hash(word), over_break);
+            to = self.edges.entry(edge);
+        }
+        if to.phrase == NONE {
+            to.phrase = self.count;
+            self.count += 1;
+        }
+        to.phrase
     }
 
-    fn edge(&mut self, key: u64, keys: &Keys) -> Target {
-        let entry = self.edges.entry(
-            keys.hash_number(key),
-            |edge| edge.key == key,
-            |edge| keys.hash_number(edge.key),
-        );
-        entry.or_insert(Edge { key, to: NOWHERE }).get().to
+    /// Ends the inserting. `phrase` says what each phrase is called from now on.
+    pub(super) fn finish(&mut self, mut phrase: impl FnMut(u32) -> u32) {
+        self.exact.finish(&mut phrase);
+        self.stems.finish(&mut phrase);
+        self.edges.finish(&mut phrase);
+        let bits = self.edges.len() * BITS_AN_EDGE;
+        self.ahead = vec![0; bits.div_ceil(64).next_power_of_two()];
+        for edge in self.edges.keys() {
+            let (at, bit) = place(edge, self.ahead.len());
+            self.ahead[at] |= bit;
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -147,7 +80,8 @@ impl Phrases {
 
     /// Bytes of memory held.
     pub(super) fn memory(&self) -> usize {
-        self.exact.allocation_size() + self.stems.allocation_size() + self.edges.allocation_size()
+        let tables = [&self.exact, &self.stems, &self.edges].map(Table::memory);
+        tables.iter().sum::<usize>() + self.ahead.capacity() * size_of::<u64>()
     }
 
     /// Tells `found` each occurrence of each phrase, and the byte at which it starts. Answers in how
@@ -158,27 +92,29 @@ impl Phrases {
             if table.is_empty() {
                 continue;
             }
-            let Flavour { tokens, ids, begun } = words.flavour(stemmed);
-            ids.clear();
+            let Flavour {
+                tokens,
+                places,
+                begun,
+            } = words.flavour(stemmed);
             begun.clear();
-            for (at, token) in (0..).zip(tokens) {
-                let Some(entry) = table.find(token.hash, |entry| entry.code == token.code) else {
-                    ids.push(NONE);
+            table.sift(tokens.iter().map(|token| token.hash), places);
+            for &at in places.iter() {
+                let token = &tokens[at as usize];
+                let Some(to) = table.get(token.hash) else {
                     continue;
                 };
-                ids.push(entry.word);
-                if entry.to.phrase != NONE {
-                    found(entry.to.phrase, token.start);
+                if to.phrase != NONE {
+                    found(to.phrase, token.start);
                 }
-                if entry.to.node != NONE {
-                    begun.push((at, entry.to.node));
+                if to.node != NONE {
+                    begun.push((at, to.node));
                 }
             }
             let mut walk = Walk {
                 phrases: self,
                 keys: Keys::of_process(),
                 words: tokens,
-                ids,
                 steps: 0,
             };
             for &(at, node) in begun.iter() {
@@ -194,7 +130,7 @@ impl Phrases {
 /// Words as written, or their stems, with room for what they are to some phrases.
 pub(super) struct Flavour<'a> {
     pub(super) tokens: &'a [Found],
-    pub(super) ids: &'a mut Vec<u32>,
+    pub(super) places: &'a mut Vec<u32>,
     pub(super) begun: &'a mut Vec<(u32, u32)>,
 }
 
@@ -202,8 +138,6 @@ struct Walk<'a> {
     phrases: &'a Phrases,
     keys: Keys,
     words: &'a [Found],
-    /// The number of each word among the phrases' words, or `NONE`.
-    ids: &'a [u32],
     steps: u32,
 }
 
@@ -227,28 +161,36 @@ impl Walk<'_> {
             .iter()
             .take_while(|word| word.place == next)
             .count();
-        for nth in begin..begin + here {
-            let id = self.ids[nth];
+        let words = &self.words[begin..begin + here];
+        for (nth, word) in words.iter().enumerate() {
             // Of two readings that are one, the narrower counts: it comes first.
-            if id == NONE || self.ids[begin..nth].contains(&id) {
+            if words[..nth]
+                .iter()
+                .any(|narrower| narrower.hash == word.hash)
+            {
                 continue;
             }
             self.steps = self.steps.saturating_add(1);
             if !gap {
-                self.take(nth, key(node, id, false), found);
+                let edge = edge(&self.keys, node, word.hash, false);
+                self.take(begin + nth, edge, found);
             }
             if self.phrases.over_breaks {
-                self.take(nth, key(node, id, true), found);
+                let edge = edge(&self.keys, node, word.hash, true);
+                self.take(begin + nth, edge, found);
             }
         }
     }
 
-    fn take(&mut self, at: usize, key: u64, found: &mut impl FnMut(u32)) {
-        let hash = self.keys.hash_number(key);
-        let Some(edge) = self.phrases.edges.find(hash, |edge| edge.key == key) else {
+    #[inline]
+    fn take(&mut self, at: usize, edge: u64, found: &mut impl FnMut(u32)) {
+        let (place, bit) = place(edge, self.phrases.ahead.len());
+        if self.phrases.ahead[place] & bit == 0 {
+            return;
+        }
+        let Some(to) = self.phrases.edges.get(edge) else {
             return;
         };
-        let to = edge.to;
         if to.phrase != NONE {
             found(to.phrase);
         }
@@ -258,6 +200,16 @@ impl Walk<'_> {
     }
 }
 
-fn key(node: u32, word: u32, over_break: bool) -> u64 {
-    (u64::from(node) << 33) | (u64::from(word) << 1) | u64::from(over_break)
+/// The way from a node over a word.
+#[inline]
+fn edge(keys: &Keys, node: u32, word: u64, over_break: bool) -> u64 {
+    keys.hash_pair(word, (u64::from(node) << 1) | u64::from(over_break))
+}
+
+/// Where among so many words of bits, a power of two, the edge has its bit.
+#[inline]
+fn place(edge: u64, words: usize) -> (usize, u64) {
+    #[expect(clippy::cast_possible_truncation, reason = "the lower bits alone")]
+    let at = (edge >> 6) as usize & (words - 1);
+    (at, 1 << (edge % 64))
 }

@@ -2,8 +2,8 @@
 
 use super::{
     commonness,
-    phrases::NONE,
-    terms::{Terms, number},
+    places::Places,
+    terms::{OfPhrase, Terms},
     words::Words,
 };
 use crate::{PostText, model, post::MAX_STEPS};
@@ -13,13 +13,14 @@ pub(super) struct Scratch {
     pub(super) words: Words,
     read: bool,
     posts: u32,
-    phrases: Vec<Hit>,
+    hits: Vec<Hit>,
     /// Where each phrase stands among the hits.
-    place_of: Vec<u32>,
+    place_of: Places,
     pub(super) found: Found,
     pub(super) candidates: Vec<u32>,
     /// What the terms found bring to each watch of a feed.
     pub(super) parts: Vec<u16>,
+    pub(super) lists: Vec<List>,
 }
 
 /// A phrase that occurs.
@@ -30,13 +31,25 @@ struct Hit {
     text: u32,
 }
 
+/// The postings of a term found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct List {
+    pub(super) term: u32,
+    pub(super) frequency: f64,
+    pub(super) begin: u32,
+    pub(super) end: u32,
+    /// Where those of the feed are guessed to begin, and the posting that is there.
+    pub(super) guess: u32,
+    pub(super) there: u32,
+}
+
 /// The terms that occur in a post, and how often.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     bits: Vec<u64>,
-    /// Frequencies by term; only those of terms that occur say anything.
     terms: Vec<(u32, f64)>,
-    place_of: Vec<u32>,
+    /// Where each term stands among the terms: of shared phrases' at once, of all when they are asked for.
+    place_of: Places,
     steps: u32,
 }
 
@@ -46,13 +59,48 @@ impl Found {
         self.bits[term as usize / 64] >> (term % 64) & 1 == 1
     }
 
-    /// Of a term that occurs.
+    /// Of a term that occurs; after [`Self::look_at`].
     pub(super) fn frequency(&self, term: u32) -> f64 {
-        self.terms[self.place_of[term as usize] as usize].1
+        let place = self.place_of.get(term).unwrap_or_default();
+        self.terms[place as usize].1
     }
 
     pub(super) fn terms(&self) -> &[(u32, f64)] {
         &self.terms
+    }
+
+    /// Makes ready for questions about single terms.
+    pub(super) fn look_at(&mut self) {
+        for (place, &(term, _)) in (0..).zip(&self.terms) {
+            self.place_of.place(term, place);
+        }
+    }
+
+    fn begin(&mut self, terms: usize) {
+        self.terms.clear();
+        self.place_of.clear();
+        let words = terms.div_ceil(64);
+        if self.bits.len() < words {
+            self.bits.resize(words, 0);
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, term: u32, frequency: f64) {
+        self.bits[term as usize / 64] |= 1 << (term % 64);
+        self.terms.push((term, frequency));
+    }
+
+    /// The reading that occurs most counts.
+    fn add_reading(&mut self, term: u32, frequency: f64) {
+        let next = super::terms::number(self.terms.len());
+        let place = self.place_of.place(term, next);
+        if place == next {
+            self.add(term, frequency);
+        } else {
+            let most = &mut self.terms[place as usize].1;
+            *most = most.max(frequency);
+        }
     }
 }
 
@@ -84,50 +132,35 @@ impl Scratch {
     /// Finds the terms that occur.
     pub(super) fn find(&mut self, terms: &Terms) {
         let title = self.words.title();
-        if self.place_of.len() < terms.phrases.len() {
-            self.place_of.resize(terms.phrases.len(), NONE);
-        }
-        let (hits, place_of) = (&mut self.phrases, &mut self.place_of);
+        let (hits, place_of) = (&mut self.hits, &mut self.place_of);
         hits.clear();
+        place_of.clear();
         self.found.steps = terms.phrases.find(&mut self.words, |phrase, start| {
-            let place = &mut place_of[phrase as usize];
-            if *place == NONE {
-                *place = number(hits.len());
+            let next = super::terms::number(hits.len());
+            let place = place_of.place(phrase, next);
+            if place == next {
                 hits.push(Hit {
                     phrase,
                     title: 0,
                     text: 0,
                 });
             }
-            let hit = &mut hits[*place as usize];
-            if start < title {
-                hit.title += 1;
-            } else {
-                hit.text += 1;
-            }
+            let hit = &mut hits[place as usize];
+            let in_title = u32::from(start < title);
+            hit.title += in_title;
+            hit.text += 1 - in_title;
         });
 
         let found = &mut self.found;
-        found.terms.clear();
-        if found.place_of.len() < terms.len() {
-            found.place_of.resize(terms.len(), NONE);
-            found.bits.resize(terms.len().div_ceil(64), 0);
-        }
-        for hit in &self.phrases {
-            self.place_of[hit.phrase as usize] = NONE;
+        found.begin(terms.len());
+        for hit in &self.hits {
             let frequency = model::frequency(hit.title, hit.text);
-            for &term in terms.of_phrase(hit.phrase) {
-                let bit = 1 << (term % 64);
-                let bits = &mut found.bits[term as usize / 64];
-                if *bits & bit == 0 {
-                    *bits |= bit;
-                    found.place_of[term as usize] = number(found.terms.len());
-                    found.terms.push((term, frequency));
-                } else {
-                    // The reading that occurs most counts.
-                    let place = found.place_of[term as usize] as usize;
-                    let most = &mut found.terms[place].1;
-                    *most = most.max(frequency);
+            match terms.of_phrase(hit.phrase) {
+                OfPhrase::One(term) => found.add(term, frequency),
+                OfPhrase::Shared(list) => {
+                    for &term in list {
+                        found.add_reading(term, frequency);
+                    }
                 }
             }
         }

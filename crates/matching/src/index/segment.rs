@@ -18,7 +18,7 @@ use hashbrown::HashTable;
 use super::{
     key::{ENOUGH, PASS},
     packed::{PackedPlans, View},
-    scratch::Scratch,
+    scratch::{List, Scratch},
     terms::Terms,
 };
 use crate::{
@@ -191,6 +191,9 @@ impl Segment {
                         .any(|&one| Some(one) == known)
             });
         }
+        if !scratch.candidates.is_empty() {
+            scratch.found.look_at();
+        }
         for at in 0..scratch.candidates.len() {
             let slot = scratch.candidates[at];
             if !alive(slot) || !self.may_match(slot, post, scratch) {
@@ -207,11 +210,6 @@ impl Segment {
         scratch.forget();
     }
 
-    fn key(&self, term: u32) -> &[u32] {
-        let term = term as usize;
-        &self.postings[self.begins[term] as usize..self.begins[term + 1] as usize]
-    }
-
     /// Every plan of the watches that may match, once, and few others.
     fn candidates(&self, watches: Range<u32>, always: &[u32], scratch: &mut Scratch) {
         let slots = &self.feeds.slots[watches.start as usize..watches.end as usize];
@@ -224,33 +222,60 @@ impl Segment {
         scratch.parts.clear();
         scratch.parts.resize(slots.len(), 0);
         let length = scratch.words.length();
-        for &(term, frequency) in scratch.found.terms() {
-            let key = self.key(term);
-            let begin = first_of(key, watches.start, self.feeds.slots.len());
-            let key = &key[begin..];
-            if key
-                .first()
-                .is_none_or(|posting| posting >> PARTS_BITS >= watches.end)
-            {
-                continue;
-            }
-            let times = if self.terms.is_stemmed(term) {
-                times(model::saturated(frequency, length))
-            } else {
-                ONCE
-            };
-            for &posting in key {
+        self.lists(watches.start, scratch);
+        for list in &scratch.lists {
+            let key = &self.postings[list.begin as usize..list.end as usize];
+            let key = &key[first_of(key, watches.start, list)..];
+            let mut add = |posting: u32, brought: u16| {
                 let watch = posting >> PARTS_BITS;
                 let at = watch.wrapping_sub(watches.start) as usize;
                 let Some(before) = scratch.parts.get_mut(at) else {
-                    break;
+                    return false;
                 };
-                let after = before.saturating_add(brings(posting, times));
+                let after = before.saturating_add(brought);
                 if *before < PASS && after >= PASS {
                     scratch.candidates.push(slots[at]);
                 }
                 *before = after;
+                true
+            };
+            if self.terms.is_stemmed(list.term) {
+                let times = times(model::saturated(list.frequency, length));
+                let _ = key
+                    .iter()
+                    .all(|&posting| add(posting, brings(posting, times)));
+            } else {
+                let _ = key.iter().all(|&posting| add(posting, parts(posting)));
             }
+        }
+    }
+
+    /// The postings of the terms found. Reads for each what will be read first, none of which waits for
+    /// another: so many reach beyond the cache at once.
+    fn lists(&self, watch: u32, scratch: &mut Scratch) {
+        let Scratch { found, lists, .. } = scratch;
+        lists.clear();
+        for &(term, frequency) in found.terms() {
+            let (begin, end) = (self.begins[term as usize], self.begins[term as usize + 1]);
+            if begin < end {
+                lists.push(List {
+                    term,
+                    frequency,
+                    begin,
+                    end,
+                    guess: 0,
+                    there: 0,
+                });
+            }
+        }
+        let watches = self.feeds.slots.len().max(1) as u64;
+        for list in &mut *lists {
+            // Where it would be if watches were spread evenly.
+            let guess = u64::from(list.end - list.begin) * u64::from(watch) / watches;
+            #[expect(clippy::cast_possible_truncation, reason = "less than the length")]
+            let guess = guess as u32;
+            list.guess = guess;
+            list.there = self.postings[(list.begin + guess) as usize];
         }
     }
 
@@ -327,17 +352,14 @@ fn times(saturated: f64) -> u32 {
     times + 1
 }
 
-/// Where the postings of `watch` and those behind it begin. Looked for from where they would be if
-/// watches were spread evenly: a few steps, where bisection would miss the cache at each of many.
-fn first_of(key: &[u32], watch: u32, watches: usize) -> usize {
+/// Where the postings of `watch` and those behind it begin. Looked for from the guess on: a few steps,
+/// where bisection would miss the cache at each of many.
+fn first_of(key: &[u32], watch: u32, list: &List) -> usize {
     let before = |at: usize| key[at] >> PARTS_BITS < watch;
     let mut step = 8;
-    let guess = (key.len() * watch as usize / watches.max(1)).min(key.len().saturating_sub(1));
+    let guess = list.guess as usize;
     let (mut low, mut high) = (guess, guess);
-    if key.is_empty() {
-        return 0;
-    }
-    if before(guess) {
+    if list.there >> PARTS_BITS < watch {
         while high < key.len() && before(high) {
             low = high;
             high += step;
@@ -354,35 +376,53 @@ fn first_of(key: &[u32], watch: u32, watches: usize) -> usize {
     low + key[low..high].partition_point(|posting| posting >> PARTS_BITS < watch)
 }
 
+/// What a term brings that counts once, however often it occurs.
+#[inline]
+fn parts(posting: u32) -> u16 {
+    #[expect(clippy::cast_possible_truncation, reason = "12 bits")]
+    let parts = (posting & ((1 << PARTS_BITS) - 1)) as u16;
+    parts
+}
+
 /// What a term brings that occurs so many times.
 #[inline]
 fn brings(posting: u32, times: u32) -> u16 {
-    let parts = posting & ((1 << PARTS_BITS) - 1);
-    if parts == u32::from(ENOUGH) {
+    let parts = parts(posting);
+    if parts == ENOUGH {
         PASS
     } else {
         // At most 4,095 times 3.
-        u16::try_from((parts * times).div_ceil(ONCE)).unwrap_or(PASS)
+        u16::try_from((u32::from(parts) * times).div_ceil(ONCE)).unwrap_or(PASS)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Segment, first_of};
+    use crate::index::scratch::List;
 
     #[test]
     fn the_first_posting_of_a_feed_is_found() {
         for step in [1, 2, 3, 7, 50] {
-            for count in [0_u32, 1, 2, 9, 100, 1_000] {
-                let watches: Vec<u32> = (0..count).map(|nth| nth * nth / 40 + nth * step).collect();
-                let key: Vec<u32> = watches
-                    .iter()
-                    .map(|&watch| Segment::posting(watch, 9))
-                    .collect();
+            for count in [1_u32, 2, 9, 100, 1_000] {
+                let watches = (0..count).map(|nth| nth * nth / 40 + nth * step);
+                let watches: Vec<u32> = watches.collect();
+                let postings = watches.iter().map(|&watch| Segment::posting(watch, 9));
+                let key: Vec<u32> = postings.collect();
                 let end = watches.last().map_or(1, |last| last + 2);
                 for watch in 0..end {
                     let expected = watches.partition_point(|&one| one < watch);
-                    assert_eq!(first_of(&key, watch, end as usize), expected);
+                    for guess in [0, count * watch / end, count - 1] {
+                        let list = List {
+                            term: 0,
+                            frequency: 0.0,
+                            begin: 0,
+                            end: count,
+                            guess,
+                            there: key[guess as usize],
+                        };
+                        assert_eq!(first_of(&key, watch, &list), expected);
+                    }
                 }
             }
         }

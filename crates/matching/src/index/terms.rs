@@ -4,10 +4,7 @@
 
 use hashbrown::HashTable;
 
-use super::{
-    commonness,
-    phrases::{NONE, Phrases},
-};
+use super::{commonness, phrases::Phrases, table::NONE};
 use crate::{
     phrase::Readings,
     text::code::{Code, Keys},
@@ -18,9 +15,20 @@ pub(super) struct Terms {
     pub(super) phrases: Phrases,
     terms: Vec<Term>,
     texts: String,
-    /// The terms of each phrase: those of `phrase` end where those of the next begin.
-    begins: Vec<u32>,
-    of_phrase: Vec<u32>,
+    /// Lists of the terms of phrases that several terms have, or whose term has several phrases; each
+    /// behind its length.
+    shared: Vec<u32>,
+}
+
+/// What a phrase is called when it is all of one term: the term. Others have this bit, and the place
+/// of their list.
+const SHARED: u32 = 1 << 31;
+
+/// The terms of a phrase.
+pub(super) enum OfPhrase<'a> {
+    /// It has no other phrase.
+    One(u32),
+    Shared(&'a [u32]),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +36,6 @@ struct Term {
     text: u32,
     text_len: u16,
     stemmed: bool,
-    /// One or two.
-    phrases: [u32; 2],
 }
 
 impl Terms {
@@ -52,9 +58,12 @@ impl Terms {
         readings.unwrap_or_default()
     }
 
-    pub(super) fn of_phrase(&self, phrase: u32) -> &[u32] {
-        let phrase = phrase as usize;
-        &self.of_phrase[self.begins[phrase] as usize..self.begins[phrase + 1] as usize]
+    pub(super) fn of_phrase(&self, phrase: u32) -> OfPhrase<'_> {
+        if phrase & SHARED == 0 {
+            return OfPhrase::One(phrase);
+        }
+        let list = &self.shared[(phrase & !SHARED) as usize..];
+        OfPhrase::Shared(&list[1..][..list[0] as usize])
     }
 
     pub(super) fn len(&self) -> usize {
@@ -66,7 +75,7 @@ impl Terms {
         self.phrases.memory()
             + self.terms.capacity() * size_of::<Term>()
             + self.texts.capacity()
-            + (self.begins.capacity() + self.of_phrase.capacity()) * size_of::<u32>()
+            + self.shared.capacity() * size_of::<u32>()
     }
 }
 
@@ -75,6 +84,8 @@ pub(super) struct TermsBuilder {
     keys: Keys,
     terms: Terms,
     by_text: HashTable<(Code, bool, u32)>,
+    /// Of each term, one or two.
+    phrases: Vec<[u32; 2]>,
     /// How common each is, guessed.
     costs: Vec<f32>,
 }
@@ -85,6 +96,7 @@ impl TermsBuilder {
             keys: Keys::of_process(),
             terms: Terms::default(),
             by_text: HashTable::new(),
+            phrases: Vec::new(),
             costs: Vec::new(),
         }
     }
@@ -117,11 +129,11 @@ impl TermsBuilder {
             cost += commonness::of(phrase);
         }
         self.costs.push(cost);
+        self.phrases.push(phrases);
         self.terms.terms.push(Term {
             text: number(self.terms.texts.len()),
             text_len: u16::try_from(text.len()).unwrap_or(u16::MAX),
             stemmed,
-            phrases,
         });
         self.terms.texts.push_str(text);
         id
@@ -134,11 +146,26 @@ impl TermsBuilder {
 
     pub(super) fn finish(self) -> Terms {
         let mut terms = self.terms;
-        let pairs = (0..).zip(&terms.terms).flat_map(|(id, term)| {
-            let phrases = term.phrases.into_iter().filter(|&phrase| phrase != NONE);
-            phrases.map(move |phrase| (phrase, id))
+        let pairs = (0..).zip(&self.phrases).flat_map(|(id, phrases)| {
+            let phrases = phrases.iter().filter(|&&phrase| phrase != NONE);
+            phrases.map(move |&phrase| (phrase, id))
         });
-        (terms.begins, terms.of_phrase) = gather(terms.phrases.len(), pairs);
+        let (begins, of_phrase) = gather(terms.phrases.len(), pairs);
+        let shared = &mut terms.shared;
+        terms.phrases.finish(|phrase| {
+            let phrase = phrase as usize;
+            let list = &of_phrase[begins[phrase] as usize..begins[phrase + 1] as usize];
+            match list {
+                &[term] if self.phrases[term as usize][1] == NONE => term,
+                _ => {
+                    let at = number(shared.len());
+                    shared.push(number(list.len()));
+                    shared.extend_from_slice(list);
+                    at | SHARED
+                }
+            }
+        });
+        terms.shared.shrink_to_fit();
         terms.texts.shrink_to_fit();
         terms.terms.shrink_to_fit();
         terms

@@ -19,7 +19,7 @@ pub(super) struct Words {
     title: u32,
     stems: Vec<Found>,
     stemmed: bool,
-    ids: Vec<u32>,
+    places: Vec<u32>,
     begun: Vec<(u32, u32)>,
     memo: Vec<Stem>,
 }
@@ -71,7 +71,7 @@ impl Words {
             } else {
                 &self.scan.tokens
             },
-            ids: &mut self.ids,
+            places: &mut self.places,
             begun: &mut self.begun,
         }
     }

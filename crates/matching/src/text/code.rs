@@ -60,11 +60,11 @@ impl Keys {
         fold(low ^ self.0[0], high ^ self.0[1])
     }
 
-    /// The same for a number.
+    /// The same for a hash and a number.
     #[inline]
     #[must_use]
-    pub(crate) fn hash_number(&self, number: u64) -> u64 {
-        fold(number ^ self.0[2], self.0[3])
+    pub(crate) fn hash_pair(&self, hash: u64, number: u64) -> u64 {
+        fold(hash ^ self.0[2], number ^ self.0[3])
     }
 
     #[cold]

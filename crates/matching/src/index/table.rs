@@ -1,0 +1,199 @@
+//! A hash table from secret 64-bit hashes to what they lead to, laid out for look-ups.
+//!
+//! A slot is 16 bytes and there is nothing beside it, so that a look-up touches one cache line. The
+//! hash is the key: words and their hashes differ by chance alone, and less often than machines break,
+//! since each process draws its own hash function. Grows while it is filled; `finish` cuts it to size.
+
+/// No phrase, or no node.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What a word, or a word behind others, leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target {
+    /// The phrase that ends here, or `NONE`.
+    pub(super) phrase: u32,
+    /// The node from which longer phrases go on, or `NONE`.
+    pub(super) node: u32,
+}
+
+const NOWHERE: Target = Target {
+    phrase: NONE,
+    node: NONE,
+};
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// Zero where there is nothing.
+    key: u64,
+    to: Target,
+}
+
+const FREE: Slot = Slot {
+    key: 0,
+    to: NOWHERE,
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    len: usize,
+}
+
+impl Table {
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Every hash that leads somewhere.
+    pub(super) fn keys(&self) -> impl Iterator<Item = u64> {
+        let keys = self.slots.iter().map(|slot| slot.key);
+        keys.filter(|&key| key != 0)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, hash: u64) -> Option<Target> {
+        let key = key(hash);
+        let mut at = self.home(key);
+        loop {
+            let slot = self.slots.get(at)?;
+            if slot.key == key {
+                return Some(slot.to);
+            }
+            if slot.key == 0 {
+                return None;
+            }
+            at = self.after(at);
+        }
+    }
+
+    /// Writes down the places of the hashes that may be known: all that are, and few others. Reads one
+    /// slot for each, none of which waits for another: so many reach beyond the cache at once.
+    #[inline]
+    pub(super) fn sift(&self, hashes: impl ExactSizeIterator<Item = u64>, places: &mut Vec<u32>) {
+        places.clear();
+        if self.is_empty() {
+            return;
+        }
+        places.resize(hashes.len(), 0);
+        let mut kept = 0;
+        for (at, hash) in (0..).zip(hashes) {
+            places[kept] = at;
+            kept += usize::from(self.slots[self.home(key(hash))].key != 0);
+        }
+        places.truncate(kept);
+    }
+
+    /// What the hash leads to, to be written; nowhere at first.
+    pub(super) fn entry(&mut self, hash: u64) -> &mut Target {
+        if self.len * 4 >= self.slots.len() * 3 {
+            self.resize((self.slots.len() * 2).max(16));
+        }
+        let key = key(hash);
+        let mut at = self.home(key);
+        while self.slots[at].key != key && self.slots[at].key != 0 {
+            at = self.after(at);
+        }
+        let slot = &mut self.slots[at];
+        self.len += usize::from(slot.key == 0);
+        slot.key = key;
+        &mut slot.to
+    }
+
+    /// Two slots in three are taken afterwards. `phrase` says what each phrase is called from now on.
+    pub(super) fn finish(&mut self, mut phrase: impl FnMut(u32) -> u32) {
+        self.resize(self.len + self.len.div_ceil(2));
+        for slot in &mut self.slots {
+            if slot.to.phrase != NONE {
+                slot.to.phrase = phrase(slot.to.phrase);
+            }
+        }
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
+    }
+
+    fn resize(&mut self, slots: usize) {
+        let before = std::mem::replace(&mut self.slots, vec![FREE; slots]);
+        for slot in before.into_iter().filter(|slot| slot.key != 0) {
+            let mut at = self.home(slot.key);
+            while self.slots[at].key != 0 {
+                at = self.after(at);
+            }
+            self.slots[at] = slot;
+        }
+    }
+
+    /// The key's share of the way through the slots.
+    #[inline]
+    fn home(&self, key: u64) -> usize {
+        let product = u128::from(key) * self.slots.len() as u128;
+        #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
+        let home = (product >> 64) as usize;
+        home
+    }
+
+    #[inline]
+    fn after(&self, at: usize) -> usize {
+        if at + 1 == self.slots.len() {
+            0
+        } else {
+            at + 1
+        }
+    }
+}
+
+#[inline]
+fn key(hash: u64) -> u64 {
+    hash.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NONE, Table};
+
+    /// Spread over the whole range, zero and clusters at both ends among them.
+    fn hashes() -> Vec<u64> {
+        let spread = (0..5_000_u64).map(|nth| nth.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let ends = (0..50).flat_map(|nth| [nth * 2, u64::MAX - nth]);
+        let mut hashes: Vec<u64> = spread.chain(ends).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes
+    }
+
+    #[test]
+    fn what_went_in_is_found_and_nothing_else() {
+        let hashes = hashes();
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            (0_u32..).zip(hashes).partition(|(n, _)| n % 3 > 0);
+        let mut table = Table::default();
+        assert!(table.get(7).is_none());
+        for &(number, hash) in known.iter().chain(&known) {
+            table.entry(hash).phrase = number;
+            table.entry(hash).node = number + 1;
+        }
+        for finished in [false, true] {
+            let change = u32::from(finished);
+            if finished {
+                table.finish(|phrase| phrase + 1);
+            }
+            for &(number, hash) in &known {
+                let to = table.get(hash).unwrap();
+                assert_eq!((to.phrase, to.node), (number + change, number + 1));
+            }
+            assert!(unknown.iter().all(|&(_, hash)| table.get(hash).is_none()));
+            let mut places = vec![NONE; 3];
+            table.sift(known.iter().map(|&(_, hash)| hash), &mut places);
+            assert_eq!(places.len(), known.len());
+            table.sift(unknown.iter().map(|&(_, hash)| hash), &mut places);
+            assert!(places.len() < unknown.len());
+        }
+        assert_eq!(table.memory(), (known.len() + known.len().div_ceil(2)) * 16);
+    }
+}
