@@ -102,6 +102,7 @@ fn rust_type(name: &str) -> anyhow::Result<&'static str> {
     Ok(match name {
         "bool" => "Bool",
         "bytea" => "Bytea",
+        "date" => "Date",
         "float8" => "Double",
         "int2" => "SmallInt",
         "int4" => "Integer",
