@@ -86,6 +86,12 @@ impl Failure {
             {
                 return Self::Reset;
             }
+            // Closed or reset by the peer, in HTTP/2: GOAWAY and RST_STREAM.
+            if let Some(h2) = current.downcast_ref::<h2::Error>()
+                && h2.is_remote()
+            {
+                return Self::Reset;
+            }
             deepest = current;
             next = current.source();
         }

@@ -21,7 +21,7 @@ mod reopen;
 mod results;
 mod sweep;
 
-pub use claim::{Want, claim, claim_urgent};
+pub use claim::{Want, claim, claim_locked, claim_urgent};
 pub use fan_out::{FannedOut, fan_out};
 #[cfg(test)]
 pub(crate) use log::LISTING;

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use domain::ConnectionName;
+use domain::{ConnectionName, Id};
 use store::{
     AsyncConnection, AsyncPgConnection,
     deliveries::{self, Claimed, Want},
@@ -203,12 +203,18 @@ async fn look(
     urgent(dispatcher, conn).await?;
     let mut under_restraint = Vec::new();
     let known = dispatcher.lanes.behind();
+    let mut free: HashMap<Id, i64> = HashMap::new();
     for due in lanes::due(conn, &known, PER_ACCOUNT).await? {
         if due.restrained {
             under_restraint.push(due);
         } else {
             dispatcher.lanes.fall_behind(due.connection, due.account);
+            *free.entry(due.account).or_default() += 1;
         }
+    }
+    // There are more of that account, perhaps; those that are known by now are not looked at again.
+    if free.values().any(|count| *count >= PER_ACCOUNT / 2) {
+        dispatcher.signals.look_at(Instant::now() + SOONEST_LOOK);
     }
     restrained::claim(dispatcher, conn, under_restraint).await
 }
@@ -266,6 +272,10 @@ async fn claim(
         put(dispatcher, place, ready);
     }
     send::pump(dispatcher);
+    if wants.iter().map(|want| want.count).sum::<u32>() >= BATCH {
+        // Some of those that are behind had no turn.
+        dispatcher.signals.wake.notify_one();
+    }
     let drained: Vec<ConnectionName> = places
         .into_iter()
         .filter(|(_, places)| !places.is_empty())
@@ -286,9 +296,14 @@ async fn settle(
     let settled = conn
         .transaction(async |conn| lanes::settle(conn, drained).await)
         .await?;
-    for Settled { connection, next } in settled {
+    for settled in settled {
+        let Settled {
+            connection,
+            next,
+            restrained,
+        } = settled;
         match next {
-            Some(Duration::ZERO) => {}
+            Some(Duration::ZERO) if !restrained => {}
             Some(next) => {
                 dispatcher.lanes.catch_up(connection);
                 dispatcher

@@ -33,6 +33,9 @@ use crate::record::InHand;
 /// Lanes of which nothing was heard for so long are forgotten, and are new again.
 const FORGET: Duration = Duration::from_secs(600);
 
+/// Of a batch of claims, for each Connection that is behind.
+const LEAST_SHARE: u32 = 8;
+
 pub(crate) struct Lanes {
     max_open: u32,
     lane_limit: u32,
@@ -171,6 +174,9 @@ impl Lanes {
         let mut state = self.lock();
         let mut wants = Vec::new();
         let mut left = most;
+        // A place costs nothing, but a batch of few Connections keeps the others waiting.
+        let behind = u32::try_from(state.behind.len()).unwrap_or(u32::MAX);
+        let share = (most / behind.max(1)).max(LEAST_SHARE);
         for _ in 0..state.behind.len() {
             if left == 0 {
                 break;
@@ -191,7 +197,7 @@ impl Lanes {
             let places = self.promise(
                 &mut state,
                 connection,
-                left.min(capacity - held),
+                left.min(share).min(capacity - held),
                 Origin::Waiting,
             );
             if !places.is_empty() {

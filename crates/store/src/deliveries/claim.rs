@@ -51,10 +51,27 @@ macro_rules! lease {
     };
 }
 
+macro_rules! due_of {
+    ($($only:literal)?) => {
+        lease!(
+            "SELECT due.* FROM unnest($2, $3, $4) AS given (namespace_id, connection_id, count) ",
+            $($only,)?
+            "CROSS JOIN LATERAL ( \
+                 SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time AS due_time \
+                 FROM deliveries AS d \
+                 WHERE d.namespace_id = given.namespace_id AND d.connection_id = given.connection_id \
+                   AND d.state IN ('PENDING', 'RETRYING') AND d.next_attempt_time <= statement_timestamp() \
+                 ORDER BY d.next_attempt_time LIMIT given.count FOR UPDATE SKIP LOCKED \
+             ) AS due"
+        )
+    };
+}
+
 /// Leases to `replica` what is due of these Connections, of each up to its count and the longest due
-/// first. Rows that another replica is about to lease are skipped. Whether a Connection may be sent to is
-/// the caller's to know. What is left of a deleted Manager is leased and given to nobody: its purge cancels
-/// it, or [`super::free_orphans`] does.
+/// first. Rows that another replica is about to lease are skipped. Nothing is leased of a Connection that
+/// is disabled, whose rate is limited or whose breaker is open, whatever the caller believes: an owner may
+/// just have said so, or another replica. What is left of a deleted Manager is leased and given to nobody:
+/// its purge cancels it, or [`super::free_orphans`] does.
 ///
 /// One statement; a step of `deliveries_due_by_connection_idx` for each Connection, and then what it
 /// finds: however much waits, for these or for others, costs nothing.
@@ -67,6 +84,36 @@ pub async fn claim(
     replica: Uuid,
     wants: &[Want],
 ) -> QueryResult<Vec<Claimed>> {
+    let sql = due_of!(
+        "JOIN connections AS c ON c.namespace_id = given.namespace_id AND c.id = given.connection_id \
+           AND c.state = 'ACTIVE' AND c.max_per_second IS NULL \
+         JOIN connection_lanes AS l ON l.namespace_id = given.namespace_id \
+           AND l.connection_id = given.connection_id AND l.open_until IS NULL "
+    );
+    claim_by(conn, sealer, replica, wants, sql).await
+}
+
+/// As [`claim`], of Connections whose lanes the transaction has locked: what they may be sent is the
+/// caller's to know.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn claim_locked(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    replica: Uuid,
+    wants: &[Want],
+) -> QueryResult<Vec<Claimed>> {
+    claim_by(conn, sealer, replica, wants, due_of!()).await
+}
+
+async fn claim_by(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    replica: Uuid,
+    wants: &[Want],
+    sql: &'static str,
+) -> QueryResult<Vec<Claimed>> {
     if wants.is_empty() {
         return Ok(Vec::new());
     }
@@ -76,19 +123,11 @@ pub async fn claim(
         .map(|want| want.count.try_into().unwrap_or(i32::MAX))
         .collect();
     let rows: Vec<TaskRow> = Prepared(
-        sql_query(lease!(
-            "SELECT due.* FROM unnest($2, $3, $4) AS given (namespace_id, connection_id, count) CROSS JOIN LATERAL ( \
-                 SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time AS due_time \
-                 FROM deliveries AS d \
-                 WHERE d.namespace_id = given.namespace_id AND d.connection_id = given.connection_id \
-                   AND d.state IN ('PENDING', 'RETRYING') AND d.next_attempt_time <= statement_timestamp() \
-                 ORDER BY d.next_attempt_time LIMIT given.count FOR UPDATE SKIP LOCKED \
-             ) AS due"
-        ))
-        .bind::<SqlUuid, _>(replica)
-        .bind::<Array<SqlUuid>, _>(namespaces)
-        .bind::<Array<SqlUuid>, _>(ids)
-        .bind::<Array<Integer>, _>(counts),
+        sql_query(sql)
+            .bind::<SqlUuid, _>(replica)
+            .bind::<Array<SqlUuid>, _>(namespaces)
+            .bind::<Array<SqlUuid>, _>(ids)
+            .bind::<Array<Integer>, _>(counts),
     )
     .load(conn)
     .await?;

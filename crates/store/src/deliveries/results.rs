@@ -5,10 +5,12 @@ use std::{borrow::Cow, collections::HashMap, time::Duration};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Array, Double, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, Bool, Double, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{DeliveryName, DeliveryState, Id, Timestamp};
+use domain::{ConnectionName, DeliveryName, DeliveryState, Id, Timestamp};
 use uuid::Uuid;
 
 use super::time_of;
@@ -77,6 +79,8 @@ impl AttemptResult {
 
 /// Stores the attempts and moves their deliveries on. A delivery whose lease `replica` has lost keeps
 /// the state that its new holder gives it; the attempt is recorded all the same, for it was made.
+/// Returns the Connections of those that were asked for again meanwhile, and so wait: for
+/// [`crate::lanes::note_due`] after the commit.
 ///
 /// Call inside of a transaction.
 ///
@@ -86,7 +90,7 @@ pub async fn record_results(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
     results: &[&AttemptResult],
-) -> QueryResult<()> {
+) -> QueryResult<Vec<ConnectionName>> {
     let optional = |phase: fn(&Attempt) -> Option<Duration>| -> Vec<Option<i32>> {
         let phases = results.iter().map(|result| phase(&result.attempt));
         phases.map(|phase| phase.map(millis)).collect()
@@ -136,7 +140,8 @@ pub async fn record_results(
     move_on(conn, replica, results).await
 }
 
-/// Moves deliveries on without an entry in the log: for attempts that the log refuses.
+/// Moves deliveries on without an entry in the log: for attempts that the log refuses. Returns what
+/// [`record_results`] does.
 ///
 /// # Errors
 /// When the database does not answer, or refuses this too.
@@ -144,7 +149,7 @@ pub async fn move_on(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
     results: &[&AttemptResult],
-) -> QueryResult<()> {
+) -> QueryResult<Vec<ConnectionName>> {
     // In the order of the key, so that two batches never wait for each other in a circle.
     let mut sorted: Vec<&AttemptResult> = results.to_vec();
     sorted.sort_unstable_by_key(|result| result.delivery);
@@ -173,7 +178,7 @@ pub async fn move_on(
              AS r (namespace_id, connection_id, create_time, id, state, attempt_time, wait, status_code, error) \
          WHERE d.namespace_id = r.namespace_id AND d.connection_id = r.connection_id \
            AND d.create_time = r.create_time AND d.id = r.id AND d.leased_by = $10 \
-         RETURNING d.id, d.scan_id",
+         RETURNING d.id, d.namespace_id, d.connection_id, d.scan_id, d.state = 'PENDING' AS reopened",
     )
     .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.namespace.to_uuid()))
     .bind::<Array<SqlUuid>, _>(column(|result| result.delivery.connection.to_uuid()))
@@ -198,7 +203,8 @@ pub async fn move_on(
     .bind::<SqlUuid, _>(replica))
     .load(conn)
     .await?;
-    stats::append(conn, &deltas(&sorted, &moved)).await
+    stats::append(conn, &deltas(&sorted, &moved)).await?;
+    Ok(moved.iter().filter_map(Moved::reopened).collect())
 }
 
 /// A delivery that was still this replica's.
@@ -207,7 +213,22 @@ struct Moved {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
     #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    connection_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
     scan_id: Uuid,
+    #[diesel(sql_type = Bool)]
+    reopened: bool,
+}
+
+impl Moved {
+    fn reopened(&self) -> Option<ConnectionName> {
+        self.reopened.then(|| ConnectionName {
+            namespace: Id::from_uuid(self.namespace_id),
+            connection: Id::from_uuid(self.connection_id),
+        })
+    }
 }
 
 /// What the results say of Connections. Those of deliveries whose lease was lost are not counted: the

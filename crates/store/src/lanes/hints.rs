@@ -52,6 +52,8 @@ pub struct Settled {
     pub connection: ConnectionName,
     /// How long until something may be sent; `None` when nothing waits, or the Connection is disabled.
     pub next: Option<Duration>,
+    /// As in [`super::Due`].
+    pub restrained: bool,
 }
 
 /// Moves the hints of Connections on to what waits for them: after a claim that found less than it asked
@@ -74,6 +76,8 @@ pub async fn settle(
         waits: bool,
         #[diesel(sql_type = Nullable<Double>)]
         seconds: Option<f64>,
+        #[diesel(sql_type = Bool)]
+        restrained: bool,
     }
     #[derive(QueryableByName)]
     struct Locked {
@@ -115,7 +119,8 @@ pub async fn settle(
              JOIN connections AS c ON c.namespace_id = given.namespace_id AND c.id = given.connection_id \
              WHERE l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id \
              RETURNING l.namespace_id, l.connection_id, l.next_due_time IS NOT NULL AS waits, \
-                 extract(epoch FROM l.next_due_time - clock_timestamp())::float8 AS seconds",
+                 extract(epoch FROM l.next_due_time - clock_timestamp())::float8 AS seconds, \
+                 l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL OR c.state <> 'ACTIVE' AS restrained",
         )
         .bind::<Array<SqlUuid>, _>(namespaces)
         .bind::<Array<SqlUuid>, _>(ids),
@@ -130,6 +135,7 @@ pub async fn settle(
                 let seconds = row.seconds.unwrap_or_default();
                 Duration::try_from_secs_f64(seconds).unwrap_or_default()
             }),
+            restrained: row.restrained,
         })
         .collect())
 }

@@ -52,7 +52,7 @@ pub(super) async fn claim(
             }
             let wants: Vec<Want> = leaves.iter().filter_map(want).collect();
             let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
-            let claimed = deliveries::claim(conn, sealer, replica, &wants).await?;
+            let claimed = deliveries::claim_locked(conn, sealer, replica, &wants).await?;
             let changed = spend(dispatcher, &leaves, &claimed, &locked);
             lanes::save(conn, &changed).await?;
             let settled: Vec<ConnectionName> = leaves.keys().copied().collect();
@@ -61,7 +61,10 @@ pub(super) async fn claim(
         })
         .await?;
     start(dispatcher, leaves, claimed, &accounts);
-    for Settled { connection, next } in settled {
+    for Settled {
+        connection, next, ..
+    } in settled
+    {
         let mut signals = dispatcher.signals.lock();
         match next {
             Some(next) => {

@@ -68,6 +68,8 @@ struct Told {
     open: Vec<(ConnectionName, Timestamp, Timestamp)>,
     closed: Vec<ConnectionName>,
     disabled: Vec<ConnectionName>,
+    /// Something of theirs was asked for again while its request was open.
+    reopened: Vec<ConnectionName>,
     /// When retries fall due, the earliest.
     retry: Option<Duration>,
 }
@@ -190,12 +192,13 @@ impl Writer {
         let results: Vec<&AttemptResult> = sent.iter().map(|sent| &sent.result).collect();
         let told = conn
             .transaction(async |conn| {
-                if logged {
-                    deliveries::record_results(conn, replica, &results).await?;
+                let reopened = if logged {
+                    deliveries::record_results(conn, replica, &results).await?
                 } else {
-                    deliveries::move_on(conn, replica, &results).await?;
-                }
-                enter(conn, sent).await
+                    deliveries::move_on(conn, replica, &results).await?
+                };
+                let told = enter(conn, sent).await?;
+                Ok::<_, store::Error>(Told { reopened, ..told })
             })
             .await?;
         drop(conn);
@@ -220,6 +223,9 @@ impl Writer {
                 dispatcher.lanes.unblock(*connection);
             }
             dispatcher.signals.look_at(now);
+        }
+        if !told.reopened.is_empty() {
+            dispatcher.signals.note(told.reopened);
         }
         if let Some(wait) = told.retry {
             dispatcher.signals.look_at(now + wait);

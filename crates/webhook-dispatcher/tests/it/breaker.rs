@@ -117,15 +117,18 @@ async fn a_probe_whose_replica_dies_is_made_by_another() {
             .await;
     }
     until_open(&world).await;
+    *mood.lock().unwrap() = Answer::Hang;
+    let asked = receiver.count();
     half_open(&world).await;
     eventually("the probe is under way", SOON, async || {
-        receiver.count() == 6
+        receiver.count() == asked + 1
     })
     .await;
     first.kill();
+    *mood.lock().unwrap() = Answer::Status(200);
     let second = world.ready_dispatcher().await;
     tokio::time::sleep(Duration::from_millis(5_500)).await;
-    // What the probe was to be held for is over when its replica is dead.
+    // The probe was to be waited for, a minute and more, had its replica not died.
     half_open(&world).await;
     world.until("SUCCEEDED", 4).await;
     second.stop().await;

@@ -37,6 +37,8 @@ enum Behaviour {
     Resets,
     /// Closes the connection before it was asked for anything.
     Closes,
+    /// These bytes before it was asked for anything, and then nothing.
+    Greets(&'static str),
     /// HTTP/2 that is done with the connection: before it answers, or after.
     GoesAway { answers: bool },
 }
@@ -152,7 +154,9 @@ async fn each_behaviour_has_its_outcome_time_and_state() {
         };
         cases.push((what, connect(&world, &url).await, expected));
     }
-    let plain = serve(says(200, "")).await;
+    // What a server without TLS says of a handshake: an answer in clear text, or nothing.
+    let plain = serve(Behaviour::Greets("HTTP/1.1 400 Bad Request\r\n\r\n")).await;
+    let silent = serve(Behaviour::Greets("")).await;
     let closed = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -170,6 +174,11 @@ async fn each_behaviour_has_its_outcome_time_and_state() {
             "dns_failure",
         ),
         ("no tls", format!("https://{plain}/"), "tls_failure"),
+        (
+            "no tls, and silent",
+            format!("https://{silent}/"),
+            "timeout",
+        ),
         (
             "a private address",
             "http://10.0.0.1/".to_owned(),
@@ -281,6 +290,10 @@ async fn serve(behaviour: Behaviour) -> SocketAddr {
 async fn act(mut stream: TcpStream, behaviour: Behaviour) {
     match behaviour {
         Behaviour::Closes => {}
+        Behaviour::Greets(text) => {
+            let _ = stream.write_all(text.as_bytes()).await;
+            std::future::pending().await
+        }
         Behaviour::Resets => {
             read_head(&mut stream).await;
             // With no time to linger, closing resets.
