@@ -65,23 +65,22 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut fields = Fields::default();
-        for span in context
-            .event_scope(event)
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
+        let mut own = Fields::default();
+        event.record(&mut own);
+        let spans: Vec<_> = context.event_scope(event).into_iter().flatten().collect();
+        let outer: Vec<_> = spans.iter().rev().map(|span| span.extensions()).collect();
+        let mut fields: Vec<(&'static str, &Value)> = Vec::with_capacity(24);
+        let known = outer
             .iter()
-            .rev()
-        {
-            if let Some(outer) = span.extensions().get::<Fields>() {
-                for (name, value) in &outer.0 {
-                    fields.put(name, value.clone());
-                }
+            .filter_map(|extensions| extensions.get::<Fields>())
+            .flat_map(|fields| &fields.0)
+            .filter(|(name, _)| *name != "message");
+        for (name, value) in known.chain(&own.0) {
+            match fields.iter_mut().find(|(known, _)| known == name) {
+                Some((_, slot)) => *slot = value,
+                None => fields.push((name, value)),
             }
         }
-        fields.0.retain(|(name, _)| *name != "message");
-        event.record(&mut fields);
 
         let mut line = Vec::with_capacity(512);
         if self.write(&mut line, event, &fields).is_ok() {
@@ -97,15 +96,16 @@ impl<W> Lines<W> {
         &self,
         line: &mut Vec<u8>,
         event: &Event<'_>,
-        fields: &Fields,
+        fields: &[(&'static str, &Value)],
     ) -> serde_json::Result<()> {
+        let message = fields.iter().find(|(name, _)| *name == "message");
         let metadata = event.metadata();
         let mut serializer = serde_json::Serializer::new(line);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("timestamp", &domain::Timestamp::now())?;
         map.serialize_entry("level", metadata.level().as_str())?;
         map.serialize_entry("target", metadata.target())?;
-        map.serialize_entry("message", fields.get("message").unwrap_or(&Value::Null))?;
+        map.serialize_entry("message", message.map_or(&Value::Null, |(_, value)| value))?;
         map.serialize_entry("service", self.service)?;
         map.serialize_entry("version", VERSION)?;
         let current = opentelemetry::Context::current();
@@ -115,7 +115,7 @@ impl<W> Lines<W> {
             map.serialize_entry("trace_id", &span.trace_id().to_string())?;
             map.serialize_entry("span_id", &span.span_id().to_string())?;
         }
-        for (name, value) in &fields.0 {
+        for (name, value) in fields {
             if !FIRST.contains(name) {
                 map.serialize_entry(name, value)?;
             }
@@ -129,13 +129,6 @@ impl<W> Lines<W> {
 struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.0
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| value)
-    }
-
     fn put(&mut self, name: &'static str, value: Value) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, slot)) => *slot = value,
