@@ -195,7 +195,7 @@ fn brief(focus: Focus, names: &Names, terms: &[Term]) -> String {
 }
 
 /// Every spelling and context word counts as a term; the weakest go first.
-fn keep_in_bounds(instructions: &mut Instructions) {
+pub(crate) fn keep_in_bounds(instructions: &mut Instructions) {
     let mut count = instructions.include.len();
     let mut kept = Vec::new();
     for name in std::mem::take(&mut instructions.names) {

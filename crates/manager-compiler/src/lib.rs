@@ -4,8 +4,8 @@
 //! page, [`terms`] and [`names`] find what it is about, [`feeds`] where to listen, and [`compile`]
 //! puts them together. [`background`] knows how common words are, and [`evaluate`] measures how well
 //! it all decides on labelled posts. Around the core, `seeds` fetches the pages, `service` takes
-//! submissions and stores what came of them, `recompile` does so again for what is applied, and
-//! `feedback` heeds what customers said of the matches.
+//! submissions and stores what came of them, `refine` asks the operator's model where there is one,
+//! `recompile` does so again for what is applied, and `feedback` heeds what customers said of the matches.
 
 pub mod background;
 pub mod compile;
@@ -17,6 +17,7 @@ pub mod terms;
 
 mod feedback;
 mod recompile;
+mod refine;
 mod seeds;
 mod service;
 

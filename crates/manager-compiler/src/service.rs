@@ -18,6 +18,7 @@ use domain::{
 };
 use events::{ManagerApplied, ManagerSubmitted};
 use matching::Plan;
+use model_endpoint::Endpoint;
 use prometheus::HistogramVec;
 use runtime::{Config, Context, config};
 use store::{
@@ -31,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     compile, feedback,
     feeds::{Platform, PlatformKind},
+    refine::{self, Material},
     seeds::Seeds,
 };
 
@@ -65,6 +67,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     let compiler = Arc::new(ManagerCompiler {
         platforms: Arc::new(config.platforms.iter().map(platform).collect()),
         client: outbound::Client::new(policy, outbound::USER_AGENT),
+        model: config.compiler.model.as_ref().map(Endpoint::new),
         in_hand: InHand::default(),
         backbone,
     });
@@ -104,6 +107,7 @@ fn platform(configured: &config::PlatformConfig) -> Platform {
 pub(crate) struct ManagerCompiler {
     platforms: Arc<Vec<Platform>>,
     client: outbound::Client,
+    model: Option<Endpoint>,
     in_hand: InHand,
     pub(crate) backbone: Backbone,
 }
@@ -232,12 +236,22 @@ impl ManagerCompiler {
         let seeds = Seeds::fetch(&self.client, &input.urls, source.as_str(), &self.platforms).await;
         let why = seeds.why();
         let (focus, names) = (input.focus.focus_type, input.focus.names.clone());
+        let names_are_given = !names.is_empty();
         let platforms = Arc::clone(&self.platforms);
+        let has_model = self.model.is_some();
         let compiled = tokio::task::spawn_blocking(move || {
-            compile::compile_seeds(seeds.read, focus, &names, source.as_str(), &platforms)
+            let material = has_model.then(|| Material::of(&seeds.read));
+            let platforms = platforms.as_slice();
+            compile::compile_seeds(seeds.read, focus, &names, source.as_str(), platforms)
+                .map(|instructions| (instructions, material))
         });
         match compiled.await {
-            Ok(Ok(instructions)) => Ok(instructions),
+            Ok(Ok((instructions, material))) => Ok(match (&self.model, material) {
+                (Some(model), Some(material)) => {
+                    refine::refine(model, instructions, &material, focus, names_are_given).await
+                }
+                _ => instructions,
+            }),
             Ok(Err(failure)) => {
                 let why = why.of(failure);
                 Err(error(why.code, &why.message))

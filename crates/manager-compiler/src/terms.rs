@@ -47,6 +47,29 @@ pub fn stems(text: &str) -> impl Iterator<Item = String> {
     text::words(text).map(|word| text::stem(&word.text).into_owned())
 }
 
+/// What a term weighs that stands once on a page; `None` for one that says too little.
+pub(crate) fn weight_of(text: &str) -> Option<f64> {
+    if !says_something(text) {
+        return None;
+    }
+    let stems: Vec<String> = stems(text).collect();
+    let idfs = stems.iter().map(|stem| background::idf(stem));
+    let idf = idfs.sum::<f64>() / f64::from(u32::try_from(stems.len()).unwrap_or(u32::MAX));
+    let count = Count {
+        salience: 1.0,
+        ..Count::default()
+    };
+    let part = if stems.len() > 1 { PHRASE } else { 1.0 };
+    (idf >= MIN_IDF).then(|| part * count.weight(idf))
+}
+
+/// Whether a word of it is neither a small word nor furniture of web pages.
+pub(crate) fn says_something(text: &str) -> bool {
+    text::words(text).any(|word| {
+        !background::is_stop_word(&word.text) && !background::is_web_word(&text::stem(&word.text))
+    })
+}
+
 #[derive(Default)]
 struct Counter {
     words: BTreeMap<String, Count>,
@@ -270,7 +293,7 @@ fn best(terms: impl Iterator<Item = Term>, count: usize) -> Vec<Term> {
     terms
 }
 
-fn sort(terms: &mut [Term]) {
+pub(crate) fn sort(terms: &mut [Term]) {
     terms.sort_by(|a, b| {
         b.weight
             .total_cmp(&a.weight)

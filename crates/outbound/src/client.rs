@@ -47,6 +47,15 @@ impl Client {
         Self::with_parts(policy, user_agent, Arc::new(SystemResolver::new()), roots)
     }
 
+    /// For services that the operator's configuration names, and for nothing that a customer says:
+    /// they may stand anywhere, on this machine and in the private network too.
+    #[must_use]
+    pub fn for_operator(user_agent: &str) -> Self {
+        let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        let resolver = Arc::new(SystemResolver::new());
+        Self::over(Connector::unguarded(resolver, tls_config(roots)), user_agent)
+    }
+
     /// With other ways to resolve and to trust; the guard stays the same.
     #[must_use]
     pub fn with_parts(
@@ -55,7 +64,13 @@ impl Client {
         resolver: Arc<dyn Resolve>,
         roots: RootCertStore,
     ) -> Self {
-        let connector = Connector::new(policy, resolver, tls_config(roots));
+        Self::over(
+            Connector::new(policy, resolver, tls_config(roots)),
+            user_agent,
+        )
+    }
+
+    fn over(connector: Connector, user_agent: &str) -> Self {
         let http = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())

@@ -5,6 +5,8 @@
 //! addresses, so a name that changes its mind between check and use (DNS rebinding) gains nothing.
 //! A connection kept alive for later requests needs no second check: it ends at the peer that was
 //! checked, whatever its name resolves to by now.
+//!
+//! [`Connector::unguarded`] alone permits everything: for what the operator's configuration names.
 
 use std::{
     io,
@@ -51,6 +53,8 @@ pub(crate) struct Connector(Arc<Inner>);
 
 struct Inner {
     policy: AddressPolicy,
+    /// Whether names that never are public are refused unseen.
+    guards_names: bool,
     resolver: Arc<dyn Resolve>,
     tls: TlsConnector,
 }
@@ -70,6 +74,22 @@ impl Connector {
     ) -> Self {
         Self(Arc::new(Inner {
             policy,
+            guards_names: true,
+            resolver,
+            tls: TlsConnector::from(Arc::new(tls)),
+        }))
+    }
+
+    /// Leads anywhere: for addresses that no customer has a say in.
+    pub(crate) fn unguarded(resolver: Arc<dyn Resolve>, tls: rustls::ClientConfig) -> Self {
+        let everything = ["0.0.0.0/0", "::/0"];
+        let policy = AddressPolicy {
+            allow_cidrs: everything.iter().filter_map(|net| net.parse().ok()).collect(),
+            allow_http: true,
+        };
+        Self(Arc::new(Inner {
+            policy,
+            guards_names: false,
             resolver,
             tls: TlsConnector::from(Arc::new(tls)),
         }))
@@ -160,7 +180,7 @@ impl Inner {
                 return Err(forbidden(Some(IpAddr::from([127, 0, 0, 1]))));
             }
             loopback
-        } else if web_url::is_reserved_name(host) {
+        } else if self.guards_names && web_url::is_reserved_name(host) {
             return Err(forbidden(None));
         } else {
             let failure = |reason| Failure::Dns {

@@ -7,11 +7,13 @@
 //! deadline spans a whole call from DNS on. No proxy, cookie or referer is taken from anywhere.
 //!
 //! [`Client::fetch`] reads a page and follows redirects, each judged anew. [`Client::exchange`] sends
-//! one webhook and tells what came of it.
+//! one webhook and tells what came of it. [`Client::call`] asks a service and reads its answer; with
+//! [`Client::for_operator`] one that the operator names, which may stand in a private network.
 //!
 //! It stands on hyper rather than on reqwest, since reqwest asks no resolver about literal
 //! addresses, hides where the time of an exchange went, and decodes bodies without a bound.
 
+mod call;
 mod client;
 mod connect;
 mod decode;

@@ -220,6 +220,22 @@ fn mistakes_are_named_by_key_reason_and_place() {
             "compiler.model.base_url: expected an http(s) or ws(s) URL, not `file:` (file earshot.toml)",
         ),
         (
+            "[compiler.model]\nmodel = 'm'\nbase_url = 'ws://m.example/v1'",
+            "compiler.model.base_url: expected a URL that begins with https:// or http:// (file earshot.toml)",
+        ),
+        (
+            "[compiler.model]\nmodel = 'm'\nbase_url = 'https://a:b@m.example/v1'",
+            "compiler.model.base_url: must not hold credentials; `api_key` is for them (file earshot.toml)",
+        ),
+        (
+            "[compiler.model]\nmodel = 'm'\nbase_url = 'https://m.example/v1?x=y'",
+            "compiler.model.base_url: must end with its path (file earshot.toml)",
+        ),
+        (
+            "[compiler.model]\nmodel = 'm'\nbase_url = 'https://m.example/v1'\ntimeout = '2m'",
+            "compiler.model.timeout: must lie between \"1s\" and \"1m\" (file earshot.toml)",
+        ),
+        (
             "[scanner]\nbackfill = ",
             "earshot.toml: line 2: not TOML: string values must be quoted, expected literal string",
         ),

@@ -56,10 +56,12 @@ pub(super) fn form(media_type: &str, text: &str) -> Form {
 }
 
 /// Decodes by byte order mark, then the header's charset, then the page's own declaration; UTF-8
-/// where that is valid, else what browsers take for the old web.
+/// where that is valid, else what browsers take for the old web. A header that says UTF-8 of what is
+/// not is often a server's default, and no word of the page's.
 pub(super) fn decode(content_type: Option<&str>, body: &[u8]) -> String {
     let declared = content_type
         .and_then(charset_parameter)
+        .filter(|encoding| *encoding != UTF_8 || !is_misnamed(body))
         .or_else(|| declared_in_head(body));
     let encoding = match (declared, std::str::from_utf8(body)) {
         (Some(encoding), _) => encoding,
@@ -73,6 +75,22 @@ pub(super) fn decode(content_type: Option<&str>, body: &[u8]) -> String {
         (None, Err(_)) => WINDOWS_1252,
     };
     encoding.decode(body).0.into_owned()
+}
+
+/// Whether more of what calls itself UTF-8 is wrong than is right, beside ASCII.
+fn is_misnamed(body: &[u8]) -> bool {
+    let (mut right, mut wrong) = (0_usize, 0_usize);
+    for chunk in body.utf8_chunks() {
+        right += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        wrong += usize::from(!chunk.invalid().is_empty());
+    }
+    wrong > right
+}
+
+/// Whether most of a text was lost in decoding.
+pub(super) fn is_lost(text: &str) -> bool {
+    let lost = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER);
+    lost.count() * 2 > text.chars().count()
 }
 
 fn charset_parameter(content_type: &str) -> Option<&'static Encoding> {
@@ -123,6 +141,13 @@ mod tests {
         let page = b"<meta charset=\"windows-1251\">\xcf\xf0\xe8";
         assert!(decode(Some("text/html"), page).ends_with("При"));
         assert_eq!(decode(Some("text/html; charset=nonsense"), b"ok"), "ok");
+        let utf8 = Some("text/html; charset=utf-8");
+        assert_eq!(decode(utf8, latin), "café");
+        assert!(decode(utf8, page).ends_with("При"));
+        assert_eq!(
+            decode(utf8, b"caf\xc3\xa9 \xc3\xa9t\xc3\xa9 \xe9"),
+            "café été \u{fffd}"
+        );
     }
 
     #[test]

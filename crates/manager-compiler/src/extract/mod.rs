@@ -137,6 +137,8 @@ pub enum Unreadable {
     /// XML or JSON of some other kind.
     #[error("neither a page nor a feed ({0})")]
     NoFeed(String),
+    #[error("not text of the charset that it names; have the server name the right one")]
+    Charset,
     #[error("a page that asks for a login; give one that can be read without")]
     LoginWall,
     #[error("{}", if *letters == 0 { "a page without text" } else { "a page with too little text" })]
@@ -152,6 +154,9 @@ pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Pag
     let media_type = decode::media_type(content_type);
     let text = decode::decode(content_type, body);
     let form = decode::form(&media_type, &text);
+    if decode::is_text(&media_type) && decode::is_lost(&text) {
+        return Err(Unreadable::Charset);
+    }
     // Browsers pass over a NUL, and neither JSON nor the database takes one.
     let text = if text.contains('\0') {
         text.replace('\0', "")

@@ -100,7 +100,7 @@ impl Names {
 }
 
 impl Named {
-    fn new(name: String) -> Self {
+    pub(crate) fn new(name: String) -> Self {
         let doubtful = acronym(&name).into_iter().collect();
         let spellings = with_variants(name);
         Self {
@@ -109,7 +109,7 @@ impl Named {
         }
     }
 
-    fn entries(&self, kind: NameKind, terms: &[Term]) -> Vec<WatchedName> {
+    pub(crate) fn entries(&self, kind: NameKind, terms: &[Term]) -> Vec<WatchedName> {
         let (mut words, clear): (Vec<_>, Vec<_>) = self
             .spellings
             .iter()
@@ -234,7 +234,7 @@ fn clean(name: &str) -> String {
 }
 
 /// Letters and digits alone, folded: `Brew-Forge` and `brewforge` are one.
-fn squeeze(name: &str) -> String {
+pub(crate) fn squeeze(name: &str) -> String {
     text::fold(name)
         .chars()
         .filter(|c| c.is_alphanumeric())

@@ -4,7 +4,9 @@
 
 mod compile;
 mod languages;
+mod model;
 mod outcomes;
 mod quality;
+mod recompile;
 mod service;
 mod support;

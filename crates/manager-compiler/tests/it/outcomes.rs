@@ -1,10 +1,13 @@
 //! What becomes of submissions: applied, or refused with a reason that names the cause.
 
+use std::{io::Write, time::Duration};
+
 use domain::{
     Instructions,
     instructions::Term,
     manager::{ApplyErrorCode, ManagerState, SourceType},
 };
+use flate2::{Compression, write::GzEncoder};
 use test_support::{Answer, TestServer};
 
 use crate::support::{World, applied};
@@ -35,6 +38,37 @@ async fn customer() -> TestServer {
             body: b"%PDF-1.7 espresso machines".to_vec(),
         },
         "/broken" => Answer::Status(503),
+        "/bomb" => Answer::Full {
+            status: 200,
+            headers: vec![
+                ("content-type", "text/html".to_owned()),
+                ("content-encoding", "gzip".to_owned()),
+            ],
+            body: bomb(),
+        },
+        "/cut" => Answer::Full {
+            status: 200,
+            headers: vec![
+                ("content-type", "text/html".to_owned()),
+                ("content-encoding", "gzip".to_owned()),
+            ],
+            body: bomb()[..1_000].to_vec(),
+        },
+        // In windows-1252, whatever the head says.
+        "/charset" => Answer::Full {
+            status: 200,
+            headers: vec![("content-type", "text/html; charset=utf-8".to_owned())],
+            body: b"<title>Caf\xe9 Cr\xe8me</title><h1>Caf\xe9 and espresso machines</h1>\
+                <p>Our espresso machines na\xefvely brew caf\xe9. Portafilters of the caf\xe9.</p>"
+                .to_vec(),
+        },
+        // Nothing in it can be text of the encoding that it names.
+        "/gibberish" => Answer::Full {
+            status: 200,
+            headers: vec![("content-type", "text/html; charset=utf-16".to_owned())],
+            body: (0..3_000_u32).flat_map(|i| [(i % 251) as u8 | 0x80, 0xd8]).collect(),
+        },
+        "/slow" => Answer::after(Duration::from_secs(9), Answer::page(ESPRESSO)),
         "/binary" => Answer::Full {
             status: 200,
             headers: vec![("content-type", "image/png".to_owned())],
@@ -43,6 +77,36 @@ async fn customer() -> TestServer {
         _ => Answer::Status(404),
     })
     .await
+}
+
+/// Some thirty kilobytes that unfold to thirty megabytes.
+fn bomb() -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    for _ in 0..30 {
+        gzip.write_all(&vec![b' '; 1 << 20]).unwrap();
+    }
+    gzip.finish().unwrap()
+}
+
+/// A page that names another encoding than it has is read by what it has: its words count.
+#[tokio::test]
+async fn a_wrong_charset_costs_no_words() {
+    let world = World::new().await;
+    let server = customer().await;
+    let compiler = world.compiler();
+    let name = world.automatic(&[server.url("/charset")]).await;
+    world.tell(name, 1).await;
+    let instructions = world.until(name, "APPLIED").await.instructions.unwrap();
+    let terms: Vec<&str> = instructions
+        .include
+        .iter()
+        .map(|term| &*term.text)
+        .collect();
+    assert!(
+        terms.contains(&"espresso") && terms.contains(&"cafe"),
+        "{terms:?}"
+    );
+    compiler.stop().await;
 }
 
 #[tokio::test]
@@ -103,6 +167,18 @@ async fn what_cannot_be_compiled_says_why() {
         (server.url("/login"), NoUsableContent, "asks for a login"),
         (server.url("/pdf"), NoUsableContent, "application/pdf"),
         (server.url("/broken"), NoReachableUrl, "answered 503"),
+        (
+            server.url("/bomb"),
+            NoUsableContent,
+            "larger than 4194304 bytes when decompressed",
+        ),
+        (server.url("/cut"), NoUsableContent, "cannot decompress"),
+        (
+            server.url("/gibberish"),
+            NoUsableContent,
+            "name the right one",
+        ),
+        (server.url("/slow"), NoReachableUrl, "timed out after 8s"),
         (server.url("/binary"), NoUsableContent, "image/png"),
         (server.url("/words"), NoUsableContent, "no words that tell"),
     ];

@@ -51,6 +51,18 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         reader.reject(there, format!("needs {missing} too"));
     }
 
+    if let Some(model) = &config.compiler.model {
+        let url = &model.base_url;
+        let key = "compiler.model.base_url";
+        if !matches!(url.scheme(), "http" | "https") {
+            reader.reject(key, "expected a URL that begins with https:// or http://");
+        } else if !url.username().is_empty() || url.password().is_some() {
+            reader.reject(key, "must not hold credentials; `api_key` is for them");
+        } else if url.query().is_some() || url.fragment().is_some() {
+            reader.reject(key, "must end with its path");
+        }
+    }
+
     let mut ids = BTreeSet::new();
     for key in &config.secrets.encryption_keys {
         if !ids.insert(key.id()) {

@@ -260,19 +260,23 @@ pub struct Model {
     pub base_url: Url,
     pub model: String,
     pub api_key: Option<SecretString>,
+    pub timeout: Duration,
+    pub max_tokens: u32,
 }
 
 impl Model {
     fn read_if_given(reader: &mut Reader, path: &str) -> Option<Self> {
         reader.section(
             path,
-            "Optional: an OpenAI-compatible endpoint that refines instructions. Has no effect yet.",
+            "Optional: an OpenAI-compatible endpoint that refines the instructions of AUTOMATIC Managers. What \
+             it cannot do in time is done without it.",
         );
         let given = reader.has_section(path);
         let base_url = reader.required(
             path,
             "base_url",
-            "The address that `/chat/completions` follows.",
+            "The address that `/chat/completions` follows. It may lie in a private network; redirects are \
+             not followed.",
             given,
         );
         let model = reader.required(path, "model", "The model's name there.", given);
@@ -281,10 +285,25 @@ impl Model {
             "api_key",
             "The bearer token, where the endpoint wants one.",
         );
+        let (mut timeout, mut max_tokens) = (20 * SECOND, 1_500);
+        reader.read(
+            &format!("{path}.timeout"),
+            "How long one answer may take; a compile takes this much longer at most.",
+            &mut timeout,
+            Some(Within::of(SECOND..=MINUTE)),
+        );
+        reader.read(
+            &format!("{path}.max_tokens"),
+            "How many tokens one answer may have.",
+            &mut max_tokens,
+            Some(Within::of(64..=32_000)),
+        );
         Some(Self {
             base_url: base_url?,
             model: model?,
             api_key,
+            timeout,
+            max_tokens,
         })
     }
 }

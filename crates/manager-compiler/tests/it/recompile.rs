@@ -1,0 +1,228 @@
+//! Compiling again what is applied: when it is due, by one, and never for the worse.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::{ManagerName, Timestamp};
+use store::{AsyncConnection, feedback, managers, scans};
+use test_support::{Answer, Replica, TestServer, eventually, instructions, post};
+
+use crate::support::{SOON, World, applied};
+
+const ESPRESSO: &str = include_str!("pages/espresso.html");
+const BIKES: &str = include_str!("pages/bikes.html");
+
+/// A customer's server whose page changes, hangs or fails by the number that is set.
+async fn customer() -> (TestServer, Arc<AtomicU8>) {
+    let mood = Arc::new(AtomicU8::new(0));
+    let shown = Arc::clone(&mood);
+    let server = TestServer::start(move |_, _| match shown.load(Ordering::SeqCst) {
+        0 => Answer::page(ESPRESSO),
+        1 => Answer::page(BIKES),
+        2 => Answer::Status(503),
+        _ => Answer::after(Duration::from_millis(1_500), Answer::page(BIKES)),
+    })
+    .await;
+    (server, mood)
+}
+
+/// Applied by a compiler of its own, which is gone by then.
+async fn at_work(world: &World, server: &TestServer) -> ManagerName {
+    let compiler = world.compiler();
+    let name = world.automatic(&[server.url("/")]).await;
+    world.tell(name, 1).await;
+    world.until(name, "APPLIED").await;
+    compiler.stop().await;
+    name
+}
+
+async fn age(world: &World) {
+    world
+        .database
+        .run("UPDATE managers SET apply_time = now() - interval '9 days'")
+        .await;
+}
+
+async fn has_term(world: &World, name: ManagerName, text: &str) -> bool {
+    let found = world.get(name).await.instructions.unwrap();
+    found.include.iter().any(|term| term.text == text)
+}
+
+async fn until_bikes(world: &World, name: ManagerName) {
+    eventually("it is compiled again", SOON, async || {
+        has_term(world, name, "bikes").await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn changed_pages_are_read_again_at_the_interval_by_one_of_two() {
+    let world = World::new().await;
+    let (server, mood) = customer().await;
+    let name = at_work(&world, &server).await;
+    mood.store(3, Ordering::SeqCst);
+    age(&world).await;
+    let (mut news, before) = (world.news(), server.count());
+    let compilers: [Replica; 2] = [world.compiler(), world.compiler()];
+    until_bikes(&world, name).await;
+    let event = applied(&mut news).await;
+    assert_eq!((event.name, event.generation), (name, 1));
+    assert_eq!(world.get(name).await.state.as_str(), "APPLIED");
+    // Both had a turn by now.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(server.count(), before + 1, "both compiled it");
+    for compiler in compilers {
+        compiler.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn pages_that_do_not_answer_leave_instructions_and_state() {
+    let world = World::new().await;
+    let (server, mood) = customer().await;
+    let name = at_work(&world, &server).await;
+    let before = world.get(name).await;
+    mood.store(2, Ordering::SeqCst);
+    age(&world).await;
+    let aged = world.get(name).await.apply_time;
+    let asked = server.count();
+    let compiler = world.compiler();
+    eventually("the page was asked for", SOON, async || {
+        server.count() > asked
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let after = world.get(name).await;
+    assert_eq!(after.instructions, before.instructions);
+    assert_eq!((after.state, after.apply_error), (before.state, None));
+    assert_eq!(after.apply_time, aged, "nothing was applied");
+    compiler.stop().await;
+}
+
+#[tokio::test]
+async fn a_compiler_that_dies_with_a_claim_leaves_it_to_another() {
+    let world = World::new().await;
+    let (server, mood) = customer().await;
+    let name = at_work(&world, &server).await;
+    mood.store(3, Ordering::SeqCst);
+    age(&world).await;
+    let asked = server.count();
+    let first = world.compiler();
+    eventually("the page is being fetched", SOON, async || {
+        server.count() > asked
+    })
+    .await;
+    first.kill();
+    assert!(
+        has_term(&world, name, "espresso").await,
+        "the old ones stay at work"
+    );
+    // As if the pause were over.
+    let freed = world
+        .database
+        .run("UPDATE managers SET recompile_after = now() - interval '1 s' WHERE recompile_after > now()")
+        .await;
+    assert_eq!(freed, 1, "it was claimed");
+    let second = world.compiler();
+    until_bikes(&world, name).await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_change_by_the_customer_meanwhile_wins() {
+    let world = World::new().await;
+    let (server, mood) = customer().await;
+    let name = at_work(&world, &server).await;
+    mood.store(3, Ordering::SeqCst);
+    age(&world).await;
+    let asked = server.count();
+    let compiler = world.compiler();
+    eventually("the page is being fetched", SOON, async || {
+        server.count() > asked
+    })
+    .await;
+    let mut conn = world.database.connect().await;
+    world
+        .database
+        .run("UPDATE managers SET generation = 2")
+        .await;
+    let theirs = instructions("teapot");
+    managers::apply(&mut conn, name, 2, &theirs, Timestamp::now())
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let late = instructions("late");
+    let stale = feedback::reapply(&mut conn, name, 1, &late, Timestamp::now()).await;
+    assert_eq!(stale.unwrap(), None);
+    assert!(!has_term(&world, name, "bikes").await);
+    compiler.stop().await;
+}
+
+/// Scans of so many posts, by the term that made them.
+async fn scanned(world: &World, name: ManagerName, count: usize) {
+    let matched: domain::Match = serde_json::from_value(
+        serde_json::json!({"score": 0.6, "terms": ["espresso"], "focus": "SALES"}),
+    )
+    .unwrap();
+    let posts: Vec<_> = (0..count)
+        .map(|at| post(&format!("forum:{at}"), "Espresso"))
+        .collect();
+    let matches: Vec<_> = posts
+        .iter()
+        .map(|post| scans::NewScan {
+            manager: name,
+            post,
+            matched: matched.clone(),
+        })
+        .collect();
+    let feed = "hackernews:newest".parse().unwrap();
+    let mut conn = world.database.connect().await;
+    conn.transaction(async |conn| {
+        let made = scans::record_poll(conn, &feed, 9, &matches, Timestamp::now()).await?;
+        assert_eq!(made.len(), count);
+        Ok::<_, store::Error>(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn five_verdicts_are_worth_a_compile_and_four_are_not() {
+    let world = World::new().await;
+    let (server, _) = customer().await;
+    let name = at_work(&world, &server).await;
+    scanned(&world, name, 6).await;
+    let judge = "UPDATE scans SET value = false, update_time = clock_timestamp() WHERE id IN \
+                 (SELECT id FROM scans WHERE update_time = create_time ORDER BY id LIMIT ";
+    assert_eq!(world.database.run(&format!("{judge} 4)")).await, 4);
+    let compiler = world.compiler();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(
+        world.get(name).await.instructions.unwrap().threshold,
+        Some(0.5)
+    );
+
+    assert_eq!(world.database.run(&format!("{judge} 1)")).await, 1);
+    eventually("it is compiled again", SOON, async || {
+        world.get(name).await.instructions.unwrap().threshold > Some(0.5)
+    })
+    .await;
+    let heeded = world.get(name).await.instructions.unwrap();
+    assert!(
+        heeded
+            .brief
+            .contains("Of 5 matches that were judged, 5 were not"),
+        "{}",
+        heeded.brief
+    );
+    // What was heeded is not heeded for ever anew.
+    let asked = server.count();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(server.count(), asked);
+    compiler.stop().await;
+}

@@ -1,0 +1,328 @@
+//! Asks the operator's OpenAI-compatible endpoint, which everything works without.
+//!
+//! One question, one answer in JSON of a form that the caller names; what has another form is no answer.
+//! A question is bounded in time, its answer in tokens and bytes, and nothing is tried twice: whoever
+//! asks has something to go by already. An endpoint that fails is left alone for a while, so that it
+//! costs its deadline once and not for each Manager. Each question is counted by its outcome.
+//!
+//! What is asked about goes as one JSON value beside the instruction, so that no text can end the
+//! quotation that it stands in. A model may obey such a text all the same: callers check what it
+//! proposes as they would check a stranger's.
+
+use std::{
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use outbound::{Client, Error, Failure as Cause, Limits, Method, Page, Request};
+use prometheus::{HistogramVec, histogram_opts, register_histogram_vec};
+use runtime::config::Model;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// After a failure; longer where the endpoint says so.
+const REST: Duration = Duration::from_secs(15);
+/// After a refusal that only the operator can mend.
+const LONG_REST: Duration = Duration::from_secs(60);
+const MAX_REST: Duration = Duration::from_secs(600);
+
+static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
+    let options = histogram_opts!(
+        "earshot_model_request_duration_seconds",
+        "Time of a question to the model endpoint",
+        vec![0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0]
+    );
+    register_histogram_vec!(options, &["purpose"]).expect("each metric is registered once")
+});
+
+static REQUESTS: LazyLock<prometheus::IntCounterVec> = LazyLock::new(|| {
+    prometheus::register_int_counter_vec!(
+        "earshot_model_requests_total",
+        "Questions to the model endpoint",
+        &["purpose", "outcome"]
+    )
+    .expect("each metric is registered once")
+});
+
+/// What a question is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Refining instructions.
+    Compile,
+}
+
+impl Purpose {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Compile => "compile",
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    #[error("left alone after a failure")]
+    Resting,
+    #[error("no answer within {after:?}")]
+    Timeout { after: Duration },
+    #[error("answered 429")]
+    RateLimited { retry_after: Option<Duration> },
+    #[error("answered {status}")]
+    Refused { status: u16 },
+    #[error("{reason}")]
+    Unreachable { reason: String },
+    #[error("not an answer to the question: {reason}")]
+    Invalid { reason: String },
+}
+
+impl Failure {
+    /// The outcome in metrics.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Resting => "resting",
+            Self::Timeout { .. } => "timeout",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Refused { .. } => "refused",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Invalid { .. } => "invalid",
+        }
+    }
+
+    fn invalid(reason: impl ToString) -> Self {
+        Self::Invalid {
+            reason: reason.to_string(),
+        }
+    }
+
+    /// For how long nothing is asked after it. An answer of the wrong form says nothing about the next.
+    fn rest(&self) -> Option<Duration> {
+        match self {
+            Self::Resting | Self::Invalid { .. } => None,
+            Self::Timeout { .. } | Self::Unreachable { .. } => Some(REST),
+            Self::RateLimited { retry_after } => {
+                Some(retry_after.unwrap_or(REST).clamp(REST, MAX_REST))
+            }
+            Self::Refused { status: 500.. } => Some(REST),
+            Self::Refused { .. } => Some(LONG_REST),
+        }
+    }
+}
+
+/// The endpoint of the configuration.
+pub struct Endpoint {
+    client: Client,
+    url: String,
+    model: String,
+    api_key: Option<SecretString>,
+    timeout: Duration,
+    max_tokens: u32,
+    resting_until: Mutex<Option<Instant>>,
+}
+
+impl Endpoint {
+    #[must_use]
+    pub fn new(settings: &Model) -> Self {
+        let base = settings.base_url.as_str().trim_end_matches('/');
+        Self {
+            client: Client::for_operator(outbound::USER_AGENT),
+            url: format!("{base}/chat/completions"),
+            model: settings.model.clone(),
+            api_key: settings.api_key.clone(),
+            timeout: settings.timeout,
+            max_tokens: settings.max_tokens,
+            resting_until: Mutex::default(),
+        }
+    }
+
+    /// Asks what `instruction` says about `material`, and takes an answer that is a `T`. Returns within
+    /// the configured time-out.
+    ///
+    /// # Errors
+    /// When there is no such answer, for a reason that is counted already.
+    pub async fn ask<T: DeserializeOwned>(
+        &self,
+        purpose: Purpose,
+        instruction: &str,
+        material: &Value,
+    ) -> Result<T, Failure> {
+        let answer = if self.is_resting() {
+            Err(Failure::Resting)
+        } else {
+            let _timer = DURATION
+                .with_label_values(&[purpose.as_str()])
+                .start_timer();
+            let answer = self.exchange(instruction, material).await;
+            self.note(answer.as_ref().err());
+            answer.and_then(|content| read(&content))
+        };
+        let outcome = answer.as_ref().err().map_or("ok", Failure::word);
+        REQUESTS
+            .with_label_values(&[purpose.as_str(), outcome])
+            .inc();
+        answer
+    }
+
+    /// The text that the model wrote.
+    async fn exchange(&self, instruction: &str, material: &Value) -> Result<String, Failure> {
+        let body = json!({
+            "model": self.model,
+            "messages": [
+                {"role": "system", "content": instruction},
+                {"role": "user", "content": material.to_string()},
+            ],
+            "temperature": 0,
+            "max_tokens": self.max_tokens,
+            "response_format": {"type": "json_object"},
+        });
+        let mut headers = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("accept".to_owned(), "application/json".to_owned()),
+        ];
+        if let Some(key) = &self.api_key {
+            let bearer = format!("Bearer {}", key.expose_secret());
+            headers.push(("authorization".to_owned(), bearer));
+        }
+        let request = Request {
+            method: Method::POST,
+            url: &self.url,
+            headers: &headers,
+            body: body.to_string().into(),
+        };
+        let limits = Limits {
+            total: self.timeout,
+            max_redirects: 0,
+            max_wire_bytes: MAX_ANSWER_BYTES,
+            max_body_bytes: MAX_ANSWER_BYTES,
+        };
+        let page = self.client.call(request, limits).await;
+        content(page.map_err(|error| failure(&error, self.timeout))?)
+    }
+
+    fn is_resting(&self) -> bool {
+        self.resting().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Says once that the endpoint fails, and once that it answers again.
+    fn note(&self, failure: Option<&Failure>) {
+        let mut resting = self.resting();
+        match failure.map(|failure| (failure, failure.rest())) {
+            Some((failure, Some(rest))) => {
+                if resting.replace(Instant::now() + rest).is_none() {
+                    tracing::warn!(reason = %failure, "the model endpoint fails: working without it");
+                }
+            }
+            _ => {
+                if resting.take().is_some() {
+                    tracing::info!("the model endpoint answers again");
+                }
+            }
+        }
+    }
+
+    fn resting(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.resting_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn failure(error: &Error, after: Duration) -> Failure {
+    match error {
+        Error::Exchange(Cause::Timeout { .. } | Cause::ConnectTimeout { .. }) => {
+            Failure::Timeout { after }
+        }
+        Error::TooLarge { .. } | Error::Encoding { .. } => Failure::invalid(error),
+        other => Failure::Unreachable {
+            reason: other.to_string(),
+        },
+    }
+}
+
+/// What counts of an answer by the protocol; it has more.
+#[derive(Deserialize)]
+struct Completion {
+    choices: Vec<Choice>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Message,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<String>,
+}
+
+fn content(page: Page) -> Result<String, Failure> {
+    match page.status {
+        200..=299 => {}
+        429 => {
+            return Err(Failure::RateLimited {
+                retry_after: page.retry_after,
+            });
+        }
+        status => return Err(Failure::Refused { status }),
+    }
+    let completion: Completion = serde_json::from_slice(&page.body).map_err(Failure::invalid)?;
+    let choice = completion.choices.into_iter().next();
+    choice
+        .and_then(|choice| choice.message.content)
+        .ok_or_else(|| Failure::invalid("no content"))
+}
+
+/// JSON alone, or in the fence that some models put around it.
+fn read<T: DeserializeOwned>(content: &str) -> Result<T, Failure> {
+    let content = content.trim();
+    let fenced = content
+        .strip_prefix("```json")
+        .or_else(|| content.strip_prefix("```"))
+        .and_then(|rest| rest.strip_suffix("```"));
+    serde_json::from_str(fenced.unwrap_or(content)).map_err(Failure::invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::{Failure, MAX_REST, REST, read};
+
+    #[test]
+    fn an_answer_is_json_with_or_without_a_fence() {
+        for text in [
+            "{\"a\":1}",
+            " {\"a\":1}\n",
+            "```json\n{\"a\":1}\n```",
+            "```{\"a\":1}```",
+        ] {
+            assert_eq!(read::<Value>(text).unwrap(), json!({"a": 1}), "{text}");
+        }
+        let deep = "[".repeat(100_000);
+        for text in [
+            "",
+            "Sure! {\"a\":1}",
+            "{\"a\":1} Done.",
+            "```json {\"a\":1}",
+            &deep,
+        ] {
+            assert_eq!(read::<Value>(text).unwrap_err().word(), "invalid");
+        }
+    }
+
+    #[test]
+    fn rests_are_bounded_whatever_the_endpoint_asks_for() {
+        for (asked, rest) in [(None, REST), (Some(0), REST), (Some(1 << 40), MAX_REST)] {
+            let retry_after = asked.map(Duration::from_secs);
+            assert_eq!(Failure::RateLimited { retry_after }.rest(), Some(rest));
+        }
+        assert_eq!(Failure::invalid("x").rest(), None);
+    }
+}
