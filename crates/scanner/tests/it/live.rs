@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{
-    Instructions, ManagerName,
+    ManagerName,
     screen::{Language, Mute, MuteType},
 };
 use store::{managers, namespaces};
@@ -189,36 +189,6 @@ async fn posts_in_other_languages_are_left_out() {
             "Kettle?"
         ]
     );
-    replica.stop().await;
-}
-
-#[tokio::test]
-async fn a_plan_that_cannot_be_read_leaves_the_old_one_at_work_and_the_others_alone() {
-    let world = World::new().await;
-    let odd = world.manager("kettle", &[LEMMY]).await;
-    let other = world.manager("toaster", &[LEMMY]).await;
-    let replica = world.ready_scanner().await;
-    let newer = Instructions {
-        feeds: vec![LEMMY.parse().unwrap()],
-        ..Instructions::default()
-    };
-    let mut json = serde_json::to_value(&newer).unwrap();
-    json["mood"] = "x".into();
-    let id = odd.manager.to_uuid();
-    world
-        .database
-        .run(&format!(
-            "UPDATE managers SET instructions = '{json}' WHERE id = '{id}'"
-        ))
-        .await;
-    let mut conn = world.database.connect().await;
-    let feeds = [LEMMY.parse().unwrap()];
-    store::plans::record_change(&mut conn, odd, &feeds, domain::Timestamp::now())
-        .await
-        .unwrap();
-    world.publish("lemmy", "A kettle and a toaster");
-    world.until_scanned(other, 1).await;
-    world.until_scanned(odd, 1).await;
     replica.stop().await;
 }
 
