@@ -3,9 +3,15 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use diesel::{prelude::*, sql_query, sql_types::Uuid as SqlUuid};
+use diesel::{
+    deserialize::{self, FromSql, FromSqlRow},
+    pg::{Pg, PgValue},
+    prelude::*,
+    sql_query,
+    sql_types::{Jsonb, Uuid as SqlUuid},
+};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{Id, ManagerName, Post, Scan, ScanName, Subforum, User, list::ListQuery};
+use domain::{Id, ManagerName, Match, Post, Scan, ScanName, Subforum, User, list::ListQuery};
 use uuid::Uuid;
 
 use crate::{
@@ -100,13 +106,27 @@ struct Row {
     #[diesel(sql_type = diesel::sql_types::Bool)]
     value: bool,
     #[diesel(sql_type = diesel::sql_types::Jsonb)]
-    matched: serde_json::Value,
+    matched: Matched,
     #[diesel(sql_type = diesel::sql_types::Array<diesel::sql_types::Text>)]
     labels: Vec<String>,
     #[diesel(sql_type = diesel::sql_types::Nullable<SqlUuid>)]
     account_id: Option<Uuid>,
     #[diesel(embed)]
     post: PostRow,
+}
+
+/// Read as it is, without a tree of JSON in between: a page has some of them.
+#[derive(Debug, FromSqlRow)]
+struct Matched(Match);
+
+impl FromSql<Jsonb, Pg> for Matched {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        // The first byte is the version of the form.
+        match value.as_bytes() {
+            [1, json @ ..] => Ok(Self(serde_json::from_slice(json)?)),
+            _ => Err("a jsonb of an unknown version".into()),
+        }
+    }
 }
 
 impl Row {
@@ -122,7 +142,7 @@ impl Row {
             post: self.post.into_post()?,
             value: self.value,
             labels: self.labels,
-            matched: serde_json::from_value(self.matched).map_err(Error::Json)?,
+            matched: self.matched.0,
         })
     }
 }
@@ -254,7 +274,7 @@ fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
         .into_iter()
         .map(|row| Ok((Id::from_uuid(row.id), row.into_scan()?)))
         .collect::<Result<_, Error>>()?;
-    Ok(Page::new(list, items))
+    Ok(Page::of_times(list, items, |scan: &Scan| scan.create_time))
 }
 
 /// Scans made longer than `older_than` ago whose deliveries were not: their events may have been lost.
