@@ -94,7 +94,7 @@ pub(crate) async fn observe(
     let start = Instant::now();
     let method = method_label(request.method());
     let _active = Active::new(method);
-    let route = template(&request.match_pattern().unwrap_or_default());
+    let route = template(request.path());
     let request_id = request_id(request.headers());
     let test = test_mode::parse(request.headers()).unwrap_or(false);
     compress::choose(request.headers_mut());
@@ -103,7 +103,7 @@ pub(crate) async fn observe(
         .is_some_and(|state| state.serves_tls);
 
     let scheme = if secure { "https" } else { "http" };
-    let span = span(&request, scheme, method, &route, &request_id);
+    let span = span(&request, scheme, method, route, &request_id);
     let answered = next.call(request).instrument(span.clone()).await;
     let mut answer = match answered {
         Ok(answer) => with_error_body(answer),
@@ -123,7 +123,7 @@ pub(crate) async fn observe(
     }
     compress::unmark(headers);
     protect(headers, secure);
-    span.in_scope(|| conclude(&span, method, &route, answer.status(), start.elapsed()));
+    span.in_scope(|| conclude(&span, method, route, answer.status(), start.elapsed()));
     Ok(answer)
 }
 

@@ -5,7 +5,7 @@
 //! A custom method is a path of its own, `…/{managerId}:apply`, with a POST (AIP-136). An id has no
 //! colon, so a verb that no resource has is an unknown path, and a known one keeps 405 for other methods.
 
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, sync::LazyLock};
 
 use actix_web::{
     Error, FromRequest, Handler, Responder, ResponseError, Route,
@@ -42,9 +42,13 @@ struct Operation {
     route: Route,
 }
 
-/// Paths below `/v1`, which need a key.
+/// Paths below `/v1`, which need a key. They are tried in this order: what clients poll comes first.
 fn resources() -> Vec<Path> {
     vec![
+        path(
+            "/namespaces/{namespaceId}/managers/{managerId}/scans",
+            [get(scans::list)],
+        ),
         path("/caller", [get(caller::get)]),
         path(
             "/namespaces",
@@ -89,10 +93,6 @@ fn resources() -> Vec<Path> {
         path(
             "/namespaces/{namespaceId}/managers/{managerId}:preview",
             [post(previews::preview)],
-        ),
-        path(
-            "/namespaces/{namespaceId}/managers/{managerId}/scans",
-            [get(scans::list)],
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}",
@@ -251,9 +251,41 @@ where
     }
 }
 
-/// The path of a matched request as the table spells it.
-pub(crate) fn template(pattern: &str) -> String {
-    pattern.replace(ID_FORM, "")
+/// All paths, as the table spells them.
+static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let below = |prefix: &'static str, paths: Vec<Path>| {
+        paths
+            .into_iter()
+            .map(move |path| format!("{prefix}{}", path.path))
+    };
+    below(VERSION, resources())
+        .chain(below("", documents()))
+        .chain(below("", files()))
+        .collect()
+});
+
+/// The path of a request as the table spells it; empty where it has none. Costs a comparison of segments
+/// for each path that is tried, and no regular expression.
+pub(crate) fn template(path: &str) -> &'static str {
+    TEMPLATES
+        .iter()
+        .find(|template| is_of(path, template))
+        .map_or("", String::as_str)
+}
+
+fn is_of(path: &str, template: &str) -> bool {
+    let mut segments = path.split('/');
+    template.split('/').all(|spelled| {
+        let Some(segment) = segments.next() else {
+            return false;
+        };
+        match spelled.strip_prefix('{').and_then(|it| it.split_once('}')) {
+            Some((_, verb)) => segment
+                .strip_suffix(verb)
+                .is_some_and(|id| !id.is_empty() && !id.contains(':')),
+            None => segment == spelled,
+        }
+    }) && segments.next().is_none()
 }
 
 impl Path {
@@ -304,7 +336,7 @@ async fn contain_panics(
 
 #[cfg(test)]
 mod tests {
-    use actix_web::{App, test};
+    use actix_web::{App, test as app_test};
 
     use super::{get, path, post, template};
 
@@ -319,41 +351,99 @@ mod tests {
         let app = App::new()
             .service(path("/things/{thingId}", [get(plain)]).into_resource())
             .service(path("/things/{thingId}:apply", [post(verb)]).into_resource());
-        let app = test::init_service(app).await;
+        let app = app_test::init_service(app).await;
         for (request, status, body) in [
-            (test::TestRequest::get().uri("/things/a"), 200, "plain"),
+            (app_test::TestRequest::get().uri("/things/a"), 200, "plain"),
             (
-                test::TestRequest::post().uri("/things/a:apply"),
+                app_test::TestRequest::post().uri("/things/a:apply"),
                 200,
                 "verb of a",
             ),
             (
-                test::TestRequest::post().uri("/things/a%3Aapply"),
+                app_test::TestRequest::post().uri("/things/a%3Aapply"),
                 200,
                 "verb of a",
             ),
-            (test::TestRequest::get().uri("/things/a:apply"), 405, ""),
-            (test::TestRequest::post().uri("/things/a"), 405, ""),
-            (test::TestRequest::post().uri("/things/a:other"), 404, ""),
-            (test::TestRequest::get().uri("/things/a:b"), 404, ""),
-            (test::TestRequest::post().uri("/things/a:b:apply"), 404, ""),
-            (test::TestRequest::post().uri("/things/:apply"), 404, ""),
-            (test::TestRequest::post().uri("/things/a:apply/b"), 404, ""),
+            (app_test::TestRequest::get().uri("/things/a:apply"), 405, ""),
+            (app_test::TestRequest::post().uri("/things/a"), 405, ""),
+            (
+                app_test::TestRequest::post().uri("/things/a:other"),
+                404,
+                "",
+            ),
+            (app_test::TestRequest::get().uri("/things/a:b"), 404, ""),
+            (
+                app_test::TestRequest::post().uri("/things/a:b:apply"),
+                404,
+                "",
+            ),
+            (app_test::TestRequest::post().uri("/things/:apply"), 404, ""),
+            (
+                app_test::TestRequest::post().uri("/things/a:apply/b"),
+                404,
+                "",
+            ),
         ] {
             let request = request.to_request();
             let what = format!("{} {}", request.method(), request.uri());
-            let answer = test::call_service(&app, request).await;
+            let answer = app_test::call_service(&app, request).await;
             assert_eq!(answer.status(), status, "{what}");
             if status == 200 {
-                assert_eq!(test::read_body(answer).await, body, "{what}");
+                assert_eq!(app_test::read_body(answer).await, body, "{what}");
             }
         }
     }
 
     #[actix_web::test]
     async fn templates_are_as_the_document_has_them() {
-        let pattern = "/v1/things/{thingId:[^/:]+}:apply";
-        assert_eq!(template(pattern), "/v1/things/{thingId}:apply");
+        let scans = "/v1/namespaces/{namespaceId}/managers/{managerId}/scans";
+        for (path, expected) in [
+            ("/v1/namespaces/n/managers/m/scans", scans),
+            ("/v1/namespaces/-/managers/-/scans", scans),
+            (
+                "/v1/namespaces/n/managers/m:apply",
+                "/v1/namespaces/{namespaceId}/managers/{managerId}:apply",
+            ),
+            ("/v1/namespaces/n/managers/m:other", ""),
+            ("/v1/namespaces/n/managers/:apply", ""),
+            ("/v1/namespaces//managers/m", ""),
+            ("/v1/namespaces/n/", ""),
+            ("/v1/namespaces/n/managers/m/scans/s/t", ""),
+            ("/v1", ""),
+            ("/docs/style.css", "/docs/{file}"),
+            ("/openapi.json", "/openapi.json"),
+            ("", ""),
+        ] {
+            assert_eq!(template(path), expected, "{path}");
+        }
+    }
+
+    /// What is said of requests is said of the route that answers them.
+    #[actix_web::test]
+    async fn requests_are_routed_by_their_templates() {
+        let app = App::new().service(actix_web::web::scope(super::VERSION).configure(|config| {
+            for each in super::resources() {
+                let to: &'static str = each.path;
+                let resource =
+                    actix_web::web::resource(to.replace('}', &format!("{}}}", super::ID_FORM)));
+                let answer = move || async move { to };
+                config.service(resource.to(answer));
+            }
+        }));
+        let app = app_test::init_service(app).await;
+        for each in super::resources() {
+            let filled = each.path.split('/').map(|segment| {
+                match segment.strip_prefix('{').and_then(|it| it.split_once('}')) {
+                    Some((_, verb)) => format!("01ARZ3NDEKTSV4RRFFQ69G5FAV{verb}"),
+                    None => segment.to_owned(),
+                }
+            });
+            let path = format!("/v1{}", filled.collect::<Vec<_>>().join("/"));
+            let request = app_test::TestRequest::get().uri(&path).to_request();
+            let routed = app_test::read_body(app_test::call_service(&app, request).await).await;
+            assert_eq!(routed, each.path, "{path}");
+            assert_eq!(template(&path), format!("/v1{}", each.path));
+        }
     }
 
     async fn panics() -> String {
@@ -363,12 +453,12 @@ mod tests {
     #[actix_web::test]
     async fn a_panic_is_an_internal_error_and_no_more() {
         let app = App::new().service(path("/panics", [get(panics)]).into_resource());
-        let app = test::init_service(app).await;
+        let app = app_test::init_service(app).await;
         for _ in 0..2 {
-            let request = test::TestRequest::get().uri("/panics").to_request();
-            let answer = test::call_service(&app, request).await;
+            let request = app_test::TestRequest::get().uri("/panics").to_request();
+            let answer = app_test::call_service(&app, request).await;
             assert_eq!(answer.status(), 500);
-            let body: serde_json::Value = test::read_body_json(answer).await;
+            let body: serde_json::Value = app_test::read_body_json(answer).await;
             let expected = serde_json::json!({"code": 500, "message": "internal error"});
             assert_eq!(body, expected);
         }
