@@ -4,6 +4,7 @@
 //! process of its own. What pgbench runs is what the gateway was seen to run, read from
 //! `pg_stat_activity`. Load and reference take turns, so that what else the machine does troubles both.
 
+mod cpu;
 mod gateway;
 mod load;
 mod pgbench;
@@ -111,14 +112,21 @@ async fn lists(
     pgbench.run(options.clients, Duration::from_secs(2))?;
 
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (mut our_cpu, mut their_cpu) = (Vec::new(), Vec::new());
+    // The gateway, pgbench and the load are this process's, the sessions are the server's.
+    let everybody = [std::process::id(), server_id(&options.home)?];
     for _ in 0..options.turns {
-        theirs.push(pgbench.run(options.clients, span)?);
-        ours.push(
-            load::closed(gateway.address(), &requests, options.clients, span)
-                .await?
-                .rate,
-        );
+        let begin = cpu::used(&everybody)?;
+        let rate = pgbench.run(options.clients, span)?;
+        let between = cpu::used(&everybody)?;
+        let found = load::closed(gateway.address(), &requests, options.clients, span).await?;
+        let end = cpu::used(&everybody)?;
+        their_cpu.push((between - begin) / (rate * span.as_secs_f64()) * 1e6);
+        our_cpu.push((end - between) / (found.rate * span.as_secs_f64()) * 1e6);
+        theirs.push(rate);
+        ours.push(found.rate);
     }
+    let (our_cpu, their_cpu) = (median(our_cpu), median(their_cpu));
     let (ours, theirs) = (median(ours), median(theirs));
     let share = ours / theirs * 100.0;
     report.row(
@@ -128,6 +136,15 @@ async fn lists(
         )
         .goal(">= 50 % of pgbench", share >= 50.0)
         .reference(format!("pgbench {theirs:.0}/s")),
+    );
+
+    // What the rates would be to each other with nobody else on the cores.
+    report.row(
+        Row::new(
+            "CPU of a list, load and database included",
+            format!("{our_cpu:.0} us, {:.0} %", their_cpu / our_cpu * 100.0),
+        )
+        .reference(format!("pgbench {their_cpu:.0} us")),
     );
 
     let half = ours / 2.0;
@@ -218,6 +235,13 @@ async fn creates(
         .reference(format!("pgbench {theirs:.0}/s")),
     );
     Ok(())
+}
+
+/// The process id of the server that lives in `home`.
+fn server_id(home: &Path) -> Result<u32> {
+    let text = std::fs::read_to_string(home.join("data/postmaster.pid"))?;
+    let first = text.lines().next().unwrap_or_default();
+    first.trim().parse().context("postmaster.pid names nobody")
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
