@@ -150,7 +150,6 @@ impl Default for Seen {
 
 impl Seen {
     fn add(&mut self, hash: u64) {
-        #[expect(clippy::cast_possible_truncation, reason = "the highest bits alone")]
         let bucket = (hash >> (64 - BUCKET_BITS)) as u32;
         let bit = 1 << (bucket % 64);
         let word = &mut self.bits[bucket as usize / 64];

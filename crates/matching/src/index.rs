@@ -12,6 +12,7 @@
 mod build;
 mod commonness;
 mod key;
+mod lexicons;
 mod packed;
 mod phrases;
 mod places;
@@ -31,7 +32,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use build::Source;
-use domain::{FeedName, ManagerName};
+use domain::{FeedName, Focus, ManagerName};
 use scratch::Scratch;
 use tier::Tier;
 
@@ -39,8 +40,10 @@ use crate::{Decision, Plan, PostText};
 
 /// With more tiers than this, merging is due.
 const TIERS: usize = 6;
-/// With so many a change merges by itself: nobody else does.
+/// With so many, and nobody merging, a change folds the newest of them together.
 const TOO_MANY_TIERS: usize = 48;
+/// Those that have no more plans than this together, so that the change stays below a millisecond.
+const FOLDED: usize = 200;
 /// A tier is merged with those behind it when they have grown to this part of it.
 const PART: usize = 8;
 
@@ -99,21 +102,28 @@ impl Index {
     /// Every plan that watches the feed and matches the post, by name.
     #[must_use]
     pub fn matches(&self, post: &PostText, feed: &FeedName) -> Vec<(ManagerName, Decision)> {
-        thread_local! {
-            static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
-        }
-        // Taken out while in use: what a panic leaves behind is not used again.
-        let mut scratch = SCRATCH.take().unwrap_or_default();
         let mut found = Vec::new();
-        scratch.begin();
-        for tier in &self.tiers {
-            let alive = |slot| !tier.is_dead(slot);
-            tier.segment
-                .matches(post, feed, alive, &mut scratch, &mut found);
-        }
-        SCRATCH.set(Some(scratch));
+        with_scratch(|scratch| {
+            for tier in &self.tiers {
+                let alive = |slot| !tier.is_dead(slot);
+                tier.segment.matches(post, feed, alive, scratch, &mut found);
+            }
+        });
         found.sort_by_key(|(name, _)| *name);
         found
+    }
+
+    /// Works out what the post says by itself, heads and lexicons, which plans with a focus ask for.
+    /// [`Self::matches`] does so when it is needed: this is for whoever wants it done, or measured, apart.
+    pub fn weigh(post: &PostText) {
+        with_scratch(|scratch| {
+            scratch.read(post);
+            post.know_lexicons(|| lexicons::counts(&mut scratch.words));
+        });
+        for focus in Focus::ALL {
+            post.lexicon(focus);
+            post.head(focus);
+        }
     }
 
     /// The plan at work for a Manager, unpacked: for tests and for looking at, not for each post.
@@ -159,6 +169,20 @@ impl Index {
         (self.tiers.len() > TIERS).then_some(from..self.tiers.len())
     }
 
+    /// Merges the newest tiers, as far as they are quickly merged.
+    fn fold(&mut self) {
+        let mut plans = 0;
+        let newest = self.tiers.iter().rev().take_while(|tier| {
+            plans += tier.len();
+            plans <= FOLDED
+        });
+        let from = self.tiers.len() - newest.count();
+        if self.tiers.len() - from > 1 {
+            let merged = self.merged(from..self.tiers.len());
+            self.tiers.splice(from.., merged);
+        }
+    }
+
     fn merged(&self, range: Range<usize>) -> Vec<Tier> {
         let plans = (0..).zip(&self.tiers[range]).flat_map(|(nth, tier)| {
             let slots = tier.alive();
@@ -169,6 +193,18 @@ impl Index {
         });
         tiers(plans)
     }
+}
+
+/// Lends the thread's room to work in, made ready for a post.
+fn with_scratch(work: impl FnOnce(&mut Scratch)) {
+    thread_local! {
+        static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+    }
+    // Taken out while in use: what a panic leaves behind is not used again.
+    let mut scratch = SCRATCH.take().unwrap_or_default();
+    scratch.begin();
+    work(&mut scratch);
+    SCRATCH.set(Some(scratch));
 }
 
 fn tiers<'a>(plans: impl Iterator<Item = (ManagerName, Source<'a>)>) -> Vec<Tier> {
@@ -202,16 +238,15 @@ impl LiveIndex {
 
     /// Applies the changes, seen by whoever loads afterwards.
     pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: i64) {
-        let tiers = {
-            let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-            let next = self.index.load().apply(changes, version);
-            let tiers = next.tiers.len();
-            self.index.store(Arc::new(next));
-            tiers
-        };
-        if tiers > TOO_MANY_TIERS {
-            self.merge();
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.index.load().apply(changes, version);
+        // Not beside a merge, whose tiers must stay as they are or its work is lost.
+        if next.tiers.len() > TOO_MANY_TIERS
+            && let Ok(_alone) = self.merging.try_lock()
+        {
+            next.fold();
         }
+        self.index.store(Arc::new(next));
     }
 
     /// Puts another index in the place of this one: after a reload.

@@ -44,21 +44,28 @@ struct Lexicons {
 impl Lexicons {
     fn shipped() -> Self {
         let mut lexicons = Self::default();
-        for focus in Focus::ALL {
-            for line in lines(focus) {
-                for phrase in readings(line).iter().flat_map(Readings::phrases) {
-                    let by_word = if phrase.stemmed {
-                        &mut lexicons.stemmed
-                    } else {
-                        &mut lexicons.exact
-                    };
-                    let phrases = by_word.entry(phrase.words[0].clone()).or_default();
-                    phrases.push((focus, phrase.clone()));
-                }
-            }
+        for (focus, phrase) in phrases() {
+            let by_word = if phrase.stemmed {
+                &mut lexicons.stemmed
+            } else {
+                &mut lexicons.exact
+            };
+            let phrases = by_word.entry(phrase.words[0].clone()).or_default();
+            phrases.push((focus, phrase));
         }
         lexicons
     }
+}
+
+/// What is counted.
+pub(crate) fn phrases() -> impl Iterator<Item = (Focus, Phrase)> {
+    Focus::ALL.into_iter().flat_map(|focus| {
+        let readings = lines(focus).filter_map(readings);
+        readings.flat_map(move |readings| {
+            let phrases = readings.phrases().to_vec();
+            phrases.into_iter().map(move |phrase| (focus, phrase))
+        })
+    })
 }
 
 fn lines(focus: Focus) -> impl Iterator<Item = &'static str> {

@@ -69,6 +69,16 @@ impl PostText {
         self.exact().length
     }
 
+    /// The same post, nothing of it worked out.
+    #[cfg(test)]
+    pub(crate) fn again(&self) -> Self {
+        let (title, text) = self.source.split_at(self.title_len);
+        Self {
+            blanks: self.blanks,
+            ..Self::new(Some(title), text.get(2..))
+        }
+    }
+
     /// Title and text, an empty line between them.
     pub(crate) fn source(&self) -> &str {
         &self.source
@@ -81,6 +91,16 @@ impl PostText {
     /// How many different phrases of the focus's lexicon occur, up to [`lexicon::CAP`].
     pub(crate) fn lexicon(&self, focus: Focus) -> u8 {
         self.lexicons.get_or_init(|| lexicon::counts(self))[focus as usize]
+    }
+
+    /// Keeps counts of the lexicons that were taken another way, and so saves taking them here.
+    pub(crate) fn know_lexicons(&self, counts: impl FnOnce() -> Option<[u8; Focus::ALL.len()]>) {
+        if self.lexicons.get().is_none()
+            && let Some(counts) = counts()
+        {
+            // Whoever was first counted the same.
+            let _ = self.lexicons.set(counts);
+        }
     }
 
     /// How far the post is of the kind that the focus asks for, from 0 to [`heads::MAX_ANSWER`].

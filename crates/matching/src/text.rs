@@ -18,7 +18,7 @@
 //!   empty line leave a place free, so that no phrase reaches across. A full stop behind three
 //!   letters or fewer is taken for an abbreviation (`Dr. Martens`, `vs. Nike`).
 
-mod block;
+pub(crate) mod block;
 pub(crate) mod code;
 mod fold;
 pub(crate) mod scan;

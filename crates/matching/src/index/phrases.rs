@@ -209,7 +209,6 @@ fn edge(keys: &Keys, node: u32, word: u64, over_break: bool) -> u64 {
 /// Where among so many words of bits, a power of two, the edge has its bit.
 #[inline]
 fn place(edge: u64, words: usize) -> (usize, u64) {
-    #[expect(clippy::cast_possible_truncation, reason = "the lower bits alone")]
     let at = (edge >> 6) as usize & (words - 1);
     (at, 1 << (edge % 64))
 }

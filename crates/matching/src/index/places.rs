@@ -48,7 +48,6 @@ impl Places {
     fn find(&self, key: u32) -> usize {
         let mask = self.slots.len() - 1;
         let mixed = u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        #[expect(clippy::cast_possible_truncation, reason = "24 bits")]
         let mut at = mixed as usize & mask;
         while self.slots[at].1 != 0 && self.slots[at].0 != key {
             at = (at + 1) & mask;

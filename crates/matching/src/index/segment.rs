@@ -17,6 +17,7 @@ use hashbrown::HashTable;
 
 use super::{
     key::{ENOUGH, PASS},
+    lexicons,
     packed::{PackedPlans, View},
     scratch::{List, Scratch},
     terms::Terms,
@@ -281,19 +282,19 @@ impl Segment {
 
     /// Whether the definition could say yes: groups and exclusions as it has them, the score never
     /// lower.
-    fn may_match(&self, slot: u32, post: &PostText, scratch: &Scratch) -> bool {
+    fn may_match(&self, slot: u32, post: &PostText, scratch: &mut Scratch) -> bool {
         let view = self.view(slot);
-        let found = &scratch.found;
+        // In a post made to be slow the definition counts no further than this.
+        let exact = scratch.is_exact();
+        let Scratch { found, words, .. } = scratch;
         let has = |term: &u32| found.has(*term);
         if !view.require().all(|group| group.iter().any(has)) {
             return false;
         }
-        // In a post made to be slow the definition counts no further than this.
-        let exact = scratch.is_exact();
         if exact && view.exclude().iter().any(has) {
             return false;
         }
-        let length = scratch.words.length();
+        let length = words.length();
         let stemmed = matches!(view.rule, Rule::Focus { .. });
         let (mut sum, mut all) = (0.0, 0.0);
         for (&term, &weight) in view.include.iter().zip(view.weights) {
@@ -332,7 +333,10 @@ impl Segment {
                     model::score(focus, &features) + SLACK >= threshold
                 };
                 // What the post itself says is worked out only where it could matter.
-                reaches(Features::best(focus)) && reaches(Features::of_post(focus, post))
+                reaches(Features::best(focus)) && {
+                    post.know_lexicons(|| lexicons::counts(words));
+                    reaches(Features::of_post(focus, post))
+                }
             }
         }
     }
@@ -379,9 +383,7 @@ fn first_of(key: &[u32], watch: u32, list: &List) -> usize {
 /// What a term brings that counts once, however often it occurs.
 #[inline]
 fn parts(posting: u32) -> u16 {
-    #[expect(clippy::cast_possible_truncation, reason = "12 bits")]
-    let parts = (posting & ((1 << PARTS_BITS) - 1)) as u16;
-    parts
+    (posting & ((1 << PARTS_BITS) - 1)) as u16
 }
 
 /// What a term brings that occurs so many times.

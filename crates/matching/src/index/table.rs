@@ -103,9 +103,9 @@ impl Table {
         &mut slot.to
     }
 
-    /// Two slots in three are taken afterwards. `phrase` says what each phrase is called from now on.
+    /// Every other slot is taken afterwards. `phrase` says what each phrase is called from now on.
     pub(super) fn finish(&mut self, mut phrase: impl FnMut(u32) -> u32) {
-        self.resize(self.len + self.len.div_ceil(2));
+        self.resize(self.len * 2);
         for slot in &mut self.slots {
             if slot.to.phrase != NONE {
                 slot.to.phrase = phrase(slot.to.phrase);
@@ -194,6 +194,6 @@ mod tests {
             table.sift(unknown.iter().map(|&(_, hash)| hash), &mut places);
             assert!(places.len() < unknown.len());
         }
-        assert_eq!(table.memory(), (known.len() + known.len().div_ceil(2)) * 16);
+        assert_eq!(table.memory(), known.len() * 2 * 16);
     }
 }

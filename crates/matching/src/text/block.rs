@@ -23,6 +23,10 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Takes the place of what was there before, and its memory.
     pub(super) fn read(&mut self, text: &[u8]) {
+        #[cfg(test)]
+        if PORTABLY.get() {
+            return self.read_portably(text);
+        }
         if !simd::read(self, text) {
             self.read_portably(text);
         }
@@ -58,6 +62,12 @@ impl Blocks {
             self.high.push(high);
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Whether this thread does without vector instructions.
+    pub(crate) static PORTABLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 fn portable(block: &[u8; BLOCK], lower: &mut [u8; BLOCK]) -> (u64, u64) {
