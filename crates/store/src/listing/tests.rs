@@ -202,8 +202,8 @@ const WEEKS: &str = "
         SELECT md5(n::text)::uuid, t, md5(n::text)::uuid, 'forum:a', 'FORUM_LINK', t, n, 'title', '', '', '', ''
         FROM generate_series(1, 1344) AS n, LATERAL (SELECT now() - n * interval '1 hour') AS at (t);
     INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, value, matched)
-        SELECT md5('0')::uuid, md5('0')::uuid, gen_random_uuid(), t, t, md5(n::text)::uuid, t, true, '{}'
-        FROM generate_series(1, 1344) AS n, LATERAL (SELECT now() - n * interval '1 hour') AS at (t);
+        SELECT md5('0')::uuid, md5('0')::uuid, gen_random_uuid(), receive_time, receive_time, id, receive_time, true, '{}'
+        FROM posts;
     ANALYZE";
 
 #[tokio::test]
@@ -225,12 +225,12 @@ async fn a_page_reads_the_weeks_of_its_scans_alone() {
         (since.as_str(), "createTime", false),
     ] {
         let order_by = OrderBy::parse(order, SCAN_FIELDS).unwrap();
+        let value = |(field, _): &(Field, Direction)| match field.name {
+            "name" => Some(Literal::Text("the id tells it".to_owned())),
+            _ => Some(Literal::Time(deep)),
+        };
         let token = PageToken {
-            values: order_by
-                .0
-                .iter()
-                .map(|_| Some(Literal::Time(deep)))
-                .collect(),
+            values: order_by.0.iter().map(value).collect(),
             id: Id::at(deep),
         };
         let token = token.encode(&["parent", filter, order].join("\n"));
@@ -253,7 +253,10 @@ async fn a_page_reads_the_weeks_of_its_scans_alone() {
         )
         .await;
         let read = |table: &str| {
-            let at = |line: &&str| line.contains(table) && !line.contains("never executed");
+            // Weeks to come are there already, and empty: each is asked once, and gives nothing.
+            let at = |line: &&str| {
+                line.contains(table) && line.contains("(actual") && !line.contains("rows=0 loops")
+            };
             plan.lines().filter(at).count()
         };
         // Six rows may lie in two weeks; beside the ends, a week without rows is asked for its first.
