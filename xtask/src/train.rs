@@ -1,13 +1,13 @@
 //! `cargo xtask train`: makes the model file that `matching` ships, of data sets on disk.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::cargo;
 
-pub(crate) fn run(data: &PathBuf, out: Option<PathBuf>) -> Result<ExitCode> {
+pub(crate) fn run(data: &Path, out: Option<PathBuf>) -> Result<ExitCode> {
     ensure!(data.is_dir(), "`{}` is no directory", data.display());
     let data = data.canonicalize().context("find the data sets")?;
     let out = match out {
