@@ -153,7 +153,12 @@ async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
         tokio::select! {
             () = shutdown.cancelled() => return,
             () = signals.wake.notified() => {}
-            () = dispatcher.lanes.hungry() => {}
+            () = dispatcher.lanes.hungry() => {
+                // Lanes under restraint are claimed for by a look.
+                if dispatcher.lanes.take_fed() {
+                    looked.next = Instant::now();
+                }
+            }
             () = tokio::time::sleep_until(next) => {}
         }
     }

@@ -63,6 +63,8 @@ struct State {
     /// Lanes of which more waits in the database.
     behind: Ring,
     probation_turn: bool,
+    /// One that is under restraint, and found no place, has one now.
+    fed: bool,
 }
 
 /// A leased delivery that waits for its request.
@@ -438,6 +440,11 @@ impl Lanes {
         self.hungry.notified().await;
     }
 
+    /// Whether a Connection for which [`Self::has_place`] was false has places since the last call.
+    pub(crate) fn take_fed(&self) -> bool {
+        std::mem::take(&mut self.lock().fed)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -559,7 +566,10 @@ impl Drop for Permit {
         let hungry = state
             .lanes
             .get_mut(&self.connection)
-            .is_some_and(Lane::is_hungry);
+            .filter(|lane| lane.is_hungry());
+        let fed = hungry.as_ref().is_some_and(|lane| lane.starved);
+        let hungry = hungry.map(|lane| lane.starved = false).is_some();
+        state.fed |= fed;
         drop(guard);
         self.lanes.freed.notify_waiters();
         if hungry {

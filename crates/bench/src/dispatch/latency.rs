@@ -8,6 +8,7 @@ use std::{
 use anyhow::Result;
 use bus::{RabbitMq, RabbitMqOptions, Relay};
 use domain::{Id, ManagerName, ScanName};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{Options, load::Load, receiver::Receiver, stack::Stack};
@@ -21,22 +22,12 @@ pub(super) async fn run(
     receiver: &Receiver,
     report: &mut Report,
 ) -> Result<()> {
-    let mut load = Load::new(stack.url()).await?;
-    let well = load.connections(1, &receiver.url("/ok")).await?;
-    let hung = load.connections(1, &receiver.url("/hang")).await?;
-    let (well, hung) = (load.managers(&well).await?, load.managers(&hung).await?);
-    // The scanner's relay.
-    let rabbitmq = RabbitMq::new(&stack.rabbitmq.amqp_url(), RabbitMqOptions::default())?;
-    let relay = Relay::new(store::connect(stack.url(), 2)?, Arc::new(rabbitmq));
-    let (waker, stop) = (relay.waker(), CancellationToken::new());
-    let relaying = tokio::spawn(relay.run(stop.clone()));
+    let mut stream = Stream::start(stack, receiver).await?;
+    let well = stream.load.connections(1, &receiver.url("/ok")).await?;
+    let hung = stream.load.connections(1, &receiver.url("/hang")).await?;
+    let well = stream.load.managers(&well).await?;
+    let hung = stream.load.managers(&hung).await?;
     stack.start_dispatcher().await?;
-    receiver.follow(true);
-    let mut stream = Stream {
-        load,
-        waker,
-        receiver,
-    };
     stream.send(&well, 3).await?;
 
     let (p50, p99) = stream.send(&well, options.seconds).await?;
@@ -64,9 +55,7 @@ pub(super) async fn run(
         many(options, &mut stream, report).await?;
     }
     stream.load.forget().await?;
-    receiver.follow(false);
-    stop.cancel();
-    relaying.await?;
+    stream.stop().await?;
     stack.kill_dispatcher();
     Ok(())
 }
@@ -97,16 +86,48 @@ async fn many(options: &Options, stream: &mut Stream<'_>, report: &mut Report) -
     Ok(())
 }
 
-struct Stream<'a> {
-    load: Load,
-    waker: bus::OutboxWaker,
+/// Scans as the scanner makes them, with its relay.
+pub(super) struct Stream<'a> {
+    pub(super) load: Load,
     receiver: &'a Receiver,
+    waker: bus::OutboxWaker,
+    stop: CancellationToken,
+    relaying: JoinHandle<()>,
 }
 
-impl Stream<'_> {
+impl<'a> Stream<'a> {
+    pub(super) async fn start(stack: &Stack, receiver: &'a Receiver) -> Result<Self> {
+        let rabbitmq = RabbitMq::new(&stack.rabbitmq.amqp_url(), RabbitMqOptions::default())?;
+        let relay = Relay::new(store::connect(stack.url(), 2)?, Arc::new(rabbitmq));
+        let (waker, stop) = (relay.waker(), CancellationToken::new());
+        let relaying = tokio::spawn(relay.run(stop.clone()));
+        receiver.follow(true);
+        Ok(Self {
+            load: Load::new(stack.url()).await?,
+            receiver,
+            waker,
+            stop,
+            relaying,
+        })
+    }
+
+    pub(super) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    pub(super) async fn stop(self) -> Result<()> {
+        self.receiver.follow(false);
+        self.stop.cancel();
+        Ok(self.relaying.await?)
+    }
+
     /// Commits a hundred Scans a second for each of two Managers at most, in turn over all; the delays of
     /// the first Connection's requests where there are two Managers, and of all that came otherwise.
-    async fn send(&mut self, managers: &[ManagerName], seconds: u64) -> Result<(f64, f64)> {
+    pub(super) async fn send(
+        &mut self,
+        managers: &[ManagerName],
+        seconds: u64,
+    ) -> Result<(f64, f64)> {
         let each = Duration::from_secs(1) / (PER_SECOND * if managers.len() == 2 { 2 } else { 1 });
         let begin = Instant::now();
         let mut sent: Vec<(ScanName, Instant)> = Vec::new();

@@ -3,18 +3,19 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use diesel::{
     QueryableByName, sql_query,
     sql_types::{Array, BigInt, Integer, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use domain::{
-    ConnectionName, Id, Instructions, ManagerName, ScanName, Timestamp,
+    ConnectionName, Id, Instructions, ManagerName, ReplayName, ScanName, Timestamp,
     connection::{CreateConnection, Headers, Method},
+    replay::CreateReplay,
 };
 use events::ScanCreated;
-use store::{connections, keys, namespaces, outbox, seal::Sealer};
+use store::{connections, keys, namespaces, outbox, replays, seal::Sealer};
 
 /// Rows of one statement.
 const BULK: usize = 5_000;
@@ -130,6 +131,86 @@ impl Load {
         sql_query("ANALYZE").execute(&mut self.conn).await?;
         store::lanes::note_due(&mut self.conn, connections).await?;
         Ok(())
+    }
+
+    /// Deliveries that succeeded, once.
+    pub(super) async fn history(
+        &mut self,
+        connections: &[ConnectionName],
+        count: u32,
+    ) -> Result<()> {
+        self.backlog(connections, count).await?;
+        sql_query(
+            "UPDATE deliveries SET state = 'SUCCEEDED', next_attempt_time = NULL, attempt_count = 1, \
+                 last_attempt_time = now() \
+             WHERE namespace_id = $1 AND state = 'PENDING'",
+        )
+        .bind::<SqlUuid, _>(self.namespace.to_uuid())
+        .execute(&mut self.conn)
+        .await?;
+        sql_query("VACUUM ANALYZE deliveries")
+            .execute(&mut self.conn)
+            .await?;
+        Ok(())
+    }
+
+    /// Begins a replay of all there is.
+    pub(super) async fn replay(&mut self, connection: ConnectionName) -> Result<ReplayName> {
+        let draft = CreateReplay {
+            start_time: Timestamp::now().minus(Duration::from_secs(3_600)),
+            end_time: None,
+            states: None,
+        };
+        let replay = self
+            .conn
+            .transaction(async |conn| replays::insert(conn, connection, &draft).await)
+            .await?;
+        Ok(replay.context("no other replay runs")?.name)
+    }
+
+    pub(super) async fn replayed(&mut self, replay: ReplayName) -> Result<u64> {
+        let replay = replays::get(&mut self.conn, replay).await?;
+        Ok(replay.context("the replay is there")?.done)
+    }
+
+    /// Scans of these Managers.
+    pub(super) async fn total(&mut self, managers: &[ManagerName]) -> Result<i64> {
+        let id = managers[0].manager.to_uuid();
+        self.count(&format!("scans WHERE manager_id = '{id}'"))
+            .await
+    }
+
+    /// Deliveries that are not done with.
+    pub(super) async fn waiting(&mut self) -> Result<i64> {
+        let namespace = self.namespace.to_uuid();
+        let states = "('PENDING', 'RETRYING', 'IN_FLIGHT')";
+        self.count(&format!(
+            "deliveries WHERE namespace_id = '{namespace}' AND state IN {states}"
+        ))
+        .await
+    }
+
+    /// Scans whose requests are open, or not yet recorded.
+    pub(super) async fn in_flight(&mut self) -> Result<Vec<ScanName>> {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = SqlUuid)]
+            manager_id: uuid::Uuid,
+            #[diesel(sql_type = SqlUuid)]
+            scan_id: uuid::Uuid,
+        }
+        let rows: Vec<Row> = sql_query(
+            "SELECT manager_id, scan_id FROM deliveries WHERE namespace_id = $1 AND state = 'IN_FLIGHT'",
+        )
+        .bind::<SqlUuid, _>(self.namespace.to_uuid())
+        .load(&mut self.conn)
+        .await?;
+        let name = |row: Row| ScanName {
+            namespace: self.namespace,
+            manager: Id::from_uuid(row.manager_id),
+            scan: Id::from_uuid(row.scan_id),
+        };
+        Ok(rows.into_iter().map(name).collect())
     }
 
     /// Posts and their Scans, in bulk.

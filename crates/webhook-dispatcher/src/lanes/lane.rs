@@ -95,9 +95,8 @@ impl Lane {
     }
 
     /// Whether more waits in the database and has places here.
-    pub(super) fn is_hungry(&mut self) -> bool {
-        self.held() * 2 <= self.capacity()
-            && (self.behind && !self.blocked || std::mem::take(&mut self.starved))
+    pub(super) fn is_hungry(&self) -> bool {
+        self.held() * 2 <= self.capacity() && (self.behind && !self.blocked || self.starved)
     }
 
     /// What must not be forgotten.

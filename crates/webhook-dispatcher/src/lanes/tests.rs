@@ -218,3 +218,19 @@ fn results_that_cannot_be_written_hold_back_requests() {
     unwritten.pop();
     assert!(lanes.next().is_some());
 }
+
+#[test]
+fn few_that_are_behind_leave_places_for_the_others() {
+    let lanes = Lanes::new(200, 8);
+    let account = Id::generate();
+    let endpoints: Vec<_> = (0..16).map(|_| endpoint(account)).collect();
+    for at in &endpoints {
+        prove(&lanes, at);
+    }
+    for at in &endpoints {
+        lanes.fall_behind(at.connection, at.account);
+    }
+    let wanted = lanes.wants(128);
+    assert_eq!(wanted.len(), 16);
+    assert!(wanted.iter().all(|(_, places)| places.len() == 8));
+}

@@ -168,3 +168,69 @@ async fn a_result_that_the_database_cannot_take_holds_up_no_other() {
     assert_eq!(receiver.count(), 6, "and is not repeated");
     replica.stop().await;
 }
+
+#[tokio::test]
+async fn an_owner_is_heeded_amid_a_backlog() {
+    let world = World::new().await;
+    let receiver = always(Answer::after(
+        Duration::from_millis(20),
+        Answer::Status(200),
+    ))
+    .await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    for number in 0..1_000 {
+        world.scan(manager, &format!("kettle {number}")).await;
+    }
+    let replica = world.ready_dispatcher().await;
+    let goes_on = async |what: &str| {
+        let before = receiver.count();
+        eventually(what, SOON, async || receiver.count() > before + 20).await;
+    };
+    goes_on("the backlog is worked off").await;
+    for (held, least, released) in [
+        ("max_per_second = 3", 1, "max_per_second = NULL"),
+        ("state = 'DISABLED'", 0, "state = 'ACTIVE'"),
+    ] {
+        let set = async |what: &str| {
+            let sql = format!("UPDATE connections SET {what}");
+            assert_eq!(world.database.run(&sql).await, 1);
+        };
+        set(held).await;
+        // What was claimed before is still sent.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let before = receiver.count();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let sent = receiver.count() - before;
+        assert!((least..=9).contains(&sent), "{held}: {sent} in two seconds");
+        set(released).await;
+        goes_on(released).await;
+    }
+    assert!(receiver.count() < 1_000, "the backlog was long enough");
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_asked_for_again_while_it_is_sent_goes_at_once() {
+    let world = World::new().await;
+    let receiver = always(Answer::after(
+        Duration::from_millis(1_500),
+        Answer::Status(200),
+    ))
+    .await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.scan_and_tell(manager, "kettle").await;
+    eventually("its request is open", SOON, async || receiver.count() == 1).await;
+    // As a replay does.
+    let again =
+        "UPDATE deliveries SET reopen_asked = true, reopen_time = now() WHERE state = 'IN_FLIGHT'";
+    assert_eq!(world.database.run(again).await, 1);
+    let begin = Instant::now();
+    eventually("it goes again", SOON, async || receiver.count() == 2).await;
+    // The request's time and a moment, where the sweep looks every five seconds.
+    assert!(begin.elapsed() < Duration::from_secs(3));
+    world.until("SUCCEEDED", 1).await;
+    replica.stop().await;
+}

@@ -1,0 +1,84 @@
+//! A replay of many deliveries, through two restarts of the dispatcher, beside live Scans.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Options, latency::Stream, receiver::Receiver, stack::Stack};
+use crate::report::{Report, Row};
+
+const RESTARTS: u32 = 2;
+/// At the pace of replays, and with restarts.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+pub(super) async fn run(
+    options: &Options,
+    stack: &mut Stack,
+    receiver: &Receiver,
+    report: &mut Report,
+) -> Result<()> {
+    let mut stream = Stream::start(stack, receiver).await?;
+    let live = stream.load.connections(1, &receiver.url("/ok")).await?;
+    let live = stream.load.managers(&live).await?;
+    let missed = stream.load.connections(1, &receiver.url("/ok")).await?;
+    stream.load.history(&missed, options.replayed).await?;
+    stack.start_dispatcher().await?;
+    stream.send(&live, 3).await?;
+    let (_, alone) = stream.send(&live, options.seconds).await?;
+
+    let before = receiver.count();
+    let begin = Instant::now();
+    let replay = stream.load.replay(missed[0]).await?;
+    let mut sent_live = 0;
+    let mut worst = 0.0_f64;
+    for stretch in 0..=RESTARTS {
+        if stretch > 0 {
+            stack.kill_dispatcher();
+            stack.start_dispatcher().await?;
+            // Nobody sends while the only dispatcher is away: that is not the replay's doing.
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+        let count = stream.load.total(&live).await?;
+        let (_, p99) = stream.send(&live, options.seconds).await?;
+        sent_live += stream.load.total(&live).await? - count;
+        worst = worst.max(p99);
+        ensure!(
+            stream.load.replayed(replay).await? < u64::from(options.replayed),
+            "the replay ended before it was measured: take more deliveries, or fewer seconds"
+        );
+    }
+    while stream.load.replayed(replay).await? < u64::from(options.replayed)
+        || stream.load.waiting().await? > 0
+    {
+        ensure!(begin.elapsed() < PATIENCE, "the replay does not end");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let took = begin.elapsed();
+    let received = receiver.count() - before - u64::try_from(sent_live).context("a count")?;
+    let worse = (worst / alone - 1.0) * 100.0;
+    report.row(
+        Row::new(
+            format!(
+                "replay of {}, {RESTARTS} restarts: requests",
+                options.replayed
+            ),
+            format!("{received} in {took:.0?}"),
+        )
+        .goal(
+            "each at least once",
+            received >= u64::from(options.replayed),
+        ),
+    );
+    report.row(
+        Row::new(
+            "live p99 meanwhile, worst of the stretches",
+            format!("{worst:.1} ms, {worse:+.0} %"),
+        )
+        .goal("<= +20 %", worse <= 20.0)
+        .reference(format!("alone {alone:.1} ms")),
+    );
+    stream.load.forget().await?;
+    stream.stop().await?;
+    stack.kill_dispatcher();
+    Ok(())
+}
