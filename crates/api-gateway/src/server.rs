@@ -31,8 +31,8 @@ use tokio::{net::TcpStream, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    compress, cors, farewell::Kept, observe, routes, state::AppState, stream::Stream, tls::Tls,
-    upkeep, wire::Wire,
+    compress, cors, farewell::Kept, observe, own::Own, routes, state::AppState, stream::Stream,
+    tls::Tls, upkeep, wire::Wire,
 };
 
 /// More threads than these wait for the database anyway.
@@ -63,6 +63,7 @@ pub struct Gateway {
     head_timeout: Duration,
     keep_alive: Duration,
     tls: Option<Tls>,
+    own: Option<Own>,
 }
 
 /// Takes the address `gateway.listen`.
@@ -93,7 +94,15 @@ impl Gateway {
             head_timeout: config.gateway.head_timeout,
             keep_alive: config.gateway.keep_alive,
             tls: Tls::new(&config.gateway)?,
+            own: None,
         })
+    }
+
+    /// The database connections of the process are for this gateway: its workers take most for themselves.
+    #[must_use]
+    pub fn alone_in_process(mut self, config: &Config, backbone: &Backbone) -> Self {
+        self.own = Own::take(config, &backbone.pool, workers());
+        self
     }
 
     /// Where it listens; with port 0 asked for, the port that it got.
@@ -123,10 +132,14 @@ impl Gateway {
         }
         let _upkeep = upkeep.clone().drop_guard();
         let (head_timeout, keep_alive, tls) = (self.head_timeout, self.keep_alive, self.tls);
-        let app_state = state.clone();
+        let (app_state, own) = (state.clone(), self.own);
         let draining = builder.graceful_shutdown_signal();
         let server = builder
             .listen("api", self.listener, move || {
+                // On the worker's thread.
+                if let Some(own) = &own {
+                    own.enter();
+                }
                 let draining = draining.clone();
                 let app = App::new()
                     .app_data(app_state.clone())

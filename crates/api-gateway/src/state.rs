@@ -26,6 +26,7 @@ use crate::{
     ApiError,
     authenticate::{Caller, KeyCache},
     feeds::ConfiguredFeeds,
+    own,
     rates::Meter,
 };
 
@@ -122,15 +123,13 @@ impl AppState {
 
     /// A connection to a database whose schema suits.
     ///
-    /// A connection is driven by a task on the runtime that opened it, so it is opened on the process's,
-    /// not on that of an HTTP worker: those end first, and each would stall what others wait for. One that
-    /// is idle is taken without the way over there.
+    /// One of the HTTP worker's own, where it has them and one is not in use.
     pub(crate) async fn connection(
         &self,
     ) -> Result<impl DerefMut<Target = AsyncPgConnection> + Send + use<>, ApiError> {
-        let mut conn = match store::idle(&self.pool).await {
+        let mut conn = match own::connection().await? {
             Some(conn) => conn,
-            None => self.open().await?,
+            None => self.shared_connection().await?,
         };
         if !self.schema_suits.load(Ordering::Relaxed) {
             match migrations::schema(&mut conn).await? {
@@ -143,6 +142,18 @@ impl AppState {
             }
         }
         Ok(conn)
+    }
+
+    /// A connection that the process shares.
+    ///
+    /// It is driven by a task on the runtime that opened it, so it is opened on the process's, not on that of
+    /// an HTTP worker: those end first, and each would stall what others wait for. One that is idle is taken
+    /// without the way over there.
+    async fn shared_connection(&self) -> Result<store::Connection, ApiError> {
+        match store::idle(&self.pool).await {
+            Some(conn) => Ok(conn),
+            None => self.open().await,
+        }
     }
 
     /// A connection of the pool, opened where there is none.

@@ -39,4 +39,4 @@ pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};
 pub use error::{Error, is_passing, lost_namespace};
 pub use listing::Page;
-pub use pool::{ConnectError, Connection, Pool, connect, establish, idle};
+pub use pool::{ConnectError, Connection, Pool, connect, establish, idle, unused};

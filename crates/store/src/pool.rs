@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::deadpool::managed::Timeouts;
+use ::deadpool::managed::{TimeoutType, Timeouts};
 use diesel::{ConnectionError, ConnectionResult};
 use diesel_async::{
     AsyncPgConnection, SimpleAsyncConnection,
@@ -10,6 +10,8 @@ use diesel_async::{
 };
 use futures::FutureExt;
 use tokio_postgres::{NoTls, config::Host};
+
+use crate::Error;
 
 /// How long what was sent may stay unacknowledged before the connection is taken for dead.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -58,6 +60,22 @@ pub async fn idle(pool: &Pool) -> Option<Connection> {
         recycle: Some(Duration::ZERO),
     };
     pool.timeout_get(&timeouts).await.ok()
+}
+
+/// A connection that is not in use, opened if need be; none when all are.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn unused(pool: &Pool) -> Result<Option<Connection>, Error> {
+    let timeouts = Timeouts {
+        wait: Some(Duration::ZERO),
+        ..pool.timeouts()
+    };
+    match pool.timeout_get(&timeouts).await {
+        Ok(conn) => Ok(Some(conn)),
+        Err(deadpool::PoolError::Timeout(TimeoutType::Wait)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Bounds for whatever waits: a statement, a lock, and, at the server, a client that has gone in the

@@ -130,7 +130,9 @@ pub(crate) fn serve(config: &Config) -> (String, CancellationToken) {
 
 fn spawn(config: &Config) -> (String, CancellationToken, JoinHandle<anyhow::Result<()>>) {
     let backbone = Backbone::in_process(config).unwrap();
-    let gateway = Gateway::new(api_gateway::listen(config).unwrap(), config, &backbone).unwrap();
+    let gateway = Gateway::new(api_gateway::listen(config).unwrap(), config, &backbone)
+        .unwrap()
+        .alone_in_process(config, &backbone);
     let scheme = if config.gateway.tls_key_file.is_empty() {
         "http"
     } else {
