@@ -214,7 +214,7 @@ async fn an_owner_is_heeded_amid_a_backlog() {
 async fn what_is_asked_for_again_while_it_is_sent_goes_at_once() {
     let world = World::new().await;
     let receiver = always(Answer::after(
-        Duration::from_millis(1_500),
+        Duration::from_millis(700),
         Answer::Status(200),
     ))
     .await;
