@@ -40,9 +40,8 @@ impl Bench {
 
     fn needs(self) -> &'static [Software] {
         match self {
-            Self::Match => &[],
             Self::Dispatch => &[Software::PostgreSql, Software::RabbitMq],
-            Self::Api | Self::E2e => &[Software::PostgreSql],
+            Self::Match | Self::Api | Self::E2e => &[Software::PostgreSql],
         }
     }
 }
