@@ -22,7 +22,7 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
             () = tokio::time::sleep(LOOK) => {}
         }
         looks = looks.wrapping_add(1);
-        let purge = looks % PURGE == 0;
+        let purge = looks.is_multiple_of(PURGE);
         match look(dispatcher, purge, &shutdown).await {
             Ok(()) => failing = false,
             Err(error) => {

@@ -92,7 +92,7 @@ async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) {
         let result = if alone {
             fan_out(dispatcher, &[asked.scan]).await.map_err(told)
         } else {
-            whole.as_ref().map(|()| ()).map_err(told)
+            whole.as_ref().copied().map_err(told)
         };
         // Whoever waited may be gone; then the message comes again.
         let _ = asked.done.send(result);
