@@ -45,8 +45,8 @@ use backbone::Backbone;
 /// When the configuration cannot be used, or the address is taken.
 pub async fn run(config: Arc<runtime::Config>, context: runtime::Context) -> anyhow::Result<()> {
     let backbone = Backbone::new(&config, context.service)?;
-    let gateway = Gateway::new(listen(&config)?, &config, &backbone)?
-        .alone_in_process(&config, &backbone);
+    let gateway =
+        Gateway::new(listen(&config)?, &config, &backbone)?.alone_in_process(&config, &backbone);
     tracing::info!(api = %gateway.local_addr(), "serving the API");
     backbone
         .host(&context, gateway.serve(context.shutdown.clone()))

@@ -53,7 +53,10 @@ impl Client {
     pub fn for_operator(user_agent: &str) -> Self {
         let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         let resolver = Arc::new(SystemResolver::new());
-        Self::over(Connector::unguarded(resolver, tls_config(roots)), user_agent)
+        Self::over(
+            Connector::unguarded(resolver, tls_config(roots)),
+            user_agent,
+        )
     }
 
     /// With other ways to resolve and to trust; the guard stays the same.

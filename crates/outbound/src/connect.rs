@@ -84,7 +84,10 @@ impl Connector {
     pub(crate) fn unguarded(resolver: Arc<dyn Resolve>, tls: rustls::ClientConfig) -> Self {
         let everything = ["0.0.0.0/0", "::/0"];
         let policy = AddressPolicy {
-            allow_cidrs: everything.iter().filter_map(|net| net.parse().ok()).collect(),
+            allow_cidrs: everything
+                .iter()
+                .filter_map(|net| net.parse().ok())
+                .collect(),
             allow_http: true,
         };
         Self(Arc::new(Inner {

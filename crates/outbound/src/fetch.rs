@@ -150,7 +150,11 @@ fn redirect(response: &Response<Incoming>) -> Option<&HeaderValue> {
         .flatten()
 }
 
-pub(crate) async fn read(url: Url, response: Response<Incoming>, limits: Limits) -> Result<Page, Error> {
+pub(crate) async fn read(
+    url: Url,
+    response: Response<Incoming>,
+    limits: Limits,
+) -> Result<Page, Error> {
     let (head, mut body) = response.into_parts();
     let too_large = Error::TooLarge {
         limit_bytes: limits.max_wire_bytes,

@@ -23,8 +23,8 @@ use crate::{
 mod edit;
 mod health;
 
-pub use health::health;
 pub use edit::{PAUSED, delete, lock, update};
+pub use health::health;
 
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = connections)]

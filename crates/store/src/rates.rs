@@ -58,7 +58,7 @@ pub async fn lease(
 
 /// The ledger of `key`, which nobody else changes until the end of the transaction.
 async fn locked(conn: &mut AsyncPgConnection, key: Id) -> QueryResult<(Ledger, i64)> {
-    const LOCKED: &str = "SELECT ledger, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms \
+    const LOCKED: &str = "SELECT ledger, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms \
          FROM rate_ledgers WHERE api_key_id = $1 FOR UPDATE";
     let locked = sql_query(LOCKED).bind::<SqlUuid, _>(key.to_uuid());
     let row: Option<Row> = locked.clone().get_result(conn).await.optional()?;

@@ -21,7 +21,7 @@ async fn raw(method: Method, url: &str, headers: &[(&'static str, &str)]) -> Res
     request.send().await.unwrap()
 }
 
-fn allowed<'a>(headers: &'a HeaderMap) -> Option<&'a str> {
+fn allowed(headers: &HeaderMap) -> Option<&str> {
     headers
         .get("access-control-allow-origin")
         .map(|value| value.to_str().unwrap())

@@ -96,7 +96,7 @@ async fn throw(address: &str, generator: &Arc<Generator>, numbers: std::ops::Ran
                     return failures;
                 }
                 let case = generator.case(number);
-                if let Err(why) = judge(&address, &case).await {
+                if let Err(why) = Box::pin(judge(&address, &case)).await {
                     let head = String::from_utf8_lossy(&case.bytes[..case.bytes.len().min(600)])
                         .into_owned();
                     failures.push(format!("#{number} {}: {why}\n{head}", case.kind));
@@ -118,7 +118,11 @@ async fn throw(address: &str, generator: &Arc<Generator>, numbers: std::ops::Ran
 }
 
 async fn judge(address: &str, case: &Case) -> Result<(), String> {
-    let answered = timeout(Duration::from_secs(20), exchange(address, &case.bytes)).await;
+    let answered = timeout(
+        Duration::from_secs(20),
+        Box::pin(exchange(address, &case.bytes)),
+    )
+    .await;
     let answer = answered
         .map_err(|_elapsed| "no answer in time".to_owned())?
         .map_err(|error| format!("no answer: {error}"))?;

@@ -41,10 +41,11 @@ pub(super) fn of_descendants(kind: impl Fn(&str) -> usize, kinds: usize) -> Resu
                 _ => break,
             }
         }
-        if at == own && *id != own {
-            if let Some(sum) = sums.get_mut(kind(name)) {
-                *sum += used.seconds;
-            }
+        if at == own
+            && *id != own
+            && let Some(sum) = sums.get_mut(kind(name))
+        {
+            *sum += used.seconds;
         }
     }
     Ok(sums)

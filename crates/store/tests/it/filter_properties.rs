@@ -45,6 +45,28 @@ const NUMBERS: &[f64] = &[
     9007199254740993.0,
     f64::EPSILON,
 ];
+/// What is stored of them is what is compared.
+const SCORES: &[f64] = &[
+    0.0,
+    -0.0,
+    1.0,
+    0.1,
+    0.30000000000000004,
+    0.5,
+    -1.5,
+    0.123456789,
+    123456.987654321,
+    5e-324,
+    1e-300,
+    1e300,
+    f64::MAX,
+    f64::MIN,
+    9007199254740993.0,
+    f64::EPSILON,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    f64::NAN,
+];
 const MOMENT: i64 = 1_700_000_000_000_000;
 
 fn folded(text: &str) -> String {
@@ -197,7 +219,7 @@ fn scans_are_kept_alike() {
     let mut some = TestRunner::deterministic();
     let mut text = |at: usize| {
         let tree = words().new_tree(&mut some).unwrap();
-        (at % 5 > 0).then(|| tree.current())
+        (!at.is_multiple_of(5)).then(|| tree.current())
     };
     let posts: Vec<_> = (0..60_usize)
         .map(|n| {
@@ -217,7 +239,7 @@ fn scans_are_kept_alike() {
         .enumerate()
         .map(|(n, post)| {
             let mut one = new_scan(manager, post);
-            one.matched = matched([0.0, 1.0, 0.1, 0.25, 0.5, -1.5, 1e6][n % 7]);
+            one.matched = matched(SCORES[n % SCORES.len()]);
             one
         })
         .collect();

@@ -143,7 +143,7 @@ impl Generator {
             .iter()
             .filter(|one| one.body.is_some())
             .collect();
-        let operation: &Operation = *pick(rng, &taking);
+        let operation = *pick(rng, &taking);
         let good = operation.body.clone().unwrap_or_default();
         let mut request = self.request(operation);
         let mut content_type = "application/json";
@@ -188,7 +188,7 @@ impl Generator {
             }
             8 => {
                 let mut body = with(&good, "zzz", "\"@@\"").into_bytes();
-                let bad: &[u8] = *pick(
+                let bad = *pick(
                     rng,
                     &[
                         &b"\xff"[..],
@@ -265,7 +265,7 @@ impl Generator {
 
     fn bad_query(&self, rng: &mut StdRng) -> (&'static str, Vec<u8>) {
         let lists: Vec<&Operation> = self.operations.iter().filter(|one| one.is_list).collect();
-        let list: &Operation = *pick(rng, &lists);
+        let list = *pick(rng, &lists);
         let (kind, operation, query) = match rng.random_range(0..8) {
             0 => (
                 "an unknown parameter",
@@ -515,7 +515,7 @@ impl Generator {
                 "a bad header name"
             }
             _ => {
-                let value: &[u8] = *pick(rng, &[&b"a\x00b"[..], b"a\rb", b"\x07", b"\x7f"]);
+                let value = *pick(rng, &[&b"a\x00b"[..], b"a\rb", b"\x07", b"\x7f"]);
                 request.header("x-odd", value);
                 "a bad header value"
             }
