@@ -125,7 +125,15 @@ pub(crate) fn assert_scan(scan: &Value, manager: &Value) {
     let fields = shape::keys(scan);
     assert_eq!(
         fields,
-        ["createTime", "match", "name", "post", "updateTime", "value"]
+        [
+            "createTime",
+            "labels",
+            "match",
+            "name",
+            "post",
+            "updateTime",
+            "value"
+        ]
     );
     shape::assert_timestamp(&scan["createTime"]);
     shape::assert_timestamp(&scan["updateTime"]);

@@ -333,7 +333,28 @@ async fn only_connections_that_may_be_sent_to_are_admitted_and_looked_at() {
     assert_eq!(at.due().await, waiting);
 
     let replica = at.replica;
-    assert_eq!(at.claim(replica, 10).await.len(), 5);
+    let claimed = at.claim(replica, 10).await;
+    let of: BTreeSet<_> = claimed
+        .iter()
+        .map(|task| task.delivery.connection_name())
+        .collect();
+    assert_eq!(of, [behind, clear].into(), "none that is restrained");
+    // Who holds the lanes' locks knows what the others may be sent.
+    let wants: Vec<Want> = at
+        .connections
+        .iter()
+        .map(|connection| Want {
+            connection: *connection,
+            count: 10,
+        })
+        .collect();
+    let claimed = at
+        .at
+        .conn
+        .transaction(async |conn| deliveries::claim_locked(conn, &sealer, replica, &wants).await)
+        .await
+        .unwrap();
+    assert_eq!(claimed.len(), 3);
     assert_eq!(at.settled().await, [None; 5]);
     assert_eq!(at.due().await, [].into());
 
