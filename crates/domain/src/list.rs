@@ -165,7 +165,12 @@ pub const SCAN_FIELDS: &[Field] = &[
     },
     word(
         "post.type",
-        &["FORUM_LINK", "MICROBLOG_TWEET", "NETWORK_POST"],
+        &[
+            "FORUM_LINK",
+            "FORUM_COMMENT",
+            "MICROBLOG_TWEET",
+            "NETWORK_POST",
+        ],
     ),
     time("post.time"),
     text("post.id"),

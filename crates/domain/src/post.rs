@@ -9,6 +9,8 @@ use crate::Timestamp;
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum PostType {
     ForumLink,
+    /// An answer below a forum's post; an extension, for Managers that ask for comments.
+    ForumComment,
     MicroblogTweet,
     NetworkPost,
 }

@@ -179,6 +179,7 @@ fn hacker_news() -> PlatformConfig {
         base_url: "https://hn.algolia.com/api/v1".parse().ok(),
         items_url: "https://hacker-news.firebaseio.com/v0".parse().ok(),
         poll_interval: None,
+        access: runtime::config::Access::default(),
     }
 }
 

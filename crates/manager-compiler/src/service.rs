@@ -97,6 +97,13 @@ fn platform(configured: &config::PlatformConfig) -> Platform {
         kind: match configured.kind {
             config::Kind::HackerNews => PlatformKind::HackerNews,
             config::Kind::Lemmy => PlatformKind::Lemmy,
+            config::Kind::Discourse => PlatformKind::Discourse,
+            config::Kind::Reddit => PlatformKind::Reddit,
+            config::Kind::Bluesky => PlatformKind::Bluesky,
+            config::Kind::Mastodon => PlatformKind::Mastodon,
+            config::Kind::X | config::Kind::LinkedIn | config::Kind::Facebook => {
+                PlatformKind::Other
+            }
             config::Kind::Feed => PlatformKind::Feed,
         },
         source: configured.source.as_str().to_owned(),

@@ -29,6 +29,41 @@ pub trait Adapter: Send + Sync {
         cursor: Option<&Cursor>,
         limits: &PollLimits,
     ) -> Result<Polled, PollError>;
+
+    /// Communities that a search for `words` finds, best first; none where there is no search.
+    ///
+    /// # Errors
+    /// [`PollError`]; whoever looks for communities can do without this platform's.
+    async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {
+        let _ = (words, limit);
+        Ok(Vec::new())
+    }
+
+    /// How many posts one [`Adapter::recheck`] may name; 0 where posts cannot be asked for by their ids.
+    fn recheck_batch(&self) -> usize {
+        0
+    }
+
+    /// Which of these posts, by [`Post::id`], are gone at their source: deleted or removed.
+    ///
+    /// # Errors
+    /// [`PollError`]; then nothing is known of any of them.
+    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+        let _ = post_ids;
+        Ok(Vec::new())
+    }
+}
+
+/// A place on a platform that can be listened to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Community {
+    /// The second part of its feed's name.
+    pub what: String,
+    pub name: String,
+    /// As the platform describes it, in plain text; may be empty.
+    pub about: String,
+    pub url: String,
+    pub members: Option<u64>,
 }
 
 /// What bounds one poll.
@@ -57,6 +92,8 @@ impl Default for PollLimits {
 pub struct Polled {
     /// Oldest first, and new ones only: none that the cursor had seen.
     pub posts: Vec<Post>,
+    /// Posts, by [`Post::id`], that the platform says are deleted.
+    pub deleted: Vec<String>,
     /// To be stored in the transaction that stores the posts. Equal to the old one when nothing
     /// changed, but for a floor that rises with the hours.
     pub cursor: Cursor,
@@ -84,6 +121,9 @@ pub enum PollError {
     /// The platform asks to slow down.
     #[error("throttled by the platform")]
     Throttled { retry_after: Option<Duration> },
+    /// The operator's own bound on requests or spending is reached.
+    #[error("the budget is spent")]
+    BudgetSpent { retry_after: Duration },
     /// The feed does not exist there (any more); asking again soon is of no use.
     #[error("no such feed: {0}")]
     NotFound(String),
@@ -113,6 +153,7 @@ impl PollError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Throttled { retry_after } | Self::Status { retry_after, .. } => *retry_after,
+            Self::BudgetSpent { retry_after } => Some(*retry_after),
             _ => None,
         }
     }
@@ -130,6 +171,7 @@ impl PollError {
 impl From<FetchError> for PollError {
     fn from(error: FetchError) -> Self {
         match error {
+            FetchError::BudgetSpent { retry_after } => Self::BudgetSpent { retry_after },
             FetchError::Forbidden(address) => Self::Forbidden(address),
             FetchError::TooLarge { limit_bytes } => {
                 Self::Malformed(format!("more than {limit_bytes} bytes"))

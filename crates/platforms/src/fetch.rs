@@ -70,6 +70,9 @@ pub enum FetchError {
     Forbidden(String),
     #[error("the answer is larger than {limit_bytes} bytes")]
     TooLarge { limit_bytes: usize },
+    /// Nothing was asked: the platform's budget has no request left.
+    #[error("the budget is spent")]
+    BudgetSpent { retry_after: Duration },
     #[error("no whole answer in time")]
     Timeout,
     #[error("the exchange failed")]

@@ -13,6 +13,7 @@
 //! [`simulator`] speaks the same platforms' APIs from a list of posts, for tests and the demo.
 
 pub mod adapter;
+pub mod budget;
 pub mod cursor;
 pub mod feed;
 pub mod fetch;
@@ -24,7 +25,8 @@ pub mod settings;
 pub mod simulator;
 pub mod text;
 
-pub use adapter::{Adapter, Gap, PollError, PollLimits, Polled};
+pub use adapter::{Adapter, Community, Gap, PollError, PollLimits, Polled};
+pub use budget::{Budget, Unlimited};
 pub use cursor::Cursor;
 pub use fetch::{Direct, Fetch, FetchError, FetchLimits, Fetched};
 pub use registry::{Platform, Platforms};

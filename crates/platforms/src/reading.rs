@@ -217,6 +217,7 @@ impl Reading {
         self.cursor.seen = seen;
         Polled {
             posts,
+            deleted: Vec::new(),
             cursor: self.cursor,
             gap: self.gap,
             more: self.left.is_some(),

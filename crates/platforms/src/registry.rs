@@ -6,7 +6,10 @@ use domain::FeedName;
 use url::Url;
 
 use crate::{
-    Adapter, Direct, Fetch, Settings, SettingsError, Source, feed::Feeds, hackernews::HackerNews,
+    Adapter, Budget, Direct, Fetch, Settings, SettingsError, Source, Unlimited,
+    budget::{Budgeted, ReadLeft},
+    feed::Feeds,
+    hackernews::HackerNews,
     lemmy::Lemmy,
 };
 
@@ -59,9 +62,21 @@ impl Platforms {
         settings: &[Settings],
         guarded: &Arc<dyn Fetch>,
     ) -> Result<Self, SettingsError> {
+        Self::with_budgets(settings, guarded, |_| Arc::new(Unlimited))
+    }
+
+    /// As [`Platforms::from_settings`]; requests to a platform come out of the budget that it is given.
+    ///
+    /// # Errors
+    /// [`SettingsError`] naming the platform and what is wrong with it.
+    pub fn with_budgets(
+        settings: &[Settings],
+        guarded: &Arc<dyn Fetch>,
+        budget: impl Fn(&Settings) -> Arc<dyn Budget>,
+    ) -> Result<Self, SettingsError> {
         let mut by_name = BTreeMap::new();
         for one in settings {
-            let platform = build(one, guarded)?;
+            let platform = build(one, guarded, &budget(one))?;
             if by_name.insert(one.name.clone(), platform).is_some() {
                 return Err(SettingsError::Duplicate(one.name.clone()));
             }
@@ -106,7 +121,11 @@ pub fn accepts(kind: &str, base_url: Option<&Url>, what: &str) -> bool {
     }
 }
 
-fn build(settings: &Settings, guarded: &Arc<dyn Fetch>) -> Result<Platform, SettingsError> {
+fn build(
+    settings: &Settings,
+    guarded: &Arc<dyn Fetch>,
+    budget: &Arc<dyn Budget>,
+) -> Result<Platform, SettingsError> {
     let name = settings.name.clone();
     if !FeedName::is_platform_name(&name) {
         return Err(SettingsError::Name(name));
@@ -122,13 +141,16 @@ fn build(settings: &Settings, guarded: &Arc<dyn Fetch>) -> Result<Platform, Sett
     if settings.poll_interval == Some(Duration::ZERO) {
         return Err(value("poll_interval must be longer than zero"));
     }
+    let budgeted = |fetch: Arc<dyn Fetch>, left: ReadLeft| -> Arc<dyn Fetch> {
+        Arc::new(Budgeted::new(fetch, Arc::clone(budget), left))
+    };
     let direct = || -> Result<Arc<dyn Fetch>, SettingsError> {
-        let client = Direct::new(settings.user_agent.as_deref());
+        let client = Direct::new(settings.access.user_agent.as_deref());
         let client = client.map_err(|source| SettingsError::Client {
             name: name.clone(),
             source,
         })?;
-        Ok(Arc::new(client))
+        Ok(budgeted(Arc::new(client), |_| None))
     };
     let base_url = || settings.base_url.clone().ok_or(value("base_url is needed"));
     let forum = || match settings.source {
@@ -147,7 +169,7 @@ fn build(settings: &Settings, guarded: &Arc<dyn Fetch>) -> Result<Platform, Sett
             let source = settings.source.ok_or(needed)?;
             let fetch = match settings.base_url {
                 Some(_) => direct()?,
-                None => Arc::clone(guarded),
+                None => budgeted(Arc::clone(guarded), |_| None),
             };
             let base_url = settings.base_url.clone();
             let adapter = Feeds::new(name.clone(), source, base_url, fetch);

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use domain::PostType;
+use domain::{PostType, manager::SourceType};
+use runtime::config::{Access, PlatformConfig};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::FetchError;
 
 /// One `[[platforms]]` entry of the configuration.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The first part of its feeds' names.
     pub name: String,
@@ -22,7 +23,26 @@ pub struct Settings {
     pub items_url: Option<Url>,
     /// Kept exactly, where given.
     pub poll_interval: Option<Duration>,
-    pub user_agent: Option<String>,
+    /// Credentials and budgets.
+    pub access: Access,
+}
+
+impl From<&PlatformConfig> for Settings {
+    fn from(config: &PlatformConfig) -> Self {
+        Self {
+            name: config.name.clone(),
+            kind: config.kind.as_str().to_owned(),
+            source: Some(match config.source {
+                SourceType::Forum => Source::Forum,
+                SourceType::Microblog => Source::Microblog,
+                SourceType::Network => Source::Network,
+            }),
+            base_url: config.base_url.clone(),
+            items_url: config.items_url.clone(),
+            poll_interval: config.poll_interval,
+            access: config.access.clone(),
+        }
+    }
 }
 
 /// The family of a platform.

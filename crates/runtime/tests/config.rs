@@ -525,11 +525,7 @@ fn wrong_platforms_are_named() {
         ("name = 'a'", "platforms[0].kind: is required"),
         (
             "name = 'a'\nkind = 'usenet'",
-            "platforms[0].kind: unknown kind `usenet`; expected one of `hackernews`, `lemmy`, `feed` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'reddit'\nclient_id = 'x'",
-            "platforms[0].kind: kind `reddit` has no adapter in this version; it has `hackernews`, `lemmy` and `feed` (file earshot.toml)",
+            "platforms[0].kind: unknown kind `usenet`; expected one of `hackernews`, `lemmy`, `discourse`, `reddit`, `bluesky`, `mastodon`, `x`, `linkedin`, `facebook`, `feed` (file earshot.toml)",
         ),
         (
             "name = 'A b'\nkind = 'hackernews'",

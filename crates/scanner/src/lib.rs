@@ -17,7 +17,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use backbone::Backbone;
 use domain::address::AddressPolicy;
-use platforms::{Fetch, Platforms, Settings, Source};
+use platforms::{Fetch, Platforms, Settings};
 use runtime::{Config, Context};
 use tokio::task::JoinSet;
 
@@ -74,23 +74,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
 
 /// The platforms of the configuration, each with its adapter.
 fn configured(config: &Config) -> Result<Platforms, platforms::SettingsError> {
-    let settings: Vec<Settings> = config
-        .platforms
-        .iter()
-        .map(|platform| Settings {
-            name: platform.name.clone(),
-            kind: platform.kind.as_str().to_owned(),
-            source: Some(match platform.source {
-                domain::manager::SourceType::Forum => Source::Forum,
-                domain::manager::SourceType::Microblog => Source::Microblog,
-                domain::manager::SourceType::Network => Source::Network,
-            }),
-            base_url: platform.base_url.clone(),
-            items_url: platform.items_url.clone(),
-            poll_interval: platform.poll_interval,
-            user_agent: None,
-        })
-        .collect();
+    let settings: Vec<Settings> = config.platforms.iter().map(Settings::from).collect();
     let policy = AddressPolicy {
         allow_cidrs: config.outbound.allow_cidrs.clone(),
         allow_http: config.outbound.allow_http,

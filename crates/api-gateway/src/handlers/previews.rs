@@ -106,7 +106,7 @@ impl Watched {
     /// Without feeds in a draft, those of the source are meant. Ids begin with their platform.
     fn sees(&self, post: &Post) -> bool {
         let source = match post.post_type {
-            PostType::ForumLink => SourceType::Forum,
+            PostType::ForumLink | PostType::ForumComment => SourceType::Forum,
             PostType::MicroblogTweet => SourceType::Microblog,
             PostType::NetworkPost => SourceType::Network,
         };

@@ -118,6 +118,7 @@ pub(crate) fn config(database_url: &str) -> Config {
         base_url: None,
         items_url: None,
         poll_interval: None,
+        access: runtime::config::Access::default(),
     }];
     config
 }

@@ -123,6 +123,7 @@ impl Demo {
                     base_url: settings.base_url,
                     items_url: settings.items_url,
                     poll_interval: settings.poll_interval,
+                    access: runtime::config::Access::default(),
                 })
             })
             .collect()

@@ -38,6 +38,7 @@ impl World {
             base_url: format!("https://{name}.example/").parse().ok(),
             items_url: None,
             poll_interval: None,
+            access: runtime::config::Access::default(),
         };
         config.platforms = vec![
             platform("hackernews", Kind::HackerNews, SourceType::Forum),

@@ -95,7 +95,7 @@ impl<'a> About<'a> {
                 let from_body = || Some(text::title_of(body.as_deref()?));
                 (Some(title.or_else(from_body)?), body)
             }
-            PostType::MicroblogTweet => (None, Some(body.or(title)?)),
+            PostType::MicroblogTweet | PostType::ForumComment => (None, Some(body.or(title)?)),
             PostType::NetworkPost => {
                 let body = body.or_else(|| title.clone())?;
                 (title, Some(body))

@@ -114,6 +114,7 @@ impl Adapter for Feeds {
             let mut cursor = cursor.clone();
             cursor.floor = risen(cursor.floor, Timestamp::now());
             return Ok(Polled {
+                deleted: Vec::new(),
                 posts: Vec::new(),
                 cursor,
                 gap: None,

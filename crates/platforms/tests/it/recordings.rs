@@ -77,6 +77,7 @@ fn check(post: &Post) {
             post.title.as_ref().is_some_and(|title| !title.is_empty()) && post.subforum.is_some(),
             "{json}"
         ),
+        PostType::ForumComment => assert!(post.text.is_some(), "{json}"),
         PostType::MicroblogTweet => assert!(post.text.is_some() && post.title.is_none()),
         PostType::NetworkPost => assert!(post.text.is_some()),
     }

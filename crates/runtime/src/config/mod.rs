@@ -23,7 +23,7 @@ pub use error::{ConfigError, Problem};
 pub use filter::LogFilter;
 pub use key::EncryptionKey;
 pub use load::{Loader, load};
-pub use platform::{Kind, PlatformConfig};
+pub use platform::{Access, Kind, PlatformConfig};
 pub use reference::reference;
 pub use sections::{
     Bus, Compiler, Config, Database, Dispatcher, Gateway, Log, LogFormat, Model, Ops, Outbound,

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{FeedName, manager::SourceType};
+use secrecy::SecretString;
 use url::Url;
 
 use super::{
@@ -11,7 +12,7 @@ use super::{
 };
 
 /// One configured platform. Two may be of the same kind, under different names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PlatformConfig {
     /// The first part of its feeds' names.
     pub name: String,
@@ -25,6 +26,21 @@ pub struct PlatformConfig {
     pub items_url: Option<Url>,
     /// Kept exactly where given; else the interval adapts.
     pub poll_interval: Option<Duration>,
+    pub access: Access,
+}
+
+/// What the operator has agreed with a platform: credentials and budgets. Which of it a kind needs, or
+/// takes at all, is told where its adapter is made.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    pub client_id: Option<String>,
+    pub client_secret: Option<SecretString>,
+    pub token: Option<SecretString>,
+    pub user_agent: Option<String>,
+    pub api_version: Option<String>,
+    pub requests_per_minute: Option<u32>,
+    pub posts_per_day: Option<u32>,
+    pub erase_deleted: Option<bool>,
 }
 
 /// Which adapter speaks to a platform.
@@ -32,6 +48,13 @@ pub struct PlatformConfig {
 pub enum Kind {
     HackerNews,
     Lemmy,
+    Discourse,
+    Reddit,
+    Bluesky,
+    Mastodon,
+    X,
+    LinkedIn,
+    Facebook,
     Feed,
 }
 
@@ -44,6 +67,13 @@ impl Kind {
         match self {
             Self::HackerNews => "hackernews",
             Self::Lemmy => "lemmy",
+            Self::Discourse => "discourse",
+            Self::Reddit => "reddit",
+            Self::Bluesky => "bluesky",
+            Self::Mastodon => "mastodon",
+            Self::X => "x",
+            Self::LinkedIn => "linkedin",
+            Self::Facebook => "facebook",
             Self::Feed => "feed",
         }
     }
@@ -52,35 +82,60 @@ impl Kind {
     #[must_use]
     pub fn source(self) -> Option<SourceType> {
         match self {
-            Self::HackerNews | Self::Lemmy => Some(SourceType::Forum),
+            Self::HackerNews | Self::Lemmy | Self::Discourse | Self::Reddit => {
+                Some(SourceType::Forum)
+            }
+            Self::Bluesky | Self::Mastodon | Self::X => Some(SourceType::Microblog),
+            Self::LinkedIn | Self::Facebook => Some(SourceType::Network),
             Self::Feed => None,
         }
     }
 
     fn default_base_url(self) -> Option<Url> {
-        match self {
-            Self::HackerNews => Url::parse("https://hn.algolia.com/api/v1").ok(),
-            Self::Lemmy | Self::Feed => None,
-        }
+        let url = match self {
+            Self::HackerNews => "https://hn.algolia.com/api/v1",
+            Self::Reddit => "https://oauth.reddit.com",
+            Self::Bluesky => "wss://jetstream2.us-east.bsky.network",
+            Self::X => "https://api.x.com",
+            Self::LinkedIn => "https://api.linkedin.com",
+            Self::Facebook => "https://graph.facebook.com",
+            Self::Lemmy | Self::Discourse | Self::Mastodon | Self::Feed => return None,
+        };
+        Url::parse(url).ok()
     }
+
+    const ALL: [Self; 10] = [
+        Self::HackerNews,
+        Self::Lemmy,
+        Self::Discourse,
+        Self::Reddit,
+        Self::Bluesky,
+        Self::Mastodon,
+        Self::X,
+        Self::LinkedIn,
+        Self::Facebook,
+        Self::Feed,
+    ];
 }
 
 impl Setting for Kind {
-    const FORM: &'static str = one_of!("hackernews", "lemmy", "feed");
+    const FORM: &'static str = one_of!(
+        "hackernews",
+        "lemmy",
+        "discourse",
+        "reddit",
+        "bluesky",
+        "mastodon",
+        "x",
+        "linkedin",
+        "facebook",
+        "feed"
+    );
 
     fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "hackernews" => Ok(Self::HackerNews),
-            "lemmy" => Ok(Self::Lemmy),
-            "feed" => Ok(Self::Feed),
-            "discourse" | "reddit" | "bluesky" | "mastodon" | "x" | "linkedin" | "facebook" => {
-                Err(format!(
-                    "kind `{text}` has no adapter in this version; it has `hackernews`, `lemmy` \
-                     and `feed`"
-                ))
-            }
-            _ => Err(format!("unknown kind `{text}`; expected {}", Self::FORM)),
-        }
+        let mut all = Self::ALL.into_iter();
+        all.find(|kind| kind.as_str() == text)
+            .ok_or_else(|| format!("unknown kind `{text}`; expected {}", Self::FORM))
     }
 
     fn show(&self) -> String {
@@ -153,8 +208,9 @@ impl PlatformConfig {
             path,
             "base_url",
             "Where its API is. For `hackernews` Algolia's, `https://hn.algolia.com/api/v1` where \
-             not given; for `lemmy` the instance; for `feed` that one feed, or, where not given, \
-             any feed that a customer's page is or links to.",
+             not given; for `lemmy`, `discourse` and `mastodon` the instance; for `feed` that one \
+             feed, or, where not given, any feed that a customer's page is or links to. The others \
+             have their platform's own.",
         );
         let items_url = reader.optional(
             path,
@@ -166,6 +222,8 @@ impl PlatformConfig {
             "poll_interval",
             "Kept exactly where given; else the interval adapts to how much each feed brings.",
         );
+
+        let access = Access::read(reader, path);
 
         // Without a good kind nobody can say which other settings are right.
         let Some(kind) = kind else {
@@ -188,8 +246,9 @@ impl PlatformConfig {
             reader.reject(&format!("{path}.poll_interval"), "must be at least 100ms");
         }
         let base_url = base_url.or_else(|| kind.default_base_url());
-        if base_url.is_none() && kind == Kind::Lemmy {
-            reader.reject(&format!("{path}.base_url"), "is required for kind `lemmy`");
+        if base_url.is_none() && kind != Kind::Feed {
+            let reason = format!("is required for kind `{}`", kind.as_str());
+            reader.reject(&format!("{path}.base_url"), reason);
         }
         let source = match (kind.source(), source) {
             (Some(is), Some(given)) if is != given => {
@@ -212,6 +271,59 @@ impl PlatformConfig {
             base_url,
             items_url,
             poll_interval,
+            access,
         })
+    }
+}
+
+impl Access {
+    fn read(reader: &mut Reader, path: &str) -> Self {
+        Self {
+            client_id: reader.optional(
+                path,
+                "client_id",
+                "For `reddit` the application's id; for `discourse` the user that an API key is of.",
+            ),
+            client_secret: reader.optional(
+                path,
+                "client_secret",
+                "For `reddit`: the application's secret.",
+            ),
+            token: reader.optional(
+                path,
+                "token",
+                "What authorizes the requests: required for `x`, `linkedin` and `facebook`, for \
+                 `discourse` an API key, for `mastodon` and `lemmy` where the instance asks for one.",
+            ),
+            user_agent: reader.optional(
+                path,
+                "user_agent",
+                "What requests say they come from; required for `reddit`, which prescribes \
+                 `<platform>:<app id>:<version> (by /u/<name>)`.",
+            ),
+            api_version: reader.optional(
+                path,
+                "api_version",
+                "For `linkedin` such as `202610`, for `facebook` such as `v25.0`: versions end after \
+                 about a year.",
+            ),
+            requests_per_minute: reader.optional(
+                path,
+                "requests_per_minute",
+                "The most requests in a minute, over all replicas; what the platform allows where not \
+                 given.",
+            ),
+            posts_per_day: reader.optional(
+                path,
+                "posts_per_day",
+                "For `x`, and required there: the most posts in a UTC day that may be paid for.",
+            ),
+            erase_deleted: reader.optional(
+                path,
+                "erase_deleted",
+                "Whether stored posts are looked up again and blanked once they are deleted at their \
+                 source. On where the platform's terms ask for it.",
+            ),
+        }
     }
 }

@@ -46,6 +46,7 @@ impl World {
                 base_url: settings.base_url,
                 items_url: settings.items_url,
                 poll_interval: Some(Duration::from_millis(200)),
+                access: runtime::config::Access::default(),
             })
             .collect();
         Self {

@@ -298,6 +298,7 @@ async fn store_posts(
 fn word(post_type: PostType) -> &'static str {
     match post_type {
         PostType::ForumLink => "FORUM_LINK",
+        PostType::ForumComment => "FORUM_COMMENT",
         PostType::MicroblogTweet => "MICROBLOG_TWEET",
         PostType::NetworkPost => "NETWORK_POST",
     }
