@@ -1,0 +1,78 @@
+{{/* Where secrets are. Services get them as files below /etc/earshot/secrets, never as variables. */}}
+
+{{- define "earshot.ownSecret" -}}
+{{ include "earshot.fullname" . }}-secrets
+{{- end }}
+
+{{/* What the release keeps in a Secret of its own, as JSON: inline values, and addresses of the evaluation's servers. */}}
+{{- define "earshot.ownSecretData" -}}
+{{- $data := dict }}
+{{- $fullname := include "earshot.fullname" . }}
+{{- if .Values.evaluation.enabled }}
+{{- $password := required "evaluation.password is required: there is no default password" .Values.evaluation.password }}
+{{- $_ := set $data "database-url" (printf "postgres://earshot:%s@%s-postgresql:5432/earshot" $password $fullname) }}
+{{- $_ := set $data "bus-url" (printf "amqp://earshot:%s@%s-rabbitmq:5672/earshot" $password $fullname) }}
+{{- $_ := set $data "password" $password }}
+{{- else }}
+{{- with .Values.database.url }}{{ $_ := set $data "database-url" . }}{{ end }}
+{{- with .Values.rabbitmq.url }}{{ $_ := set $data "bus-url" . }}{{ end }}
+{{- end }}
+{{- with .Values.keys.encryptionKeys }}{{ $_ := set $data "encryption-keys" . }}{{ end }}
+{{- toJson $data }}
+{{- end }}
+
+{{/* The Secrets of a component, as JSON: a list of (name, secret, key, file). */}}
+{{- define "earshot.secretSources" -}}
+{{- $root := .root }}
+{{- $own := include "earshot.ownSecretData" $root | fromJson }}
+{{- $ownName := include "earshot.ownSecret" $root }}
+{{- $sources := list }}
+{{- range $kind := .kinds }}
+{{- $given := get $root.Values (ternary "keys" $kind (eq $kind "encryption")) }}
+{{- $override := dict }}
+{{- if and $.component (hasKey $.component $kind) }}{{ $override = get $.component $kind }}{{ end }}
+{{- $file := ternary "keys" "url" (eq $kind "encryption") }}
+{{- $ownKey := get (dict "database" "database-url" "rabbitmq" "bus-url" "encryption" "encryption-keys") $kind }}
+{{- $source := dict "name" $kind "file" $file }}
+{{- if $override.existingSecret }}
+{{- $_ := set $source "secret" $override.existingSecret }}
+{{- $_ := set $source "key" (default $given.key $override.key) }}
+{{- else if hasKey $own $ownKey }}
+{{- $_ := set $source "secret" $ownName }}
+{{- $_ := set $source "key" $ownKey }}
+{{- else }}
+{{- $value := ternary "keys" $kind (eq $kind "encryption") }}
+{{- $_ := set $source "secret" (required (printf "%s.existingSecret is required" $value) $given.existingSecret) }}
+{{- $_ := set $source "key" $given.key }}
+{{- end }}
+{{- $sources = append $sources $source }}
+{{- end }}
+{{- toJson (dict "items" $sources) }}
+{{- end }}
+
+{{/* The kinds of secrets that a service needs, as JSON. Only two see the encryption keys. */}}
+{{- define "earshot.secretKinds" -}}
+{{- $kinds := list "database" "rabbitmq" }}
+{{- if has . (list "api-gateway" "webhook-dispatcher") }}{{ $kinds = append $kinds "encryption" }}{{ end }}
+{{- toJson (dict "items" $kinds) }}
+{{- end }}
+
+{{- define "earshot.secretVolumes" -}}
+{{- range (include "earshot.secretSources" . | fromJson).items }}
+- name: secret-{{ .name }}
+  secret:
+    secretName: {{ .secret }}
+    defaultMode: 0440
+    items:
+      - key: {{ .key }}
+        path: {{ .file }}
+{{- end }}
+{{- end }}
+
+{{- define "earshot.secretMounts" -}}
+{{- range (include "earshot.secretSources" . | fromJson).items }}
+- name: secret-{{ .name }}
+  mountPath: /etc/earshot/secrets/{{ .name }}
+  readOnly: true
+{{- end }}
+{{- end }}
