@@ -1,7 +1,8 @@
 //! How a process is: named checks, a heartbeat, and whether it drains.
 //!
 //! Services push what they know ([`Check::ok`] and so on), so that answering a probe never waits on
-//! a dependency. A check is unavailable until its service first says otherwise. A main loop that has
+//! a dependency. A check is unavailable until its service first says otherwise, and so is a process of which
+//! no service has registered a check yet. A main loop that has
 //! once called [`Health::beat`] must go on doing so: 30 s of silence mean that the process hangs.
 //!
 //! Several services of one process share one [`Health`] by [`Health::of_service`].
@@ -201,6 +202,16 @@ mod tests {
         assert_eq!(health.report().status, Status::Unavailable);
         database.ok();
         assert_eq!(health.report().status, Status::Ok);
+    }
+
+    #[test]
+    fn a_process_that_has_said_nothing_yet_is_not_ready() {
+        let health = Health::new();
+        let report = health.report();
+        assert!(!report.is_ready());
+        assert_eq!(report.checks[0].detail.as_deref(), Some("starting"));
+        health.check("database").ok();
+        assert_eq!(health.report().checks.len(), 1);
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl Report {
         for (name, status, detail, age) in checks {
             report.add(name, status, detail, age);
         }
+        if report.checks.is_empty() {
+            // No service has said yet what it needs.
+            let detail = Some("starting");
+            report.add("process", Status::Unavailable, detail, Duration::ZERO);
+        }
         if draining {
             report.add(
                 "shutdown",
