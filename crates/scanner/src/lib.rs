@@ -58,14 +58,9 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         anyhow::Ok(())
     };
     let kept_fresh = async {
-        tokio::join!(
-            bus::read_news(
-                Arc::clone(&backbone.bus),
-                Arc::clone(&plans),
-                context.shutdown.clone()
-            ),
-            plans.sweep(context.shutdown.clone()),
-        );
+        Arc::clone(&plans)
+            .keep_fresh(Arc::clone(&backbone.bus), context.shutdown.clone())
+            .await;
         Ok(())
     };
     tokio::try_join!(polled, kept_fresh)?;

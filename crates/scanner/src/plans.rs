@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use bus::NewsReader;
+use bus::{Bus, NewsReader};
 use domain::{ManagerName, Timestamp};
 use events::ManagerNews;
 use matching::{Change, Index, LiveIndex, Plan};
@@ -35,7 +35,8 @@ pub struct Plans {
     live: Arc<LiveIndex>,
     /// Never older than the index.
     screens: Screens,
-    /// Managers whose instructions a newer version wrote: what was at work before stays so here.
+    /// Managers whose instructions this release cannot execute, such as a newer one's: what was at work
+    /// before stays so here.
     unreadable: std::sync::Mutex<HashSet<ManagerName>>,
     /// One refresh at a time: others wait and then find its work done.
     refreshing: Mutex<()>,
@@ -57,7 +58,9 @@ impl Plans {
         }
     }
 
-    pub(crate) fn index(&self) -> Arc<Index> {
+    /// As of now.
+    #[must_use]
+    pub fn index(&self) -> Arc<Index> {
         self.live.load()
     }
 
@@ -104,12 +107,14 @@ impl Plans {
             after = Some(last.manager);
             for record in page {
                 held.put(&record);
-                if record.unreadable {
-                    unreadable.insert(record.manager);
-                    let kept = before.plan(&record.manager);
-                    all.extend(kept.map(|plan| (record.manager, Arc::new(plan))));
-                } else if let Change::Put(name, plan) = change(record) {
-                    all.push((name, plan));
+                match change(&record) {
+                    Some(Change::Put(name, plan)) => all.push((name, plan)),
+                    Some(Change::Remove(_)) => {}
+                    None => {
+                        unreadable.insert(record.manager);
+                        let kept = before.plan(&record.manager);
+                        all.extend(kept.map(|plan| (record.manager, Arc::new(plan))));
+                    }
                 }
             }
         }
@@ -143,17 +148,17 @@ impl Plans {
                         namespaces.iter().for_each(|one| held.put_namespace(one));
                         plans.iter().for_each(|one| held.put(one));
                     });
+                    let changes: Vec<_> = plans.iter().map(change).collect();
                     self.note_unreadable(|known| {
-                        for record in &plans {
-                            if record.unreadable {
+                        for (record, change) in plans.iter().zip(&changes) {
+                            if change.is_none() {
                                 known.insert(record.manager);
                             } else {
                                 known.remove(&record.manager);
                             }
                         }
                     });
-                    let readable = plans.into_iter().filter(|record| !record.unreadable);
-                    self.live.apply(readable.map(change), version);
+                    self.live.apply(changes.into_iter().flatten(), version);
                     self.note_change(version);
                     if self.live.is_due() {
                         // Beside, since it may take seconds; one at a time, which it sees to itself.
@@ -182,8 +187,15 @@ impl Plans {
         self.changed.send_replace(version);
     }
 
-    /// Finds what no news told.
-    pub(crate) async fn sweep(&self, shutdown: CancellationToken) {
+    /// Follows the news of changes, and finds what no news told, until `shutdown`.
+    pub async fn keep_fresh(self: Arc<Self>, bus: Arc<dyn Bus>, shutdown: CancellationToken) {
+        tokio::join!(
+            bus::read_news(bus, Arc::clone(&self), shutdown.clone()),
+            self.sweep(shutdown),
+        );
+    }
+
+    async fn sweep(&self, shutdown: CancellationToken) {
         let mut failing = false;
         loop {
             tokio::select! {
@@ -221,16 +233,20 @@ impl NewsReader for Plans {
     }
 }
 
-fn change(record: PlanRecord) -> Change {
-    let Some(instructions) = record.instructions else {
-        return Change::Remove(record.manager);
+/// What a record changes; nothing where what is at work must stay, since what came cannot be executed.
+fn change(record: &PlanRecord) -> Option<Change> {
+    if record.unreadable {
+        return None;
+    }
+    let Some(instructions) = &record.instructions else {
+        return Some(Change::Remove(record.manager));
     };
-    match Plan::compile(&instructions) {
-        Ok(plan) => Change::Put(record.manager, Arc::new(plan)),
+    match Plan::compile(instructions) {
+        Ok(plan) => Some(Change::Put(record.manager, Arc::new(plan))),
         // The compiler refuses such instructions; one that is here all the same must not stop the rest.
         Err(error) => {
             tracing::error!(manager.name = %record.manager, "instructions that cannot be executed: {error}");
-            Change::Remove(record.manager)
+            None
         }
     }
 }

@@ -7,7 +7,7 @@
 use diesel::{prelude::*, sql_types::Timestamptz};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    FeedName, Id, Instructions, Manager, ManagerName, Timestamp,
+    FeedName, Id, Manager, ManagerName, Timestamp,
     manager::{Editable, ManagerChange, ManagerState, Origin},
 };
 use uuid::Uuid;
@@ -140,8 +140,8 @@ pub async fn update(
             .is_some_and(|new| *new != was.languages);
     let plan_version = match at_work {
         Some(at_work) if enabled != current.manager.enable || changed_notices || changed_screen => {
-            let feeds: Vec<FeedName> = if enabled {
-                read::<Instructions>(&at_work)?.feeds
+            let feeds = if enabled {
+                feeds_of(&at_work)
             } else {
                 Vec::new()
             };
@@ -153,6 +153,14 @@ pub async fn update(
         plan_version,
         ..reread(conn, name).await?
     })
+}
+
+/// What instructions watch, of which a newer release may have written the rest: scanners of that release
+/// know what to look for in them.
+fn feeds_of(instructions: &serde_json::Value) -> Vec<FeedName> {
+    let feeds = instructions["feeds"].as_array();
+    let names = feeds.into_iter().flatten().filter_map(|name| name.as_str());
+    names.filter_map(|name| name.parse().ok()).collect()
 }
 
 /// Hands the Manager to the compiler again, as it is. Call with it [`lock`]ed.

@@ -1,0 +1,261 @@
+//! The index of each replica follows every change: by its event, and without.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bus::{Bus, InProcess};
+use domain::{
+    Instructions, ManagerName, Timestamp,
+    manager::{ManagerChange, Origin},
+};
+use scanner::Plans;
+use store::managers;
+use test_support::eventually;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{LEMMY, SOON, World, watching};
+
+/// The promise.
+const TOLD: Duration = Duration::from_secs(1);
+/// The sweep's two seconds, and room for a busy machine.
+const UNTOLD: Duration = Duration::from_millis(2_900);
+
+/// Two replicas' indexes, which hear of what the world's bus carries, or of nothing.
+struct Indexes {
+    plans: [Arc<Plans>; 2],
+    shutdown: CancellationToken,
+}
+
+impl Indexes {
+    async fn start(world: &World, tells: bool) -> Self {
+        let shutdown = CancellationToken::new();
+        let plans = [0, 1].map(|_| Arc::new(Plans::new(world.database.pool())));
+        for plans in &plans {
+            assert!(plans.load(&shutdown).await);
+            let bus = if tells {
+                Arc::clone(&world.bus)
+            } else {
+                Arc::new(InProcess::new()) as Arc<dyn Bus>
+            };
+            tokio::spawn(Arc::clone(plans).keep_fresh(bus, shutdown.clone()));
+        }
+        // Subscribed: what is told from here on is heard.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        Self { plans, shutdown }
+    }
+
+    /// Waits until the plan at work is what `holds` wants on both replicas.
+    async fn until(&self, name: ManagerName, what: &str, tells: bool, is: impl Fn(&str) -> bool) {
+        let begin = Instant::now();
+        for plans in &self.plans {
+            eventually(what, SOON, async || {
+                let plan = plans.index().plan(&name);
+                is(&plan.map(|plan| format!("{plan:?}")).unwrap_or_default())
+            })
+            .await;
+        }
+        let (took, limit) = (begin.elapsed(), if tells { TOLD } else { UNTOLD });
+        assert!(took < limit, "{what}, told: {tells}: {took:?}");
+    }
+}
+
+impl Drop for Indexes {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+/// As the gateway and the compiler change a Manager; returns the plan version that came of it.
+async fn change(world: &World, name: ManagerName, change: &ManagerChange) -> Option<i64> {
+    let mut conn = world.database.connect().await;
+    let current = managers::lock(&mut conn, name).await.unwrap().unwrap();
+    let updated = managers::update(&mut conn, current, change, Timestamp::now())
+        .await
+        .unwrap();
+    let Some(Origin::Instructions(instructions)) = &change.origin else {
+        return updated.plan_version;
+    };
+    let now = Timestamp::now();
+    managers::apply(&mut conn, name, updated.generation, instructions, now)
+        .await
+        .unwrap()
+}
+
+fn rewritten(instructions: Instructions) -> ManagerChange {
+    ManagerChange {
+        origin: Some(Origin::Instructions(instructions)),
+        ..ManagerChange::default()
+    }
+}
+
+fn switched(enable: bool) -> ManagerChange {
+    ManagerChange {
+        enable: Some(enable),
+        ..ManagerChange::default()
+    }
+}
+
+#[tokio::test]
+async fn every_change_of_a_manager_reaches_the_index_of_each_replica_in_time() {
+    for tells in [true, false] {
+        let world = World::new().await;
+        let indexes = Indexes::start(&world, tells).await;
+
+        let name = world.manager("kettle", &[LEMMY]).await;
+        if tells {
+            world.tell_applied(name).await;
+        }
+        let has_kettle = |plan: &str| plan.contains("kettl");
+        indexes.until(name, "new", tells, has_kettle).await;
+
+        let toaster = rewritten(watching("toaster", &[LEMMY]));
+        for (what, wish, holds) in [
+            ("changed", &toaster, "toaster"),
+            ("disabled", &switched(false), ""),
+            ("enabled", &switched(true), "toaster"),
+        ] {
+            let version = change(&world, name, wish).await;
+            if tells {
+                let version = version.expect("scanners must know");
+                world.tell_changed(name, version).await;
+            }
+            let is = |plan: &str| plan.is_empty() == holds.is_empty() && plan.contains(holds);
+            indexes.until(name, what, tells, is).await;
+        }
+
+        let mut conn = world.database.connect().await;
+        let version = managers::delete(&mut conn, name, Timestamp::now())
+            .await
+            .unwrap()
+            .expect("it was there");
+        if tells {
+            world.tell_changed(name, version).await;
+        }
+        indexes.until(name, "deleted", tells, str::is_empty).await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_ready_before_the_index_is_read() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let held = world
+        .database
+        .begin(&["LOCK TABLE managers IN ACCESS EXCLUSIVE MODE"])
+        .await;
+    let replica = world.scanner();
+    assert!(!replica.health.report().is_ready(), "it has only started");
+    world.publish("lemmy", "A kettle that listens");
+    eventually("the index is waited for", SOON, async || {
+        let checks = replica.health.report().checks;
+        checks.iter().any(|check| check.name == "index")
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    let report = replica.health.report();
+    assert!(!report.is_ready(), "{report:?}");
+    let index = report.checks.iter().find(|check| check.name == "index");
+    assert!(!index.unwrap().ok, "{report:?}");
+
+    drop(held);
+    world.until_scanned(manager, 1).await;
+    assert!(replica.health.report().is_ready());
+    replica.stop().await;
+}
+
+/// What damages a Manager's instructions where they are stored.
+const DAMAGES: [(&str, &str); 4] = [
+    (
+        "a newer release's field",
+        r#"instructions || '{"mood": "x"}'"#,
+    ),
+    ("another type", r#"instructions || '{"include": "kettle"}'"#),
+    (
+        "what this release refuses",
+        r#"instructions || '{"include": [{"text": "", "weight": 1}]}'"#,
+    ),
+    ("no instructions at all", r#"'[1, 2]'"#),
+];
+
+#[tokio::test]
+async fn a_plan_that_cannot_be_read_leaves_the_old_one_at_work_and_the_others_alone() {
+    let world = World::new().await;
+    let odd = world.manager("kettle", &[LEMMY]).await;
+    let other = world.manager("toaster", &[LEMMY]).await;
+    let replicas = [world.ready_scanner().await, world.ready_scanner().await];
+    let id = odd.manager.to_uuid();
+    let good = world.database.texts("instructions", "managers").await;
+    assert_eq!(good.len(), 2);
+    for (nth, (what, damaged)) in (1..).zip(DAMAGES) {
+        world
+            .database
+            .run(&format!(
+                "UPDATE managers SET instructions = {damaged} WHERE id = '{id}'"
+            ))
+            .await;
+        let mut conn = world.database.connect().await;
+        let feeds = [LEMMY.parse().unwrap()];
+        let version = store::plans::record_change(&mut conn, odd, &feeds, Timestamp::now());
+        let version = version.await.unwrap();
+        if nth % 2 == 0 {
+            world.tell_changed(odd, version).await;
+        }
+        world.publish("lemmy", &format!("Kettle and toaster {nth}: {what}"));
+        world.until_scanned(other, nth).await;
+        world.until_scanned(odd, nth).await;
+    }
+
+    // Its customer can still change what goes beside the plan; its feeds stay watched as far as they are told.
+    world
+        .database
+        .run(&format!(
+            r#"UPDATE managers SET instructions = '{{"feeds": ["{LEMMY}"], "mood": "x"}}' WHERE id = '{id}'"#
+        ))
+        .await;
+    let english = ManagerChange {
+        languages: Some(vec!["en".parse().unwrap()]),
+        ..ManagerChange::default()
+    };
+    let version = change(&world, odd, &english).await;
+    assert!(version.is_some(), "scanners must know");
+    let watchers = format!("feed_watchers WHERE manager_id = '{id}'");
+    assert_eq!(world.database.texts("feed", &watchers).await, [LEMMY]);
+
+    // New instructions replace the old ones as ever, and who is switched off is off.
+    let good = rewritten(watching("teapot", &[LEMMY]));
+    change(&world, odd, &good).await;
+    world.publish("lemmy", "A kettle, a toaster and a teapot");
+    world.publish("lemmy", "A kettle and a toaster");
+    world.until_scanned(other, 6).await;
+    world.until_scanned(odd, 5).await;
+    change(&world, odd, &switched(false)).await;
+    world.publish("lemmy", "A toaster and a teapot");
+    world.until_scanned(other, 7).await;
+    for replica in replicas {
+        replica.stop().await;
+    }
+    assert_eq!(world.scanned(odd).await.len(), 5);
+}
+
+/// A replica that never knew a better plan leaves the Manager out, and serves the others.
+#[tokio::test]
+async fn a_replica_that_starts_beside_an_unreadable_plan_serves_the_others() {
+    let world = World::new().await;
+    let odd = world.manager("kettle", &[LEMMY]).await;
+    let other = world.manager("toaster", &[LEMMY]).await;
+    let id = odd.manager.to_uuid();
+    let (_, damaged) = DAMAGES[0];
+    world
+        .database
+        .run(&format!(
+            "UPDATE managers SET instructions = {damaged} WHERE id = '{id}'"
+        ))
+        .await;
+    let replica = world.ready_scanner().await;
+    world.publish("lemmy", "A kettle and a toaster");
+    world.until_scanned(other, 1).await;
+    replica.stop().await;
+    assert!(world.scanned(odd).await.is_empty());
+}
