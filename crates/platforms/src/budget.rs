@@ -78,12 +78,35 @@ impl Fetch for Budgeted {
         headers: &[(&str, &str)],
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        let spent = |retry_after| FetchError::BudgetSpent { retry_after };
-        self.budget.request().await.map_err(spent)?;
+        self.take().await?;
         let answer = self.fetch.get(url, headers, limits).await?;
-        if let Some(left) = (self.left)(&answer) {
+        self.tell(&answer).await;
+        Ok(answer)
+    }
+
+    async fn post_form(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        form: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        self.take().await?;
+        let answer = self.fetch.post_form(url, headers, form, limits).await?;
+        self.tell(&answer).await;
+        Ok(answer)
+    }
+}
+
+impl Budgeted {
+    async fn take(&self) -> Result<(), FetchError> {
+        let spent = |retry_after| FetchError::BudgetSpent { retry_after };
+        self.budget.request().await.map_err(spent)
+    }
+
+    async fn tell(&self, answer: &Fetched) {
+        if let Some(left) = (self.left)(answer) {
             self.budget.told(left).await;
         }
-        Ok(answer)
     }
 }

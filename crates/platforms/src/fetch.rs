@@ -31,6 +31,21 @@ pub trait Fetch: Send + Sync {
         headers: &[(&str, &str)],
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError>;
+
+    /// Sends a form, as requests for tokens do.
+    ///
+    /// # Errors
+    /// As [`Fetch::get`]; always where forms are not sent at all.
+    async fn post_form(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        form: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let _ = (url, headers, form, limits);
+        Err(FetchError::Failed("no forms are sent from here".into()))
+    }
 }
 
 /// What bounds one exchange.
@@ -153,10 +168,39 @@ impl Fetch for Direct {
         headers: &[(&str, &str)],
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        let mut request = self.client.get(url.clone()).timeout(limits.timeout);
+        self.send(self.client.get(url.clone()), headers, limits)
+            .await
+    }
+
+    async fn post_form(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        form: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .finish();
+        let request = self.client.post(url.clone()).body(body).header(
+            reqwest::header::CONTENT_TYPE,
+            "application/x-www-form-urlencoded",
+        );
+        self.send(request, headers, limits).await
+    }
+}
+
+impl Direct {
+    async fn send(
+        &self,
+        mut request: reqwest::RequestBuilder,
+        headers: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
+        let request = request.timeout(limits.timeout);
         let mut response = request.send().await.map_err(failed)?;
         let limit_bytes = limits.max_bytes;
         let declared = response.content_length().unwrap_or(0);

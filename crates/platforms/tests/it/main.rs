@@ -10,3 +10,4 @@ mod lemmy;
 mod platform;
 mod recordings;
 mod registry;
+mod schedule;
