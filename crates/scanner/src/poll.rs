@@ -17,7 +17,7 @@ use platforms::{Cursor, Platform, PollError, PollLimits, Polled};
 use runtime::Config;
 use store::{
     AsyncConnection,
-    feeds::{self, LeasedFeed, PollOutcome},
+    feeds::{self, LeasedFeed, PollOutcome, Reading, Trouble},
     outbox, plans as plan_store,
     scans::{self, NewScan},
 };
@@ -157,10 +157,11 @@ impl Poll {
         polled: &Polled,
         next: Duration,
     ) -> Result<Stored, store::Error> {
-        let outcome = PollOutcome::Read {
+        let outcome = PollOutcome::Read(Reading {
             cursor: polled.cursor.to_json(),
-            gap: polled.gap.is_some(),
-        };
+            gap: polled.gap.as_ref().map(|gap| gap.to),
+            ..Reading::default()
+        });
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
         let mut conn = self.backbone.pool.get().await?;
         conn.transaction(async |conn| {
@@ -177,7 +178,7 @@ impl Poll {
                 create_time: name.scan.time(),
             });
             outbox::enqueue_all(conn, events).await?;
-            feeds::release(conn, feed, replica, &outcome, next).await?;
+            feeds::release(conn, feed, replica, &outcome, next.into()).await?;
             Ok(Stored::Scans(made))
         })
         .await
@@ -250,13 +251,16 @@ impl Poll {
     async fn release_failed(&self, error: String, wait: Duration) {
         let released = async {
             let mut conn = self.backbone.pool.get().await?;
-            let outcome = PollOutcome::Failed { error };
+            let outcome = PollOutcome::Failed {
+                error,
+                trouble: Trouble::Failing,
+            };
             feeds::release(
                 &mut conn,
                 &self.feed.name,
                 self.backbone.replica,
                 &outcome,
-                wait,
+                wait.into(),
             )
             .await?;
             Ok::<_, store::Error>(())

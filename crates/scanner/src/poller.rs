@@ -9,7 +9,7 @@ use backbone::Backbone;
 use domain::FeedName;
 use platforms::Platform;
 use runtime::Config;
-use store::feeds::{self, LeasedFeed, PollOutcome};
+use store::feeds::{self, LeasedFeed, PollOutcome, Room, Trouble};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -96,13 +96,17 @@ impl Poller {
         }
         let mut conn = self.backbone.pool.get().await?;
         let limit = i64::try_from(room).unwrap_or(i64::MAX);
+        let room = Room {
+            quick: limit,
+            slow: limit,
+        };
         let mut open: Vec<String> = open.values().map(ToString::to_string).collect();
         let (platform, replica) = (&self.platform.name, self.backbone.replica);
         let take_over = self.backbone.may_take_over();
         let leased =
-            feeds::lease_due(&mut conn, platform, replica, &open, take_over, limit).await?;
+            feeds::lease_due(&mut conn, platform, replica, &open, take_over, room).await?;
         open.extend(leased.iter().map(|feed| feed.name.to_string()));
-        let wait = feeds::next_due(&mut conn, platform, replica, &open, take_over).await?;
+        let wait = feeds::next_due(&mut conn, platform, replica, &open, take_over, room).await?;
         Ok((
             leased,
             wait.unwrap_or(MAX_WAIT)
@@ -127,9 +131,10 @@ impl Poller {
             let mut conn = self.backbone.pool.get().await?;
             let outcome = PollOutcome::Failed {
                 error: "the poll panicked".to_owned(),
+                trouble: Trouble::Failing,
             };
             let replica = self.backbone.replica;
-            feeds::release(&mut conn, &feed, replica, &outcome, AFTER_PANIC).await?;
+            feeds::release(&mut conn, &feed, replica, &outcome, AFTER_PANIC.into()).await?;
             Ok::<_, store::Error>(())
         };
         if let Err(error) = released.await {

@@ -1,16 +1,25 @@
 //! Feeds: leased to one scanner at a time, polled once for all Managers that watch them.
+//!
+//! [`lease_due`] and [`release`] are the two ends of a poll; [`health_of`] tells a customer how the feeds
+//! of a Manager do.
 
 use std::{cmp::Reverse, time::Duration};
 
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::FeedName;
+use domain::{FeedName, Timestamp};
 use uuid::Uuid;
 
 use crate::{QueryResult, replicas, words};
+
+mod health;
+
+pub use health::{FeedHealth, FeedState, health_of};
 
 /// A feed in the hands of one scanner.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +31,19 @@ pub struct LeasedFeed {
     pub failure_count: u32,
     /// How long after its due time the lease was taken.
     pub late: Duration,
+    /// As the last poll that succeeded left it.
+    pub posts_per_day: Option<f64>,
+    /// How long ago that was.
+    pub unread: Option<Duration>,
+    /// Whether the last poll took long.
+    pub slow: bool,
+}
+
+/// How many feeds may be leased: of those that took long last time, and of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    pub quick: i64,
+    pub slow: i64,
 }
 
 #[derive(QueryableByName)]
@@ -34,6 +56,12 @@ struct Row {
     failure_count: i32,
     #[diesel(sql_type = Double)]
     late_seconds: f64,
+    #[diesel(sql_type = Nullable<Double>)]
+    posts_per_day: Option<f64>,
+    #[diesel(sql_type = Nullable<Double>)]
+    unread_seconds: Option<f64>,
+    #[diesel(sql_type = Bool)]
+    slow: bool,
 }
 
 /// The condition that a feed can be leased: to the replica `$2`, which has `$3` open and may take over
@@ -47,7 +75,7 @@ fn free() -> String {
     )
 }
 
-/// Leases up to `limit` due feeds of `platform` to `replica`, oldest first.
+/// Leases due feeds of `platform` to `replica`, oldest first, as many as there is `room` for.
 ///
 /// Rows that another scanner is leasing are skipped. A lease lives as long as the replica knows of it:
 /// `open` are the polls that it has in hand, so that one which could not be released, or panicked, is
@@ -62,23 +90,31 @@ pub async fn lease_due(
     replica: Uuid,
     open: &[String],
     take_over: bool,
-    limit: i64,
+    room: Room,
 ) -> QueryResult<Vec<LeasedFeed>> {
     let free = free();
+    let due = |which: &str, limit: &str| {
+        format!(
+            "SELECT name FROM feeds WHERE platform = $1 AND {free} AND {which} \
+                 AND next_poll_time <= clock_timestamp() \
+             ORDER BY next_poll_time LIMIT {limit} FOR UPDATE SKIP LOCKED"
+        )
+    };
+    let (quick, slow) = (due("NOT slow", "$5"), due("slow", "$6"));
     let rows: Vec<Row> = sql_query(format!(
-        "WITH due AS ( \
-             SELECT name FROM feeds \
-             WHERE platform = $1 AND {free} AND next_poll_time <= clock_timestamp() \
-             ORDER BY next_poll_time LIMIT $5 FOR UPDATE SKIP LOCKED \
-         ) UPDATE feeds SET leased_by = $2 FROM due WHERE feeds.name = due.name \
-         RETURNING feeds.name, cursor, failure_count, \
+        "WITH quick AS ({quick}), slow AS ({slow}), \
+             due AS (SELECT name FROM quick UNION ALL SELECT name FROM slow) \
+         UPDATE feeds SET leased_by = $2 FROM due WHERE feeds.name = due.name \
+         RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, \
+             extract(epoch FROM clock_timestamp() - read_time)::float8 AS unread_seconds, \
              extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(replica)
     .bind::<Array<Text>, _>(open)
     .bind::<Bool, _>(take_over)
-    .bind::<BigInt, _>(limit)
+    .bind::<BigInt, _>(room.quick)
+    .bind::<BigInt, _>(room.slow)
     .load(conn)
     .await?;
     let mut leased: Vec<LeasedFeed> = rows
@@ -90,6 +126,11 @@ pub async fn lease_due(
                 cursor: row.cursor,
                 failure_count: row.failure_count.try_into().unwrap_or(0),
                 late: Duration::try_from_secs_f64(row.late_seconds).unwrap_or_default(),
+                posts_per_day: row.posts_per_day,
+                unread: row
+                    .unread_seconds
+                    .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
+                slow: row.slow,
             })
         })
         .collect();
@@ -98,7 +139,8 @@ pub async fn lease_due(
     Ok(leased)
 }
 
-/// How long until the next feed that [`lease_due`] would lease falls due; `None` when there is none.
+/// How long until the next feed that [`lease_due`] would lease falls due, of those that there is `room`
+/// for; `None` when there is none.
 /// What `replica` has leased and forgotten is not worth waking for: the next look finds it.
 ///
 /// # Errors
@@ -109,6 +151,7 @@ pub async fn next_due(
     replica: Uuid,
     open: &[String],
     take_over: bool,
+    room: Room,
 ) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
     struct Due {
@@ -118,12 +161,15 @@ pub async fn next_due(
     let free = free();
     let due: Due = sql_query(format!(
         "SELECT extract(epoch FROM min(next_poll_time) - clock_timestamp())::float8 AS seconds FROM feeds \
-         WHERE platform = $1 AND {free} AND leased_by IS DISTINCT FROM $2"
+         WHERE platform = $1 AND {free} AND leased_by IS DISTINCT FROM $2 \
+             AND CASE WHEN slow THEN $6 ELSE $5 END"
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(replica)
     .bind::<Array<Text>, _>(open)
     .bind::<Bool, _>(take_over)
+    .bind::<Bool, _>(room.quick > 0)
+    .bind::<Bool, _>(room.slow > 0)
     .get_result(conn)
     .await?;
     Ok(due
@@ -148,19 +194,75 @@ pub async fn lock(
     Ok(held > 0)
 }
 
+/// Why a poll gave nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// A failure that may pass: the platform's, or ours.
+    Failing,
+    /// The platform refuses until somebody changes something.
+    Blocked,
+    /// Nothing may be asked for now; that is no failure of the feed's.
+    BudgetSpent,
+}
+
+impl Trouble {
+    /// The word for it in the database, in logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failing => "FAILING",
+            Self::Blocked => "BLOCKED",
+            Self::BudgetSpent => "BUDGET_SPENT",
+        }
+    }
+}
+
 /// How a poll went.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PollOutcome {
-    Read {
-        cursor: serde_json::Value,
-        gap: bool,
-    },
+    Read(Reading),
     /// The cursor stays where it is.
-    Failed { error: String },
+    Failed {
+        error: String,
+        trouble: Trouble,
+    },
+}
+
+/// What a poll that succeeded leaves behind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reading {
+    pub cursor: serde_json::Value,
+    /// Posts may be missing, from before then; where that is not known, from before now.
+    pub gap: Option<Option<Timestamp>>,
+    /// The new estimate.
+    pub posts_per_day: Option<f64>,
+    /// Of the posts read.
+    pub newest_post: Option<Timestamp>,
+    /// Where the feed's posts are kept: from when on they are, should this be its first reading.
+    pub kept_since: Option<Timestamp>,
+    /// Where older ones had to go: from when on they still are.
+    pub kept_cut: Option<Timestamp>,
+}
+
+/// When a feed is due again, and how it is treated then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Next {
+    pub poll_in: Duration,
+    /// Whether this poll took long.
+    pub slow: bool,
+}
+
+impl From<Duration> for Next {
+    fn from(poll_in: Duration) -> Self {
+        Self {
+            poll_in,
+            slow: false,
+        }
+    }
 }
 
 /// Ends a lease: moves the cursor, says when the feed is due again. Does nothing when `replica` has
-/// lost the lease.
+/// lost the lease. One statement, by primary key.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -169,28 +271,108 @@ pub async fn release(
     feed: &FeedName,
     replica: Uuid,
     outcome: &PollOutcome,
-    next_poll_in: Duration,
+    next: Next,
 ) -> QueryResult<()> {
-    let (cursor, gap, error) = match outcome {
-        PollOutcome::Read { cursor, gap } => (Some(words::json(cursor.clone())), *gap, None),
-        PollOutcome::Failed { error } => (None, false, Some(words::text(error))),
-    };
+    match outcome {
+        PollOutcome::Read(reading) => release_read(conn, feed, replica, reading, next).await,
+        PollOutcome::Failed { error, trouble } => {
+            release_failed(conn, feed, replica, error, *trouble, next).await
+        }
+    }
+}
+
+async fn release_read(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    replica: Uuid,
+    reading: &Reading,
+    next: Next,
+) -> QueryResult<()> {
+    // What was never kept is not kept from its first reading on, but from now on.
     sql_query(
-        "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), \
-             next_poll_time = clock_timestamp() + $3 * interval '1 second', \
-             cursor = coalesce($4, cursor), \
-             gap_count = gap_count + $5, \
-             failure_count = CASE WHEN $6 IS NULL THEN 0 ELSE failure_count + 1 END, \
-             last_error = $6 \
+        "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), read_time = clock_timestamp(), \
+             next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
+             kept_since = CASE WHEN $9 IS NULL THEN NULL ELSE greatest($11, CASE \
+                 WHEN $6 THEN coalesce($7, clock_timestamp()) \
+                 WHEN cursor IS NULL THEN $9 \
+                 ELSE coalesce(kept_since, clock_timestamp()) END) END, \
+             cursor = $5, gap_count = gap_count + $6::integer, \
+             posts_per_day = coalesce($8, posts_per_day), \
+             last_post_time = greatest(last_post_time, $10), \
+             failure_count = 0, last_error = NULL, trouble = NULL \
          WHERE name = $1 AND leased_by = $2",
     )
     .bind::<Text, _>(feed.as_str())
     .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(next_poll_in.as_secs_f64())
-    .bind::<Nullable<Jsonb>, _>(cursor)
-    .bind::<Integer, _>(i32::from(gap))
-    .bind::<Nullable<Text>, _>(error.as_deref())
+    .bind::<Double, _>(next.poll_in.as_secs_f64())
+    .bind::<Bool, _>(next.slow)
+    .bind::<Jsonb, _>(words::json(reading.cursor.clone()))
+    .bind::<Bool, _>(reading.gap.is_some())
+    .bind::<Nullable<Timestamptz>, _>(reading.gap.flatten().map(Timestamp::to_chrono))
+    .bind::<Nullable<Double>, _>(reading.posts_per_day)
+    .bind::<Nullable<Timestamptz>, _>(reading.kept_since.map(Timestamp::to_chrono))
+    .bind::<Nullable<Timestamptz>, _>(reading.newest_post.map(Timestamp::to_chrono))
+    .bind::<Nullable<Timestamptz>, _>(reading.kept_cut.map(Timestamp::to_chrono))
     .execute(conn)
     .await?;
+    Ok(())
+}
+
+async fn release_failed(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    replica: Uuid,
+    error: &str,
+    trouble: Trouble,
+    next: Next,
+) -> QueryResult<()> {
+    let failed = i32::from(trouble != Trouble::BudgetSpent);
+    sql_query(
+        "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), \
+             next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
+             failure_count = failure_count + $5, last_error = $6, trouble = $7 \
+         WHERE name = $1 AND leased_by = $2",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Double, _>(next.poll_in.as_secs_f64())
+    .bind::<Bool, _>(next.slow)
+    .bind::<Integer, _>(failed)
+    .bind::<Text, _>(words::text(error))
+    .bind::<Text, _>(trouble.as_str())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Says of all feeds of a platform that nobody can poll them, and why. Returns how many that is.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn block_platform(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    error: &str,
+) -> QueryResult<usize> {
+    sql_query(
+        "UPDATE feeds SET trouble = 'BLOCKED', last_error = $2, failure_count = greatest(failure_count, 1) \
+         WHERE platform = $1 AND watched AND (trouble IS DISTINCT FROM 'BLOCKED' OR last_error IS DISTINCT FROM $2)",
+    )
+    .bind::<Text, _>(platform)
+    .bind::<Text, _>(words::text(error))
+    .execute(conn)
+    .await
+}
+
+/// Waits until no transaction that had a feed locked is open any more: what such a poll read before is
+/// then to be seen.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn wait_for_polls(conn: &mut AsyncPgConnection, feed: &str) -> QueryResult<()> {
+    sql_query("SELECT FROM feeds WHERE name = $1 FOR SHARE")
+        .bind::<Text, _>(feed)
+        .execute(conn)
+        .await?;
     Ok(())
 }

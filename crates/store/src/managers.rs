@@ -21,7 +21,7 @@ use domain::{
 use uuid::Uuid;
 
 use crate::{
-    Error, QueryResult,
+    Error, QueryResult, backfills,
     listing::{Listing, Page, column, nullable},
     plans,
     schema::{manager_notices, managers, scan_clocks},
@@ -469,7 +469,8 @@ pub async fn pending(
 }
 
 /// Puts compiled instructions to work, if `generation` is still the Manager's. Returns the new plan
-/// version, or `None` for a stale result, which is dropped.
+/// version, or `None` for a stale result, which is dropped. A Manager's first are run over the last posts
+/// of its feeds, too.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -480,6 +481,15 @@ pub async fn apply(
     instructions: &Instructions,
     now: Timestamp,
 ) -> Result<Option<i64>, Error> {
+    let applied: Option<Option<DateTime<Utc>>> = pending_generation(name, generation)
+        .select(managers::apply_time)
+        .for_no_key_update()
+        .get_result(conn)
+        .await
+        .optional()?;
+    let Some(applied) = applied else {
+        return Ok(None);
+    };
     let enabled: Option<bool> = diesel::update(pending_generation(name, generation))
         .set((
             managers::state.eq(ManagerState::Applied.as_str()),
@@ -497,7 +507,11 @@ pub async fn apply(
         return Ok(None);
     };
     let watched: &[FeedName] = if enabled { &instructions.feeds } else { &[] };
-    Ok(Some(plans::record_change(conn, name, watched, now).await?))
+    let version = plans::record_change(conn, name, watched, now).await?;
+    if applied.is_none() {
+        backfills::request_first(conn, name).await?;
+    }
+    Ok(Some(version))
 }
 
 /// Records why the Manager could not be compiled; instructions at work stay at work. Whether it was

@@ -27,6 +27,7 @@ mod record;
 mod tests;
 
 pub use edit::{lock, update};
+pub(crate) use record::key_of;
 pub use record::{NewScan, record, record_poll};
 
 #[derive(QueryableByName)]
@@ -215,6 +216,7 @@ pub(crate) const LISTING: Listing = Listing {
         column("post.user.url", "p.user_url"),
         column("match.score", "(s.matched ->> 'score')::float8"),
         nullable("match.focus", "(s.matched ->> 'focus')"),
+        column("match.judged", "coalesce((s.matched ->> 'judged')::boolean, false)"),
     ],
     id: "s.id",
 };

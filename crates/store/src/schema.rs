@@ -23,6 +23,22 @@ diesel::table! {
 }
 
 diesel::table! {
+    backfills (namespace_id, manager_id, feed, notify) {
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+        feed -> Text,
+        notify -> Bool,
+        since -> Nullable<Timestamptz>,
+        state -> Text,
+        look_back_id -> Nullable<BigInt>,
+        before -> Nullable<Timestamptz>,
+        reach_time -> Nullable<Timestamptz>,
+        create_time -> Timestamptz,
+        update_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
     connection_lanes (namespace_id, connection_id) {
         namespace_id -> Uuid,
         connection_id -> Uuid,
@@ -140,6 +156,12 @@ diesel::table! {
         last_error -> Nullable<Text>,
         gap_count -> BigInt,
         create_time -> Timestamptz,
+        posts_per_day -> Nullable<Double>,
+        read_time -> Nullable<Timestamptz>,
+        last_post_time -> Nullable<Timestamptz>,
+        trouble -> Nullable<Text>,
+        slow -> Bool,
+        kept_since -> Nullable<Timestamptz>,
     }
 }
 
@@ -148,6 +170,21 @@ diesel::table! {
         api_key_id -> Uuid,
         request_hash -> Bytea,
         answer -> Nullable<Bytea>,
+        create_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    look_backs (id) {
+        id -> BigInt,
+        feed -> Text,
+        notify -> Bool,
+        since -> Timestamptz,
+        cursor -> Nullable<Jsonb>,
+        reach_time -> Nullable<Timestamptz>,
+        next_time -> Timestamptz,
+        leased_by -> Nullable<Uuid>,
+        failure_count -> Integer,
         create_time -> Timestamptz,
     }
 }
@@ -227,6 +264,16 @@ diesel::table! {
 }
 
 diesel::table! {
+    platform_budgets (credential) {
+        credential -> Text,
+        ledger -> Jsonb,
+        silent_until -> Nullable<Timestamptz>,
+        day -> Nullable<Date>,
+        day_posts -> Integer,
+    }
+}
+
+diesel::table! {
     post_keys (post_key) {
         post_key -> Uuid,
         id -> Uuid,
@@ -252,6 +299,7 @@ diesel::table! {
         user_id -> Text,
         user_name -> Text,
         user_url -> Text,
+        erase_time -> Nullable<Timestamptz>,
     }
 }
 
@@ -270,6 +318,28 @@ diesel::table! {
     rate_ledgers (api_key_id) {
         api_key_id -> Uuid,
         ledger -> Jsonb,
+    }
+}
+
+diesel::table! {
+    recent_posts (post_key, feed) {
+        post_key -> Uuid,
+        feed -> Text,
+        time -> Timestamptz,
+        url_key -> Uuid,
+        post -> Jsonb,
+    }
+}
+
+diesel::table! {
+    rechecks (platform) {
+        platform -> Text,
+        stage -> Text,
+        place_time -> Timestamptz,
+        place_id -> Uuid,
+        begin_time -> Timestamptz,
+        next_time -> Timestamptz,
+        leased_by -> Nullable<Uuid>,
     }
 }
 
@@ -363,6 +433,7 @@ diesel::table! {
 diesel::allow_tables_to_appear_in_same_query!(
     accounts,
     api_keys,
+    backfills,
     connection_lanes,
     connection_tests,
     connections,
@@ -372,16 +443,20 @@ diesel::allow_tables_to_appear_in_same_query!(
     feed_watchers,
     feeds,
     idempotency_keys,
+    look_backs,
     manager_notices,
     managers,
     namespaces,
     outbox,
     plan_changes,
     plan_version,
+    platform_budgets,
     post_keys,
     posts,
     purges,
     rate_ledgers,
+    recent_posts,
+    rechecks,
     replays,
     replicas,
     scan_clocks,

@@ -210,10 +210,14 @@ async fn insert_scans(
     Ok(())
 }
 
-/// What makes a post the same post.
 fn post_key(post: &Post) -> Uuid {
+    key_of(&post.id)
+}
+
+/// What makes a post the same post, by its id.
+pub(crate) fn key_of(post_id: &str) -> Uuid {
     let mut bytes = [0; 16];
-    bytes.copy_from_slice(&Sha256::digest(words::text(&post.id).as_bytes())[..16]);
+    bytes.copy_from_slice(&Sha256::digest(words::text(post_id).as_bytes())[..16]);
     Uuid::from_bytes(bytes)
 }
 

@@ -4,7 +4,7 @@ use domain::FeedName;
 use serde_json::json;
 use store::{
     AsyncPgConnection,
-    feeds::{self, LeasedFeed, PollOutcome},
+    feeds::{self, LeasedFeed, PollOutcome, Reading, Room, Trouble},
     plans, replicas,
 };
 use test_support::instructions;
@@ -39,8 +39,12 @@ async fn living(conn: &mut AsyncPgConnection) -> Uuid {
     replica
 }
 
+fn room(quick: i64) -> Room {
+    Room { quick, slow: 1 }
+}
+
 async fn lease(conn: &mut AsyncPgConnection, replica: Uuid, limit: i64) -> Vec<LeasedFeed> {
-    feeds::lease_due(conn, "forum", replica, &[], true, limit)
+    feeds::lease_due(conn, "forum", replica, &[], true, room(limit))
         .await
         .unwrap()
 }
@@ -50,7 +54,7 @@ async fn next_due(
     replica: Uuid,
     open: &[String],
 ) -> Option<Duration> {
-    feeds::next_due(conn, "forum", replica, open, true)
+    feeds::next_due(conn, "forum", replica, open, true, room(1))
         .await
         .unwrap()
 }
@@ -75,10 +79,10 @@ async fn the_longest_due_come_first_and_others_wait() {
     .await;
     let replica = living(conn).await;
     assert_eq!(next_due(conn, replica, &[]).await, Some(Duration::ZERO));
-    let elsewhere = feeds::next_due(conn, "blogs", replica, &[], true).await;
+    let elsewhere = feeds::next_due(conn, "blogs", replica, &[], true, room(1)).await;
     assert_eq!(elsewhere.unwrap(), None);
 
-    let leased = feeds::lease_due(conn, "forum", replica, &[], true, 2)
+    let leased = feeds::lease_due(conn, "forum", replica, &[], true, room(2))
         .await
         .unwrap();
     assert_eq!(names(&leased), ["forum:2", "forum:1"]);
@@ -88,7 +92,7 @@ async fn the_longest_due_come_first_and_others_wait() {
         leased[0].late
     );
     let open: Vec<String> = names(&leased).into_iter().map(str::to_owned).collect();
-    let rest = feeds::lease_due(conn, "forum", replica, &open, true, 9)
+    let rest = feeds::lease_due(conn, "forum", replica, &open, true, room(9))
         .await
         .unwrap();
     assert_eq!(names(&rest), ["forum:0"]);
@@ -109,9 +113,10 @@ async fn two_replicas_never_lease_the_same_feed() {
                 let mut leased: Vec<String> = Vec::new();
                 // Some are skipped while another has them locked: ask until there is nothing.
                 for _ in 0..30 {
-                    let more = feeds::lease_due(&mut conn, "forum", replica, &leased, true, 7)
-                        .await
-                        .unwrap();
+                    let more =
+                        feeds::lease_due(&mut conn, "forum", replica, &leased, true, room(7))
+                            .await
+                            .unwrap();
                     assert!(more.len() <= 7);
                     leased.extend(more.into_iter().map(|feed| feed.name.as_str().to_owned()));
                 }
@@ -154,11 +159,11 @@ async fn leases_end_with_the_heartbeat_and_with_the_replica() {
     let feed: FeedName = "forum:0".parse().unwrap();
     assert!(!feeds::lock(conn, &feed, one).await.unwrap());
     assert!(feeds::lock(conn, &feed, two).await.unwrap());
-    let outcome = PollOutcome::Read {
+    let outcome = PollOutcome::Read(Reading {
         cursor: json!({"after": 1}),
-        gap: false,
-    };
-    feeds::release(conn, &feed, one, &outcome, Duration::ZERO)
+        ..Reading::default()
+    });
+    feeds::release(conn, &feed, one, &outcome, Duration::ZERO.into())
         .await
         .unwrap();
     assert!(
@@ -178,7 +183,7 @@ async fn a_lease_that_its_holder_forgot_is_taken_again() {
     let replica = living(&mut at.conn).await;
     assert_eq!(lease(&mut at.conn, replica, 9).await.len(), 1);
     let open = ["forum:0".to_owned()];
-    let again = feeds::lease_due(&mut at.conn, "forum", replica, &open, true, 9).await;
+    let again = feeds::lease_due(&mut at.conn, "forum", replica, &open, true, room(9)).await;
     assert!(again.unwrap().is_empty(), "it is in hand");
     assert_eq!(lease(&mut at.conn, replica, 9).await.len(), 1);
 }
@@ -196,12 +201,12 @@ async fn after_an_outage_nobody_steals() {
     )
     .await;
     let open = ["forum:0".to_owned()];
-    let own = feeds::lease_due(conn, "forum", one, &open, true, 9).await;
+    let own = feeds::lease_due(conn, "forum", one, &open, true, room(9)).await;
     assert!(own.unwrap().is_empty(), "it has the poll open");
     assert_eq!(next_due(conn, one, &open).await, None);
-    let other = feeds::lease_due(conn, "forum", two, &[], false, 9).await;
+    let other = feeds::lease_due(conn, "forum", two, &[], false, room(9)).await;
     assert!(other.unwrap().is_empty(), "the holder may be about to beat");
-    let wait = feeds::next_due(conn, "forum", two, &[], false).await;
+    let wait = feeds::next_due(conn, "forum", two, &[], false, room(1)).await;
     assert_eq!(wait.unwrap(), None, "nothing to wake for");
     assert_eq!(lease(conn, two, 9).await.len(), 1, "the holder is dead");
 }
@@ -212,13 +217,17 @@ async fn a_release_says_how_the_poll_went() {
     let conn = &mut at.conn;
     let replica = living(conn).await;
     let feed: FeedName = "forum:0".parse().unwrap();
-    let read = |gap| PollOutcome::Read {
-        // A stranger's id in it.
-        cursor: json!({"after": "a\0b"}),
-        gap,
+    let read = |gap: bool| {
+        PollOutcome::Read(Reading {
+            // A stranger's id in it.
+            cursor: json!({"after": "a\0b"}),
+            gap: gap.then_some(None),
+            ..Reading::default()
+        })
     };
     let failed = PollOutcome::Failed {
         error: "answered \0 nonsense".to_owned(),
+        trouble: Trouble::Failing,
     };
     let cursor = Some(json!({"after": "ab"}));
     let steps = [
@@ -230,7 +239,7 @@ async fn a_release_says_how_the_poll_went() {
     ];
     for (at_step, (outcome, cursor, failures)) in steps.into_iter().enumerate() {
         assert_eq!(lease(conn, replica, 1).await.len(), 1, "step {at_step}");
-        feeds::release(conn, &feed, replica, &outcome, Duration::ZERO)
+        feeds::release(conn, &feed, replica, &outcome, Duration::ZERO.into())
             .await
             .unwrap();
         let leased = lease(conn, replica, 1).await;
@@ -244,9 +253,15 @@ async fn a_release_says_how_the_poll_went() {
         number(conn, "SELECT gap_count AS number FROM feeds").await,
         1
     );
-    feeds::release(conn, &feed, replica, &read(false), Duration::from_secs(60))
-        .await
-        .unwrap();
+    feeds::release(
+        conn,
+        &feed,
+        replica,
+        &read(false),
+        Duration::from_secs(60).into(),
+    )
+    .await
+    .unwrap();
     let wait = next_due(conn, replica, &[]).await.unwrap();
     assert!(
         wait > Duration::from_secs(55) && wait <= Duration::from_secs(60),

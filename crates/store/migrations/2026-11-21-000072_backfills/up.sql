@@ -1,0 +1,44 @@
+-- Readings of a feed from further back, beside its fresh posts and with a cursor of their own; each for all
+-- the Managers that asked before it began. Written by the scanner that holds the lease.
+CREATE TABLE look_backs (
+    id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT look_backs_pkey PRIMARY KEY,
+    feed text NOT NULL,
+    notify boolean NOT NULL,
+    since timestamptz NOT NULL,
+    cursor jsonb,
+    reach_time timestamptz,
+    next_time timestamptz NOT NULL DEFAULT clock_timestamp(),
+    leased_by uuid,
+    failure_count integer NOT NULL DEFAULT 0,
+    create_time timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX look_backs_due_idx ON look_backs (next_time);
+CREATE INDEX look_backs_feed_idx ON look_backs (feed);
+COMMENT ON COLUMN look_backs.reach_time IS 'posts before it could not be had; NULL while nothing was amiss';
+
+-- Managers that are run over posts of the past: at their first apply, and by `:backfill`. Rows are made in
+-- the transaction that applies or asks; first the kept posts are matched, then, where these do not reach
+-- back far enough, a look-back is joined.
+CREATE TABLE backfills (
+    namespace_id uuid NOT NULL,
+    manager_id uuid NOT NULL,
+    feed text NOT NULL,
+    notify boolean NOT NULL,
+    since timestamptz,
+    state text NOT NULL DEFAULT 'WAITING'
+        CONSTRAINT backfills_state_check CHECK (state IN ('WAITING', 'READING', 'DONE')),
+    look_back_id bigint CONSTRAINT backfills_look_back_fkey REFERENCES look_backs (id) ON DELETE SET NULL,
+    before timestamptz,
+    reach_time timestamptz,
+    create_time timestamptz NOT NULL DEFAULT clock_timestamp(),
+    update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT backfills_pkey PRIMARY KEY (namespace_id, manager_id, feed, notify),
+    CONSTRAINT backfills_manager_fkey
+        FOREIGN KEY (namespace_id, manager_id) REFERENCES managers (namespace_id, id) ON DELETE CASCADE
+);
+CREATE INDEX backfills_waiting_idx ON backfills (create_time) WHERE state = 'WAITING';
+CREATE INDEX backfills_look_back_idx ON backfills (look_back_id) WHERE look_back_id IS NOT NULL;
+CREATE INDEX backfills_done_idx ON backfills (update_time) WHERE state = 'DONE';
+COMMENT ON COLUMN backfills.notify IS 'whether the Scans are delivered';
+COMMENT ON COLUMN backfills.since IS 'NULL for the one at the first apply, which reaches back as scanner.backfill says';
+COMMENT ON COLUMN backfills.before IS 'of a look-back, the posts from then on are others'' business: kept ones, or fresh ones';

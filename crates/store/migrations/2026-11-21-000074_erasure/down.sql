@@ -1,0 +1,2 @@
+DROP TABLE rechecks;
+ALTER TABLE posts DROP COLUMN erase_time;

@@ -1,0 +1,318 @@
+//! Managers that are run over posts of the past: at their first apply, and when somebody asks.
+//!
+//! A row says that a Manager is to hear what one feed brought since some time. It goes two steps. First the
+//! kept posts are matched ([`next_waiting`], [`matched_kept`]). Where these do not reach back far enough and
+//! the platform can, the row then joins a look-back ([`look_backs`]): a reading of the feed with a cursor of its
+//! own, for all Managers that asked before it began, in bounded steps. So no post is matched by both; and a
+//! post that has its Scan gets no second one, by the keys of `scans`.
+//!
+//! Whoever dies leaves a row in the state of its last commit, and the step is done again.
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    OptionalExtension as _, QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{FeedName, Id, ManagerName, Timestamp};
+use uuid::Uuid;
+
+use crate::QueryResult;
+
+pub mod look_backs;
+
+/// How far back a feed can be read, as its platform allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Not at all: what was not heard is not to be had.
+    Nothing,
+    /// So far in time.
+    Time(std::time::Duration),
+    /// So many posts.
+    Posts(u32),
+}
+
+/// How far back the posts of a feed will be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedReach {
+    pub feed: FeedName,
+    /// Where only the number of posts is bounded, an estimate.
+    pub reach_time: Timestamp,
+}
+
+/// Has the feeds that the Manager watches now looked through from `start` on; with `notify`, what is found is
+/// delivered. `reach` tells of a feed how far back its platform goes. Returns each feed with how far back
+/// its posts will be had, by name: never before `start`. Asked again, it looks again; one that is under way
+/// starts anew. By `feed_watchers_manager_idx` and primary keys.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn request(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    start: Timestamp,
+    notify: bool,
+    reach: impl Fn(&FeedName) -> Reach,
+) -> QueryResult<Vec<FeedReach>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Text)]
+        feed: String,
+        #[diesel(sql_type = Timestamptz)]
+        now: DateTime<Utc>,
+        #[diesel(sql_type = Nullable<Timestamptz>)]
+        kept_since: Option<DateTime<Utc>>,
+        #[diesel(sql_type = Nullable<diesel::sql_types::Double>)]
+        posts_per_day: Option<f64>,
+    }
+    let rows: Vec<Row> = sql_query(
+        "WITH asked AS ( \
+             INSERT INTO backfills AS b (namespace_id, manager_id, feed, notify, since) \
+             SELECT $1, $2, feed, $3, $4 FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
+             ORDER BY feed \
+             ON CONFLICT (namespace_id, manager_id, feed, notify) DO UPDATE \
+                 SET since = $4, state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
+                     create_time = clock_timestamp(), update_time = clock_timestamp() \
+             RETURNING feed \
+         ) SELECT a.feed, clock_timestamp() AS now, f.posts_per_day, \
+               greatest(f.kept_since, clock_timestamp() - interval '72 hours') AS kept_since \
+           FROM asked AS a JOIN feeds AS f ON f.name = a.feed ORDER BY a.feed",
+    )
+    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
+    .bind::<SqlUuid, _>(manager.manager.to_uuid())
+    .bind::<Bool, _>(notify)
+    .bind::<Timestamptz, _>(start.to_chrono())
+    .load(conn)
+    .await?;
+    let reached = rows.into_iter().filter_map(|row| {
+        // Names are parsed before they are stored.
+        let feed: FeedName = row.feed.parse().ok()?;
+        let now = Timestamp::from(row.now);
+        let kept = row.kept_since.map_or(now, Timestamp::from);
+        let platform = match reach(&feed) {
+            Reach::Nothing => now,
+            Reach::Time(time) => now.minus(time),
+            Reach::Posts(posts) => {
+                // What brings next to nothing is there from its beginning.
+                let days = f64::from(posts) / row.posts_per_day.unwrap_or(1.0).max(1e-3);
+                now.minus(std::time::Duration::from_secs_f64(
+                    days.min(3_650.0) * 86_400.0,
+                ))
+            }
+        };
+        Some(FeedReach {
+            feed,
+            reach_time: kept.min(platform).max(start).min(now),
+        })
+    });
+    Ok(reached.collect())
+}
+
+/// As [`request`] at a Manager's first apply, over as much of the past as the scanner is configured to. Call in
+/// that transaction, after its feeds are watched.
+///
+/// # Errors
+/// When the database does not answer.
+pub(crate) async fn request_first(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+) -> QueryResult<()> {
+    sql_query(
+        "INSERT INTO backfills (namespace_id, manager_id, feed, notify) \
+         SELECT namespace_id, manager_id, feed, true FROM feed_watchers \
+         WHERE namespace_id = $1 AND manager_id = $2 ORDER BY feed ON CONFLICT DO NOTHING",
+    )
+    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
+    .bind::<SqlUuid, _>(manager.manager.to_uuid())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// A feed that somebody waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    pub feed: FeedName,
+    pub notify: bool,
+}
+
+/// The feed that has been waited for longest, of the platforms named. Nothing is locked. Served by
+/// `backfills_waiting_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn next_waiting(
+    conn: &mut AsyncPgConnection,
+    platforms: &[&str],
+) -> QueryResult<Option<Waiting>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Text)]
+        feed: String,
+        #[diesel(sql_type = Bool)]
+        notify: bool,
+    }
+    let row: Option<Row> = sql_query(
+        "SELECT feed, notify FROM backfills WHERE state = 'WAITING' AND split_part(feed, ':', 1) = ANY ($1) \
+         ORDER BY create_time LIMIT 1",
+    )
+    .bind::<Array<Text>, _>(platforms)
+    .get_result(conn)
+    .await
+    .optional()?;
+    Ok(row.and_then(|row| {
+        Some(Waiting {
+            feed: row.feed.parse().ok()?,
+            notify: row.notify,
+        })
+    }))
+}
+
+/// A Manager that waits, locked for the rest of the transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    pub manager: ManagerName,
+    /// `None` for the one at the first apply.
+    pub since: Option<Timestamp>,
+    pub create_time: Timestamp,
+}
+
+/// How a feed's kept posts stand, for those that wait for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptPosts {
+    /// Before the first poll that succeeded there is nothing: that poll will find what there is.
+    pub is_read: bool,
+    /// From when on all are kept; `None` where none are.
+    pub since: Option<Timestamp>,
+}
+
+/// Locks up to `limit` of those that wait for a feed, and tells how its kept posts stand. Those that another
+/// replica has in hand are skipped.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn claim(
+    conn: &mut AsyncPgConnection,
+    waiting: &Waiting,
+    limit: i64,
+) -> QueryResult<(Vec<Claimed>, KeptPosts)> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = Nullable<Timestamptz>)]
+        since: Option<DateTime<Utc>>,
+        #[diesel(sql_type = Timestamptz)]
+        create_time: DateTime<Utc>,
+    }
+    #[derive(QueryableByName)]
+    struct Feed {
+        #[diesel(sql_type = Bool)]
+        is_read: bool,
+        #[diesel(sql_type = Nullable<Timestamptz>)]
+        kept_since: Option<DateTime<Utc>>,
+    }
+    let rows: Vec<Row> = sql_query(
+        "SELECT namespace_id, manager_id, since, create_time FROM backfills \
+         WHERE state = 'WAITING' AND feed = $1 AND notify = $2 ORDER BY create_time LIMIT $3 \
+         FOR UPDATE SKIP LOCKED",
+    )
+    .bind::<Text, _>(waiting.feed.as_str())
+    .bind::<Bool, _>(waiting.notify)
+    .bind::<BigInt, _>(limit)
+    .load(conn)
+    .await?;
+    let feed: Option<Feed> = sql_query(
+        "SELECT cursor IS NOT NULL AS is_read, \
+             greatest(kept_since, clock_timestamp() - interval '72 hours') AS kept_since \
+         FROM feeds WHERE name = $1 AND kept_since IS NOT NULL \
+         UNION ALL SELECT cursor IS NOT NULL, NULL FROM feeds WHERE name = $1 AND kept_since IS NULL",
+    )
+    .bind::<Text, _>(waiting.feed.as_str())
+    .get_result(conn)
+    .await
+    .optional()?;
+    let claimed = rows.into_iter().map(|row| Claimed {
+        manager: ManagerName {
+            namespace: Id::from_uuid(row.namespace_id),
+            manager: Id::from_uuid(row.manager_id),
+        },
+        since: row.since.map(Into::into),
+        create_time: row.create_time.into(),
+    });
+    let kept = KeptPosts {
+        is_read: feed.as_ref().is_some_and(|feed| feed.is_read),
+        since: feed.and_then(|feed| feed.kept_since).map(Into::into),
+    };
+    Ok((claimed.collect(), kept))
+}
+
+/// What the kept posts did not cover of a Manager's backfill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rest {
+    pub manager: ManagerName,
+    /// From then on the kept posts were matched, or before is nothing to be had.
+    pub reach_time: Timestamp,
+    /// Where a look-back goes on: since when, and before when.
+    pub look_back: Option<(Timestamp, Timestamp)>,
+}
+
+/// Records that the kept posts were matched. Call in the transaction of [`claim`], which stores the Scans.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn matched_kept(
+    conn: &mut AsyncPgConnection,
+    waiting: &Waiting,
+    rests: &[Rest],
+) -> QueryResult<()> {
+    let further = rests.iter().filter_map(|rest| rest.look_back);
+    let since = further.map(|(since, _)| since).min();
+    let look_back = match since {
+        Some(since) => Some(look_backs::join(conn, waiting, since).await?),
+        None => None,
+    };
+    let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
+        rests
+            .iter()
+            .map(|rest| id(&rest.manager).to_uuid())
+            .collect()
+    };
+    let before = rests
+        .iter()
+        .map(|rest| rest.look_back.map(|(_, before)| before.to_chrono()));
+    let reach = rests.iter().map(|rest| rest.reach_time.to_chrono());
+    sql_query(
+        "UPDATE backfills AS b SET reach_time = given.reach_time, before = given.before, \
+             state = CASE WHEN given.before IS NULL THEN 'DONE' ELSE 'READING' END, \
+             look_back_id = CASE WHEN given.before IS NULL THEN NULL ELSE $7 END, \
+             update_time = clock_timestamp() \
+         FROM unnest($3, $4, $5, $6) AS given (namespace_id, manager_id, reach_time, before) \
+         WHERE b.namespace_id = given.namespace_id AND b.manager_id = given.manager_id \
+           AND b.feed = $1 AND b.notify = $2",
+    )
+    .bind::<Text, _>(waiting.feed.as_str())
+    .bind::<Bool, _>(waiting.notify)
+    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
+    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
+    .bind::<Array<Timestamptz>, _>(reach.collect::<Vec<_>>())
+    .bind::<Array<Nullable<Timestamptz>>, _>(before.collect::<Vec<_>>())
+    .bind::<Nullable<BigInt>, _>(look_back)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Removes rows of backfills that ended a week ago. Served by `backfills_done_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_done(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+    sql_query(
+        "DELETE FROM backfills WHERE state = 'DONE' AND update_time < clock_timestamp() - interval '7 days'",
+    )
+    .execute(conn)
+    .await
+}

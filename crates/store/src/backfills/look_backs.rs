@@ -1,0 +1,247 @@
+//! Readings of a feed from further back, with a cursor of their own and beside its fresh posts.
+//!
+//! Leased like feeds, one step at a time. A step stores its Scans, the cursor and the end of the lease in
+//! one transaction.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    OptionalExtension as _, QueryableByName, sql_query,
+    sql_types::{
+        Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    },
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{FeedName, Id, ManagerName, Timestamp};
+use uuid::Uuid;
+
+use super::Waiting;
+use crate::{QueryResult, replicas, words};
+
+/// One that is leased.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LookBack {
+    pub id: i64,
+    pub feed: FeedName,
+    /// Whether what is found is delivered.
+    pub notify: bool,
+    pub since: Timestamp,
+    pub cursor: Option<serde_json::Value>,
+    /// How many steps have failed in a row.
+    pub failure_count: u32,
+}
+
+/// A Manager that it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reader {
+    pub manager: ManagerName,
+    /// Posts from then on are not this look-back's business.
+    pub before: Timestamp,
+}
+
+/// The look-back of a feed that has not begun, or a new one; it goes back to `since` at least.
+pub(super) async fn join(
+    conn: &mut AsyncPgConnection,
+    waiting: &Waiting,
+    since: Timestamp,
+) -> QueryResult<i64> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = BigInt)]
+        id: i64,
+    }
+    // One that is leased may be reading already. Served by look_backs_feed_idx.
+    let joined: Option<Row> = sql_query(
+        "UPDATE look_backs SET since = least(since, $3) WHERE id = ( \
+             SELECT id FROM look_backs WHERE feed = $1 AND notify = $2 AND cursor IS NULL AND leased_by IS NULL \
+             LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
+    )
+    .bind::<Text, _>(waiting.feed.as_str())
+    .bind::<Bool, _>(waiting.notify)
+    .bind::<Timestamptz, _>(since.to_chrono())
+    .get_result(conn)
+    .await
+    .optional()?;
+    if let Some(Row { id }) = joined {
+        return Ok(id);
+    }
+    let made: Row =
+        sql_query("INSERT INTO look_backs (feed, notify, since) VALUES ($1, $2, $3) RETURNING id")
+            .bind::<Text, _>(waiting.feed.as_str())
+            .bind::<Bool, _>(waiting.notify)
+            .bind::<Timestamptz, _>(since.to_chrono())
+            .get_result(conn)
+            .await?;
+    Ok(made.id)
+}
+
+/// Leases the longest due look-back of the platforms named. `replica` has none in hand: whatever it leased
+/// before is free again. Served by `look_backs_due_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lease(
+    conn: &mut AsyncPgConnection,
+    platforms: &[&str],
+    replica: Uuid,
+    take_over: bool,
+) -> QueryResult<Option<LookBack>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = BigInt)]
+        id: i64,
+        #[diesel(sql_type = Text)]
+        feed: String,
+        #[diesel(sql_type = Bool)]
+        notify: bool,
+        #[diesel(sql_type = Timestamptz)]
+        since: DateTime<Utc>,
+        #[diesel(sql_type = Nullable<Jsonb>)]
+        cursor: Option<serde_json::Value>,
+        #[diesel(sql_type = Integer)]
+        failure_count: i32,
+    }
+    let alive = replicas::ALIVE;
+    let row: Option<Row> = sql_query(format!(
+        "UPDATE look_backs SET leased_by = $2 WHERE id = ( \
+             SELECT id FROM look_backs WHERE next_time <= clock_timestamp() \
+                 AND split_part(feed, ':', 1) = ANY ($1) \
+                 AND (leased_by IS NULL OR leased_by = $2 OR $3 AND NOT leased_by {alive}) \
+             ORDER BY next_time LIMIT 1 FOR UPDATE SKIP LOCKED) \
+         RETURNING id, feed, notify, since, cursor, failure_count"
+    ))
+    .bind::<Array<Text>, _>(platforms)
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Bool, _>(take_over)
+    .get_result(conn)
+    .await
+    .optional()?;
+    Ok(row.and_then(|row| {
+        Some(LookBack {
+            id: row.id,
+            feed: row.feed.parse().ok()?,
+            notify: row.notify,
+            since: row.since.into(),
+            cursor: row.cursor,
+            failure_count: u32::try_from(row.failure_count).unwrap_or(u32::MAX),
+        })
+    }))
+}
+
+/// Locks a look-back to the end of the transaction, and tells for whom it is; `None` when `replica` has lost
+/// the lease.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lock(
+    conn: &mut AsyncPgConnection,
+    id: i64,
+    replica: Uuid,
+) -> QueryResult<Option<Vec<Reader>>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = Timestamptz)]
+        before: DateTime<Utc>,
+    }
+    let held = sql_query("SELECT FROM look_backs WHERE id = $1 AND leased_by = $2 FOR UPDATE")
+        .bind::<BigInt, _>(id)
+        .bind::<SqlUuid, _>(replica)
+        .execute(conn)
+        .await?;
+    if held == 0 {
+        return Ok(None);
+    }
+    let rows: Vec<Row> = sql_query(
+        "SELECT namespace_id, manager_id, before FROM backfills \
+         WHERE look_back_id = $1 AND before IS NOT NULL",
+    )
+    .bind::<BigInt, _>(id)
+    .load(conn)
+    .await?;
+    let readers = rows.into_iter().map(|row| Reader {
+        manager: ManagerName {
+            namespace: Id::from_uuid(row.namespace_id),
+            manager: Id::from_uuid(row.manager_id),
+        },
+        before: row.before.into(),
+    });
+    Ok(Some(readers.collect()))
+}
+
+/// Ends a step: there is more to read, from `cursor` on. What the platform could not give before
+/// `unreached` is remembered.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn go_on(
+    conn: &mut AsyncPgConnection,
+    id: i64,
+    cursor: serde_json::Value,
+    unreached: Option<Timestamp>,
+    wait: Duration,
+) -> QueryResult<()> {
+    sql_query(
+        "UPDATE look_backs SET cursor = $2, leased_by = NULL, failure_count = 0, \
+             reach_time = greatest(reach_time, $3), \
+             next_time = clock_timestamp() + $4 * interval '1 second' WHERE id = $1",
+    )
+    .bind::<BigInt, _>(id)
+    .bind::<Jsonb, _>(words::json(cursor))
+    .bind::<Nullable<Timestamptz>, _>(unreached.map(Timestamp::to_chrono))
+    .bind::<Double, _>(wait.as_secs_f64())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Ends the look-back: everything was read, or, before `unreached`, cannot be.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn finish(
+    conn: &mut AsyncPgConnection,
+    id: i64,
+    unreached: Option<Timestamp>,
+) -> QueryResult<()> {
+    sql_query(
+        "WITH gone AS (DELETE FROM look_backs WHERE id = $1 RETURNING id, since, reach_time) \
+         UPDATE backfills AS b SET state = 'DONE', look_back_id = NULL, update_time = clock_timestamp(), \
+             reach_time = least(b.before, greatest(gone.since, gone.reach_time, $2)) \
+         FROM gone WHERE b.look_back_id = gone.id",
+    )
+    .bind::<BigInt, _>(id)
+    .bind::<Nullable<Timestamptz>, _>(unreached.map(Timestamp::to_chrono))
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Ends a step that failed: the next one tries the same again. One that was `put_off` by a budget is no
+/// failure. Does nothing when `replica` has lost the lease.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn fail(
+    conn: &mut AsyncPgConnection,
+    id: i64,
+    replica: Uuid,
+    put_off: bool,
+    wait: Duration,
+) -> QueryResult<()> {
+    sql_query(
+        "UPDATE look_backs SET leased_by = NULL, failure_count = failure_count + $3, \
+             next_time = clock_timestamp() + $4 * interval '1 second' WHERE id = $1 AND leased_by = $2",
+    )
+    .bind::<BigInt, _>(id)
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Integer, _>(i32::from(!put_off))
+    .bind::<Double, _>(wait.as_secs_f64())
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! Posts that were deleted at their source lose what their author wrote.
+//!
+//! [`erase`] blanks title, text and author of stored posts, and forgets kept ones. Scans stay, with the
+//! post's id and address. [`lease`] and [`advance`] walk all posts of a platform, some at a time, so that its
+//! scanner can ask which of them are gone: first those of Scans, then the kept ones. A walk's place is stored,
+//! so whoever dies leaves it where it was.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    OptionalExtension as _, QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Bool, Double, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::{QueryResult, replicas, scans::key_of};
+
+/// A walk looks at so many rows at a time, of whatever platform.
+const STRETCH: i64 = 5_000;
+
+/// Blanks the posts with these ids, as `domain::Post` has them, and returns how many were stored and not
+/// blank yet. Ids that are not known cost next to nothing: many deleted posts were never stored. By primary
+/// keys; two statements, however many.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryResult<usize> {
+    if post_ids.is_empty() {
+        return Ok(0);
+    }
+    let mut keys: Vec<Uuid> = post_ids.iter().map(|id| key_of(id)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    // Locked in their order, as everybody locks them.
+    sql_query(
+        "DELETE FROM recent_posts WHERE (post_key, feed) IN ( \
+             SELECT post_key, feed FROM recent_posts WHERE post_key = ANY ($1) ORDER BY post_key, feed FOR UPDATE)",
+    )
+    .bind::<Array<SqlUuid>, _>(&keys)
+    .execute(conn)
+    .await?;
+    // The id tells the partition.
+    #[derive(QueryableByName)]
+    struct Key {
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+    }
+    let stored: Vec<Key> =
+        sql_query("SELECT id FROM post_keys WHERE post_key = ANY ($1) ORDER BY id")
+            .bind::<Array<SqlUuid>, _>(&keys)
+            .load(conn)
+            .await?;
+    if stored.is_empty() {
+        return Ok(0);
+    }
+    let ids: Vec<Uuid> = stored.iter().map(|key| key.id).collect();
+    let times: Vec<DateTime<Utc>> = ids
+        .iter()
+        .map(|id| domain::Id::from_uuid(*id).time().to_chrono())
+        .collect();
+    sql_query(
+        "UPDATE posts AS p SET title = NULL, text = NULL, user_id = '', user_name = '', user_url = '', \
+             erase_time = clock_timestamp() \
+         FROM unnest($1, $2) AS given (id, receive_time) \
+         WHERE p.receive_time = given.receive_time AND p.id = given.id AND p.erase_time IS NULL",
+    )
+    .bind::<Array<SqlUuid>, _>(ids)
+    .bind::<Array<Timestamptz>, _>(times)
+    .execute(conn)
+    .await
+}
+
+/// Which posts a walk looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Those that became Scans.
+    Posts,
+    /// Those that are kept for previews.
+    Recent,
+}
+
+impl Stage {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Posts => "POSTS",
+            Self::Recent => "RECENT",
+        }
+    }
+}
+
+/// Where a walk stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub stage: Stage,
+    time: DateTime<Utc>,
+    id: Uuid,
+}
+
+/// Some posts of a platform to be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub post_ids: Vec<String>,
+    /// Where the walk goes on after them; `None` when it is over.
+    pub next: Option<Place>,
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = Text)]
+    stage: String,
+    #[diesel(sql_type = Timestamptz)]
+    place_time: DateTime<Utc>,
+    #[diesel(sql_type = SqlUuid)]
+    place_id: Uuid,
+}
+
+/// Leases the walk over `platform`'s posts to `replica`, when it is due. By primary key.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lease(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    replica: Uuid,
+    take_over: bool,
+) -> QueryResult<Option<Place>> {
+    let alive = replicas::ALIVE;
+    sql_query("INSERT INTO rechecks (platform) VALUES ($1) ON CONFLICT DO NOTHING")
+        .bind::<Text, _>(platform)
+        .execute(conn)
+        .await?;
+    let row: Option<Row> = sql_query(format!(
+        "UPDATE rechecks SET leased_by = $2 WHERE platform = $1 AND next_time <= clock_timestamp() \
+             AND (leased_by IS NULL OR leased_by = $2 OR $3 AND NOT leased_by {alive}) \
+         RETURNING stage, place_time, place_id"
+    ))
+    .bind::<Text, _>(platform)
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Bool, _>(take_over)
+    .get_result(conn)
+    .await
+    .optional()?;
+    Ok(row.map(|row| Place {
+        stage: match row.stage.as_str() {
+            "RECENT" => Stage::Recent,
+            _ => Stage::Posts,
+        },
+        time: row.place_time,
+        id: row.place_id,
+    }))
+}
+
+/// The next posts of `platform` from `place` on, `limit` at most; there may be none among the rows looked at.
+/// Served by the primary keys of `posts`, and by `recent_posts_newest_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn next(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    place: &Place,
+    limit: usize,
+) -> QueryResult<Step> {
+    #[derive(QueryableByName)]
+    struct Found {
+        #[diesel(sql_type = Bool)]
+        own: bool,
+        #[diesel(sql_type = Text)]
+        post_id: String,
+        #[diesel(sql_type = Timestamptz)]
+        time: DateTime<Utc>,
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+    }
+    let statement = match place.stage {
+        Stage::Posts => {
+            "SELECT split_part(feed, ':', 1) = $1 AND erase_time IS NULL AS own, post_id, receive_time AS time, id \
+             FROM posts WHERE (receive_time, id) > ($2, $3) ORDER BY receive_time, id LIMIT $4"
+        }
+        // Keys are hashes: in their order, posts come as they come, and one that comes behind the place
+        // is young enough for the next walk.
+        Stage::Recent => {
+            "SELECT split_part(feed, ':', 1) = $1 AS own, coalesce(post ->> 'id', '') AS post_id, time, post_key AS id \
+             FROM recent_posts WHERE $2 IS NOT NULL AND post_key > $3 ORDER BY post_key LIMIT $4"
+        }
+    };
+    let rows: Vec<Found> = sql_query(statement)
+        .bind::<Text, _>(platform)
+        .bind::<Timestamptz, _>(place.time)
+        .bind::<SqlUuid, _>(place.id)
+        .bind::<BigInt, _>(STRETCH)
+        .load(conn)
+        .await?;
+    let all = rows.len();
+    let (mut post_ids, mut last, mut looked_at) = (Vec::new(), place.clone(), 0);
+    for row in rows {
+        // A post of several feeds has a row for each: they are taken together.
+        if post_ids.len() >= limit && row.id != last.id {
+            break;
+        }
+        if row.own && post_ids.last() != Some(&row.post_id) {
+            post_ids.push(row.post_id);
+        }
+        (last.time, last.id) = (row.time, row.id);
+        looked_at += 1;
+    }
+    let is_last = looked_at == all && i64::try_from(all).is_ok_and(|all| all < STRETCH);
+    let next = match (is_last, place.stage) {
+        (false, _) => Some(last),
+        (true, Stage::Posts) => Some(Place {
+            stage: Stage::Recent,
+            time: DateTime::UNIX_EPOCH,
+            id: Uuid::nil(),
+        }),
+        (true, Stage::Recent) => None,
+    };
+    Ok(Step { post_ids, next })
+}
+
+/// Ends a step: the walk goes on at `place` after `wait`; with `None` it is over, and the next one begins
+/// `pass` after this one began. Does nothing when `replica` has lost the lease.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn advance(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    replica: Uuid,
+    place: Option<&Place>,
+    wait: Duration,
+    pass: Duration,
+) -> QueryResult<()> {
+    let Some(place) = place else {
+        sql_query(
+            "UPDATE rechecks SET leased_by = NULL, stage = 'POSTS', place_time = 'epoch', \
+                 place_id = '00000000-0000-0000-0000-000000000000', \
+                 next_time = greatest(begin_time + $3 * interval '1 second', clock_timestamp()), \
+                 begin_time = greatest(begin_time + $3 * interval '1 second', clock_timestamp()) \
+             WHERE platform = $1 AND leased_by = $2",
+        )
+        .bind::<Text, _>(platform)
+        .bind::<SqlUuid, _>(replica)
+        .bind::<Double, _>(pass.as_secs_f64())
+        .execute(conn)
+        .await?;
+        return Ok(());
+    };
+    sql_query(
+        "UPDATE rechecks SET leased_by = NULL, stage = $3, place_time = $4, place_id = $5, \
+             next_time = clock_timestamp() + $6 * interval '1 second' \
+         WHERE platform = $1 AND leased_by = $2",
+    )
+    .bind::<Text, _>(platform)
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Text, _>(place.stage.as_str())
+    .bind::<Timestamptz, _>(place.time)
+    .bind::<SqlUuid, _>(place.id)
+    .bind::<Double, _>(wait.as_secs_f64())
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! How the feeds of a Manager do, for the customer: so that silence can be told from blindness.
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{BigInt, Bool, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{FeedName, ManagerName, Timestamp};
+
+use crate::QueryResult;
+
+/// Longer after its due time a poll is late.
+const GRACE_SECONDS: f64 = 30.0;
+/// Scans a day are reckoned from those of so many days,
+const DAYS: i32 = 7;
+/// and from the newest so many alone.
+const LOOKED_AT: i64 = 1_000;
+
+/// A feed that a Manager watches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedHealth {
+    pub feed: FeedName,
+    pub state: FeedState,
+    /// Whether it succeeded or not; `None` before the first.
+    pub last_poll_time: Option<Timestamp>,
+    /// When it is due, which may have passed.
+    pub next_poll_time: Timestamp,
+    /// Of the newest post that was read, whenever that was.
+    pub last_post_time: Option<Timestamp>,
+    /// How many posts the feed brings, whoever watches; an estimate that forgets with the days. `None`
+    /// before the first poll that succeeded.
+    pub posts_per_day: Option<f64>,
+    /// How many Scans this Manager gets of the feed's posts, by those of the last days.
+    pub scans_per_day: f64,
+    /// Polls, ever, after which posts may have been missing, for the platform gave no more.
+    pub gaps: u64,
+    /// Why the last poll gave nothing, in our words or the platform's. `None` when it did.
+    pub error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedState {
+    Ok,
+    /// Nothing is wrong with it, but its poll is overdue.
+    Late,
+    /// The last poll failed, for a reason that may pass.
+    Failing,
+    /// The platform refuses it, until somebody changes something.
+    Blocked,
+    /// The operator's bound on the platform, or the platform's own limit, is reached.
+    BudgetSpent,
+}
+
+impl FeedState {
+    /// As the API has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Late => "LATE",
+            Self::Failing => "FAILING",
+            Self::Blocked => "BLOCKED",
+            Self::BudgetSpent => "BUDGET_SPENT",
+        }
+    }
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    trouble: Option<String>,
+    #[diesel(sql_type = Bool)]
+    late: bool,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    last_poll_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Timestamptz)]
+    next_poll_time: DateTime<Utc>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    last_post_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<Double>)]
+    posts_per_day: Option<f64>,
+    #[diesel(sql_type = Double)]
+    scans_per_day: f64,
+    #[diesel(sql_type = BigInt)]
+    gap_count: i64,
+    #[diesel(sql_type = Nullable<Text>)]
+    error: Option<String>,
+}
+
+/// The feeds that a Manager watches now, by name; none when it is disabled or was never applied. One
+/// statement: by `feed_watchers_manager_idx` and primary keys, and the Manager's newest Scans by theirs.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn health_of(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+) -> QueryResult<Vec<FeedHealth>> {
+    // A failure to store is ours: what the database said is not for customers.
+    let rows: Vec<Row> = sql_query(
+        "WITH lately AS MATERIALIZED ( \
+             SELECT s.create_time, p.feed FROM ( \
+                 SELECT create_time, post_id, post_receive_time FROM scans \
+                 WHERE namespace_id = $1 AND manager_id = $2 \
+                   AND create_time > clock_timestamp() - $3 * interval '1 day' \
+                 ORDER BY create_time DESC LIMIT $4 \
+             ) AS s CROSS JOIN LATERAL ( \
+                 SELECT feed FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+             ) AS p \
+         ), span AS ( \
+             SELECT greatest(extract(epoch FROM clock_timestamp() - CASE \
+                 WHEN (SELECT count(*) FROM lately) = $4 THEN (SELECT min(create_time) FROM lately) \
+                 ELSE greatest(m.create_time, clock_timestamp() - $3 * interval '1 day') END) / 86400, 1)::float8 AS days \
+             FROM managers AS m WHERE m.namespace_id = $1 AND m.id = $2 \
+         ) \
+         SELECT f.name, f.trouble, f.last_poll_time, f.next_poll_time, f.last_post_time, f.posts_per_day, \
+             f.next_poll_time < clock_timestamp() - $5 * interval '1 second' AS late, f.gap_count, \
+             CASE WHEN f.last_error LIKE 'cannot store a poll%' THEN 'cannot store a poll' ELSE f.last_error END \
+                 AS error, \
+             (SELECT count(*) FROM lately WHERE lately.feed = f.name) / span.days AS scans_per_day \
+         FROM feed_watchers AS w JOIN feeds AS f ON f.name = w.feed CROSS JOIN span \
+         WHERE w.namespace_id = $1 AND w.manager_id = $2 ORDER BY f.name",
+    )
+    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
+    .bind::<SqlUuid, _>(manager.manager.to_uuid())
+    .bind::<Integer, _>(DAYS)
+    .bind::<BigInt, _>(LOOKED_AT)
+    .bind::<Double, _>(GRACE_SECONDS)
+    .load(conn)
+    .await?;
+    Ok(rows.into_iter().filter_map(read).collect())
+}
+
+fn read(row: Row) -> Option<FeedHealth> {
+    let state = match row.trouble.as_deref() {
+        Some("BLOCKED") => FeedState::Blocked,
+        Some("BUDGET_SPENT") => FeedState::BudgetSpent,
+        Some(_) => FeedState::Failing,
+        None if row.late => FeedState::Late,
+        None => FeedState::Ok,
+    };
+    Some(FeedHealth {
+        // Names are parsed before they are stored.
+        feed: row.name.parse().ok()?,
+        state,
+        last_poll_time: row.last_poll_time.map(Into::into),
+        next_poll_time: row.next_poll_time.into(),
+        last_post_time: row.last_post_time.map(Into::into),
+        posts_per_day: row.posts_per_day,
+        scans_per_day: row.scans_per_day,
+        gaps: u64::try_from(row.gap_count).unwrap_or_default(),
+        error: row.error,
+    })
+}

@@ -1,0 +1,281 @@
+//! What each feed brought lately, matched or not.
+//!
+//! The scanner keeps a poll's new posts in the poll's transaction ([`keep`]); previews read them
+//! ([`newest`], [`by_url`]), and so do Managers that are new ([`since`]). Of a feed there are about the newest
+//! [`MAX_POSTS`], none older than [`MAX_AGE`]; `feeds.kept_since` tells from when on they are all there.
+//!
+//! Keeping costs one INSERT a poll, and for each [`SLACK`] posts one DELETE beside it. [`purge_old`] takes away
+//! what feeds left that bring nothing any more.
+
+use std::{collections::HashSet, time::Duration};
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Double, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{FeedName, Id, Post, Timestamp};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::{Error, QueryError, QueryResult, scans::key_of, words};
+
+/// A feed keeps no more, save for some [`SLACK`].
+pub const MAX_POSTS: i64 = 1_000;
+/// By the post's own time.
+pub const MAX_AGE: Duration = Duration::from_hours(72);
+/// A feed is trimmed once in so many posts, about.
+const SLACK: usize = 200;
+
+/// A post, and a feed that brought it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    pub feed: FeedName,
+    pub post: Post,
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = Text)]
+    feed: String,
+    #[diesel(sql_type = Jsonb)]
+    post: serde_json::Value,
+}
+
+impl Row {
+    fn into_kept(self) -> Result<Option<Kept>, Error> {
+        let post = serde_json::from_value(self.post).map_err(Error::Json)?;
+        // Names are parsed before they are stored.
+        Ok(self.feed.parse().ok().map(|feed| Kept { feed, post }))
+    }
+}
+
+fn read(rows: Vec<Row>) -> Result<Vec<Kept>, Error> {
+    rows.into_iter()
+        .filter_map(|row| row.into_kept().transpose())
+        .collect()
+}
+
+/// Keeps posts that `feed` brought, given oldest first. Those that are there already stay as they are. Returns
+/// from when on posts are still kept, where older ones had to go. Call in the transaction that moves the
+/// feed's cursor, with the feed locked.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn keep(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    posts: &[Post],
+    now: Timestamp,
+) -> QueryResult<Option<Timestamp>> {
+    let oldest = now.minus(MAX_AGE);
+    let most = usize::try_from(MAX_POSTS).unwrap_or(usize::MAX);
+    let young: Vec<&Post> = posts.iter().filter(|post| post.time >= oldest).collect();
+    // Of a very large poll the newest.
+    let left = young.len().saturating_sub(most);
+    let young = &young[left..];
+    let Some(first) = young.first() else {
+        return Ok(None);
+    };
+    let cut = (left > 0).then_some(first.time);
+    let (mut keys, mut times, mut urls, mut values) = (vec![], vec![], vec![], vec![]);
+    for post in young {
+        keys.push(key_of(&post.id));
+        times.push(post.time.to_chrono());
+        urls.push(url_key(&post.url));
+        let value = serde_json::to_value(post);
+        let value = value.map_err(|error| QueryError::SerializationError(error.into()))?;
+        values.push(words::json(value));
+    }
+    sql_query(
+        "INSERT INTO recent_posts (feed, post_key, time, url_key, post) \
+         SELECT $1, * FROM unnest($2, $3, $4, $5) ON CONFLICT DO NOTHING",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<Array<SqlUuid>, _>(keys)
+    .bind::<Array<Timestamptz>, _>(times)
+    .bind::<Array<SqlUuid>, _>(urls)
+    .bind::<Array<Jsonb>, _>(values)
+    .execute(conn)
+    .await?;
+    // Each post has its chance of being the one that trims: nobody has to count.
+    if rand::random_range(0..SLACK) < young.len() {
+        return trim(conn, feed, oldest).await.map(Some);
+    }
+    Ok(cut)
+}
+
+/// Served by `recent_posts_newest_idx`, of which it reads [`MAX_POSTS`] entries.
+async fn trim(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    oldest: Timestamp,
+) -> QueryResult<Timestamp> {
+    #[derive(QueryableByName)]
+    struct Cut {
+        #[diesel(sql_type = Timestamptz)]
+        time: DateTime<Utc>,
+    }
+    let cut: Cut = sql_query(
+        "WITH cut AS (SELECT greatest($2, (SELECT time FROM recent_posts WHERE feed = $1 \
+                          ORDER BY time DESC OFFSET $3 - 1 LIMIT 1)) AS time), \
+              gone AS (DELETE FROM recent_posts USING cut \
+                       WHERE feed = $1 AND recent_posts.time < cut.time) \
+         SELECT time FROM cut",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<Timestamptz, _>(oldest.to_chrono())
+    .bind::<BigInt, _>(MAX_POSTS)
+    .get_result(conn)
+    .await?;
+    Ok(cut.time.into())
+}
+
+/// The newest posts of these feeds, newest first and each once, whichever of the feeds brought it. Served by
+/// `recent_posts_newest_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn newest(
+    conn: &mut AsyncPgConnection,
+    feeds: &[FeedName],
+    limit: usize,
+) -> Result<Vec<Kept>, Error> {
+    let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
+    let rows: Vec<Row> = sql_query(
+        "SELECT kept.feed, kept.post FROM unnest($1) AS watched (name) CROSS JOIN LATERAL ( \
+             SELECT feed, time, post FROM recent_posts \
+             WHERE feed = watched.name AND time > clock_timestamp() - $3 * interval '1 second' \
+             ORDER BY time DESC LIMIT $2 \
+         ) AS kept ORDER BY kept.time DESC",
+    )
+    .bind::<Array<Text>, _>(names)
+    .bind::<BigInt, _>(i64::try_from(limit).unwrap_or(i64::MAX))
+    .bind::<Double, _>(MAX_AGE.as_secs_f64())
+    .load(conn)
+    .await?;
+    let mut met = HashSet::new();
+    let mut kept = read(rows)?;
+    kept.retain(|kept| met.insert(kept.post.id.clone()));
+    kept.truncate(limit);
+    Ok(kept)
+}
+
+/// Posts by their address, or by [`Post::id`]: each with every feed that brought it, of the feeds that any
+/// Manager of the Namespace watches. An address's scheme, fragment and closing slash do not count. Served
+/// by `recent_posts_url_idx` and the primary key.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn by_url(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    urls: &[String],
+) -> Result<Vec<Kept>, Error> {
+    let addresses: Vec<Uuid> = urls.iter().map(|url| url_key(url)).collect();
+    let keys: Vec<Uuid> = urls.iter().map(|id| key_of(id)).collect();
+    let rows: Vec<Row> = sql_query(
+        "SELECT feed, post FROM recent_posts AS kept \
+         WHERE (url_key = ANY ($1) OR post_key = ANY ($2)) \
+           AND EXISTS (SELECT FROM feed_watchers AS w WHERE w.feed = kept.feed AND w.namespace_id = $3) \
+         ORDER BY time DESC, feed",
+    )
+    .bind::<Array<SqlUuid>, _>(addresses)
+    .bind::<Array<SqlUuid>, _>(keys)
+    .bind::<SqlUuid, _>(namespace.to_uuid())
+    .load(conn)
+    .await?;
+    read(rows)
+}
+
+/// A feed's posts made since then, oldest first. Served by `recent_posts_newest_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn since(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    since: Timestamp,
+) -> Result<Vec<Post>, Error> {
+    let rows: Vec<Row> = sql_query(
+        "SELECT feed, post FROM recent_posts WHERE feed = $1 AND time >= $2 ORDER BY time",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<Timestamptz, _>(since.to_chrono())
+    .load(conn)
+    .await?;
+    Ok(read(rows)?.into_iter().map(|kept| kept.post).collect())
+}
+
+/// Takes away what is too old, of the next `limit` feeds by name after `after`; the last of them, or `None`
+/// after the end.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_old(
+    conn: &mut AsyncPgConnection,
+    after: &str,
+    limit: i64,
+) -> QueryResult<Option<String>> {
+    #[derive(QueryableByName)]
+    struct Last {
+        #[diesel(sql_type = Nullable<Text>)]
+        last: Option<String>,
+    }
+    let page: Last = sql_query(
+        "WITH page AS (SELECT name FROM feeds WHERE name > $1 ORDER BY name LIMIT $2), \
+              gone AS (DELETE FROM recent_posts USING page WHERE feed = page.name \
+                       AND time < clock_timestamp() - $3 * interval '1 second') \
+         SELECT max(name) AS last FROM page",
+    )
+    .bind::<Text, _>(after)
+    .bind::<BigInt, _>(limit)
+    .bind::<Double, _>(MAX_AGE.as_secs_f64())
+    .get_result(conn)
+    .await?;
+    Ok(page.last)
+}
+
+/// What an address is found by.
+fn url_key(url: &str) -> Uuid {
+    let url = words::text(url.trim());
+    let bare = url.split_once("://").map_or(&*url, |(_, rest)| rest);
+    let bare = bare.split('#').next().unwrap_or_default();
+    let end = bare.find(['/', '?']).unwrap_or(bare.len());
+    let (host, path) = bare.split_at(end);
+    let plain = format!(
+        "{}{}",
+        host.to_ascii_lowercase(),
+        path.trim_end_matches('/')
+    );
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&Sha256::digest(plain.as_bytes())[..16]);
+    Uuid::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::url_key;
+
+    #[test]
+    fn an_address_is_known_by_what_matters_of_it() {
+        let same = [
+            "https://Forum.Example/t/1",
+            "http://forum.example/t/1/",
+            " https://forum.example/t/1#reply-3",
+        ];
+        for url in same {
+            assert_eq!(url_key(url), url_key(same[0]), "{url}");
+        }
+        let other = [
+            "https://forum.example/T/1",
+            "https://forum.example/t/1?page=2",
+            "https://example/t/1",
+            "",
+        ];
+        for url in other {
+            assert_ne!(url_key(url), url_key(same[0]), "{url}");
+        }
+    }
+}
