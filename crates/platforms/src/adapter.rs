@@ -130,6 +130,9 @@ pub enum PollError {
     /// The platform wants credentials, or does not like the ones that it got.
     #[error("refused by the platform with status {status}")]
     Unauthorized { status: u16 },
+    /// As [`PollError::Unauthorized`], where it is known what the operator can do about it.
+    #[error("refused by the platform with status {status}: {advice}")]
+    Refused { status: u16, advice: &'static str },
     /// The address may not be fetched, whoever asks.
     #[error("address not allowed: {0}")]
     Forbidden(String),
@@ -163,7 +166,10 @@ impl PollError {
     pub fn is_permanent(&self) -> bool {
         matches!(
             self,
-            Self::NotFound(_) | Self::Unauthorized { .. } | Self::Forbidden(_)
+            Self::NotFound(_)
+                | Self::Unauthorized { .. }
+                | Self::Refused { .. }
+                | Self::Forbidden(_)
         )
     }
 }

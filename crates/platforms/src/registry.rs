@@ -8,13 +8,15 @@ use url::Url;
 use crate::{
     Adapter, Budget, Direct, Fetch, Settings, SettingsError, Source, Unlimited,
     budget::{Budgeted, ReadLeft},
+    facebook::Facebook,
     feed::Feeds,
     hackernews::HackerNews,
     lemmy::Lemmy,
+    linkedin::LinkedIn,
 };
 
 /// The kinds of platforms that there are adapters for.
-pub const KINDS: [&str; 3] = ["feed", "hackernews", "lemmy"];
+pub const KINDS: [&str; 5] = ["facebook", "feed", "hackernews", "lemmy", "linkedin"];
 
 /// One configured platform.
 #[derive(Clone)]
@@ -117,6 +119,8 @@ pub fn accepts(kind: &str, base_url: Option<&Url>, what: &str) -> bool {
         "hackernews" => crate::hackernews::accepts(what),
         "lemmy" => crate::lemmy::accepts(what),
         "feed" => crate::feed::address(base_url, what).is_some(),
+        "linkedin" => crate::linkedin::accepts(what),
+        "facebook" => crate::facebook::accepts(what),
         _ => true,
     }
 }
@@ -144,19 +148,26 @@ fn build(
     let budgeted = |fetch: Arc<dyn Fetch>, left: ReadLeft| -> Arc<dyn Fetch> {
         Arc::new(Budgeted::new(fetch, Arc::clone(budget), left))
     };
-    let direct = || -> Result<Arc<dyn Fetch>, SettingsError> {
+    let direct_reading = |left: ReadLeft| -> Result<Arc<dyn Fetch>, SettingsError> {
         let client = Direct::new(settings.access.user_agent.as_deref());
         let client = client.map_err(|source| SettingsError::Client {
             name: name.clone(),
             source,
         })?;
-        Ok(budgeted(Arc::new(client), |_| None))
+        Ok(budgeted(Arc::new(client), left))
     };
+    let direct = || direct_reading(|_| None);
     let base_url = || settings.base_url.clone().ok_or(value("base_url is needed"));
     let forum = || match settings.source {
         None | Some(Source::Forum) => Ok(Source::Forum),
         Some(_) => Err(value("source is FORUM for this kind")),
     };
+    let network = || match settings.source {
+        None | Some(Source::Network) => Ok(Source::Network),
+        Some(_) => Err(value("source is NETWORK for this kind")),
+    };
+    let access = &settings.access;
+    let token = || access.token.clone().ok_or(value("token is needed"));
     let (source, adapter): (Source, Arc<dyn Adapter>) = match settings.kind.as_str() {
         "hackernews" => {
             let items = settings.items_url.clone();
@@ -174,6 +185,18 @@ fn build(
             let base_url = settings.base_url.clone();
             let adapter = Feeds::new(name.clone(), source, base_url, fetch);
             (source, Arc::new(adapter))
+        }
+        "linkedin" => {
+            let version = access.api_version.clone();
+            let version = version.ok_or(value("api_version is needed"))?;
+            let adapter = LinkedIn::new(base_url()?, token()?, version, direct()?);
+            (network()?, Arc::new(adapter))
+        }
+        "facebook" => {
+            let fetch = direct_reading(crate::facebook::left)?;
+            let version = access.api_version.clone();
+            let adapter = Facebook::new(name.clone(), base_url()?, token()?, version, fetch);
+            (network()?, Arc::new(adapter))
         }
         kind => {
             let kind = kind.to_owned();

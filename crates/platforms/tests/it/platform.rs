@@ -28,6 +28,10 @@ impl Feed {
             source: Some(platforms::Source::Forum),
             ..platforms::Settings::default()
         });
+        settings.extend(["linkedin", "facebook"].map(|kind| own(&simulator, kind, kind, "good")));
+        settings.extend(["expired", "forbidden", "busy"].into_iter().flat_map(|token| {
+            ["linkedin", "facebook"].map(|kind| own(&simulator, &format!("{kind}-{token}"), kind, token))
+        }));
         let platforms = Platforms::from_settings(&settings, &guarded).unwrap();
         Self {
             simulator,
@@ -71,6 +75,22 @@ impl Feed {
     pub(crate) async fn titles(&mut self) -> Vec<String> {
         let posts = self.poll().await.posts;
         posts.into_iter().map(|post| title(&post)).collect()
+    }
+}
+
+/// A platform that is read with the operator's own token.
+fn own(simulator: &Simulator, name: &str, kind: &str, token: &str) -> platforms::Settings {
+    let version = if kind == "linkedin" { "202610" } else { "v25.0" };
+    platforms::Settings {
+        name: name.into(),
+        kind: kind.into(),
+        base_url: format!("{}/{kind}", simulator.base_url()).parse().ok(),
+        access: runtime::config::Access {
+            token: Some(token.into()),
+            api_version: Some(version.into()),
+            ..Default::default()
+        },
+        ..platforms::Settings::default()
     }
 }
 

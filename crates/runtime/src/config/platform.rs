@@ -104,6 +104,24 @@ impl Kind {
         Url::parse(url).ok()
     }
 
+    /// What its adapter cannot do without, beside a `base_url`.
+    fn needs(self) -> &'static [&'static str] {
+        match self {
+            Self::LinkedIn => &["token", "api_version"],
+            Self::Facebook => &["token"],
+            _ => &[],
+        }
+    }
+
+    /// How its API's versions are written, where it has any.
+    fn version_form(self) -> Option<(&'static str, fn(&str) -> bool)> {
+        match self {
+            Self::LinkedIn => Some(("six digits such as `202610`", is_year_and_month)),
+            Self::Facebook => Some(("a version such as `v25.0`", is_graph_version)),
+            _ => None,
+        }
+    }
+
     const ALL: [Self; 10] = [
         Self::HackerNews,
         Self::Lemmy,
@@ -116,6 +134,19 @@ impl Kind {
         Self::Facebook,
         Self::Feed,
     ];
+}
+
+fn is_year_and_month(version: &str) -> bool {
+    version.len() == 6 && version.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_graph_version(version: &str) -> bool {
+    let number =
+        |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    let parts = version
+        .strip_prefix('v')
+        .and_then(|rest| rest.split_once('.'));
+    parts.is_some_and(|(major, minor)| number(major) && number(minor))
 }
 
 impl Setting for Kind {
@@ -250,6 +281,7 @@ impl PlatformConfig {
             let reason = format!("is required for kind `{}`", kind.as_str());
             reader.reject(&format!("{path}.base_url"), reason);
         }
+        access.check(reader, path, kind);
         let source = match (kind.source(), source) {
             (Some(is), Some(given)) if is != given => {
                 let reason = format!("kind `{}` is {}", kind.as_str(), is.as_str());
@@ -277,6 +309,30 @@ impl PlatformConfig {
 }
 
 impl Access {
+    /// Reports what `kind` needs and has not got, and what is not of its form.
+    fn check(&self, reader: &mut Reader, path: &str, kind: Kind) {
+        for name in kind.needs() {
+            let given = match *name {
+                "client_id" => self.client_id.is_some(),
+                "client_secret" => self.client_secret.is_some(),
+                "token" => self.token.is_some(),
+                "user_agent" => self.user_agent.is_some(),
+                "api_version" => self.api_version.is_some(),
+                _ => self.posts_per_day.is_some(),
+            };
+            if !given {
+                let reason = format!("is required for kind `{}`", kind.as_str());
+                reader.reject(&format!("{path}.{name}"), reason);
+            }
+        }
+        if let (Some(version), Some((form, holds))) = (&self.api_version, kind.version_form())
+            && !holds(version)
+        {
+            let reason = format!("expected {form}, not `{version}`");
+            reader.reject(&format!("{path}.api_version"), reason);
+        }
+    }
+
     fn read(reader: &mut Reader, path: &str) -> Self {
         Self {
             client_id: reader.optional(

@@ -1,0 +1,268 @@
+//! Facebook: the feed of Pages that the operator manages, by the Graph API.
+//!
+//! - `{version}/{page}/feed?fields=…&limit=100&since=<epoch>`, newest first, with a Page access token of
+//!   `pages_read_engagement`, and of `pages_read_user_content` for what visitors write. There is no search,
+//!   and other Pages are read with a permission that is rarely granted.
+//! - `message` is absent where the Page only did something, which `story` tells. Times have no colon in
+//!   their offset (`+0000`). Ids are `<page>_<post>`.
+//! - The next page is the address in `paging.next`, which carries the token when the platform so likes. It is
+//!   followed on the same host and the same feed only, and without the token, which goes in a header: no
+//!   address, error or log has it.
+//! - Errors are 400 with a code of the API's own; [`refusal`] tells them apart.
+//! - `X-App-Usage`, `X-Page-Usage` and `X-Business-Use-Case-Usage` tell how much of a limit is used, in
+//!   percent; at 100 requests are refused, so none is made until it has passed.
+//!
+//! Cost: one request while at most 50 posts are new.
+
+mod item;
+mod refusal;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use url::Url;
+
+use crate::{
+    Adapter, Cursor, Fetch, FetchLimits, Gap, PollError, PollLimits, Polled,
+    cursor::{OVERLAP_ITEMS, to_seconds},
+    hackernews::below,
+    reading::{Met, Reading},
+};
+use item::Item;
+pub(crate) use refusal::left;
+
+const PER_PAGE: usize = 100;
+const FIELDS: &str = "id,message,story,created_time,updated_time,permalink_url,from";
+
+/// The adapter of kind `facebook`.
+pub struct Facebook {
+    /// The platform's name, which makes the posts' ids unique.
+    name: String,
+    base_url: Url,
+    token: SecretString,
+    /// The application's own default where none is given.
+    version: Option<String>,
+    fetch: Arc<dyn Fetch>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<serde_json::Value>,
+    #[serde(default)]
+    paging: Paging,
+}
+
+#[derive(Default, Deserialize)]
+struct Paging {
+    next: Option<String>,
+}
+
+impl Facebook {
+    #[must_use]
+    pub fn new(
+        name: String,
+        base_url: Url,
+        token: SecretString,
+        version: Option<String>,
+        fetch: Arc<dyn Fetch>,
+    ) -> Self {
+        Self {
+            name,
+            base_url,
+            token,
+            version,
+            fetch,
+        }
+    }
+
+    fn first_url(&self, page: &str, since: Option<i64>) -> Url {
+        let path = match &self.version {
+            Some(version) => format!("{version}/{page}/feed"),
+            None => format!("{page}/feed"),
+        };
+        let mut url = below(&self.base_url, &path);
+        {
+            let mut query = url.query_pairs_mut();
+            query
+                .append_pair("fields", FIELDS)
+                .append_pair("limit", &PER_PAGE.to_string());
+            if let Some(since) = since {
+                query.append_pair("since", &since.to_string());
+            }
+        }
+        url
+    }
+
+    async fn page(&self, what: &str, url: &Url) -> Result<(Page, Option<Duration>), PollError> {
+        let authorization = format!("Bearer {}", self.token.expose_secret());
+        let headers = [("authorization", authorization.as_str())];
+        let limits = FetchLimits::default();
+        let answer = self.fetch.get(url, &headers, &limits).await?;
+        refusal::check(&answer, what)?;
+        let wait = left(&answer).map(|left| left.reset_in);
+        let answer = answer.success(what)?;
+        // Without the parser's words, which quote what it read.
+        let page = serde_json::from_slice(&answer.body).map_err(|error| {
+            let place = format!("line {} column {}", error.line(), error.column());
+            PollError::Malformed(format!("not a list of posts, at {place}"))
+        })?;
+        Ok((page, wait))
+    }
+
+    /// The address of the next page, if it is one that may have the token.
+    fn next_url(&self, page: &str, next: &str) -> Option<Url> {
+        let mut url = Url::parse(next).ok()?;
+        let plain = url.username().is_empty() && url.password().is_none();
+        // The version may be another one: the platform puts in what it took for ours.
+        let same = url.origin() == self.base_url.origin()
+            && url.path().ends_with(&format!("/{page}/feed"));
+        if !(plain && same) {
+            return None;
+        }
+        let kept: Vec<(String, String)> = url
+            .query_pairs()
+            .filter(|(key, _)| key != "access_token")
+            .map(|(key, value)| (key.into_owned(), value.into_owned()))
+            .collect();
+        url.query_pairs_mut().clear().extend_pairs(kept);
+        url.set_fragment(None);
+        Some(url)
+    }
+}
+
+#[async_trait]
+impl Adapter for Facebook {
+    fn kind(&self) -> &'static str {
+        "facebook"
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        accepts(what)
+    }
+
+    fn default_interval(&self) -> Duration {
+        Duration::from_mins(5)
+    }
+
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError> {
+        let of_page = page_id(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
+        let mut reading = Reading::new(cursor, limits);
+        let window = reading.window_start();
+        // A second earlier, for whoever takes it as "after".
+        let since = window.map(|window| to_seconds(window) - 1);
+        let mut url = self.first_url(of_page, since);
+        let (mut known, mut read) = (0, 0);
+        for _ in 0..limits.max_pages {
+            let (page, wait) = self.page(what, &url).await?;
+            let (mut any_new, mut any_recent) = (false, false);
+            for value in &page.data {
+                read += 1;
+                let Some(item) = Item::read(value) else {
+                    continue;
+                };
+                let native = item.id();
+                known += usize::from(reading.knew(native));
+                let time = item.time();
+                let met = reading.offer(native, time, |time| item.post(&self.name, of_page, time));
+                any_new |= met == Met::New;
+                any_recent |= match (time, window) {
+                    (Some(time), Some(window)) => time >= window,
+                    _ => met != Met::Old,
+                };
+            }
+            let enough = reading.is_first() && limits.since.is_none() && read >= limits.max_posts;
+            let overlaps = known >= OVERLAP_ITEMS && !any_new;
+            let is_past = !page.data.is_empty() && !any_recent;
+            let next = page.paging.next.filter(|_| !page.data.is_empty());
+            let Some(next) = next.filter(|_| !(enough || overlaps || is_past)) else {
+                let mut polled = reading.finish();
+                polled.next_hint = wait;
+                return Ok(polled);
+            };
+            if let Some(wait) = wait {
+                let retry_after = Some(wait);
+                return Err(PollError::Throttled { retry_after });
+            }
+            let problem = "the next page is another feed's, or on another host";
+            let next = self
+                .next_url(of_page, &next)
+                .ok_or_else(|| PollError::Malformed(problem.to_owned()))?;
+            if next == url {
+                return Err(PollError::Malformed("the next page is this one".to_owned()));
+            }
+            url = next;
+        }
+        reading.gap = Some(Gap {
+            from: cursor.and_then(Cursor::high_water).or(reading.floor()),
+            to: None,
+            reason: "more pages than one poll may read",
+        });
+        Ok(reading.finish())
+    }
+}
+
+/// Whether `what` is a Page.
+pub(crate) fn accepts(what: &str) -> bool {
+    page_id(what).is_some()
+}
+
+/// A Page's number, or its name as its address has it.
+fn page_id(what: &str) -> Option<&str> {
+    let id = what.strip_prefix("page/")?;
+    let sane = |b: u8| b.is_ascii_alphanumeric() || b == b'.' || b == b'-';
+    let is_id = (1..=80).contains(&id.len())
+        && id.bytes().all(sane)
+        && id.starts_with(|c: char| c.is_ascii_alphanumeric());
+    is_id.then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Facebook, accepts};
+    use crate::Direct;
+
+    #[test]
+    fn pages_are_numbers_or_names() {
+        assert!(accepts("page/123456789012345") && accepts("page/acme.kettles"));
+        for wrong in [
+            "newest", "page/", "page/..", "page/a/b", "page/a?b", "page/a b",
+        ] {
+            assert!(!accepts(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_next_page_is_followed_on_the_same_feed_alone_and_without_the_token() {
+        let base = "https://graph.facebook.com".parse().unwrap();
+        let fetch = Arc::new(Direct::new(None).unwrap());
+        let facebook = Facebook::new("facebook".into(), base, "s3cret".into(), None, fetch);
+        let next = |url: &str| facebook.next_url("12", url).map(String::from);
+        assert_eq!(
+            next(
+                "https://graph.facebook.com/v25.0/12/feed?access_token=s3cret&limit=2&after=a%3D#x"
+            ),
+            Some("https://graph.facebook.com/v25.0/12/feed?limit=2&after=a%3D".to_owned())
+        );
+        for other in [
+            "https://graph.facebook.example/v25.0/12/feed?after=a",
+            "http://graph.facebook.com/v25.0/12/feed?after=a",
+            "https://graph.facebook.com:8443/v25.0/12/feed?after=a",
+            "https://x:y@graph.facebook.com/v25.0/12/feed?after=a",
+            "https://graph.facebook.com/v25.0/13/feed?after=a",
+            "https://graph.facebook.com/v25.0/112/feed?after=a",
+            "https://graph.facebook.com/v25.0/12/feed/x?after=a",
+            "/v25.0/12/feed?after=a",
+        ] {
+            assert_eq!(next(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! LinkedIn's "little text": plain text with reserved characters escaped, mentions, and hashtags.
+
+/// The longest mention or hashtag that is looked for; more is text that only looks like one.
+const MAX_ELEMENT_BYTES: usize = 600;
+
+/// What a reader sees: `\(` is `(`, `@[Acme](urn:li:organization:1)` is `Acme`, `{hashtag|\#|rust}` is
+/// `#rust`. What is malformed stays as it is. Linear in the text.
+pub(super) fn decode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['\\', '@', '{']) {
+        out.push_str(&rest[..at]);
+        let tail = &rest[at..];
+        let found = mention(tail).or_else(|| hashtag(tail));
+        let (seen, after) = found.unwrap_or_else(|| one(tail));
+        out.push_str(&seen);
+        rest = after;
+    }
+    out + rest
+}
+
+/// `@[name](urn)`.
+fn mention(tail: &str) -> Option<(String, &str)> {
+    let (name, after) = until(tail.strip_prefix("@[")?, ']')?;
+    let (_, after) = until(after.strip_prefix('(')?, ')')?;
+    Some((name, after))
+}
+
+/// `{hashtag|\#|word}`; the sign may be the full-width one.
+fn hashtag(tail: &str) -> Option<(String, &str)> {
+    let (_, after) = until(tail.strip_prefix("{hashtag|")?, '|')?;
+    let (word, after) = until(after, '}')?;
+    Some((format!("#{word}"), after))
+}
+
+/// What stands before the first `end` that is not escaped, unescaped, and what stands after it.
+fn until(text: &str, end: char) -> Option<(String, &str)> {
+    let mut out = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if at > MAX_ELEMENT_BYTES {
+            return None;
+        }
+        match c {
+            '\\' => out.push(chars.next()?.1),
+            c if c == end => return Some((out, &text[at + c.len_utf8()..])),
+            c => out.push(c),
+        }
+    }
+    None
+}
+
+/// One character, which may be escaped.
+fn one(tail: &str) -> (String, &str) {
+    let mut chars = tail.chars();
+    let first = chars.next();
+    if first == Some('\\')
+        && let Some(escaped) = chars.next()
+    {
+        return (escaped.to_string(), chars.as_str());
+    }
+    let first: String = first.into_iter().collect();
+    let after = &tail[first.len()..];
+    (first, after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+
+    #[test]
+    fn text_is_as_a_reader_sees_it() {
+        for (little, plain) in [
+            ("", ""),
+            ("plain", "plain"),
+            (
+                r"a \(b\) \[c\] \{d\} \<e\> \*f\* \_g\_ \~ \| \\ \@ \#",
+                r"a (b) [c] {d} <e> *f* _g_ ~ | \ @ #",
+            ),
+            (
+                "Hello @[Acme \\[EU\\]](urn:li:organization:1)!",
+                "Hello Acme [EU]!",
+            ),
+            (r"in the EU. {hashtag|\#|rust}", "in the EU. #rust"),
+            ("{hashtag|＃|kaffee_ist}", "#kaffee_ist"),
+            ("ana@example.com", "ana@example.com"),
+            ("@[no end", "@[no end"),
+            ("@[name] (urn)", "@[name] (urn)"),
+            ("{hashtag|\\#", "{hashtag|#"),
+            ("ends in \\", "ends in \\"),
+        ] {
+            assert_eq!(decode(little), plain, "{little}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_elements_costs_little() {
+        for piece in ["@[", "{hashtag|", "@[a](", "\\"] {
+            let text = piece.repeat(200_000 / piece.len());
+            assert!(decode(&text).len() <= text.len());
+        }
+    }
+}

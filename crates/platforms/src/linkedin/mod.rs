@@ -1,0 +1,215 @@
+//! LinkedIn: the posts of organizations that the operator's member speaks for, by the Posts API.
+//!
+//! - `rest/posts?q=author&author=<urn>&count=100&start=N&sortBy=LAST_MODIFIED`, with `LinkedIn-Version`
+//!   (a version lives about a year, so it is a setting) and the headers of Rest.li 2.0.
+//! - A token of `r_organization_social` is needed, of a member who is administrator, content administrator
+//!   or sponsored content poster of the organization. There is no search, and no other organization's
+//!   posts may be read.
+//! - An edited post comes up again, so an old one among the newest says nothing of its neighbours: a post
+//!   was modified when it was published or later, and no page is read beyond the first that was modified
+//!   before the overlap.
+//! - Pages are counted from the newest, so what is deleted while they are read moves the others up. Each
+//!   page begins [`SHARED`] posts before the last one's end.
+//! - `commentary` is "little text" ([`little`]). Times are milliseconds. Drafts and what only connections or
+//!   a group may see are no posts yet: they are met again once they are.
+//! - Limits are by application and member and UTC day, unpublished; 429 says nothing of when.
+//!
+//! Cost: one request while at most 50 posts are new.
+
+mod element;
+mod little;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use url::Url;
+
+use crate::{
+    Adapter, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
+    cursor::OVERLAP_ITEMS,
+    hackernews::below,
+    reading::{Met, Reading},
+};
+use element::Element;
+
+const PER_PAGE: usize = 100;
+/// So many posts of a page are on the page before it too.
+const SHARED: usize = 10;
+
+/// The adapter of kind `linkedin`.
+pub struct LinkedIn {
+    base_url: Url,
+    token: SecretString,
+    version: String,
+    fetch: Arc<dyn Fetch>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    paging: Paging,
+    elements: Vec<serde_json::Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct Paging {
+    total: Option<usize>,
+}
+
+impl LinkedIn {
+    #[must_use]
+    pub fn new(base_url: Url, token: SecretString, version: String, fetch: Arc<dyn Fetch>) -> Self {
+        Self {
+            base_url,
+            token,
+            version,
+            fetch,
+        }
+    }
+
+    async fn page(&self, organization: &str, start: usize) -> Result<Page, PollError> {
+        let mut url = below(&self.base_url, "rest/posts");
+        url.query_pairs_mut()
+            .append_pair("author", &element::organization_urn(organization))
+            .append_pair("q", "author")
+            .append_pair("count", &PER_PAGE.to_string())
+            .append_pair("start", &start.to_string())
+            .append_pair("sortBy", "LAST_MODIFIED");
+        let authorization = format!("Bearer {}", self.token.expose_secret());
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("linkedin-version", &self.version),
+            ("x-restli-protocol-version", "2.0.0"),
+            ("x-restli-method", "FINDER"),
+        ];
+        let answer = self
+            .fetch
+            .get(&url, &headers, &FetchLimits::default())
+            .await?;
+        refusal(&answer)?;
+        answer
+            .success(&format!("organization/{organization}"))?
+            .json()
+    }
+}
+
+#[async_trait]
+impl Adapter for LinkedIn {
+    fn kind(&self) -> &'static str {
+        "linkedin"
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        accepts(what)
+    }
+
+    fn default_interval(&self) -> Duration {
+        Duration::from_mins(15)
+    }
+
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError> {
+        let organization =
+            organization(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
+        let mut reading = Reading::new(cursor, limits);
+        let window = reading.window_start();
+        let (mut start, mut known, mut read) = (0, 0, 0);
+        for _ in 0..limits.max_pages {
+            let page = self.page(organization, start).await?;
+            let (mut any_new, mut is_past) = (false, false);
+            for value in &page.elements {
+                read += 1;
+                let Some(element) = Element::read(value) else {
+                    continue;
+                };
+                let modified = element.modified();
+                is_past |= modified.zip(window).is_some_and(|(at, window)| at < window);
+                if !element.is_public() {
+                    continue;
+                }
+                let native = element.id();
+                known += usize::from(reading.knew(native));
+                let met = reading.offer(native, element.time(), |time| element.post(time));
+                any_new |= met == Met::New;
+            }
+            let next = start + PER_PAGE - SHARED;
+            // A short page may be the last one, or have lost what its reader may not see.
+            let counted_out = page
+                .paging
+                .total
+                .is_some_and(|total| start + PER_PAGE >= total);
+            let short = page.elements.len() < PER_PAGE && !any_new;
+            let enough = reading.is_first() && limits.since.is_none() && read >= limits.max_posts;
+            let overlaps = known >= OVERLAP_ITEMS && !any_new;
+            if page.elements.is_empty() || is_past || counted_out || short || enough || overlaps {
+                return Ok(reading.finish());
+            }
+            start = next;
+        }
+        reading.gap = Some(Gap {
+            from: cursor.and_then(Cursor::high_water).or(reading.floor()),
+            to: None,
+            reason: "more pages than one poll may read",
+        });
+        Ok(reading.finish())
+    }
+}
+
+/// What the operator can do about it.
+fn refusal(answer: &Fetched) -> Result<(), PollError> {
+    let advice = match answer.status {
+        401 => {
+            "the token is wrong or has expired: LinkedIn's live 60 days; put a new one into `token`"
+        }
+        403 => {
+            "the token may not read this organization: it needs `r_organization_social`, and its member a \
+             role in the organization (administrator, content administrator)"
+        }
+        426 => {
+            "`api_version` is not served (any more): set it to one of the last twelve months, such as \
+             `202610`"
+        }
+        _ => return Ok(()),
+    };
+    Err(PollError::Refused {
+        status: answer.status,
+        advice,
+    })
+}
+
+/// Whether `what` is an organization.
+pub(crate) fn accepts(what: &str) -> bool {
+    organization(what).is_some()
+}
+
+fn organization(what: &str) -> Option<&str> {
+    let id = what.strip_prefix("organization/")?;
+    let is_id = (1..=20).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_digit());
+    is_id.then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::accepts;
+
+    #[test]
+    fn organizations_are_numbers() {
+        assert!(accepts("organization/2414183"));
+        for wrong in [
+            "newest",
+            "organization/",
+            "organization/acme",
+            "organization/1/posts",
+            "organization/123456789012345678901",
+            "organization/1%2C2",
+        ] {
+            assert!(!accepts(wrong), "{wrong}");
+        }
+    }
+}

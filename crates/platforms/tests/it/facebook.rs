@@ -1,0 +1,309 @@
+//! Facebook on the simulator, and its paging under any schedule.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use domain::{PostType, Timestamp};
+use platforms::{
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
+    facebook::Facebook,
+    simulator::{Fault, FaultKind, NewPost},
+};
+use proptest::prelude::*;
+use serde_json::json;
+use url::Url;
+
+use crate::{
+    linkedin::Answer,
+    platform::{Feed, minutes_ago, post, posts},
+    schedule::{Place, Planned, Played, Schedule, Shape, Stage, Staged, cases, play, schedules},
+};
+
+const FACEBOOK: &str = "facebook";
+const FEED: &str = "facebook:page/12";
+
+fn of_12(post: NewPost) -> NewPost {
+    NewPost {
+        community: Some("12".into()),
+        ..post
+    }
+}
+
+#[tokio::test]
+async fn posts_carry_every_field_and_stories_stand_in_for_messages() {
+    let mut feed = Feed::new(FEED);
+    let ids = feed.publish([
+        of_12(NewPost {
+            text: Some("New opening hours\n\nfrom Monday".into()),
+            time: minutes_ago(2),
+            ..post(FACEBOOK, "")
+        }),
+        of_12(post(FACEBOOK, "Acme updated their cover photo.")),
+    ]);
+    let given = feed.poll().await.posts;
+    assert_eq!(given.len(), 2);
+    assert_eq!(
+        (given[0].post_type, &given[0].title),
+        (PostType::NetworkPost, &None)
+    );
+    assert_eq!(given[0].id, format!("facebook:12_{}", ids[0]));
+    assert_eq!(
+        given[0].text.as_deref(),
+        Some("New opening hours\n\nfrom Monday")
+    );
+    assert_eq!(
+        given[0].url,
+        format!("https://www.facebook.com/12/posts/{}", ids[0])
+    );
+    assert_eq!(
+        (given[0].user.id.as_str(), given[0].user.name.as_str()),
+        ("12", "ana")
+    );
+    assert_eq!(
+        given[1].text.as_deref(),
+        Some("Acme updated their cover photo.")
+    );
+}
+
+#[tokio::test]
+async fn a_burst_over_many_pages_is_read_whole_and_quiet_costs_one_request() {
+    let mut feed = Feed::new(FEED);
+    feed.publish(posts(FACEBOOK, 120).into_iter().map(of_12));
+    assert_eq!(feed.poll().await.posts.len(), 120);
+    feed.publish(posts(FACEBOOK, 1_000).into_iter().map(of_12));
+    assert_eq!(feed.poll().await.posts.len(), 1_000);
+    let before = feed.simulator.requests("/facebook");
+    assert!(feed.poll().await.posts.is_empty());
+    assert_eq!(feed.simulator.requests("/facebook") - before, 1);
+}
+
+#[tokio::test]
+async fn refusals_say_what_to_do() {
+    for (token, word) in [
+        ("expired", "Page access token"),
+        ("forbidden", "pages_read_engagement"),
+    ] {
+        let mut feed = Feed::new(&format!("facebook-{token}:page/12"));
+        let error = feed.try_poll().await.unwrap_err();
+        assert!(
+            error.is_permanent() && error.to_string().contains(word),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_limit_that_is_used_up_ends_the_reading() {
+    let mut feed = Feed::new("facebook-busy:page/12");
+    feed.publish([of_12(post(FACEBOOK, "one"))]);
+    let polled = feed.poll().await;
+    assert_eq!(polled.posts.len(), 1);
+    assert_eq!(polled.next_hint, Some(std::time::Duration::from_mins(10)));
+    feed.publish(posts(FACEBOOK, 300).into_iter().map(of_12));
+    let error = feed.try_poll().await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            PollError::Throttled {
+                retry_after: Some(_)
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn hostile_answers_are_errors_and_lose_nothing() {
+    let mut feed = Feed::new(FEED);
+    feed.publish([of_12(post(FACEBOOK, "before"))]);
+    feed.poll().await;
+    let faults = [
+        (FaultKind::Status, 500),
+        (FaultKind::Garbage, 0),
+        (FaultKind::Reset, 0),
+        (FaultKind::Huge, 64 * 1024 * 1024),
+        (FaultKind::RetryAfter, 7),
+    ];
+    for (kind, value) in faults {
+        feed.simulator.fail(Fault {
+            platform: FACEBOOK.into(),
+            kind,
+            times: 1,
+            value,
+            path: None,
+        });
+        let error = feed.try_poll().await.unwrap_err();
+        assert!(!error.is_permanent(), "{kind:?} {error}");
+    }
+    feed.publish([of_12(post(FACEBOOK, "after"))]);
+    assert_eq!(feed.poll().await.posts.len(), 1);
+}
+
+/// Answers of a platform that wants the token, or never ends.
+#[tokio::test]
+async fn the_token_is_in_no_error_and_goes_nowhere_else() {
+    let base: Url = "https://graph.facebook.example".parse().unwrap();
+    let item = json!({"id": "12_1", "message": "m", "created_time": "2026-11-21T10:00:00+0000"});
+    let elsewhere = "https://evil.example/v25.0/12/feed?after=a";
+    let here = "https://graph.facebook.example/12/feed?fields=x&access_token=s3cret";
+    for body in [
+        json!({"data": [item], "paging": {"next": elsewhere}}).to_string(),
+        json!({"data": [item], "paging": {"next": "s3cret"}}).to_string(),
+        json!({"data": "s3cret", "paging": {}}).to_string(),
+        json!({"data": [item], "paging": "s3cret"}).to_string(),
+        json!({"data": [item], "paging": {"next": here}}).to_string(),
+        r#"{"data": [], "s3cret"#.to_owned(),
+    ] {
+        let fetch = Arc::new(Only {
+            host: "graph.facebook.example",
+            body,
+        });
+        let adapter = Facebook::new(
+            "facebook".into(),
+            base.clone(),
+            "s3cret".into(),
+            None,
+            fetch,
+        );
+        let limits = PollLimits {
+            since: minutes_ago(60 * 24 * 365 * 10),
+            ..PollLimits::default()
+        };
+        let answer = adapter.poll("page/12", None, &limits).await;
+        let error = format!("{:#?}", answer.unwrap_err());
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+}
+
+/// As [`Answer`], to one host, and without the token in the address.
+struct Only {
+    host: &'static str,
+    body: String,
+}
+
+#[async_trait]
+impl Fetch for Only {
+    async fn get(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        assert_eq!(url.host_str(), Some(self.host));
+        assert!(!url.as_str().contains("s3cret"), "{url}");
+        let answer = Answer(200, self.body.clone().into_bytes());
+        answer.get(url, headers, limits).await
+    }
+}
+
+/// A Page's posts, the newest first.
+#[derive(Default)]
+struct Page(Mutex<Vec<(Timestamp, usize)>>);
+
+impl Place for Page {
+    fn publish(&self, post: &Planned) -> String {
+        let mut posts = self.0.lock().unwrap();
+        posts.push((post.time, post.number));
+        posts.sort_by(|a, b| b.cmp(a));
+        format!("facebook:12_{}", post.number)
+    }
+
+    fn delete(&self, post_id: &str) {
+        let number: usize = post_id
+            .strip_prefix("facebook:12_")
+            .unwrap()
+            .parse()
+            .unwrap();
+        self.0.lock().unwrap().retain(|post| post.1 != number);
+    }
+
+    fn edit(&self, _post_id: &str) {}
+
+    fn set_now(&self, _now: Timestamp) {}
+}
+
+struct Api(Arc<Stage<Page>>);
+
+#[async_trait]
+impl Fetch for Api {
+    async fn get(
+        &self,
+        url: &Url,
+        _headers: &[(&str, &str)],
+        _limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let given = |name: &str| {
+            let found = url.query_pairs().find(|(key, _)| key == name);
+            found.map(|(_, value)| value.into_owned())
+        };
+        let seconds = |time: Timestamp| time.micros().div_euclid(1_000_000);
+        let since: Option<i64> = given("since").map(|text| text.parse().unwrap());
+        let after = given("after").map(|cursor| {
+            let (micros, number) = cursor.split_once('x').unwrap();
+            (
+                micros.parse::<i64>().unwrap(),
+                number.parse::<usize>().unwrap(),
+            )
+        });
+        let limit: usize = given("limit").unwrap().parse().unwrap();
+        let posts = self.0.place.0.lock().unwrap().clone();
+        let shown: Vec<_> = posts
+            .into_iter()
+            .filter(|post| since.is_none_or(|since| seconds(post.0) >= since))
+            .filter(|post| after.is_none_or(|after| (post.0.micros(), post.1) < after))
+            .take(limit)
+            .collect();
+        let data: Vec<_> = shown
+            .iter()
+            .map(|(time, number)| {
+                let time = time
+                    .to_chrono()
+                    .format("%Y-%m-%dT%H:%M:%S+0000")
+                    .to_string();
+                json!({"id": format!("12_{number}"), "message": "words", "created_time": time})
+            })
+            .collect();
+        let next = shown.last().map(|(time, number)| {
+            let since = since.map_or_else(String::new, |since| format!("&since={since}"));
+            format!(
+                "https://graph.facebook.example/v25.0/12/feed?limit={limit}&after={}x{number}{since}",
+                time.micros()
+            )
+        });
+        let body = json!({"data": data, "paging": {"next": next}});
+        Answer(200, body.to_string().into_bytes())
+            .get(url, &[], &FetchLimits::default())
+            .await
+    }
+}
+
+fn check(schedule: &Schedule) -> Result<Played, TestCaseError> {
+    let stage = Stage::new(Page::default());
+    let fetch = Staged::new(&stage, Arc::new(Api(Arc::clone(&stage))));
+    let base: Url = "https://graph.facebook.example".parse().unwrap();
+    let adapter = Facebook::new("facebook".into(), base, "t".into(), None, fetch);
+    play(
+        schedule,
+        &stage,
+        &adapter,
+        "page/12",
+        &PollLimits::default(),
+    )
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn every_post_is_given_once(schedule in schedules(&Shape::default())) {
+        check(&schedule)?;
+    }
+
+    #[test]
+    fn posts_may_come_and_go_while_pages_are_read(schedule in schedules(&Shape {
+        during_polls: std::time::Duration::from_millis(700),
+        ..Shape::default()
+    })) {
+        check(&schedule)?;
+    }
+}
