@@ -1,0 +1,134 @@
+"""The chart: every value set of helm/ci is linted, rendered twice, validated strictly, and held to what we promise."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import tomllib
+
+import helm_python as helm
+import kubernetes_validate
+import yaml
+
+# The oldest Kubernetes that Chart.yaml names, and the newest that the validator knows.
+KUBERNETES = ("1.30", kubernetes_validate.latest_version())
+# Custom resources, which Kubernetes itself has no schema for.
+CUSTOM = {"ScaledObject", "TriggerAuthentication", "ServiceMonitor", "PrometheusRule", "HTTPRoute"}
+SERVICES = ("api-gateway", "manager-compiler", "scanner", "webhook-dispatcher")
+SECRETS = "/etc/earshot/secrets"
+# Anything that each of these files may hold.
+SECRET_FILES = {
+    "database/url": "postgres://earshot:x@database.internal/earshot",
+    "rabbitmq/url": "amqp://earshot:x@rabbitmq.internal/earshot",
+    "encryption/keys": "2026-11:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+    "model/api-key": "x",
+}
+
+
+def problems(root):
+    folder = root / "helm"
+    chart = helm.Chart.load(str(folder))
+    sets = {"defaults": {}}
+    for path in sorted((folder / "ci").glob("*.yaml")):
+        sets[path.stem] = helm.values_from_yaml(path.read_text(encoding="utf-8")) or {}
+    for name, values in sets.items():
+        for problem in one_set(root, chart, folder, values):
+            yield f"{name}: {problem}"
+    try:
+        chart.validate_schema({"noSuchValue": True})
+        yield "values.schema.json accepts an unknown key"
+    except helm.HelmError:
+        pass
+
+
+def one_set(root, chart, folder, values):
+    messages = helm.lint(str(folder), values, namespace="here")["messages"]
+    yield from (message["error"] for message in messages if message["severity"] >= 2)
+    try:
+        chart.validate_schema(values)
+        files, again = (render(chart, values) for _ in range(2))
+    except helm.HelmError as error:
+        yield str(error)
+        return
+    if files != again:
+        yield "two renders differ"
+    objects = [obj for path, text in files.items() if not path.endswith(".txt") for obj in yaml.safe_load_all(text) if obj]
+    for obj in objects:
+        name = f"{obj['kind']}/{obj['metadata']['name']}"
+        for problem in [*invalid(obj), *unconfined(obj)]:
+            yield f"{name}: {problem}"
+    configurations = {
+        obj["metadata"]["name"].removeprefix("release-earshot-"): obj["data"]["earshot.toml"]
+        for obj in objects
+        if obj["kind"] == "ConfigMap" and "earshot.toml" in obj.get("data", {})
+    }
+    for service in SERVICES:
+        yield from refused(root, service, configurations[service])
+
+
+def render(chart, values):
+    return chart.render(values, name="release", namespace="here", revision=1, is_install=True, is_upgrade=False)
+
+
+def invalid(obj):
+    if obj["kind"] in CUSTOM:
+        return
+    for version in KUBERNETES:
+        try:
+            kubernetes_validate.validate(obj, version, strict=True)
+        except kubernetes_validate.ValidationError as error:
+            yield f"Kubernetes {version}: {'.'.join(map(str, error.path))}: {error.message}"
+        except kubernetes_validate.SchemaNotFoundError as error:
+            yield f"Kubernetes {version}: {error}"
+
+
+def unconfined(obj):
+    """The `restricted` profile of Kubernetes, and a read-only root."""
+    spec = obj if obj["kind"] == "Pod" else obj.get("spec", {}).get("template", {})
+    pod = spec.get("spec") if isinstance(spec, dict) else None
+    if not pod or "containers" not in pod:
+        return
+    security = pod.get("securityContext", {})
+    if not security.get("runAsNonRoot") or security.get("seccompProfile", {}).get("type") != "RuntimeDefault":
+        yield "the pod may run as root, or without a seccomp profile"
+    if pod.get("automountServiceAccountToken") is not False:
+        yield "the pod gets a token of the API server"
+    for container in pod["containers"]:
+        own = container.get("securityContext", {})
+        wanted = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+        if own != wanted:
+            yield f"container {container['name']} is not confined"
+        if "memory" not in container.get("resources", {}).get("limits", {}):
+            yield f"container {container['name']} has no memory limit"
+
+
+def refused(root, service, configuration):
+    """What the service itself says of the file, with secrets in another folder."""
+    tomllib.loads(configuration)
+    with tempfile.TemporaryDirectory() as home:
+        for name, content in SECRET_FILES.items():
+            path = pathlib.Path(home, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        path = pathlib.Path(home, "earshot.toml")
+        path.write_text(configuration.replace(SECRETS, home), encoding="utf-8")
+        words = [root / "target/debug" / service, "--config", path, "--check-config"]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("EARSHOT_")}
+        result = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        if result.returncode:
+            yield f"{service} refuses its configuration: {result.stderr.strip()}"
+
+
+def version_problems(root):
+    manifest = tomllib.loads((root / "Cargo.toml").read_text(encoding="utf-8"))
+    version = manifest["workspace"]["package"]["version"]
+    meta = yaml.safe_load((root / "helm/Chart.yaml").read_text(encoding="utf-8"))
+    for key in ("version", "appVersion"):
+        if meta[key] != version:
+            yield f"helm/Chart.yaml: {key} is {meta[key]}, Cargo.toml has {version}"
+    composition = (root / "docker-compose.yml").read_text(encoding="utf-8")
+    for tag in set(re.findall(r"image: earshot(?:-demo)?:(\S+)", composition)) - {version}:
+        yield f"docker-compose.yml: the image's tag is {tag}, Cargo.toml has {version}"
+    if f"## {version}" not in (root / "helm/UPGRADING.md").read_text(encoding="utf-8"):
+        yield f"helm/UPGRADING.md has no section {version}"

@@ -1,0 +1,59 @@
+"""All checks of what Earshot is deployed with; prints what is wrong, and ends with 1 where anything is."""
+
+import pathlib
+import subprocess
+import sys
+
+import chart
+import compose
+import metrics
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def command(name, *words, cwd=ROOT):
+    """Problems of a program that tells by its exit code."""
+    result = subprocess.run([name, *words], cwd=cwd, capture_output=True, text=True, check=False)
+    if result.returncode:
+        yield f"{name} {words[0]}: {(result.stdout + result.stderr).strip()}"
+
+
+def values_table():
+    return command(sys.executable, ".ci/deployment-checks/values_table.py", "--check")
+
+
+def dockerfile():
+    return command("hadolint", "--no-color", "--failure-threshold", "warning", "deploy/Dockerfile")
+
+
+def rules():
+    folder = ROOT / "deploy/prometheus"
+    yield from command("promtool", "check", "rules", "earshot.rules.yaml", cwd=folder)
+    for test in sorted(folder.glob("*_test.yaml")):
+        yield from command("promtool", "test", "rules", test.name, cwd=folder)
+
+
+CHECKS = {
+    "chart: renders, validates, is confined; services accept its configuration": chart.problems,
+    "chart: table of values": values_table,
+    "one version everywhere": chart.version_problems,
+    "composition": compose.problems,
+    "Dockerfile, by hadolint": dockerfile,
+    "alerts, by promtool": rules,
+    "queries name metrics that are documented; alerts have runbooks and tests": metrics.problems,
+}
+
+
+def main():
+    failed = False
+    for name, check in CHECKS.items():
+        found = list(check(ROOT) if check.__code__.co_argcount else check())
+        print(f"{'FAILED' if found else 'ok'}  {name}")
+        for problem in found:
+            failed = True
+            print(f"    {problem}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
