@@ -12,6 +12,7 @@ mod answer;
 mod authenticate;
 mod body;
 mod compress;
+mod console;
 mod cors;
 mod error;
 mod farewell;

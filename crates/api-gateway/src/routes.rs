@@ -21,6 +21,7 @@ use futures::FutureExt;
 use crate::{
     ApiError,
     authenticate::authenticate,
+    console,
     handlers::{
         caller, connection_tests, connections, deliveries, docs, documents, managers, namespaces,
         previews, replays, scans, stats,
@@ -154,9 +155,14 @@ fn documents() -> Vec<Path> {
     ]
 }
 
-/// What the page `/docs` is made of: no part of the API.
+/// What pages are made of: no part of the API.
 fn files() -> Vec<Path> {
-    vec![path("/docs/{file}", [get(docs::file)])]
+    vec![
+        path("/docs/{file}", [get(docs::file)]),
+        path("/console", [get(console::folder)]),
+        path("/console/", [get(console::page)]),
+        path("/console/{file}", [get(console::file)]),
+    ]
 }
 
 /// Every operation, as method and path template.

@@ -41,6 +41,7 @@ pub(crate) struct AppState {
     /// Whether clients come by TLS, to this process itself.
     pub(crate) serves_tls: bool,
     pub(crate) cors_allowed_origins: Vec<String>,
+    pub(crate) serves_console: bool,
     /// For a whole body; a client that drips must not hold a connection for long.
     pub(crate) body_timeout: Duration,
     /// Set once the schema was seen to suit; it does not grow old again.
@@ -91,6 +92,7 @@ impl AppState {
             feeds: ConfiguredFeeds::new(config),
             serves_tls: !config.gateway.tls_certificate_file.is_empty(),
             cors_allowed_origins: config.gateway.cors_allowed_origins.clone(),
+            serves_console: config.gateway.console,
             body_timeout: config.gateway.body_timeout,
             schema_suits: AtomicBool::new(false),
             runtime: OnceLock::new(),

@@ -149,6 +149,8 @@ sections! {
         /// Origins whose pages may call the API from a browser, such as `https://app.example.com`;
         /// `*` allows all.
         pub cors_allowed_origins: Vec<String> = Vec::new();
+        /// Whether `/console/` serves the web console.
+        pub console: bool = true;
         /// A PEM file with the certificate, and those that it hangs on, to serve HTTPS with. Read
         /// again when it changes. Without it the API is served as plain HTTP.
         pub tls_certificate_file: String = String::new();

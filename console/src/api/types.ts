@@ -1,0 +1,72 @@
+// The API's resources by short names.
+import type { components } from "./schema";
+
+type S = components["schemas"];
+
+export type Caller = S["Caller"];
+export type Namespace = S["Namespace"];
+export type Connection = S["Connection"];
+export type Delivery = S["Delivery"];
+export type DeliveryState = S["DeliveryState"];
+export type DeliveryWithAttempts = S["DeliveryWithAttempts"];
+export type Attempt = S["DeliveryAttempt"];
+export type Replay = S["Replay"];
+export type Post = S["Post"];
+export type PreviewPost = S["PreviewPost"];
+export type Match = S["Match"];
+export type Span = NonNullable<Match["spans"]>[number];
+export type Mute = S["Mute"];
+export type Instructions = S["Instructions"];
+export type WatchedName = S["WatchedName"];
+export type Focus = S["Focus"];
+export type Stats = S["Stats"];
+export type Point = S["StatsPoint"];
+export type Interval = S["Interval"];
+export type TestResult = S["TestResult"];
+export type SourceType = S["Source"]["type"];
+
+export type Kind = "POST" | "COMMENT";
+export type Duplicates = "KEEP" | "COLLAPSE";
+/** Where the same post was found again. */
+export interface Place {
+  url: string;
+  subforum?: { id: string; name: string; url: string };
+  time: string;
+}
+export type Manager = S["Manager"] & { kinds?: Kind[]; duplicates?: Duplicates };
+export type Scan = S["Scan"] & { places?: Place[] };
+export type Reason = S["PreviewResults"]["results"][number]["reason"] | "NEVER_SEEN";
+export interface PreviewResult {
+  value: boolean;
+  match: Match;
+  reason: Reason;
+  /** Of posts that the request did not carry itself. */
+  post?: Post;
+}
+export type FeedState = "OK" | "LATE" | "FAILING" | "BLOCKED" | "BUDGET_SPENT";
+export interface Feed {
+  feed: string;
+  url?: string;
+  state: FeedState;
+  lastPollTime?: string;
+  nextPollTime?: string;
+  lastPostTime?: string;
+  postsPerDay?: number;
+  scansPerDay?: number;
+  gaps?: number | unknown[];
+  error?: string | { message?: string };
+}
+
+export const DELIVERY_STATES: DeliveryState[] = ["PENDING", "IN_FLIGHT", "SUCCEEDED", "RETRYING", "EXHAUSTED", "CANCELLED"];
+export const FOCUSES: Focus[] = ["SALES", "COMPETITOR", "CRISIS"];
+export const SOURCES: SourceType[] = ["FORUM", "MICROBLOG", "NETWORK"];
+
+/** The last segment of a name. */
+export function id(name: string): string {
+  return name.slice(name.lastIndexOf("/") + 1);
+}
+
+/** The name of what holds it: a Scan's Manager, a Manager's Namespace. */
+export function parent(name: string): string {
+  return name.split("/").slice(0, -2).join("/");
+}

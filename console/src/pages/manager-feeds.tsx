@@ -1,0 +1,94 @@
+// Where a Manager looks, and whether it sees: an older gateway tells of the feeds' names alone.
+import { useSignal } from "@preact/signals";
+import { api } from "../api";
+import type { Feed, Manager } from "../api/types";
+import { Act, Empty, Foreign, Outside, Skeleton } from "../parts/basics";
+import { Failed, isUnknownHere } from "../parts/errors";
+import { FeedStateMark } from "../parts/health";
+import { useQuery } from "../parts/query";
+import { number, Time } from "../parts/time";
+import { mayWrite } from "../session";
+import { w } from "../words/en";
+
+export function ManagerFeeds({ manager }: { manager: Manager }) {
+  const feeds = useQuery(`${manager.name}/feeds`, (read) => api.feeds(manager.name, read));
+  if (feeds.data === undefined && isUnknownHere(feeds.error)) {
+    return (
+      <>
+        <p class="notice">{w.feed.untold}</p>
+        <ul class="plain">{(manager.instructions?.feeds ?? []).map((feed) => <li key={feed}><code>{feed}</code></li>)}</ul>
+      </>
+    );
+  }
+  return (
+    <>
+      {feeds.error !== undefined && <Failed error={feeds.error} retry={feeds.reload} />}
+      {feeds.data === undefined && feeds.error === undefined && <Skeleton />}
+      {feeds.data?.length === 0 && <Empty title={w.feed.none} why={manager.enable ? w.feed.noneWhy : w.silence.allOff} />}
+      {feeds.data && feeds.data.length > 0 && (
+        <div class="scroll">
+          <table class="list">
+            <thead>
+              <tr>
+                <th scope="col">{w.feed.feed}</th><th scope="col">{w.managers.state}</th><th scope="col">{w.feed.last}</th><th scope="col">{w.feed.next}</th>
+                <th scope="col">{w.feed.lastPost}</th><th scope="col" class="num">{w.feed.posts}</th><th scope="col" class="num">{w.feed.scans}</th><th scope="col" class="num">{w.feed.gaps}</th>
+              </tr>
+            </thead>
+            <tbody>{feeds.data.map((feed) => <Row key={feed.feed} feed={feed} />)}</tbody>
+          </table>
+        </div>
+      )}
+      {mayWrite.value && <Backfill manager={manager} />}
+    </>
+  );
+}
+
+function Row({ feed }: { feed: Feed }) {
+  const gaps = Array.isArray(feed.gaps) ? feed.gaps.length : feed.gaps;
+  const error = typeof feed.error === "string" ? feed.error : feed.error?.message;
+  return (
+    <tr>
+      <th scope="row"><code><Foreign>{feed.feed}</Foreign></code>{feed.url && <Outside url={feed.url} />}{feed.state !== "OK" && <span class="faint small">{error ?? w.feed.means[feed.state]}</span>}</th>
+      <td data-label={w.managers.state}><FeedStateMark feed={feed} /></td>
+      <td data-label={w.feed.last}><Time iso={feed.lastPollTime} focusable /></td>
+      <td data-label={w.feed.next}>{feed.nextPollTime ? <Time iso={feed.nextPollTime} focusable /> : "–"}</td>
+      <td data-label={w.feed.lastPost}><Time iso={feed.lastPostTime} focusable /></td>
+      <td data-label={w.feed.posts} class="num">{feed.postsPerDay === undefined ? "–" : number(Math.round(feed.postsPerDay))}</td>
+      <td data-label={w.feed.scans} class="num">{feed.scansPerDay === undefined ? "–" : number(Math.round(feed.scansPerDay))}</td>
+      <td data-label={w.feed.gaps} class="num">{gaps === undefined ? "–" : number(gaps)}</td>
+    </tr>
+  );
+}
+
+const DAYS = [1, 7, 30];
+
+function Backfill({ manager }: { manager: Manager }) {
+  const days = useSignal(7);
+  const failed = useSignal<unknown>(undefined);
+  const answer = useSignal<{ feed: string; reachTime?: string }[] | null>(null);
+  const run = async () => {
+    failed.value = undefined;
+    // A minute less than the bound, so that clocks that differ do no harm.
+    const start = new Date(Date.now() - days.value * 86_400_000 + 60_000).toISOString();
+    answer.value = (await api.backfill(manager.name, start)).feeds;
+  };
+  return (
+    <section class="block">
+      <h2>{w.backfill.title}</h2>
+      <p class="faint">{w.backfill.means}</p>
+      <div class="actions">
+        <select aria-label={w.backfill.reach} value={days.value} onChange={(event) => { days.value = Number(event.currentTarget.value); }}>
+          {DAYS.map((one) => <option key={one} value={one}>{w.backfill.days(one)}</option>)}
+        </select>
+        <Act run={run} onError={(error) => { failed.value = error; }}>{w.backfill.run}</Act>
+      </div>
+      {failed.value !== undefined && (isUnknownHere(failed.value) ? <p class="notice">{w.backfill.untold}</p> : <Failed error={failed.value} />)}
+      {answer.value && (
+        <ul class="plain" role="status">
+          {answer.value.map((one) => <li key={one.feed}><code>{one.feed}</code> {one.reachTime ? <>{w.backfill.back} <Time iso={one.reachTime} focusable /></> : w.backfill.cannot}</li>)}
+          {answer.value.length === 0 && <li>{w.backfill.none}</li>}
+        </ul>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,148 @@
+// A person's word on a Scan: right or wrong, labels, mutes. Shown at once, sent at once, and taken back for 8 seconds.
+import { useSignal } from "@preact/signals";
+import { api } from "../api";
+import type { Mute, Namespace, Scan } from "../api/types";
+import { parent } from "../api/types";
+import { w } from "../words/en";
+import { tell } from "./announce";
+import { Dialog } from "./dialog";
+import { errorText } from "./errors";
+import { headline } from "./marked";
+import { safeUrl } from "./basics";
+
+/** What the list is told of. */
+export type Put = (scan: Scan) => void;
+
+/** Whether a person has said that it is right, as far as the API tells. */
+export function isJudged(scan: Scan): boolean {
+  return !scan.value || scan.updateTime !== scan.createTime;
+}
+
+export async function change(scan: Scan, to: { value?: boolean; labels?: string[] }, put: Put, said: string): Promise<void> {
+  const before = { value: scan.value, labels: scan.labels };
+  put({ ...scan, ...to });
+  const back = async () => {
+    put(scan);
+    try {
+      put(await api.updateScan(scan.name, before));
+    } catch (error) {
+      tell(errorText(error), undefined, true);
+    }
+  };
+  tell(said, () => void back());
+  try {
+    put(await api.updateScan(scan.name, to));
+  } catch (error) {
+    put(scan);
+    tell(`${w.scan.notSaved} ${errorText(error)}`, undefined, true);
+  }
+}
+
+export const judge = (scan: Scan, value: boolean, put: Put) => change(scan, { value }, put, value ? w.scan.markedRight : w.scan.markedWrong);
+
+export function LabelDialog({ scan, put, onClose }: { scan: Scan; put: Put; onClose: () => void }) {
+  const typed = useSignal(scan.labels.join(", "));
+  const save = () => {
+    const labels = [...new Set(typed.value.split(",").map((one) => one.trim()).filter(Boolean))].slice(0, 10);
+    onClose();
+    void change(scan, { labels }, put, w.scan.labelled);
+  };
+  return (
+    <Dialog title={w.scan.labels} onClose={onClose}>
+      <form onSubmit={(event) => { event.preventDefault(); save(); }}>
+        <div class="body">
+          <div class="field">
+            <label for="labels">{w.scan.labelsField}</label>
+            <input id="labels" value={typed.value} maxLength={500} dir="auto" autofocus onInput={(event) => { typed.value = event.currentTarget.value; }} />
+            <p class="hint">{w.scan.labelsHint}</p>
+          </div>
+        </div>
+        <footer><button type="button" onClick={onClose}>{w.cancel}</button><button type="submit" class="primary">{w.save}</button></footer>
+      </form>
+    </Dialog>
+  );
+}
+
+/** What can be muted of a post. */
+function candidates(scan: Scan): { mute: Mute; words: string }[] {
+  const { post } = scan;
+  const host = safeUrl(post.url)?.hostname;
+  return [
+    { mute: { type: "AUTHOR", value: post.user.id || post.user.name }, words: w.mute.author(post.user.name || post.user.id) },
+    ...(post.subforum ? [{ mute: { type: "SUBFORUM", value: post.subforum.id } as Mute, words: w.mute.place(post.subforum.name) }] : []),
+    ...(host ? [{ mute: { type: "SITE", value: host } as Mute, words: w.mute.site(host) }] : []),
+  ];
+}
+
+const EXPIRIES: [string, number | null][] = [["always", null], ["week", 7], ["month", 30]];
+
+export function MuteDialog({ scan, namespace, onClose }: { scan: Scan; namespace: Namespace | undefined; onClose: () => void }) {
+  const choices = candidates(scan);
+  const chosen = useSignal(0);
+  const expiry = useSignal("always");
+  const everywhere = useSignal(false);
+  const busy = useSignal(false);
+  const failed = useSignal<unknown>(undefined);
+
+  const mute = async () => {
+    const choice = choices[chosen.value];
+    if (!choice) {
+      return;
+    }
+    busy.value = true;
+    const days = EXPIRIES.find(([key]) => key === expiry.value)?.[1] ?? null;
+    const wanted: Mute = days === null ? choice.mute : { ...choice.mute, expireTime: new Date(Date.now() + days * 86_400_000).toISOString() };
+    const target = everywhere.value ? parent(parent(scan.name)) : parent(scan.name);
+    try {
+      await setMutes(target, (mutes) => [...mutes.filter((one) => one.type !== wanted.type || one.value !== wanted.value), wanted]);
+      tell(w.mute.done(choice.words, everywhere.value), () => {
+        void setMutes(target, (mutes) => mutes.filter((one) => one.type !== wanted.type || one.value !== wanted.value))
+          .then(() => tell(w.mute.undone), (error: unknown) => tell(errorText(error), undefined, true));
+      });
+      onClose();
+    } catch (error) {
+      failed.value = error;
+    } finally {
+      busy.value = false;
+    }
+  };
+
+  return (
+    <Dialog title={w.mute.title} onClose={onClose}>
+      <form onSubmit={(event) => { event.preventDefault(); void mute(); }}>
+        <div class="body">
+          <p class="faint"><bdi dir="auto">{headline(scan.post)}</bdi></p>
+          <fieldset>
+            <legend>{w.mute.what}</legend>
+            {choices.map((choice, at) => (
+              <label class="choice" key={choice.words}>
+                <input type="radio" name="mute" autofocus={at === 0} checked={chosen.value === at} onChange={() => { chosen.value = at; }} /> <bdi dir="auto">{choice.words}</bdi>
+              </label>
+            ))}
+          </fieldset>
+          <fieldset>
+            <legend>{w.mute.howLong}</legend>
+            {EXPIRIES.map(([key]) => (
+              <label class="choice" key={key}>
+                <input type="radio" name="expiry" checked={expiry.value === key} onChange={() => { expiry.value = key; }} /> {w.mute.expiries[key]}
+              </label>
+            ))}
+          </fieldset>
+          <label class="choice"><input type="checkbox" checked={everywhere.value} onChange={(event) => { everywhere.value = event.currentTarget.checked; }} /> {w.mute.everywhere(namespace?.nickname)}</label>
+          <p class="hint">{w.mute.means}</p>
+          {failed.value !== undefined && <p class="hint bad" role="alert">{errorText(failed.value)}</p>}
+        </div>
+        <footer><button type="button" onClick={onClose}>{w.cancel}</button><button type="submit" class="primary" disabled={busy.value}>{w.mute.mute}</button></footer>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Reads what is there now, so that nobody else's mute is lost but by a hair. */
+export async function setMutes(target: string, edit: (mutes: Mute[]) => Mute[]): Promise<Mute[]> {
+  const isManager = target.includes("/managers/");
+  const present = (isManager ? await api.manager(target, {}) : await api.namespace(target, {})).mutes ?? [];
+  const mutes = edit(present);
+  const saved = isManager ? await api.updateManager(target, { mutes }) : await api.updateNamespace(target, { mutes });
+  return saved.mutes ?? [];
+}

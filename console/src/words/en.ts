@@ -1,0 +1,270 @@
+// Every word that the console says, in English.
+import type { Connection, Delivery, Feed, Focus, Kind, Manager, Mute, SourceType } from "../api/types";
+
+type ByWord = Record<string, string | undefined>;
+
+const plural = (count: number, one: string, many: string) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+const quotedList = (words: string[]) => {
+  const quoted = words.map((word) => `“${word}”`);
+  return quoted.length < 2 ? quoted.join("") : `${quoted.slice(0, -1).join(", ")} and ${quoted.at(-1)}`;
+};
+const spanWords: Record<string, string> = { "1h": "hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days" };
+
+export const w = {
+  loading: "Loading…",
+  more: "Load more",
+  save: "Save",
+  saved: "Saved.",
+  create: "Create",
+  cancel: "Cancel",
+  close: "Close",
+  delete: "Delete",
+  deleted: "Deleted.",
+  on: "On",
+  off: "Off",
+  or: "or",
+  newTab: "opens in a new tab",
+  nickname: "Name",
+  addWord: "Add…",
+  remove: (what: string) => `Remove ${what}`,
+
+  time: { now: "just now", never: "never" },
+  toast: { undo: "Undo", undoHint: "Can be undone.", close: "Dismiss" },
+  confirm: { type: "To confirm, type" },
+
+  roles: { OWNER: "Owner", EDITOR: "Editor", VIEWER: "Viewer" },
+  sources: { FORUM: "Forums", MICROBLOG: "Microblogs", NETWORK: "Networks" } satisfies Record<SourceType, string>,
+  focus: { SALES: "Sales", COMPETITOR: "Competitors", CRISIS: "Crisis" } satisfies Record<Focus, string>,
+  focusMeans: {
+    SALES: "Somebody wants to choose, buy or hire what you offer.",
+    COMPETITOR: "A competitor is named, compared or judged.",
+    CRISIS: "Somebody complains about you.",
+  } satisfies Record<Focus, string>,
+
+  nav: {
+    skip: "Skip to content", main: "Pages", overview: "Overview", inbox: "Inbox", managers: "Managers", connections: "Connections", help: "Help",
+    namespace: "Namespace", chooseNamespace: "Choose a Namespace…", allNamespaces: "All Namespaces…", account: "Account", key: "This key", theme: "Appearance",
+    themes: { auto: "System", light: "Light", dark: "Dark" }, signOut: "Sign out",
+  },
+  banner: {
+    offline: "No connection to the server.", failing: "The server cannot answer now.", retry: "Try now",
+    age: (ago: string) => `What you see is from ${ago}.`,
+    retryIn: (seconds: number) => `Trying again in ${seconds} s.`,
+    limited: (seconds: number) => `This key has used up its requests for now. Going on in ${seconds} s; nothing is lost.`,
+    readOnly: "This key may read. Changing things takes a key of the role Editor.",
+  },
+  error: {
+    retry: "Try again", requestId: "Request id:", unreachable: "The server cannot be reached.", unknown: "Something went wrong in this page.",
+    status: {
+      400: "The server did not take this.", 403: "This key may not do that.", 404: "It is not there (any more).", 408: "The request took too long.",
+      413: "This is too much at once.", 429: "Too many requests for this key; try again in a moment.", 500: "The server failed.", 502: "The server cannot be reached.",
+      503: "The server cannot answer now.", 504: "The server did not answer in time.",
+    } as Record<number, string | undefined>,
+    issues: {
+      required: "must be given", too_short: "too short", too_long: "too long", too_many: "too many", out_of_range: "out of range", invalid_type: "of the wrong type",
+      invalid_format: "not in the right form", invalid_enum: "not one of the words that are known", unknown_field: "not known to this server", duplicate: "given twice",
+      not_found: "does not exist", not_empty: "not empty", in_use: "in use", forbidden: "not allowed", forbidden_address: "not a public address", conflict: "contradicts something else",
+    } as ByWord,
+  },
+  broken: { title: "Something broke", why: "This page failed. The others are fine, and nothing was lost.", reload: "Reload" },
+  nowhere: { title: "Not found", why: "There is no such page.", back: "To the start" },
+
+  object: { more: "More", copyName: "Copy name", copyCurl: "Copy as curl", asJson: "As JSON", copied: "Copied.", copy: "Copy", copyByHand: "Select and copy" },
+
+  key: {
+    title: "Sign in with an API key", label: "API key", show: "Show", enter: "Continue", checking: "Checking…", hint: "Your operators make keys:",
+    kept: "The key stays in this tab, and is forgotten when it closes.", ended: "The server does not take your key any more. Enter one to go on where you were.",
+    signedOut: "You are signed out; the key is forgotten.", missing: "Enter a key.", malformed: "A key looks like esk_…, an underscore, and 43 more characters.",
+    refused: "The server does not know this key, or it has expired or been revoked.",
+    page: "This key", account: "Account", role: "Role", namespaces: "Namespaces", expires: "Expires", rate: "Rate limit", all: "All of the account:", never: "never",
+    points: (points: string) => `${points} points a minute; a read costs 1, a change 5, tests and previews 20`,
+    roleMeans: { OWNER: "everything, and making and deleting Namespaces", EDITOR: "everything inside of Namespaces", VIEWER: "reading" },
+  },
+  namespaces: {
+    title: "Namespaces", lead: (account: string, role: string) => `Signed in to ${account} as ${role}.`, none: "No Namespaces yet", noneWhy: "A Namespace holds Managers, which watch, and Connections, which deliver. Create the first one.",
+    noneAsk: "This key opens no Namespace. An owner of the account can create one.", since: "since", create: "New Namespace", createHint: "A team or a product, for example.",
+  },
+
+  chart: { asTable: "As a table", time: "Time" },
+  overview: {
+    title: "Overview", range: "Range", ranges: { "1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days" },
+    posts: "Posts read", scans: "Scans", scansRight: "Scans, on the right scale", delivered: "Deliveries acknowledged", failing: "Failing Connections",
+    ofConnections: (count: number) => `of ${count}`,
+    same: (range: string) => `as in the ${spanWords[range]} before`,
+    noneBefore: (range: string) => `none in the ${spanWords[range]} before`,
+    change: (up: boolean, percent: number, range: string) => `${up ? "↑" : "↓"} ${percent.toLocaleString("en")} % on the ${spanWords[range]} before`,
+    postsAndScans: "Posts and Scans", deliveries: "Deliveries", delayScan: "From post to Scan", delayDelivery: "From Scan to acknowledgement",
+    acknowledged: "Acknowledged", failedAttempts: "Failed attempts", exhausted: "Given up",
+    saysPosts: (posts: string, scans: string) => `${posts} posts read, ${scans} Scans made of them.`,
+    saysDeliveries: (good: string, bad: string, lost: string) => `${good} acknowledged, ${bad} attempts failed, ${lost} given up.`,
+    saysDelay: (worst: string) => `99 of 100 within ${worst}, at worst.`,
+    fresh: "Nothing is watched yet", freshWhy: "A Manager watches forums and feeds for posts that matter to you. Give it a page about your product, and it works out what to look for.",
+  },
+  attention: {
+    title: "Needs attention", nothing: "Nothing needs you.", tune: "Tune it", feeds: "See feeds", deliveries: "See deliveries", feedOf: "Feed of",
+    looked: (managers: number, connections: number) => `${plural(managers, "Manager", "Managers")} and ${plural(connections, "Connection", "Connections")} looked at.`,
+    waiting: (count: number) => (count === 0 ? "Attempts fail." : `${plural(count, "delivery waits", "deliveries wait")}.`),
+  },
+
+  inbox: {
+    title: "Inbox", list: "Scans", reading: "Reading", filters: "Filters", text: "Text in title, post or author", textHint: "Search text…", manager: "Manager", feed: "Feed", sites: "Sites", placesIn: "Places",
+    score: "Score", value: "Verdict", time: "Time", label: "Label", notWrong: "Not wrong", clear: "Clear filters", asFilter: "Filter:", noFilter: "none", filterField: "Filter of the API", apply: "Apply",
+    export: "Export", exporting: "Exporting", exportedSoFar: (count: string) => `${count} Scans so far…`, exported: (count: string) => `${count} Scans exported.`,
+    exportedSome: (count: string) => `${count} Scans exported, which is as many as one file holds; narrow the filter for the rest.`,
+    choose: "Choose a Scan to read it.", back: "Back to the list", keysMove: "to move", keysAll: "for all keys",
+    fresh: (count: number) => `${count >= 100 ? "100 or more" : count} new – show`,
+    shown: (count: number) => `${plural(count, "new Scan", "new Scans")} shown.`,
+    found: (count: number, more: boolean) => (count === 0 ? "No Scans." : `${plural(count, "Scan", "Scans")}${more ? ", and more" : ""}.`),
+  },
+  silence: {
+    noManagers: "No Manager watches yet", nothing: "Nothing matched", filtered: "Nothing matches these filters", cannotLook: "We could not look",
+    allOff: "It is turned off, so nothing is read for it.", notApplied: "No Manager has instructions yet: they are being worked out, or could not be.",
+    read: (posts: string) => `${posts} posts were read in the last 24 hours.`, lastPost: "The newest post was made", lastLook: "We looked", nextLook: "and look again",
+    untold: "This server does not tell when it looks next.", unknown: "When we last looked could not be found out just now.", blind: (bad: number, all: number) => `${bad} of ${plural(all, "feed", "feeds")} cannot be read.`,
+    seeManagers: "See Managers",
+  },
+  post: { wordless: "(no words)", by: "by", open: "Open the post" },
+  score: {
+    title: "Score", alone: (score: string) => `Score ${score}.`, of: (score: string, threshold: string) => `Score ${score}, threshold ${threshold}.`,
+    noTerms: "No term counted.", counted: (terms: string[]) => `${quotedList(terms)} counted.`,
+    tipped: (terms: string[], more: number) => `${quotedList(terms)} counted most${more > 0 ? `, and ${more} more` : ""}.`,
+    signal: {
+      buying: (percent: number) => `Reads like somebody who wants to buy (${percent} %).`, comparison: (percent: number) => `Weighs things against each other (${percent} %).`,
+      trouble: (percent: number) => `Reads like trouble (${percent} %).`,
+    } as Record<string, ((percent: number) => string) | undefined>,
+  },
+  scan: {
+    verdict: "Your verdict", right: "Right", wrong: "Wrong", label: "Label…", labels: "Labels", labelsField: "Labels, with commas between", labelsHint: "Up to 10 words of your own; they can be filtered by.",
+    why: "Why you were shown this", foundBy: "Found by", aManager: "a Manager", places: "Also posted at", notSaved: "Not saved.",
+    markedRight: "Marked as right: the next compile of the Manager learns from it.", markedWrong: "Marked as wrong: the next compile of the Manager learns from it.", labelled: "Labels saved.",
+  },
+  mute: {
+    title: "Mute", mute: "Mute", what: "What", howLong: "For how long", value: "Author, place, site or word", until: "until",
+    author: (name: string) => `Author ${name}`, place: (name: string) => `Place ${name}`, site: (host: string) => `Site ${host}`,
+    expiries: { always: "Until I take it back", week: "A week", month: "30 days" } as ByWord,
+    everywhere: (namespace: string | undefined) => `For all Managers of ${namespace ?? "the Namespace"}`,
+    means: "New posts of it make no Scans from now on. Scans that are there stay.", done: (what: string, everywhere: boolean) => `${what} is muted${everywhere ? " for all Managers" : ""} from now on.`,
+    undone: "No longer muted.", added: "Muted from now on.", removed: "No longer muted.",
+    types: { AUTHOR: "Author", SUBFORUM: "Place", SITE: "Site", TERM: "Word" } satisfies Record<Mute["type"], string>,
+  },
+
+  managers: {
+    title: "Managers", one: "Manager", new: "New Manager", none: "No Managers yet", noneWhy: "A Manager watches forums and feeds for posts that matter to you, and says why each one does.",
+    name: "Manager", state: "State", focus: "Focus", day: "Scans, 24 hours", quality: "Right : wrong", qualityMeans: "Of those judged among the newest 100 Scans of the Namespace", on: "On",
+    scansInDay: (count: string) => `${count} Scans in 24 hours`, ratio: (right: number, wrong: number) => `${right} : ${wrong}`, unjudged: "not judged",
+  },
+  manager: {
+    states: { failed: "Not compiled", pending: "Compiling", blind: "Blind", off: "Off" },
+    healths: { OK: "Watching", QUIET: "Quiet", NOISY: "Noisy", FAILING: "Blind" } satisfies Record<Manager["health"]["state"], string>,
+    reasons: {
+      apply_failed: "Its pages could not be turned into instructions.", instructions_unreadable: "Its instructions are of a newer release; an upgrade is under way.",
+      feeds_failing: "None of its feeds could be read lately.", flooded: "There are more matches today than its bound lets through.", feedback_bad: "Most of its judged Scans were wrong.", no_posts: "Its feeds had no post for a day and more.",
+    } as ByWord,
+    applyErrors: {
+      no_reachable_url: "None of its pages answered.", no_usable_content: "None of its pages says anything to go by.", forbidden_address: "Its pages are not on public addresses.", invalid_instructions: "Its instructions cannot be used.",
+    } as ByWord,
+    modes: { AUTOMATIC: "automatic", MANUAL: "by hand" } satisfies Record<Manager["mode"], string>,
+    tabs: { scans: "Scans", looks: "What it looks for", feeds: "Feeds", try: "Try it", settings: "Settings" },
+    terms: "Terms", appliedAt: "at work since", oldAtWork: "What was at work before still is.", applyAgain: "Compile again", applying: "Compiling again; what is at work stays so until then.",
+    turnedOn: "Turned on: it watches from now on.", turnedOff: "Turned off: it matches nothing.", onOff: (name: string) => `${name}: on`, noConnections: "There is no Connection yet. Scans are in the inbox all the same.",
+  },
+  looks: {
+    none: "No instructions yet", noneYet: "They are being worked out from its pages.", noneFailed: "Its pages could not be turned into instructions.",
+    must: "Must mention", mustMention: "must mention", terms: "Terms", names: "Names", exclude: "Never with", threshold: "Threshold", feeds: "Feeds", near: "near",
+    nameKinds: { OWN: "yours", WATCHED: "watched" }, moreTerms: (count: number) => `and ${count} more`, calibrated: "of a score from 0 to 1", summed: "of the sum of the weights of the terms that occur",
+    muted: (count: number) => `${plural(count, "mute", "mutes")} in effect:`, noMutes: "Nothing is muted:", takeOver: "Take over", edit: "Edit",
+    takeOverMeans: "You change the instructions yourself from now on. Once you save, they are not compiled from the pages any more, and verdicts on Scans do not change them. Giving pages in the settings makes it automatic again.",
+    takingOver: "Nothing changes until you save. Saving makes this Manager one that is kept by hand.", save: "Save and put to work", saved: "Saved; they are put to work in a moment.",
+    addTerm: "Add a term…", weightOf: (term: string) => `Weight of ${term}`, newGroup: "Add a group…", groupLabel: (at: number) => `Group ${at}`, excludeHint: "A post with any of these never matches.", namesHint: "Yours and others': companies, brands, products.",
+    effect: "What it would change", counting: "Comparing…",
+  },
+  preview: {
+    count: (matched: number, all: number) => `${matched} of ${plural(all, "recent post", "recent posts")} would match.`, all: (count: number) => `Show all ${count}`,
+    kept: (count: number) => `${count} kept`, lost: (count: number) => `${count} lost`, gained: (count: number) => `${count} gained`, lostMark: "lost", gainedMark: "gained",
+    ofRecent: (count: number) => `of ${plural(count, "post", "posts")}.`, noPosts: "No posts have been read yet: its feeds are looked at for the first time soon.",
+    noScans: "This server keeps no recent posts to look at, and there are no Scans yet to try it on.",
+    fromScans: "These posts are from Scans: this server keeps no others, so what would be new cannot show.",
+  },
+  reason: {
+    words: { MATCHED: "Matches", BELOW_THRESHOLD: "Below threshold", REQUIRE: "Lacks a word", EXCLUDE: "Excluded", MUTED: "Muted", LANGUAGE: "Language", NOT_WATCHED: "Not watched", NEVER_SEEN: "Never seen" } as ByWord,
+    means: {
+      MATCHED: "It would be a Scan.", BELOW_THRESHOLD: "Its score does not reach the threshold.", REQUIRE: "It lacks a word that it must mention.", EXCLUDE: "It has a word that is never wanted.", MUTED: "It matches, but its author, place, site or a word is muted.",
+      LANGUAGE: "It matches, but is in a language that is not wanted.", NOT_WATCHED: "None of the feeds is of its platform, or it is of another kind.", NEVER_SEEN: "This post has not been read.",
+    } as ByWord,
+  },
+  feed: {
+    feed: "Feed", last: "Last look", next: "Next look", lastPost: "Newest post", posts: "Posts a day", scans: "Scans a day", gaps: "Gaps", none: "No feeds", noneWhy: "They appear once its instructions are at work.",
+    states: { OK: "Good", LATE: "Late", FAILING: "Failing", BLOCKED: "Blocked", BUDGET_SPENT: "Budget spent" } satisfies Record<Feed["state"], string>,
+    means: { OK: "", LATE: "It is looked at later than planned.", FAILING: "It could not be read lately.", BLOCKED: "The platform does not let us read it.", BUDGET_SPENT: "The platform's allowance for now is used up." } satisfies Record<Feed["state"], string>,
+    untold: "This server does not tell how single feeds are. These are watched:",
+  },
+  backfill: {
+    title: "Look back", means: "Reads older posts of feeds that can look back, and makes Scans of those that match. They are in the inbox as they are found, and are not sent to Connections.", reach: "How far back",
+    days: (days: number) => (days === 1 ? "1 day" : `${days} days`), run: "Look back", back: "back to", cannot: "cannot look back", none: "None of its feeds can look back.", untold: "This server cannot look back.",
+  },
+  tryIt: {
+    postTitle: "Title", post: "Post, or its address", hint: "Paste a post's text. An address alone is looked up among the posts that were read.", judge: "Judge it", recent: "The last 100 posts", answer: "Answer",
+    untold: "This server cannot look up posts by their address; paste the text.",
+  },
+  settings: {
+    general: "General", mutes: "Mutes of this Manager", mutesHint: "Posts that make no Scans, whatever the instructions say.", namespaceMutes: "Mutes of the whole Namespace", namespaceMutesHint: "They hold for all its Managers.", noMutes: "Nothing is muted.",
+    input: "Pages and focus", inputMeans: "Saving compiles the Manager again. What is at work stays so until that is done.", inputTakesBack: "This Manager is kept by hand; saving pages makes it automatic again.", urls: "Pages",
+    screen: "What is let through", screenHint: "Of posts that match.", languages: "Languages", languagesHint: "Tags such as en or pt; without any, all are welcome.", anyLanguage: "all", kinds: "Kinds",
+    kindWords: { POST: "Posts", COMMENT: "Comments" } satisfies Record<Kind, string>, duplicates: "The same post in several places", duplicatesHint: "Collapsed, it is one Scan that lists the places.",
+    keep: "A Scan each", collapse: "One Scan", maxScans: "Scans a day, at most", maxScansHint: "A guard against floods: near the bound only the best come through.", noMax: "no bound",
+    connections: "Connections", connectionsHint: "Each Scan is sent to these.", delete: "Delete this Manager", deleteMeans: "It stops watching, and its Scans are gone with it. This cannot be undone.", unknownHere: "This server does not know that setting yet.",
+  },
+  newManager: {
+    title: "New Manager", lead: "It reads your pages, works out what to look for, and shows you before it starts.", urls: "Pages about your product", urlsHint: "One to twenty addresses; press Enter after each. Pages of communities to watch may be among them.",
+    focus: "What makes a post worth your time", names: "Names to watch", namesHint: "Competitors, brands, products. Without any, they are taken from the pages.", nicknameHint: "What you call it.", source: "Where to look",
+    connections: "Send Scans to", connectionsHint: "Scans are in the inbox in any case.", create: "Work it out", creating: "Creating…", nothingYet: "Nothing is watched until you turn it on.",
+    asked: "Asked for", compiling: "Working it out", compiled: "Worked out", failed: "Could not be worked out", isOn: "Watching", isOff: "Not watching yet", reading: (pages: number) => `Reading ${plural(pages, "page", "pages")}…`,
+    changeUrls: "Change the pages", understood: "What was understood", preview: "What it makes of recent posts", turnOn: "Turn it on", refine: "Refine it first",
+  },
+
+  connections: {
+    title: "Connections", one: "Connection", new: "New Connection", none: "No Connections yet", noneWhy: "A Connection is a server of yours, or a chat channel, that gets each Scan within moments. Scans are in the inbox without one, too.",
+    name: "Connection", rate: "Success rate", last: "Last acknowledged", waiting: "Waiting", oldest: "Oldest waits", breaker: "Breaker", many: "1,000+",
+  },
+  connection: {
+    states: { paused: "Paused", resting: "Failing", behind: "Behind", unsteady: "Unsteady", unused: "Not used yet", good: "Delivering" },
+    breakers: { CLOSED: "Closed", OPEN: "Open", HALF_OPEN: "Trying" } satisfies Record<NonNullable<Connection["health"]>["breaker"], string>,
+    breakerMeans: { CLOSED: "all is sent", OPEN: "given a rest", HALF_OPEN: "one delivery tells" } satisfies Record<NonNullable<Connection["health"]>["breaker"], string>,
+    openBreaker: "It has failed so often that it is given a rest. Retrying one delivery by hand goes through at once.", ofLast: "of the last attempts", nobodyWaits: "nothing waits", oldest: (age: string) => `oldest for ${age}`,
+    test: "Send test", pause: "Pause", enable: "Enable", enabled: "Enabled: what waits is sent now.", pausedNow: "Paused: what comes waits.", chart: "Deliveries, 24 hours",
+    tabs: { deliveries: "Deliveries", replays: "Replays", settings: "Settings" }, delete: "Delete this Connection", deleteMeans: "Nothing more is sent to it; it is taken out of the Managers that name it, and what waits is cancelled. This cannot be undone.",
+  },
+  newConnection: {
+    title: "New Connection", lead: "A server that answers any 2xx within 10 seconds, or a chat channel's incoming webhook.", url: "Address", urlHint: "https, on a public host.", format: "Format", formatHint: "The shape of what is sent.",
+    formats: { EARSHOT: "Earshot's own", SLACK: "Slack", DISCORD: "Discord", TEAMS: "Microsoft Teams" } satisfies Record<NonNullable<Connection["format"]>, string>,
+    headers: "Headers", headersHint: "Sent with every delivery, so that your server knows us. Values are written and never shown again.", headerName: "Header", headerValue: "Value", addHeader: "Add a header", keep: "as it is",
+    more: "Method, pace and signature", method: "Method", max: "Requests a second, at most", maxHint: "Empty: as many as it takes.", secret: "Signing secret", secretHint: "Deliveries are signed with it. Copy it to your server now; it is not shown again.",
+    secretKept: "Empty keeps what is there. A new one takes its place.", makeSecret: "Make one", test: "Test it", testAgain: "Test again", keepIt: "Keep it", keepUntested: "Save without a test", saved: "The Connection is saved. Managers can send to it now.",
+    testMeans: "The test saves it and sends one made-up Scan. Nothing else goes there until a Manager names it; leaving without keeping it takes it away again.",
+  },
+  test: { ok: "Acknowledged", failed: "Not acknowledged", answered: (status: number) => `Answered ${status}`, within: (time: string) => `within ${time}.`, means: "One made-up Scan was sent. It is in no log and no statistics." },
+  delivery: {
+    one: "Delivery", filters: "Filters", state: "State", status: "Answer", noAnswer: "No answer", anyFailed: "Failed, any", none: "Nothing was delivered yet", noneSuch: "No such delivery", noneWhy: "A delivery is made for each Scan of the Managers that name this Connection.",
+    created: "Made", manager: "Scan of", answer: "Answer", attempts: "Attempts", next: "Next attempt", createdAt: "made", nextAt: "next attempt", retry: "Retry", retried: "It is sent again now.", request: "Request", headers: "With headers", body: "Body",
+    otherFormat: (format: string) => `Sent in the form of ${format}.`, notYet: "Not sent yet.", newestOnly: (count: number) => `The newest ${count} are shown.`, total: "total",
+    states: { PENDING: "To be sent", IN_FLIGHT: "Being sent", SUCCEEDED: "Acknowledged", RETRYING: "Retrying", EXHAUSTED: "Given up", CANCELLED: "Cancelled" } satisfies Record<Delivery["state"], string>,
+    phases: { dns: "DNS", connect: "Connect", tls: "TLS", firstByte: "First byte", rest: "Rest" },
+    errors: {
+      dns_failure: "Name not found", forbidden_address: "Address not allowed", connect_refused: "Connection refused", connect_timeout: "No connection in time", unreachable: "Unreachable", tls_failure: "TLS failed", timeout: "No answer in time",
+      reset: "Connection cut", protocol_error: "Not HTTP", invalid_request: "Cannot be sent", expired: "Too old", scan_expired: "Scan not kept", scan_deleted: "Scan deleted", connection_deleted: "Connection deleted",
+      undecryptable_headers: "Headers unreadable", unreadable: "Unreadable", internal_error: "Our fault",
+    } as ByWord,
+  },
+  replay: {
+    open: "Replay…", title: "Replay deliveries", means: "Deliveries made in this window are sent again, slower than what is new. Receivers see the same names as before.", from: "From", to: "To", toHint: "Empty: until now.", states: "In state", statesHint: "None chosen: all of them.",
+    ask: "Count first", count: (count: string) => `${count} deliveries would be sent again.`, begin: (count: string) => `Send ${count} again`, begun: "The replay has begun.", none: "No replays", noneWhy: "After an outage of your server, a replay sends what it missed.",
+    words: { RUNNING: "Running", DONE: "Done", CANCELLED: "Cancelled" }, anyState: "any state", progress: "Progress", done: (done: string, total: string) => `${done} of ${total}`, cancel: "Cancel replay", cancelled: "Cancelled: nothing more is reopened.",
+  },
+  help: {
+    title: "Help", keys: "Keys", keysOn: "Single letters do something", more: "More", docs: "The API, with examples", licences: "Licences of what this page is made of", version: "Version",
+    keyList: [
+      ["j k", "Next and previous Scan"], ["o", "Open the post"], ["y", "Right"], ["n", "Wrong"], ["m", "Mute…"], ["l", "Label…"], ["u", "Undo"], ["/", "To the search field"],
+      ["g o", "Overview"], ["g i", "Inbox"], ["g m", "Managers"], ["g c", "Connections"], ["?", "These keys"],
+    ] as [string, string][],
+  },
+};

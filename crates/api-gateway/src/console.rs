@@ -1,0 +1,236 @@
+//! `/console/`: the web console, which is a client of the public API like any other.
+//!
+//! Its files are `console/dist`, embedded by `build.rs`. The page loads nothing but what stands beside it, runs
+//! nothing that stands inside of it, makes no markup of text, and is framed by nobody; the browser holds it
+//! to that ([`POLICY`]). All its addresses are relative, so it works below a path prefix too.
+//!
+//! The page is asked for each time. The names of all other files change with their content, and a browser may
+//! keep them for good. Both codings of a file are made once, when the first browser asks for it.
+//!
+//! `[gateway] console = false` takes all of it away.
+
+use std::{
+    io::Write as _,
+    sync::{LazyLock, OnceLock},
+};
+
+use actix_web::{
+    HttpRequest, HttpResponse, HttpResponseBuilder,
+    http::header::{
+        ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+        HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    },
+    web::{self, Data},
+};
+use flate2::{Compression, write::GzEncoder};
+
+use crate::{ApiError, state::AppState};
+
+const PAGE: &str = "index.html";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+/// Smaller ones fit into a packet as they are.
+const WORTH_PACKING: usize = 1_024;
+/// The best that brotli does in a moment: 11 takes a second for a file of 150 KiB.
+const BROTLI_QUALITY: i32 = 9;
+const BROTLI_WINDOW: i32 = 22;
+
+static EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/console.rs"));
+
+static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+    let files = EMBEDDED.iter();
+    files.map(|(name, bytes)| File::new(name, bytes)).collect()
+});
+
+struct File {
+    name: &'static str,
+    content_type: &'static str,
+    bytes: &'static [u8],
+    /// To pack it for each who asks would be a way to keep us busy.
+    gzip: OnceLock<Vec<u8>>,
+    brotli: OnceLock<Vec<u8>>,
+}
+
+impl File {
+    fn new(name: &'static str, bytes: &'static [u8]) -> Self {
+        let content_type = match name.rsplit_once('.').map(|(_, extension)| extension) {
+            Some("html") => "text/html; charset=utf-8",
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            Some("txt") => "text/plain; charset=utf-8",
+            _ => "application/octet-stream",
+        };
+        Self {
+            name,
+            content_type,
+            bytes,
+            gzip: OnceLock::new(),
+            brotli: OnceLock::new(),
+        }
+    }
+
+    fn find(name: &str) -> Option<&'static Self> {
+        FILES.iter().find(|file| file.name == name)
+    }
+
+    fn answer(
+        &'static self,
+        request: &HttpRequest,
+        mut answer: HttpResponseBuilder,
+    ) -> HttpResponse {
+        answer.insert_header((CONTENT_TYPE, self.content_type));
+        if self.bytes.len() < WORTH_PACKING {
+            return answer.body(self.bytes);
+        }
+        // What `observe` has left of the client's wishes: the one coding that it gets.
+        let wished = request.headers().get(ACCEPT_ENCODING);
+        let (coding, bytes) = match wished.and_then(|wished| wished.to_str().ok()) {
+            Some("br") => ("br", packed(&self.brotli, self.bytes, brotli)),
+            Some("gzip") => ("gzip", packed(&self.gzip, self.bytes, gzip)),
+            _ => ("identity", self.bytes),
+        };
+        // Said of the plain bytes too, it keeps the compression off them.
+        answer.insert_header((CONTENT_ENCODING, coding));
+        answer.insert_header((VARY, "accept-encoding"));
+        answer.body(bytes)
+    }
+}
+
+fn packed(
+    place: &'static OnceLock<Vec<u8>>,
+    bytes: &'static [u8],
+    pack: fn(&[u8]) -> std::io::Result<Vec<u8>>,
+) -> &'static [u8] {
+    place.get_or_init(|| pack(bytes).expect("writing to memory does not fail"))
+}
+
+fn gzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(bytes)?;
+    packed.finish()
+}
+
+fn brotli(mut bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let parameters = ::brotli::enc::BrotliEncoderParams {
+        quality: BROTLI_QUALITY,
+        lgwin: BROTLI_WINDOW,
+        ..Default::default()
+    };
+    let mut packed = Vec::new();
+    ::brotli::BrotliCompress(&mut bytes, &mut packed, &parameters)?;
+    Ok(packed)
+}
+
+/// `GET /console`: to the page, whose addresses are relative to its folder.
+pub(crate) async fn folder(state: Data<AppState>) -> Result<HttpResponse, ApiError> {
+    allowed(&state)?;
+    let mut answer = HttpResponse::PermanentRedirect();
+    // Relative, so that a path prefix stays.
+    answer.insert_header((LOCATION, "console/"));
+    // A browser that kept it would go on asking where the console is turned off since.
+    answer.insert_header((CACHE_CONTROL, "no-store"));
+    Ok(answer.finish())
+}
+
+/// `GET /console/`
+pub(crate) async fn page(
+    state: Data<AppState>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    allowed(&state)?;
+    let page = File::find(PAGE).ok_or(ApiError::NotFound("path"))?;
+    Ok(page.answer(&request, head("no-store")))
+}
+
+/// `GET /console/{file}`
+pub(crate) async fn file(
+    state: Data<AppState>,
+    request: HttpRequest,
+    name: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    allowed(&state)?;
+    let file = File::find(&name)
+        .filter(|file| file.name != PAGE)
+        .ok_or(ApiError::NotFound("path"))?;
+    Ok(file.answer(&request, head("public, max-age=31536000, immutable")))
+}
+
+fn allowed(state: &AppState) -> Result<(), ApiError> {
+    if state.serves_console {
+        Ok(())
+    } else {
+        Err(ApiError::NotFound("path"))
+    }
+}
+
+/// What every answer says to the browser, the scripts' too: one may open them by themselves.
+fn head(caching: &'static str) -> HttpResponseBuilder {
+    let mut answer = HttpResponse::Ok();
+    answer
+        .insert_header((CONTENT_SECURITY_POLICY, POLICY))
+        .insert_header((REFERRER_POLICY, "no-referrer"))
+        .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .insert_header((OPENER_POLICY, HeaderValue::from_static("same-origin")))
+        .insert_header((CACHE_CONTROL, caching));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::{FILES, File, PAGE, brotli, gzip};
+
+    #[test]
+    fn the_page_names_files_that_are_there_and_nothing_of_elsewhere() {
+        let page = std::str::from_utf8(File::find(PAGE).unwrap().bytes).unwrap();
+        let named: Vec<_> = ["src=\"", "href=\""]
+            .into_iter()
+            .flat_map(|attribute| page.split(attribute).skip(1))
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
+        assert!(named.iter().any(|name| name.ends_with(".js")), "{page}");
+        assert!(named.iter().any(|name| name.ends_with(".css")), "{page}");
+        for name in named {
+            assert!(File::find(name).is_some(), "{name}");
+        }
+        assert!(!page.contains("//"), "an address of another origin");
+        // The policy forbids what stands inside of the page.
+        assert!(!page.contains("style=") && !page.contains("<style"));
+        assert_eq!(
+            page.matches("<script").count(),
+            page.matches("src=").count()
+        );
+    }
+
+    #[test]
+    fn every_file_has_a_type_and_its_content_in_its_name() {
+        for file in FILES.iter() {
+            assert_ne!(
+                file.content_type, "application/octet-stream",
+                "{}",
+                file.name
+            );
+            let hashed = file.name.split('.').count() >= 3;
+            assert!(hashed || file.name == PAGE, "{}", file.name);
+        }
+    }
+
+    #[test]
+    fn both_codings_give_the_file_again() {
+        let script = FILES.iter().find(|file| file.name.ends_with(".js"));
+        let bytes = script.unwrap().bytes;
+        let (mut plain, packed) = (Vec::new(), gzip(bytes).unwrap());
+        flate2::read::GzDecoder::new(&packed[..])
+            .read_to_end(&mut plain)
+            .unwrap();
+        assert_eq!(plain, bytes);
+        let (mut plain, packed) = (Vec::new(), brotli(bytes).unwrap());
+        ::brotli::BrotliDecompress(&mut &packed[..], &mut plain).unwrap();
+        assert_eq!(plain, bytes);
+        assert!(packed.len() * 2 < bytes.len());
+    }
+}
