@@ -185,6 +185,10 @@ pub const SCAN_FIELDS: &[Field] = &[
     text("post.user.url"),
     number("match.score"),
     word("match.focus", FOCUSES),
+    Field {
+        name: "match.judged",
+        kind: Kind::Bool,
+    },
 ];
 
 const fn number(name: &'static str) -> Field {

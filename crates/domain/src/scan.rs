@@ -55,6 +55,10 @@ pub struct Match {
     /// With a focus: what kind of post it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signals: Option<Signals>,
+    /// Whether the operator's model was asked, and had the last word: the score then lies close to the
+    /// threshold, on either side.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judged: bool,
 }
 
 /// A term in a post, in code points of the field.

@@ -55,6 +55,7 @@ impl From<Decision> for Match {
             focus: decision.focus,
             spans: decision.spans.into_iter().map(Into::into).collect(),
             signals: None,
+            judged: false,
         }
     }
 }

@@ -52,6 +52,8 @@ static REQUESTS: LazyLock<prometheus::IntCounterVec> = LazyLock::new(|| {
 pub enum Purpose {
     /// Refining instructions.
     Compile,
+    /// Judging a post.
+    Judge,
 }
 
 impl Purpose {
@@ -59,6 +61,7 @@ impl Purpose {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Compile => "compile",
+            Self::Judge => "judge",
         }
     }
 }
@@ -68,6 +71,10 @@ impl Purpose {
 pub enum Failure {
     #[error("left alone after a failure")]
     Resting,
+    #[error("the budget is spent")]
+    OverBudget,
+    #[error("too many questions are open")]
+    Busy,
     #[error("no answer within {after:?}")]
     Timeout { after: Duration },
     #[error("answered 429")]
@@ -86,6 +93,8 @@ impl Failure {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Resting => "resting",
+            Self::OverBudget => "over_budget",
+            Self::Busy => "busy",
             Self::Timeout { .. } => "timeout",
             Self::RateLimited { .. } => "rate_limited",
             Self::Refused { .. } => "refused",
@@ -103,7 +112,7 @@ impl Failure {
     /// For how long nothing is asked after it. An answer of the wrong form says nothing about the next.
     fn rest(&self) -> Option<Duration> {
         match self {
-            Self::Resting | Self::Invalid { .. } => None,
+            Self::Resting | Self::OverBudget | Self::Busy | Self::Invalid { .. } => None,
             Self::Timeout { .. } | Self::Unreachable { .. } => Some(REST),
             Self::RateLimited { retry_after } => {
                 Some(retry_after.unwrap_or(REST).clamp(REST, MAX_REST))
@@ -162,10 +171,13 @@ impl Endpoint {
             answer.and_then(|content| read(&content))
         };
         let outcome = answer.as_ref().err().map_or("ok", Failure::word);
-        REQUESTS
-            .with_label_values(&[purpose.as_str(), outcome])
-            .inc();
+        count(purpose, outcome);
         answer
+    }
+
+    /// Counts a question that its caller does not ask.
+    pub fn forgo(&self, purpose: Purpose, why: &Failure) {
+        count(purpose, why.word());
     }
 
     /// The text that the model wrote.
@@ -204,6 +216,11 @@ impl Endpoint {
         content(page.map_err(|error| failure(&error, self.timeout))?)
     }
 
+    /// Why nothing is asked at present, if so: callers need not get in line for it.
+    pub fn rest(&self) -> Option<Failure> {
+        self.is_resting().then_some(Failure::Resting)
+    }
+
     fn is_resting(&self) -> bool {
         self.resting().is_some_and(|until| Instant::now() < until)
     }
@@ -230,6 +247,12 @@ impl Endpoint {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn count(purpose: Purpose, outcome: &str) {
+    REQUESTS
+        .with_label_values(&[purpose.as_str(), outcome])
+        .inc();
 }
 
 fn failure(error: &Error, after: Duration) -> Failure {

@@ -212,6 +212,18 @@ fn mistakes_are_named_by_key_reason_and_place() {
             "database.url: expected a URL that begins with postgres:// (file earshot.toml)",
         ),
         (
+            "[scanner.judge]\nmodel = 'm'",
+            "scanner.judge.base_url: is required",
+        ),
+        (
+            "[scanner.judge]\nmodel = 'm'\nbase_url = 'https://a:b@m.example/v1'",
+            "scanner.judge.base_url: must not hold credentials; `api_key` is for them (file earshot.toml)",
+        ),
+        (
+            "[scanner.judge]\nmodel = 'm'\nbase_url = 'https://m.example/v1'\nband_percent = 31",
+            "scanner.judge.band_percent: must lie between 1 and 30 (file earshot.toml)",
+        ),
+        (
             "[compiler.model]\nmodel = 'm'",
             "compiler.model.base_url: is required",
         ),
@@ -550,6 +562,22 @@ fn wrong_platforms_are_named() {
         (
             "name = 'a'\nkind = 'hackernews'\npoll_interval = 0",
             "platforms[0].poll_interval: must be at least 100ms (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'facebook'",
+            "platforms[0].token: is required for kind `facebook`",
+        ),
+        (
+            "name = 'a'\nkind = 'linkedin'\ntoken = 's3cret'",
+            "platforms[0].api_version: is required for kind `linkedin`",
+        ),
+        (
+            "name = 'a'\nkind = 'linkedin'\ntoken = 's3cret'\napi_version = '2026-10'",
+            "platforms[0].api_version: expected six digits such as `202610`, not `2026-10` (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'facebook'\ntoken = 's3cret'\napi_version = '../v25.0'",
+            "platforms[0].api_version: expected a version such as `v25.0`, not `../v25.0` (file earshot.toml)",
         ),
         (
             "name = 'a'\nkind = 'hackernews'\nbase_uri = 'x'",

@@ -6,6 +6,7 @@
 //! the feed's new cursor are one transaction, so a scanner that dies repeats a poll and loses nothing.
 
 mod guarded;
+mod judge;
 mod metrics;
 mod plans;
 mod poll;
@@ -21,6 +22,7 @@ use platforms::{Fetch, Platforms, Settings};
 use runtime::{Config, Context};
 use tokio::task::JoinSet;
 
+pub use judge::Judge;
 pub use plans::Plans;
 
 /// Scans until the context's shutdown, then finishes the polls that are open.
@@ -34,7 +36,10 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         return Ok(());
     }
 
-    let plans = Arc::new(Plans::new(backbone.pool.clone()));
+    let plans = Arc::new(Plans::new(
+        backbone.pool.clone(),
+        config.scanner.judge.as_ref().map(Judge::new),
+    ));
     if !plans.load(&context.shutdown).await {
         return Ok(());
     }

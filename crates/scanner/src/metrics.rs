@@ -97,3 +97,12 @@ pub(crate) static SCREENED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     )
     .expect(UNREGISTERED)
 });
+
+pub(crate) static JUDGEMENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_judgements_total",
+        "Matches close to the threshold, by what became of them",
+        &["outcome"]
+    )
+    .expect(UNREGISTERED)
+});

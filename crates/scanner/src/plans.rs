@@ -18,11 +18,13 @@ use runtime::Backoff;
 use store::{
     Error, Pool,
     plans::{self, Changes, PlanRecord},
+    scans::NewScan,
 };
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    judge::{self, Judge, Thresholds},
     metrics,
     screens::{Held, Screens},
 };
@@ -35,6 +37,9 @@ pub struct Plans {
     live: Arc<LiveIndex>,
     /// Never older than the index.
     screens: Screens,
+    /// Where the operator has a model; then the index's thresholds are lower than these.
+    judge: Option<Judge>,
+    thresholds: Thresholds,
     /// Managers whose instructions this release cannot execute, such as a newer one's: what was at work
     /// before stays so here.
     unreadable: std::sync::Mutex<HashSet<ManagerName>>,
@@ -46,12 +51,14 @@ pub struct Plans {
 
 impl Plans {
     #[must_use]
-    pub fn new(pool: Pool) -> Self {
+    pub fn new(pool: Pool, judge: Option<Judge>) -> Self {
         // No version is below 0, so the first refresh looks at all there is.
         Self {
             pool,
             live: Arc::new(LiveIndex::new(Index::default())),
             screens: Screens::default(),
+            judge,
+            thresholds: Thresholds::default(),
             unreadable: std::sync::Mutex::default(),
             refreshing: Mutex::default(),
             changed: watch::Sender::new(0),
@@ -66,6 +73,14 @@ impl Plans {
 
     pub(crate) fn screens(&self) -> &Screens {
         &self.screens
+    }
+
+    /// Those of a poll's matches that become Scans. Call without a connection: a model may be asked.
+    pub(crate) async fn decide<'a>(&self, matches: Vec<NewScan<'a>>) -> Vec<NewScan<'a>> {
+        match &self.judge {
+            Some(judge) => judge.decide(&self.pool, &self.thresholds, matches).await,
+            None => matches,
+        }
     }
 
     /// Tells when plans have changed, and with them perhaps the feeds that are watched.
@@ -107,7 +122,7 @@ impl Plans {
             after = Some(last.manager);
             for record in page {
                 held.put(&record);
-                match change(&record) {
+                match self.change(&record) {
                     Some(Change::Put(name, plan)) => all.push((name, plan)),
                     Some(Change::Remove(_)) => {}
                     None => {
@@ -120,6 +135,8 @@ impl Plans {
         }
         self.note_unreadable(|known| *known = unreadable);
         self.screens.replace(held);
+        let there: HashSet<ManagerName> = all.iter().map(|(name, _)| *name).collect();
+        self.thresholds.retain(|name| there.contains(name));
         self.live.replace(Index::build(all, version));
         self.note_change(version);
         Ok(())
@@ -148,7 +165,7 @@ impl Plans {
                         namespaces.iter().for_each(|one| held.put_namespace(one));
                         plans.iter().for_each(|one| held.put(one));
                     });
-                    let changes: Vec<_> = plans.iter().map(change).collect();
+                    let changes: Vec<_> = plans.iter().map(|record| self.change(record)).collect();
                     self.note_unreadable(|known| {
                         for (record, change) in plans.iter().zip(&changes) {
                             if change.is_none() {
@@ -167,6 +184,35 @@ impl Plans {
                     }
                 }
                 Ok(())
+            }
+        }
+    }
+
+    /// What a record changes; nothing where what is at work must stay, since what came cannot be executed.
+    fn change(&self, record: &PlanRecord) -> Option<Change> {
+        if record.unreadable {
+            return None;
+        }
+        let name = record.manager;
+        let Some(instructions) = &record.instructions else {
+            self.thresholds.put(name, None);
+            return Some(Change::Remove(name));
+        };
+        let judge = self.judge.as_ref();
+        let lowered = judge.and_then(|judge| judge::lowered(instructions, judge.band()));
+        let (threshold, plan) = match &lowered {
+            Some((threshold, lowered)) => (Some(*threshold), Plan::compile(lowered)),
+            None => (None, Plan::compile(instructions)),
+        };
+        match plan {
+            Ok(plan) => {
+                self.thresholds.put(name, threshold);
+                Some(Change::Put(name, Arc::new(plan)))
+            }
+            // The compiler refuses such instructions; one that is here all the same must not stop the rest.
+            Err(error) => {
+                tracing::error!(manager.name = %name, "instructions that cannot be executed: {error}");
+                None
             }
         }
     }
@@ -230,24 +276,6 @@ impl NewsReader for Plans {
 
     async fn resync(&self) -> anyhow::Result<()> {
         Ok(self.refresh().await?)
-    }
-}
-
-/// What a record changes; nothing where what is at work must stay, since what came cannot be executed.
-fn change(record: &PlanRecord) -> Option<Change> {
-    if record.unreadable {
-        return None;
-    }
-    let Some(instructions) = &record.instructions else {
-        return Some(Change::Remove(record.manager));
-    };
-    match Plan::compile(instructions) {
-        Ok(plan) => Some(Change::Put(record.manager, Arc::new(plan))),
-        // The compiler refuses such instructions; one that is here all the same must not stop the rest.
-        Err(error) => {
-            tracing::error!(manager.name = %record.manager, "instructions that cannot be executed: {error}");
-            None
-        }
     }
 }
 

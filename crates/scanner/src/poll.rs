@@ -102,6 +102,7 @@ impl Poll {
         for _ in 0..MAX_REMATCHES {
             let index = self.plans.index();
             let matches = self.find(&index, &polled.posts);
+            let matches = self.plans.decide(matches).await;
             match self.commit(&index, &matches, &polled, next).await? {
                 Stored::Behind => self.plans.refresh().await?,
                 Stored::LeaseLost => {

@@ -357,6 +357,35 @@ pub async fn load_page(
     Ok(rows.into_iter().map(plan).collect())
 }
 
+/// The instructions at work of these Managers, as far as they can be read here. By primary key.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn instructions_of(
+    conn: &mut AsyncPgConnection,
+    names: &[ManagerName],
+) -> QueryResult<HashMap<ManagerName, Instructions>> {
+    if names.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let namespaces = names.iter().map(|name| name.namespace.to_uuid());
+    let ids = names.iter().map(|name| name.manager.to_uuid());
+    let rows: Vec<(Uuid, Uuid, Option<Value>)> = managers::table
+        .filter(managers::namespace_id.eq_any(namespaces))
+        .filter(managers::id.eq_any(ids))
+        .select((managers::namespace_id, managers::id, managers::instructions))
+        .load(conn)
+        .await?;
+    let found = rows.into_iter().filter_map(|(namespace, manager, json)| {
+        let name = ManagerName {
+            namespace: Id::from_uuid(namespace),
+            manager: Id::from_uuid(manager),
+        };
+        Some((name, serde_json::from_value(json?).ok()?))
+    });
+    Ok(found.collect())
+}
+
 /// Namespace, Manager, whether it is enabled, its instructions, mutes and languages.
 type PlanRow = (Uuid, Uuid, bool, Option<Value>, Value, Vec<String>);
 

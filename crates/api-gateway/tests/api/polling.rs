@@ -47,6 +47,7 @@ async fn write(
                     focus: None,
                     spans: Vec::new(),
                     signals: None,
+                    judged: false,
                 },
             })
             .collect();

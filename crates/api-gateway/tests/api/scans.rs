@@ -20,6 +20,7 @@ pub(crate) async fn record(app: &TestApp, manager: &str, posts: &[Post]) {
                 focus: None,
                 spans: Vec::new(),
                 signals: None,
+                judged: false,
             },
         };
         let made = conn

@@ -51,15 +51,19 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         reader.reject(there, format!("needs {missing} too"));
     }
 
-    if let Some(model) = &config.compiler.model {
-        let url = &model.base_url;
-        let key = "compiler.model.base_url";
+    let compiler = config.compiler.model.as_ref();
+    let judge = config.scanner.judge.as_ref().map(|judge| &judge.model);
+    for (section, model) in [("compiler.model", compiler), ("scanner.judge", judge)] {
+        let Some(url) = model.map(|model| &model.base_url) else {
+            continue;
+        };
+        let key = format!("{section}.base_url");
         if !matches!(url.scheme(), "http" | "https") {
-            reader.reject(key, "expected a URL that begins with https:// or http://");
+            reader.reject(&key, "expected a URL that begins with https:// or http://");
         } else if !url.username().is_empty() || url.password().is_some() {
-            reader.reject(key, "must not hold credentials; `api_key` is for them");
+            reader.reject(&key, "must not hold credentials; `api_key` is for them");
         } else if url.query().is_some() || url.fragment().is_some() {
-            reader.reject(key, "must end with its path");
+            reader.reject(&key, "must end with its path");
         }
     }
 

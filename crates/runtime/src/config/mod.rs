@@ -12,6 +12,7 @@ mod error;
 mod filter;
 mod key;
 mod load;
+mod model;
 mod platform;
 mod reader;
 mod reference;
@@ -23,9 +24,10 @@ pub use error::{ConfigError, Problem};
 pub use filter::LogFilter;
 pub use key::EncryptionKey;
 pub use load::{Loader, load};
+pub use model::{Judge, Model};
 pub use platform::{Access, Kind, PlatformConfig};
 pub use reference::reference;
 pub use sections::{
-    Bus, Compiler, Config, Database, Dispatcher, Gateway, Log, LogFormat, Model, Ops, Outbound,
+    Bus, Compiler, Config, Database, Dispatcher, Gateway, Log, LogFormat, Ops, Outbound,
     Retention, Scanner, Secrets,
 };

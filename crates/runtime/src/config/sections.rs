@@ -6,11 +6,11 @@ use std::{net::SocketAddr, time::Duration};
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
-use url::Url;
 
 use super::{
     filter::LogFilter,
     key::EncryptionKey,
+    model::{Judge, Model},
     platform::PlatformConfig,
     reader::{Reader, Within},
     setting::choice,
@@ -210,6 +210,9 @@ sections! {
         pub poll_interval_min: Duration = 5 * SECOND, within Duration::from_millis(100)..=DAY;
         /// How far back the first poll of a feed reaches; 0 takes only what is new from then on.
         pub backfill: Duration = 24 * HOUR, within Duration::ZERO..=90 * DAY;
+    } and {
+        /// A model that judges posts close to the threshold; everything works without one.
+        pub judge: Option<Judge>
     }
 
     /// Delivering Scans to webhooks.
@@ -253,60 +256,6 @@ impl Bus {
     #[must_use]
     pub fn is_in_process(&self) -> bool {
         self.url.expose_secret() == IN_PROCESS
-    }
-}
-
-/// An OpenAI-compatible endpoint.
-#[derive(Debug, Clone)]
-pub struct Model {
-    pub base_url: Url,
-    pub model: String,
-    pub api_key: Option<SecretString>,
-    pub timeout: Duration,
-    pub max_tokens: u32,
-}
-
-impl Model {
-    fn read_if_given(reader: &mut Reader, path: &str) -> Option<Self> {
-        reader.section(
-            path,
-            "Optional: an OpenAI-compatible endpoint that refines the instructions of AUTOMATIC Managers. What \
-             it cannot do in time is done without it.",
-        );
-        let given = reader.has_section(path);
-        let base_url = reader.required(
-            path,
-            "base_url",
-            "The address that `/chat/completions` follows. It may lie in a private network; redirects are \
-             not followed.",
-            given,
-        );
-        let model = reader.required(path, "model", "The model's name there.", given);
-        let api_key = reader.optional(
-            path,
-            "api_key",
-            "The bearer token, where the endpoint wants one.",
-        );
-        let (mut timeout, mut max_tokens) = (20 * SECOND, 1_500);
-        reader.read(
-            &format!("{path}.timeout"),
-            "How long one answer may take; a compile takes this much longer at most.",
-            &mut timeout,
-            Some(Within::of(SECOND..=MINUTE)),
-        );
-        reader.read(
-            &format!("{path}.max_tokens"),
-            "How many tokens one answer may have.",
-            &mut max_tokens,
-            Some(Within::of(64..=32_000)),
-        );
-        Some(Self {
-            base_url: base_url?,
-            model: model?,
-            api_key,
-            timeout,
-            max_tokens,
-        })
     }
 }
 

@@ -31,7 +31,7 @@ struct Indexes {
 impl Indexes {
     async fn start(world: &World, tells: bool) -> Self {
         let shutdown = CancellationToken::new();
-        let plans = [0, 1].map(|_| Arc::new(Plans::new(world.database.pool())));
+        let plans = [0, 1].map(|_| Arc::new(Plans::new(world.database.pool(), None)));
         for plans in &plans {
             assert!(plans.load(&shutdown).await);
             let bus = if tells {

@@ -4,6 +4,7 @@
 
 mod failures;
 mod fresh;
+mod judge;
 mod live;
 mod plans;
 mod replicas;

@@ -60,6 +60,7 @@ pub(crate) fn matched(score: f64) -> Match {
         focus: None,
         spans: Vec::new(),
         signals: None,
+        judged: false,
     }
 }
 

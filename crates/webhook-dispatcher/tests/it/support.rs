@@ -95,6 +95,7 @@ impl World {
                 focus: None,
                 spans: Vec::new(),
                 signals: None,
+                judged: false,
             },
         };
         let feed = "hackernews:newest".parse().unwrap();

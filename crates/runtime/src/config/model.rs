@@ -1,0 +1,148 @@
+//! OpenAI-compatible endpoints, which everything works without.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use secrecy::SecretString;
+use url::Url;
+
+use super::reader::{Reader, Within};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// An OpenAI-compatible endpoint.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub base_url: Url,
+    pub model: String,
+    pub api_key: Option<SecretString>,
+    pub timeout: Duration,
+    pub max_tokens: u32,
+}
+
+/// A model that is asked about posts whose score lies close to the threshold, and how often.
+#[derive(Debug, Clone)]
+pub struct Judge {
+    pub model: Model,
+    pub band_percent: u32,
+    pub max_per_minute: u32,
+    pub max_per_manager_per_hour: u32,
+    pub max_open: u32,
+}
+
+/// What the uses of an endpoint differ in.
+struct Answers {
+    timeout: Duration,
+    within: RangeInclusive<Duration>,
+    doc: &'static str,
+    max_tokens: u32,
+}
+
+impl Model {
+    pub(super) fn read_if_given(reader: &mut Reader, path: &str) -> Option<Self> {
+        reader.section(
+            path,
+            "Optional: an OpenAI-compatible endpoint that refines the instructions of AUTOMATIC Managers. What \
+             it cannot do in time is done without it.",
+        );
+        let answers = Answers {
+            timeout: 20 * SECOND,
+            within: SECOND..=MINUTE,
+            doc: "How long one answer may take; a compile takes this much longer at most.",
+            max_tokens: 1_500,
+        };
+        Self::read(reader, path, answers)
+    }
+
+    fn read(reader: &mut Reader, path: &str, answers: Answers) -> Option<Self> {
+        let given = reader.has_section(path);
+        let base_url = reader.required(
+            path,
+            "base_url",
+            "The address that `/chat/completions` follows. It may lie in a private network; redirects are \
+             not followed.",
+            given,
+        );
+        let model = reader.required(path, "model", "The model's name there.", given);
+        let api_key = reader.optional(
+            path,
+            "api_key",
+            "The bearer token, where the endpoint wants one.",
+        );
+        let (mut timeout, mut max_tokens) = (answers.timeout, answers.max_tokens);
+        reader.read(
+            &format!("{path}.timeout"),
+            answers.doc,
+            &mut timeout,
+            Some(Within::of(answers.within)),
+        );
+        reader.read(
+            &format!("{path}.max_tokens"),
+            "How many tokens one answer may have.",
+            &mut max_tokens,
+            Some(Within::of(64..=32_000)),
+        );
+        Some(Self {
+            base_url: base_url?,
+            model: model?,
+            api_key,
+            timeout,
+            max_tokens,
+        })
+    }
+}
+
+impl Judge {
+    pub(super) fn read_if_given(reader: &mut Reader, path: &str) -> Option<Self> {
+        reader.section(
+            path,
+            "Optional: an OpenAI-compatible endpoint that is asked about posts whose score lies close to their \
+             Manager's threshold, of Managers with a focus. What it does not answer in time is decided without it. \
+             The bounds are those of one replica.",
+        );
+        let answers = Answers {
+            timeout: 3 * SECOND,
+            within: Duration::from_millis(100)..=8 * SECOND,
+            doc: "How long one answer may take; a poll with such posts takes twice this longer at most.",
+            max_tokens: 100,
+        };
+        let model = Model::read(reader, path, answers);
+        let mut number = |key: &str, doc: &str, default: u32, within: RangeInclusive<u32>| {
+            let mut number = default;
+            let key = format!("{path}.{key}");
+            reader.read(&key, doc, &mut number, Some(Within::of(within)));
+            number
+        };
+        let band_percent = number(
+            "band_percent",
+            "How far from the threshold a score may lie to be asked about, on either side, in hundredths.",
+            10,
+            1..=30,
+        );
+        let max_per_minute = number(
+            "max_per_minute",
+            "How many questions are asked in a minute.",
+            60,
+            1..=100_000,
+        );
+        let max_per_manager_per_hour = number(
+            "max_per_manager_per_hour",
+            "How many of them are about the posts of one Manager, in an hour.",
+            30,
+            1..=100_000,
+        );
+        let max_open = number(
+            "max_open",
+            "How many questions are open at once.",
+            4,
+            1..=256,
+        );
+        Some(Self {
+            model: model?,
+            band_percent,
+            max_per_minute,
+            max_per_manager_per_hour,
+            max_open,
+        })
+    }
+}
