@@ -85,6 +85,17 @@ pub trait FeedRules: Sync {
 }
 
 /// For tests: Hacker News, with its newest posts alone.
+/// How far back a feed can be read, as its platform allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Not at all: what was not heard is not to be had.
+    Nothing,
+    /// So far in time.
+    Time(std::time::Duration),
+    /// So many posts, about.
+    Posts(u32),
+}
+
 #[cfg(test)]
 pub(crate) struct OneForum;
 

@@ -36,7 +36,7 @@ pub mod web_url;
 
 pub use connection::Connection;
 pub use delivery::{Delivery, DeliveryState, DeliveryWithAttempts};
-pub use feed::FeedName;
+pub use feed::{FeedName, Reach};
 pub use id::Id;
 pub use instructions::{Focus, Instructions};
 pub use issue::{FieldIssue, Issue, Issues};

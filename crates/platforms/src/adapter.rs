@@ -39,6 +39,12 @@ pub trait Adapter: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Whether `what` is the stream of a whole network: so much that its posts are not kept.
+    fn is_whole_network(&self, what: &str) -> bool {
+        let _ = what;
+        false
+    }
+
     /// How many posts one [`Adapter::recheck`] may name; 0 where posts cannot be asked for by their ids.
     fn recheck_batch(&self) -> usize {
         0

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use domain::FeedName;
+use domain::{FeedName, Reach};
 use url::Url;
 
 use crate::{
@@ -122,6 +122,28 @@ pub fn accepts(kind: &str, base_url: Option<&Url>, what: &str) -> bool {
         "linkedin" => crate::linkedin::accepts(what),
         "facebook" => crate::facebook::accepts(what),
         _ => true,
+    }
+}
+
+/// How far back feeds of a platform of `kind` can be read, by what the platform documents and by
+/// the pages that one reading takes. Of a kind that is not known here: not at all.
+#[must_use]
+pub fn reach(kind: &str) -> Reach {
+    /// The most pages that one reading takes.
+    const PAGES: u32 = 400;
+    match kind {
+        // Its search goes by time.
+        "hackernews" => Reach::Time(Duration::MAX),
+        "lemmy" => Reach::Posts(PAGES * 50),
+        "discourse" => Reach::Posts(PAGES * 30),
+        // No listing goes further.
+        "reddit" => Reach::Posts(1_000),
+        "mastodon" => Reach::Posts(PAGES * 40),
+        // Of recent search.
+        "x" => Reach::Time(Duration::from_hours(24 * 7)),
+        "linkedin" | "facebook" => Reach::Posts(PAGES * 25),
+        // A stream, and documents with some posts of which nobody says how many.
+        _ => Reach::Nothing,
     }
 }
 

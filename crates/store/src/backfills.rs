@@ -1,7 +1,7 @@
 //! Managers that are run over posts of the past: at their first apply, and when somebody asks.
 //!
 //! A row says that a Manager is to hear what one feed brought since some time. It goes two steps. First the
-//! kept posts are matched ([`next_waiting`], [`matched_kept`]). Where these do not reach back far enough and
+//! kept posts are matched ([`next_waiting`] to [`matched_kept`]). Where these do not reach back far enough and
 //! the platform can, the row then joins a look-back ([`look_backs`]): a reading of the feed with a cursor of its
 //! own, for all Managers that asked before it began, in bounded steps. So no post is matched by both; and a
 //! post that has its Scan gets no second one, by the keys of `scans`.
@@ -14,23 +14,12 @@ use diesel::{
     sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{FeedName, Id, ManagerName, Timestamp};
+use domain::{FeedName, Id, ManagerName, Reach, Timestamp};
 use uuid::Uuid;
 
 use crate::QueryResult;
 
 pub mod look_backs;
-
-/// How far back a feed can be read, as its platform allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// Not at all: what was not heard is not to be had.
-    Nothing,
-    /// So far in time.
-    Time(std::time::Duration),
-    /// So many posts.
-    Posts(u32),
-}
 
 /// How far back the posts of a feed will be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +80,7 @@ pub async fn request(
         let kept = row.kept_since.map_or(now, Timestamp::from);
         let platform = match reach(&feed) {
             Reach::Nothing => now,
-            Reach::Time(time) => now.minus(time),
+            Reach::Time(time) => now.minus(time.min(std::time::Duration::from_hours(24 * 3_650))),
             Reach::Posts(posts) => {
                 // What brings next to nothing is there from its beginning.
                 let days = f64::from(posts) / row.posts_per_day.unwrap_or(1.0).max(1e-3);
@@ -168,9 +157,9 @@ pub async fn next_waiting(
     }))
 }
 
-/// A Manager that waits, locked for the rest of the transaction.
+/// A Manager that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claimed {
+pub struct Asked {
     pub manager: ManagerName,
     /// `None` for the one at the first apply.
     pub since: Option<Timestamp>,
@@ -186,16 +175,15 @@ pub struct KeptPosts {
     pub since: Option<Timestamp>,
 }
 
-/// Locks up to `limit` of those that wait for a feed, and tells how its kept posts stand. Those that another
-/// replica has in hand are skipped.
+/// Some of those that wait for a feed, the longest first, and how its kept posts stand. Nothing is locked.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn claim(
+pub async fn waiting_for(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
     limit: i64,
-) -> QueryResult<(Vec<Claimed>, KeptPosts)> {
+) -> QueryResult<(Vec<Asked>, KeptPosts)> {
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = SqlUuid)]
@@ -216,8 +204,7 @@ pub async fn claim(
     }
     let rows: Vec<Row> = sql_query(
         "SELECT namespace_id, manager_id, since, create_time FROM backfills \
-         WHERE state = 'WAITING' AND feed = $1 AND notify = $2 ORDER BY create_time LIMIT $3 \
-         FOR UPDATE SKIP LOCKED",
+         WHERE state = 'WAITING' AND feed = $1 AND notify = $2 ORDER BY create_time LIMIT $3",
     )
     .bind::<Text, _>(waiting.feed.as_str())
     .bind::<Bool, _>(waiting.notify)
@@ -234,7 +221,7 @@ pub async fn claim(
     .get_result(conn)
     .await
     .optional()?;
-    let claimed = rows.into_iter().map(|row| Claimed {
+    let asked = rows.into_iter().map(|row| Asked {
         manager: ManagerName {
             namespace: Id::from_uuid(row.namespace_id),
             manager: Id::from_uuid(row.manager_id),
@@ -246,7 +233,50 @@ pub async fn claim(
         is_read: feed.as_ref().is_some_and(|feed| feed.is_read),
         since: feed.and_then(|feed| feed.kept_since).map(Into::into),
     };
-    Ok((claimed.collect(), kept))
+    Ok((asked.collect(), kept))
+}
+
+/// Locks those of `asked` that still wait as they did, for the rest of the transaction. Those that another
+/// replica has in hand are skipped. By primary key.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn claim(
+    conn: &mut AsyncPgConnection,
+    waiting: &Waiting,
+    asked: &[Asked],
+) -> QueryResult<Vec<ManagerName>> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+    }
+    let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
+        let ids = asked.iter().map(|one| id(&one.manager).to_uuid());
+        ids.collect()
+    };
+    let times = asked.iter().map(|one| one.create_time.to_chrono());
+    let rows: Vec<Row> = sql_query(
+        "SELECT b.namespace_id, b.manager_id FROM backfills AS b \
+         JOIN unnest($3, $4, $5) AS given (namespace_id, manager_id, create_time) \
+             ON b.namespace_id = given.namespace_id AND b.manager_id = given.manager_id \
+                 AND b.create_time = given.create_time \
+         WHERE b.feed = $1 AND b.notify = $2 AND b.state = 'WAITING' FOR UPDATE OF b SKIP LOCKED",
+    )
+    .bind::<Text, _>(waiting.feed.as_str())
+    .bind::<Bool, _>(waiting.notify)
+    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
+    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
+    .bind::<Array<Timestamptz>, _>(times.collect::<Vec<_>>())
+    .load(conn)
+    .await?;
+    let names = rows.into_iter().map(|row| ManagerName {
+        namespace: Id::from_uuid(row.namespace_id),
+        manager: Id::from_uuid(row.manager_id),
+    });
+    Ok(names.collect())
 }
 
 /// What the kept posts did not cover of a Manager's backfill.
@@ -269,8 +299,7 @@ pub async fn matched_kept(
     rests: &[Rest],
 ) -> QueryResult<()> {
     let further = rests.iter().filter_map(|rest| rest.look_back);
-    let since = further.map(|(since, _)| since).min();
-    let look_back = match since {
+    let look_back = match further.map(|(since, _)| since).min() {
         Some(since) => Some(look_backs::join(conn, waiting, since).await?),
         None => None,
     };
@@ -280,16 +309,18 @@ pub async fn matched_kept(
             .map(|rest| id(&rest.manager).to_uuid())
             .collect()
     };
-    let before = rests
-        .iter()
-        .map(|rest| rest.look_back.map(|(_, before)| before.to_chrono()));
+    let further = |of: fn((Timestamp, Timestamp)) -> Timestamp| {
+        let rests = rests.iter();
+        rests.map(move |rest| rest.look_back.map(|span| of(span).to_chrono()))
+    };
+    let (since, before) = (further(|(since, _)| since), further(|(_, before)| before));
     let reach = rests.iter().map(|rest| rest.reach_time.to_chrono());
     sql_query(
         "UPDATE backfills AS b SET reach_time = given.reach_time, before = given.before, \
              state = CASE WHEN given.before IS NULL THEN 'DONE' ELSE 'READING' END, \
-             look_back_id = CASE WHEN given.before IS NULL THEN NULL ELSE $7 END, \
-             update_time = clock_timestamp() \
-         FROM unnest($3, $4, $5, $6) AS given (namespace_id, manager_id, reach_time, before) \
+             look_back_id = CASE WHEN given.before IS NULL THEN NULL ELSE $8 END, \
+             since = coalesce(given.since, b.since), update_time = clock_timestamp() \
+         FROM unnest($3, $4, $5, $6, $7) AS given (namespace_id, manager_id, reach_time, since, before) \
          WHERE b.namespace_id = given.namespace_id AND b.manager_id = given.manager_id \
            AND b.feed = $1 AND b.notify = $2",
     )
@@ -298,6 +329,7 @@ pub async fn matched_kept(
     .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
     .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
     .bind::<Array<Timestamptz>, _>(reach.collect::<Vec<_>>())
+    .bind::<Array<Nullable<Timestamptz>>, _>(since.collect::<Vec<_>>())
     .bind::<Array<Nullable<Timestamptz>>, _>(before.collect::<Vec<_>>())
     .bind::<Nullable<BigInt>, _>(look_back)
     .execute(conn)

@@ -19,7 +19,7 @@ use crate::{QueryResult, replicas, words};
 
 mod health;
 
-pub use health::{FeedHealth, FeedState, health_of};
+pub use health::{FeedHealth, FeedState, PlatformFeeds, by_platform, health_of};
 
 /// A feed in the hands of one scanner.
 #[derive(Debug, Clone, PartialEq)]

@@ -28,7 +28,7 @@ mod tests;
 
 pub use edit::{lock, update};
 pub(crate) use record::key_of;
-pub use record::{NewScan, record, record_poll};
+pub use record::{NewScan, record, record_poll, record_silently};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]

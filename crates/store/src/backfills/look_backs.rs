@@ -36,6 +36,8 @@ pub struct LookBack {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
     pub manager: ManagerName,
+    /// Others may want the look-back to go further.
+    pub since: Timestamp,
     /// Posts from then on are not this look-back's business.
     pub before: Timestamp,
 }
@@ -129,16 +131,11 @@ pub async fn lease(
     }))
 }
 
-/// Locks a look-back to the end of the transaction, and tells for whom it is; `None` when `replica` has lost
-/// the lease.
+/// For whom it is. Served by `backfills_look_back_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn lock(
-    conn: &mut AsyncPgConnection,
-    id: i64,
-    replica: Uuid,
-) -> QueryResult<Option<Vec<Reader>>> {
+pub async fn readers(conn: &mut AsyncPgConnection, id: i64) -> QueryResult<Vec<Reader>> {
     #[derive(QueryableByName)]
     struct Row {
         #[diesel(sql_type = SqlUuid)]
@@ -146,19 +143,13 @@ pub async fn lock(
         #[diesel(sql_type = SqlUuid)]
         manager_id: Uuid,
         #[diesel(sql_type = Timestamptz)]
+        since: DateTime<Utc>,
+        #[diesel(sql_type = Timestamptz)]
         before: DateTime<Utc>,
     }
-    let held = sql_query("SELECT FROM look_backs WHERE id = $1 AND leased_by = $2 FOR UPDATE")
-        .bind::<BigInt, _>(id)
-        .bind::<SqlUuid, _>(replica)
-        .execute(conn)
-        .await?;
-    if held == 0 {
-        return Ok(None);
-    }
     let rows: Vec<Row> = sql_query(
-        "SELECT namespace_id, manager_id, before FROM backfills \
-         WHERE look_back_id = $1 AND before IS NOT NULL",
+        "SELECT namespace_id, manager_id, since, before FROM backfills \
+         WHERE look_back_id = $1 AND since IS NOT NULL AND before IS NOT NULL",
     )
     .bind::<BigInt, _>(id)
     .load(conn)
@@ -168,9 +159,23 @@ pub async fn lock(
             namespace: Id::from_uuid(row.namespace_id),
             manager: Id::from_uuid(row.manager_id),
         },
+        since: row.since.into(),
         before: row.before.into(),
     });
-    Ok(Some(readers.collect()))
+    Ok(readers.collect())
+}
+
+/// Locks a look-back for the rest of the transaction; whether `replica` still holds its lease.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lock(conn: &mut AsyncPgConnection, id: i64, replica: Uuid) -> QueryResult<bool> {
+    let held = sql_query("SELECT FROM look_backs WHERE id = $1 AND leased_by = $2 FOR UPDATE")
+        .bind::<BigInt, _>(id)
+        .bind::<SqlUuid, _>(replica)
+        .execute(conn)
+        .await?;
+    Ok(held > 0)
 }
 
 /// Ends a step: there is more to read, from `cursor` on. What the platform could not give before
@@ -209,9 +214,9 @@ pub async fn finish(
     unreached: Option<Timestamp>,
 ) -> QueryResult<()> {
     sql_query(
-        "WITH gone AS (DELETE FROM look_backs WHERE id = $1 RETURNING id, since, reach_time) \
+        "WITH gone AS (DELETE FROM look_backs WHERE id = $1 RETURNING id, reach_time) \
          UPDATE backfills AS b SET state = 'DONE', look_back_id = NULL, update_time = clock_timestamp(), \
-             reach_time = least(b.before, greatest(gone.since, gone.reach_time, $2)) \
+             reach_time = least(b.before, greatest(b.since, gone.reach_time, $2)) \
          FROM gone WHERE b.look_back_id = gone.id",
     )
     .bind::<BigInt, _>(id)

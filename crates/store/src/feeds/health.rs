@@ -155,3 +155,38 @@ fn read(row: Row) -> Option<FeedHealth> {
         error: row.error,
     })
 }
+
+/// How the watched feeds of one platform do, all together.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct PlatformFeeds {
+    #[diesel(sql_type = Text)]
+    pub platform: String,
+    #[diesel(sql_type = BigInt)]
+    pub ok: i64,
+    #[diesel(sql_type = BigInt)]
+    pub failing: i64,
+    #[diesel(sql_type = BigInt)]
+    pub blocked: i64,
+    #[diesel(sql_type = BigInt)]
+    pub budget_spent: i64,
+    /// What one of those that are not ok says.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub error: Option<String>,
+}
+
+/// How the watched feeds do, by platform. Reads all of them, some thousand: for now and then.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn by_platform(conn: &mut AsyncPgConnection) -> QueryResult<Vec<PlatformFeeds>> {
+    sql_query(
+        "SELECT platform, count(*) FILTER (WHERE trouble IS NULL) AS ok, \
+             count(*) FILTER (WHERE trouble = 'FAILING') AS failing, \
+             count(*) FILTER (WHERE trouble = 'BLOCKED') AS blocked, \
+             count(*) FILTER (WHERE trouble = 'BUDGET_SPENT') AS budget_spent, \
+             max(last_error) FILTER (WHERE trouble IS NOT NULL) AS error \
+         FROM feeds WHERE watched GROUP BY platform",
+    )
+    .load(conn)
+    .await
+}
