@@ -4,33 +4,47 @@
 //! it. [`poller`] leases due feeds of a platform and [`poll`] takes one from the platform's answer to
 //! the committed Scans; [`plans`] keeps the index of all Managers' plans fresh. Posts, Scans, events and
 //! the feed's new cursor are one transaction, so a scanner that dies repeats a poll and loses nothing.
+//!
+//! [`adapt`] says when a feed is polled again, [`budget`] what a platform may be asked at all, by all replicas
+//! together. Behind the polls, and within what they leave, [`backfill`] runs new Managers over posts of the
+//! past, and [`recheck`] finds posts that are gone at their source. [`monitor`] tells how the platforms do.
 
+mod adapt;
+mod backfill;
+mod budget;
+mod find;
 mod guarded;
 mod judge;
 mod metrics;
+mod monitor;
 mod plans;
 mod poll;
 mod poller;
+mod recheck;
 mod screens;
+mod watched;
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use backbone::Backbone;
 use domain::address::AddressPolicy;
-use platforms::{Fetch, Platforms, Settings};
+use platforms::{Fetch, Settings};
 use runtime::{Config, Context};
 use tokio::task::JoinSet;
+
+use watched::Watched;
 
 pub use judge::Judge;
 pub use plans::Plans;
 
-/// Scans until the context's shutdown, then finishes the polls that are open.
+/// Scans until the context's shutdown, then finishes the polls that are open. A platform that cannot be used,
+/// for want of credentials say, is told of, and the others are scanned.
 ///
 /// # Errors
-/// When a configured platform cannot be used.
+/// When a part of it panicked.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
-    let platforms = configured(&config).context("platforms")?;
+    let (platforms, unusable) = configured(&config, &backbone);
     let index = context.health.check("index");
     if !backbone.ready(&context.shutdown).await {
         return Ok(());
@@ -45,20 +59,33 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     }
     index.ok();
 
-    let pollers = platforms.iter().map(|platform| {
-        poller::Poller::new(
-            platform.clone(),
+    let mut pollers = JoinSet::new();
+    for watched in &platforms {
+        let poller = poller::Poller::new(
+            watched.clone(),
             Arc::clone(&config),
             backbone.clone(),
             Arc::clone(&plans),
-        )
-        .run(context.shutdown.clone())
-    });
-    let mut pollers: JoinSet<()> = pollers.collect();
+        );
+        pollers.spawn(poller.run(context.shutdown.clone()));
+        if watched.rechecks {
+            let recheck = recheck::Recheck::new(watched.clone(), backbone.clone());
+            pollers.spawn(recheck.run(context.shutdown.clone()));
+        }
+    }
+    let backfill = backfill::Backfill::new(
+        platforms,
+        Arc::clone(&config),
+        backbone.clone(),
+        Arc::clone(&plans),
+    );
+    pollers.spawn(backfill.run(context.shutdown.clone()));
+    let monitor = monitor::Monitor::new(&config, backbone.pool.clone(), unusable);
+    pollers.spawn(monitor.run(context.clone()));
     // A platform that nobody polls any more must not go unnoticed.
     let polled = async {
         while let Some(ended) = pollers.join_next().await {
-            ended.context("a poller panicked")?;
+            ended.context("a part of the scanner panicked")?;
         }
         anyhow::Ok(())
     };
@@ -72,13 +99,23 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     Ok(())
 }
 
-/// The platforms of the configuration, each with its adapter.
-fn configured(config: &Config) -> Result<Platforms, platforms::SettingsError> {
-    let settings: Vec<Settings> = config.platforms.iter().map(Settings::from).collect();
+/// The platforms of the configuration, each with its adapter; and those that cannot be used, with the reason.
+fn configured(config: &Config, backbone: &Backbone) -> (Vec<Watched>, Vec<(String, String)>) {
     let policy = AddressPolicy {
         allow_cidrs: config.outbound.allow_cidrs.clone(),
         allow_http: config.outbound.allow_http,
     };
     let guarded: Arc<dyn Fetch> = Arc::new(guarded::Guarded::new(policy));
-    Platforms::from_settings(&settings, &guarded)
+    let (mut usable, mut unusable) = (Vec::new(), Vec::new());
+    for settings in config.platforms.iter().map(Settings::from) {
+        match Watched::new(&settings, &guarded, &backbone.pool) {
+            Ok(watched) => usable.push(watched),
+            Err(error) => {
+                let reason = format!("{:#}", anyhow::Error::from(error));
+                tracing::error!(platform = settings.name, "the platform is not watched: {reason}");
+                unusable.push((settings.name, reason));
+            }
+        }
+    }
+    (usable, unusable)
 }

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use prometheus::{
-    Histogram, HistogramVec, IntCounterVec, IntGauge, histogram_opts, register_histogram,
-    register_histogram_vec, register_int_counter_vec, register_int_gauge,
+    GaugeVec, Histogram, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, histogram_opts,
+    register_gauge_vec, register_histogram, register_histogram_vec, register_int_counter_vec,
+    register_int_gauge, register_int_gauge_vec,
 };
 
 const UNREGISTERED: &str = "each metric is registered once";
@@ -32,6 +33,51 @@ pub(crate) static THROTTLED: LazyLock<IntCounterVec> = LazyLock::new(|| {
         "earshot_platform_throttled_total",
         "Polls answered with 429",
         &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static POLL_FAILURES: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_poll_failures_total",
+        "Polls that gave nothing, by what the platform or the budget said",
+        &["platform", "reason"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static BUDGET: LazyLock<GaugeVec> = LazyLock::new(|| {
+    register_gauge_vec!(
+        "earshot_platform_budget_ratio",
+        "What is left of what a platform may be asked, 1 to 0",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static FEEDS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!(
+        "earshot_feeds",
+        "Feeds that are watched, by how they do",
+        &["platform", "state"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static ERASED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_posts_erased_total",
+        "Stored posts that were blanked, since they are gone at their source",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static BACKFILLS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_backfilled_scans_total",
+        "Scans made of posts of the past, by where these came from",
+        &["source"]
     )
     .expect(UNREGISTERED)
 });

@@ -1,8 +1,12 @@
 //! One poll: from the platform's answer to the committed Scans.
 //!
-//! A poll without new posts costs one transaction of four statements; one with posts two more, one with
-//! matches nine more, whatever their number. Nothing is held open while the platform is waited for,
-//! save the lease.
+//! A poll without new posts costs one transaction of four statements; one with posts four more (they are
+//! kept, and counted), one with matches nine more for each [`BLOCK`] of them. What the platform says is
+//! deleted costs one to four. Of a stream that brings nothing only one poll in a second is stored. Nothing is
+//! held open while the platform is waited for, save the lease.
+//!
+//! A poll that matches for very many Managers stores its Scans in blocks, and the cursor with the last: who
+//! dies between them leaves posts that are read again, and whose Scans are there already.
 
 use std::{
     sync::Arc,
@@ -10,23 +14,37 @@ use std::{
 };
 
 use backbone::Backbone;
-use domain::{Post, ScanName, Timestamp};
+use domain::{ScanName, Timestamp};
 use events::ScanCreated;
-use matching::{Candidate, Index, Kept, PostText};
-use platforms::{Cursor, Platform, PollError, PollLimits, Polled};
+use matching::Index;
+use platforms::{Cursor, PollError, PollLimits, Polled, budget::Left};
 use runtime::Config;
 use store::{
-    AsyncConnection,
-    feeds::{self, LeasedFeed, PollOutcome, Reading, Trouble},
-    outbox, plans as plan_store,
+    AsyncConnection, AsyncPgConnection, erasure,
+    feeds::{self, LeasedFeed, Next, PollOutcome, Reading, Trouble},
+    outbox, plans as plan_store, recent_posts,
     scans::{self, NewScan},
 };
 
 use crate::{
+    adapt, budget,
+    find::find,
     metrics,
     plans::{Plans, backfill_start},
+    watched::{Watched, classify},
 };
 
+/// Of a whole poll, whatever its requests take each.
+const DEADLINE: Duration = Duration::from_secs(180);
+/// A poll that takes longer is slow, and so is the next one of its feed taken to be.
+pub(crate) const SLOW: Duration = Duration::from_secs(5);
+/// A poll that was cut off is tried again with a quarter of the pages, down to this.
+const LEAST_PAGES: usize = 4;
+/// Of a stream: how long polls that bring nothing go on before their cursor is stored.
+const STREAM_TURN: Duration = Duration::from_secs(1);
+const BREATH: Duration = Duration::from_millis(10);
+/// Scans in one transaction, save for the last few of a poll.
+const BLOCK: usize = 2_000;
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 /// How many refusals in a row are taken for passing ones.
 const SLIPS: u32 = 3;
@@ -36,7 +54,7 @@ const MAX_STORE_RETRY: Duration = Duration::from_secs(60);
 const MAX_REMATCHES: u32 = 20;
 
 pub(crate) struct Poll {
-    pub(crate) platform: Platform,
+    pub(crate) watched: Watched,
     pub(crate) config: Arc<Config>,
     pub(crate) backbone: Backbone,
     pub(crate) plans: Arc<Plans>,
@@ -45,7 +63,11 @@ pub(crate) struct Poll {
 
 /// How the transaction at the end went.
 enum Stored {
-    Scans(Vec<ScanName>),
+    Scans {
+        made: Vec<ScanName>,
+        /// How many posts were blanked.
+        erased: usize,
+    },
     /// Another replica has the feed now; it reads the same posts.
     LeaseLost,
     /// Plans changed since the posts were matched.
@@ -55,21 +77,8 @@ enum Stored {
 impl Poll {
     pub(crate) async fn run(self) {
         let begin = Instant::now();
-        let cursor = self.feed.cursor.as_ref().and_then(Cursor::from_json);
-        if cursor.is_none() && self.feed.cursor.is_some() {
-            tracing::warn!(feed.name = %self.feed.name, "the cursor cannot be read: starting anew");
-        }
-        let limits = PollLimits {
-            since: Some(backfill_start(self.config.scanner.backfill)),
-            ..PollLimits::default()
-        };
-        let answer = self
-            .platform
-            .adapter
-            .poll(self.feed.name.what(), cursor.as_ref(), &limits)
-            .await;
-        let outcome = match answer {
-            Ok(polled) => match self.store(polled).await {
+        let outcome = match self.read().await {
+            Ok(polled) => match self.store(polled, begin).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
                     self.fail_to_store(error.into()).await;
@@ -77,44 +86,86 @@ impl Poll {
                 }
             },
             Err(error) => {
-                self.fail(error).await;
+                self.fail(error, begin).await;
                 "failed"
             }
         };
         metrics::POLL_DURATION
-            .with_label_values(&[self.platform.name.as_str(), outcome])
+            .with_label_values(&[self.watched.name(), outcome])
             .observe(begin.elapsed().as_secs_f64());
     }
 
-    /// Matches, and commits what matched with the cursor; again when plans have changed meanwhile.
-    async fn store(&self, polled: Polled) -> Result<&'static str, store::Error> {
-        let label = [self.platform.name.as_str()];
-        // The operator's interval is kept exactly; the platform's wish counts where there is none.
-        let hint = polled
-            .next_hint
-            .filter(|_| self.platform.poll_interval.is_none());
-        let next = if polled.more {
-            // It is there to be read: waiting would only let it grow.
-            Duration::ZERO
+    /// The platform's answer; of a stream that brings nothing, the last of a second.
+    async fn read(&self) -> Result<Polled, PollError> {
+        let stored = self.feed.cursor.as_ref();
+        let mut cursor = stored.and_then(Cursor::from_json);
+        if cursor.is_none() && stored.is_some() {
+            tracing::warn!(feed.name = %self.feed.name, "the cursor cannot be read: starting anew");
+        }
+        let whole = PollLimits::default();
+        // One that was cut off would be again: it gets on with fewer pages, and what is missed is a gap.
+        let cuts = if self.feed.slow {
+            self.feed.failure_count
         } else {
-            self.interval().max(hint.unwrap_or_default())
+            0
+        };
+        let limits = PollLimits {
+            since: Some(backfill_start(self.config.scanner.backfill)),
+            max_pages: (whole.max_pages >> (2 * cuts).min(16)).max(LEAST_PAGES),
+            ..whole
+        };
+        let begin = Instant::now();
+        loop {
+            let adapter = &self.watched.platform.adapter;
+            let poll = adapter.poll(self.feed.name.what(), cursor.as_ref(), &limits);
+            let answer = tokio::time::timeout(DEADLINE, budget::undertake(false, poll));
+            let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
+            let polled = answer.await.map_err(cut_off)??;
+            let is_empty = polled.posts.is_empty() && polled.deleted.is_empty();
+            let goes_on = polled.more && is_empty && polled.gap.is_none();
+            if !goes_on || begin.elapsed() >= STREAM_TURN {
+                return Ok(polled);
+            }
+            cursor = Some(polled.cursor);
+            tokio::time::sleep(BREATH).await;
+        }
+    }
+
+    /// Matches, and commits what matched with the cursor; again when plans have changed meanwhile.
+    async fn store(&self, polled: Polled, begin: Instant) -> Result<&'static str, store::Error> {
+        let now = Timestamp::now();
+        let posts_per_day = adapt::posts_per_day(
+            self.feed.posts_per_day,
+            self.feed.unread,
+            &polled.posts,
+            now,
+        );
+        let next = Next {
+            poll_in: self.wait(&polled, posts_per_day),
+            slow: begin.elapsed() > SLOW,
         };
         for _ in 0..MAX_REMATCHES {
             let index = self.plans.index();
-            let matches = self.find(&index, &polled.posts);
+            let matches = find(
+                &self.plans,
+                &index,
+                &self.feed.name,
+                &polled.posts,
+                |_, _| true,
+            );
             let matches = self.plans.decide(matches).await;
-            match self.commit(&index, &matches, &polled, next).await? {
+            match self
+                .commit(&index, &matches, &polled, posts_per_day, next)
+                .await?
+            {
                 Stored::Behind => self.plans.refresh().await?,
                 Stored::LeaseLost => {
                     tracing::info!(feed.name = %self.feed.name, "another replica took the feed over");
                     return Ok("lease_lost");
                 }
-                Stored::Scans(made) => {
+                Stored::Scans { made, erased } => {
                     self.backbone.outbox.wake();
-                    metrics::SCANS
-                        .with_label_values(&label)
-                        .inc_by(made.len() as u64);
-                    self.tell(&polled, &made);
+                    self.tell(&polled, &made, erased);
                     return Ok("ok");
                 }
             }
@@ -124,31 +175,25 @@ impl Poll {
         Ok("behind")
     }
 
-    fn find<'a>(&self, index: &Index, posts: &'a [Post]) -> Vec<NewScan<'a>> {
-        let _timer = metrics::MATCH_DURATION.start_timer();
-        let now = Timestamp::now();
-        let mut matches = Vec::new();
-        for post in posts {
-            let text = PostText::from(post);
-            let candidate = Candidate::new(post, &text);
-            for (manager, decision) in index.matches(&text, &self.feed.name) {
-                let kept = self.plans.screens().keep_out(&manager, &candidate, now);
-                if let Some(kept) = kept {
-                    let reason = match kept {
-                        Kept::Muted => "muted",
-                        Kept::Language => "language",
-                    };
-                    metrics::SCREENED.with_label_values(&[reason]).inc();
-                    continue;
-                }
-                matches.push(NewScan {
-                    manager,
-                    post,
-                    matched: matching::explain(decision, &text),
-                });
-            }
+    /// How long until the next poll.
+    fn wait(&self, polled: &Polled, posts_per_day: f64) -> Duration {
+        if polled.more {
+            // It is there to be read: waiting would only let it grow.
+            return Duration::ZERO;
         }
-        matches
+        if let Some(exactly) = self.watched.platform.poll_interval {
+            return exactly;
+        }
+        let adapted = adapt::interval(
+            self.watched.platform.interval(),
+            self.config.scanner.poll_interval_min,
+            posts_per_day,
+            polled.posts.len(),
+            self.feed.unread,
+        );
+        // Feeds that fell due together shall not go on doing so.
+        let adapted = adapted.mul_f64(rand::random_range(0.9..1.1));
+        adapted.max(polled.next_hint.unwrap_or_default())
     }
 
     async fn commit(
@@ -156,40 +201,88 @@ impl Poll {
         index: &Index,
         matches: &[NewScan<'_>],
         polled: &Polled,
-        next: Duration,
+        posts_per_day: f64,
+        next: Next,
     ) -> Result<Stored, store::Error> {
-        let outcome = PollOutcome::Read(Reading {
-            cursor: polled.cursor.to_json(),
-            gap: polled.gap.as_ref().map(|gap| gap.to),
-            ..Reading::default()
-        });
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
+        let last = matches.len().saturating_sub(1) / BLOCK * BLOCK;
+        let (blocks, last) = matches.split_at(last);
+        let mut made = Vec::new();
         let mut conn = self.backbone.pool.get().await?;
-        conn.transaction(async |conn| {
-            if !feeds::lock(conn, feed, replica).await? {
-                return Ok(Stored::LeaseLost);
-            }
-            if !polled.posts.is_empty() && plan_store::version(conn).await? > index.version() {
-                return Ok(Stored::Behind);
-            }
-            let read = polled.posts.len() as u64;
-            let made = scans::record_poll(conn, feed, read, matches, Timestamp::now()).await?;
-            let events = made.iter().map(|name| ScanCreated {
-                name: *name,
-                create_time: name.scan.time(),
+        for block in blocks.chunks(BLOCK) {
+            let stored = conn.transaction(async |conn| {
+                if let Some(lost) = self.check(conn, index, polled).await? {
+                    return Ok(lost);
+                }
+                let made = record(conn, feed, 0, block).await?;
+                Ok::<_, store::Error>(Stored::Scans { made, erased: 0 })
             });
-            outbox::enqueue_all(conn, events).await?;
-            feeds::release(conn, feed, replica, &outcome, next.into()).await?;
-            Ok(Stored::Scans(made))
-        })
-        .await
+            match stored.await? {
+                Stored::Scans { made: more, .. } => made.extend(more),
+                lost => return Ok(lost),
+            }
+            self.backbone.outbox.wake();
+        }
+        let stored = conn.transaction(async |conn| {
+            if let Some(lost) = self.check(conn, index, polled).await? {
+                return Ok(lost);
+            }
+            let now = Timestamp::now();
+            let keeps = !self.watched.platform.adapter.is_whole_network(feed.what());
+            let kept_cut = if keeps {
+                recent_posts::keep(conn, feed, &polled.posts, now).await?
+            } else {
+                None
+            };
+            let made = record(conn, feed, polled.posts.len() as u64, last).await?;
+            let erased = if self.watched.erases {
+                erasure::erase(conn, &polled.deleted).await?
+            } else {
+                0
+            };
+            let outcome = PollOutcome::Read(Reading {
+                cursor: polled.cursor.to_json(),
+                gap: polled.gap.as_ref().map(|gap| gap.to),
+                posts_per_day: Some(posts_per_day),
+                newest_post: polled.posts.iter().map(|post| post.time).max(),
+                kept_since: keeps.then(|| backfill_start(self.config.scanner.backfill)),
+                kept_cut,
+            });
+            feeds::release(conn, feed, replica, &outcome, next).await?;
+            Ok::<_, store::Error>(Stored::Scans { made, erased })
+        });
+        let mut stored = stored.await?;
+        if let Stored::Scans { made: all, .. } = &mut stored {
+            made.append(all);
+            *all = made;
+        }
+        Ok(stored)
     }
 
-    fn tell(&self, polled: &Polled, made: &[ScanName]) {
-        let label = [self.platform.name.as_str()];
+    /// Whether something forbids to store, under the feed's lock.
+    async fn check(
+        &self,
+        conn: &mut AsyncPgConnection,
+        index: &Index,
+        polled: &Polled,
+    ) -> Result<Option<Stored>, store::Error> {
+        if !feeds::lock(conn, &self.feed.name, self.backbone.replica).await? {
+            return Ok(Some(Stored::LeaseLost));
+        }
+        if !polled.posts.is_empty() && plan_store::version(conn).await? > index.version() {
+            return Ok(Some(Stored::Behind));
+        }
+        Ok(None)
+    }
+
+    fn tell(&self, polled: &Polled, made: &[ScanName], erased: usize) {
+        let label = [self.watched.name()];
         metrics::POSTS
             .with_label_values(&label)
             .inc_by(polled.posts.len() as u64);
+        metrics::SCANS
+            .with_label_values(&label)
+            .inc_by(made.len() as u64);
         let now = Timestamp::now();
         for post in &polled.posts {
             metrics::DISCOVERY
@@ -200,6 +293,12 @@ impl Poll {
             metrics::GAPS.with_label_values(&label).inc();
             tracing::warn!(feed.name = %self.feed.name, reason = gap.reason, from = ?gap.from, to = ?gap.to, "posts may be missing");
         }
+        if erased > 0 {
+            metrics::ERASED
+                .with_label_values(&label)
+                .inc_by(erased as u64);
+            tracing::info!(feed.name = %self.feed.name, erased, "posts were deleted at their source and are blanked");
+        }
         for name in made {
             tracing::info!(scan.name = %name, feed.name = %self.feed.name, "found a post");
         }
@@ -209,34 +308,51 @@ impl Poll {
         tracing::debug!(feed.name = %self.feed.name, posts = polled.posts.len(), scans = made.len(), "polled");
     }
 
-    /// Leaves the cursor and backs off, this feed alone.
-    async fn fail(&self, error: PollError) {
-        if matches!(error, PollError::Throttled { .. }) {
+    /// Leaves the cursor and backs off: this feed alone, or, where the platform asks for it, all of it.
+    async fn fail(&self, error: PollError, begin: Instant) {
+        let (trouble, reason) = classify(&error);
+        if let PollError::Throttled { retry_after } = &error {
             metrics::THROTTLED
-                .with_label_values(&[&self.platform.name])
+                .with_label_values(&[self.watched.name()])
                 .inc();
+            if let Some(reset_in) = retry_after.filter(|_| self.watched.is_one_host) {
+                let left = Left {
+                    requests: 0,
+                    reset_in,
+                };
+                platforms::Budget::told(&*self.watched.budget, left).await;
+            }
         }
+        let jitter = rand::random_range(0.8..1.2);
+        let wait = match (trouble, error.retry_after()) {
+            (Trouble::BudgetSpent, Some(wait)) => wait.mul_f64(rand::random_range(1.0..1.1)),
+            (_, asked) => self
+                .backoff(&error)
+                .mul_f64(jitter)
+                .max(asked.unwrap_or_default()),
+        };
+        let slow = begin.elapsed() > SLOW;
+        let error = format!("{:#}", anyhow::Error::from(error));
+        self.watched
+            .tell_failure(self.feed.name.as_str(), reason, &error);
+        let next = Next {
+            poll_in: wait,
+            slow,
+        };
+        self.release_failed(error, trouble, next).await;
+    }
+
+    fn backoff(&self, error: &PollError) -> Duration {
         let doubled = self
-            .interval()
+            .usual_interval()
             .saturating_mul(1 << self.feed.failure_count.min(16));
         // One refusal may be a slip of the platform's; several mean it.
         let settled = error.is_permanent() && self.feed.failure_count >= SLIPS;
-        let backoff = if settled {
+        if settled {
             MAX_BACKOFF
         } else {
             doubled.min(MAX_BACKOFF)
-        };
-        let jitter = rand::random_range(0.8..1.2);
-        let wait = backoff
-            .mul_f64(jitter)
-            .max(error.retry_after().unwrap_or_default());
-        let reason = format!("{:#}", anyhow::Error::from(error));
-        if self.feed.failure_count == 0 {
-            tracing::warn!(feed.name = %self.feed.name, error = reason, "a poll failed");
-        } else {
-            tracing::debug!(feed.name = %self.feed.name, error = reason, "a poll failed again");
         }
-        self.release_failed(reason, wait).await;
     }
 
     /// A failure of ours. The cursor stays, so the next poll reads the same posts again: soon, but the
@@ -244,26 +360,18 @@ impl Poll {
     async fn fail_to_store(&self, error: anyhow::Error) {
         tracing::warn!(feed.name = %self.feed.name, "cannot store a poll: {error:#}");
         let doubled = STORE_RETRY.saturating_mul(1 << self.feed.failure_count.min(16));
-        let reason = format!("cannot store a poll: {error:#}");
-        self.release_failed(reason, doubled.min(self.interval().max(MAX_STORE_RETRY)))
+        let wait = doubled.min(self.usual_interval().max(MAX_STORE_RETRY));
+        let error = format!("cannot store a poll: {error:#}");
+        self.release_failed(error, Trouble::Failing, wait.into())
             .await;
     }
 
-    async fn release_failed(&self, error: String, wait: Duration) {
+    async fn release_failed(&self, error: String, trouble: Trouble, next: Next) {
         let released = async {
             let mut conn = self.backbone.pool.get().await?;
-            let outcome = PollOutcome::Failed {
-                error,
-                trouble: Trouble::Failing,
-            };
-            feeds::release(
-                &mut conn,
-                &self.feed.name,
-                self.backbone.replica,
-                &outcome,
-                wait.into(),
-            )
-            .await?;
+            let outcome = PollOutcome::Failed { error, trouble };
+            let replica = self.backbone.replica;
+            feeds::release(&mut conn, &self.feed.name, replica, &outcome, next).await?;
             Ok::<_, store::Error>(())
         };
         if let Err(error) = released.await {
@@ -272,11 +380,28 @@ impl Poll {
     }
 
     /// The operator's interval exactly, or the platform's, never below the floor.
-    fn interval(&self) -> Duration {
-        self.platform.poll_interval.unwrap_or_else(|| {
-            self.platform
+    fn usual_interval(&self) -> Duration {
+        let platform = &self.watched.platform;
+        platform.poll_interval.unwrap_or_else(|| {
+            platform
                 .interval()
                 .max(self.config.scanner.poll_interval_min)
         })
     }
+}
+
+/// Stores Scans with their events; `posts` were read.
+pub(crate) async fn record(
+    conn: &mut AsyncPgConnection,
+    feed: &domain::FeedName,
+    posts: u64,
+    matches: &[NewScan<'_>],
+) -> Result<Vec<ScanName>, store::Error> {
+    let made = scans::record_poll(conn, feed, posts, matches, Timestamp::now()).await?;
+    let events = made.iter().map(|name| ScanCreated {
+        name: *name,
+        create_time: name.scan.time(),
+    });
+    outbox::enqueue_all(conn, events).await?;
+    Ok(made)
 }

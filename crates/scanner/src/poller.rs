@@ -1,29 +1,54 @@
 //! Leases the due feeds of one platform and polls them.
 //!
-//! Idle, this costs one small query per second and platform; it wakes sooner when a feed falls due
+//! Each platform has a poller and places of its own, so no platform waits for another. Of its places,
+//! [`QUICK`] are for polls that are young, of feeds that were not slow last time: a poll that takes long gives
+//! its place up, and its feed's next one has to take one of the [`SLOW_FEEDS`] places. So whoever answers
+//! slowly, or makes feeds that do, holds up others for seconds once, and then only those like it.
+//!
+//! Idle, this costs two small queries per second and platform; it wakes sooner when a feed falls due
 //! or plans change.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use backbone::Backbone;
 use domain::FeedName;
-use platforms::Platform;
 use runtime::Config;
 use store::feeds::{self, LeasedFeed, PollOutcome, Room, Trouble};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::{metrics, plans::Plans, poll::Poll};
+use crate::{
+    metrics,
+    plans::Plans,
+    poll::{Poll, SLOW},
+    watched::Watched,
+};
 
-/// Polls of one platform that a replica has open at a time.
-const MAX_OPEN: usize = 4;
+/// Young polls of one platform that a replica has open at a time.
+const QUICK: usize = 6;
+/// Polls, beside these, of feeds that were slow.
+const SLOW_FEEDS: usize = 4;
+/// All of them, with those that have become slow.
+const MAX_OPEN: usize = 64;
 const MAX_WAIT: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_secs(1);
 const AFTER_PANIC: Duration = Duration::from_secs(300);
 
+/// A poll in hand.
+struct Open {
+    feed: FeedName,
+    since: Instant,
+    /// By its feed's last poll.
+    is_slow: bool,
+}
+
 pub(crate) struct Poller {
-    platform: Platform,
+    watched: Watched,
     config: Arc<Config>,
     backbone: Backbone,
     plans: Arc<Plans>,
@@ -31,13 +56,13 @@ pub(crate) struct Poller {
 
 impl Poller {
     pub(crate) fn new(
-        platform: Platform,
+        watched: Watched,
         config: Arc<Config>,
         backbone: Backbone,
         plans: Arc<Plans>,
     ) -> Self {
         Self {
-            platform,
+            watched,
             config,
             backbone,
             plans,
@@ -47,7 +72,7 @@ impl Poller {
     /// Polls until `shutdown`, then finishes what is open.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let mut open = JoinSet::new();
-        let mut names = HashMap::new();
+        let mut names = HashMap::<Id, Open>::new();
         let mut changes = self.plans.changes();
         let mut failing = false;
         while !shutdown.is_cancelled() {
@@ -55,8 +80,12 @@ impl Poller {
                 Ok((leased, wait)) => {
                     failing = false;
                     for feed in leased {
-                        let name = feed.name.clone();
-                        names.insert(self.start(&mut open, feed), name);
+                        let polled = Open {
+                            feed: feed.name.clone(),
+                            since: Instant::now(),
+                            is_slow: feed.slow,
+                        };
+                        names.insert(self.start(&mut open, feed), polled);
                     }
                     wait
                 }
@@ -64,7 +93,7 @@ impl Poller {
                     if !std::mem::replace(&mut failing, true) {
                         let error = anyhow::Error::from(error);
                         tracing::warn!(
-                            platform = self.platform.name,
+                            platform = self.watched.name(),
                             "cannot lease feeds: {error:#}"
                         );
                     }
@@ -85,28 +114,27 @@ impl Poller {
         }
     }
 
-    /// Up to `room` due feeds, and how long until another look is worth it.
+    /// As many due feeds as there is room for, and how long until another look is worth it.
     async fn lease(
         &self,
-        open: &HashMap<Id, FeedName>,
+        open: &HashMap<Id, Open>,
     ) -> Result<(Vec<LeasedFeed>, Duration), store::Error> {
-        let room = MAX_OPEN.saturating_sub(open.len());
-        if room == 0 {
+        let room = room(open.values());
+        if room.quick + room.slow == 0 {
             return Ok((Vec::new(), MAX_WAIT));
         }
         let mut conn = self.backbone.pool.get().await?;
-        let limit = i64::try_from(room).unwrap_or(i64::MAX);
-        let room = Room {
-            quick: limit,
-            slow: limit,
-        };
-        let mut open: Vec<String> = open.values().map(ToString::to_string).collect();
-        let (platform, replica) = (&self.platform.name, self.backbone.replica);
+        let mut open: Vec<String> = open.values().map(|open| open.feed.to_string()).collect();
+        let (platform, replica) = (self.watched.name(), self.backbone.replica);
         let take_over = self.backbone.may_take_over();
-        let leased =
-            feeds::lease_due(&mut conn, platform, replica, &open, take_over, room).await?;
+        let leased = feeds::lease_due(&mut conn, platform, replica, &open, take_over, room).await?;
         open.extend(leased.iter().map(|feed| feed.name.to_string()));
-        let wait = feeds::next_due(&mut conn, platform, replica, &open, take_over, room).await?;
+        let slow = leased.iter().filter(|feed| feed.slow).count();
+        let left = Room {
+            quick: room.quick - number(leased.len() - slow),
+            slow: room.slow - number(slow),
+        };
+        let wait = feeds::next_due(&mut conn, platform, replica, &open, take_over, left).await?;
         Ok((
             leased,
             wait.unwrap_or(MAX_WAIT)
@@ -115,7 +143,7 @@ impl Poller {
     }
 
     /// Forgets a poll. One that panicked would do so again at once: its feed is left alone for a while.
-    async fn end(&self, ended: Result<(Id, ()), JoinError>, open: &mut HashMap<Id, FeedName>) {
+    async fn end(&self, ended: Result<(Id, ()), JoinError>, open: &mut HashMap<Id, Open>) {
         let panic = match ended {
             Ok((id, ())) => {
                 open.remove(&id);
@@ -123,7 +151,7 @@ impl Poller {
             }
             Err(panic) => panic,
         };
-        let Some(feed) = open.remove(&panic.id()) else {
+        let Some(Open { feed, .. }) = open.remove(&panic.id()) else {
             return;
         };
         tracing::error!(feed.name = %feed, "a poll panicked: {panic}");
@@ -145,16 +173,69 @@ impl Poller {
 
     fn start(&self, open: &mut JoinSet<()>, feed: LeasedFeed) -> Id {
         metrics::POLL_DELAY
-            .with_label_values(&[&self.platform.name])
+            .with_label_values(&[self.watched.name()])
             .observe(feed.late.as_secs_f64());
-        let span = tracing::info_span!("poll feed", feed.name = %feed.name, feed.platform = self.platform.name);
+        let span = tracing::info_span!("poll feed", feed.name = %feed.name, feed.platform = self.watched.name());
         let poll = Poll {
-            platform: self.platform.clone(),
+            watched: self.watched.clone(),
             config: Arc::clone(&self.config),
             backbone: self.backbone.clone(),
             plans: Arc::clone(&self.plans),
             feed,
         };
         open.spawn(poll.run().instrument(span)).id()
+    }
+}
+
+/// How many more feeds may be polled, beside those that are.
+fn room<'a>(open: impl Iterator<Item = &'a Open>) -> Room {
+    let (mut all, mut quick, mut slow) = (0, 0, 0);
+    for poll in open {
+        all += 1;
+        if poll.is_slow {
+            slow += 1;
+        } else if poll.since.elapsed() < SLOW {
+            quick += 1;
+        }
+    }
+    let left = MAX_OPEN.saturating_sub(all);
+    Room {
+        quick: number(QUICK.saturating_sub(quick).min(left)),
+        slow: number(SLOW_FEEDS.saturating_sub(slow).min(left)),
+    }
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(count: usize, age: Duration, is_slow: bool) -> Vec<Open> {
+        let since = Instant::now().checked_sub(age).unwrap();
+        let feed = |n| format!("forum:{n}").parse().unwrap();
+        let poll = |n| Open {
+            feed: feed(n),
+            since,
+            is_slow,
+        };
+        (0..count).map(poll).collect()
+    }
+
+    #[test]
+    fn slow_polls_never_take_the_places_of_quick_ones() {
+        let room_beside = |polls: &[Vec<Open>]| room(polls.iter().flatten());
+        let both = |quick, slow| Room { quick, slow };
+        assert_eq!(room_beside(&[]), both(6, 4));
+        let (young, old) = (Duration::ZERO, SLOW * 2);
+        assert_eq!(room_beside(&[open(6, young, false)]), both(0, 4));
+        assert_eq!(room_beside(&[open(30, old, false)]), both(6, 4));
+        assert_eq!(room_beside(&[open(4, young, true)]), both(6, 0));
+        assert_eq!(
+            room_beside(&[open(60, old, false), open(1, young, true)]),
+            both(3, 3)
+        );
     }
 }

@@ -1,0 +1,347 @@
+//! A platform's budget, one for all replicas.
+//!
+//! Requests are leased from the store some at a time, where the operator bounds them; posts that are paid for
+//! singly are taken from the store's day. What the platform itself says of its limit silences every replica,
+//! each within a second.
+//!
+//! A poll that has begun waits for its next request, since giving up would waste those that it made; one that
+//! has not is put off. Requests of low priority, for what is not fresh, leave half of the limit free.
+//!
+//! Costs one short transaction for each lease of requests, for each request of low priority and for each call
+//! for paid posts; where nothing is bounded, one read by primary key in a second in which anything is asked.
+
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use platforms::{Settings, budget::Left};
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+use store::{
+    Pool, platform_budgets,
+    rates::{LEASE_MS, LeaseId, Settlement, Wanted},
+};
+use tokio::sync::Mutex;
+
+use crate::metrics;
+
+/// How old the knowledge may be that nobody is silenced.
+const BELIEVED: Duration = Duration::from_secs(1);
+/// A poll that has begun looks again so often.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// It waits for its next request no longer than a request counts.
+const MAX_PATIENCE: Duration = Duration::from_secs(70);
+/// When the store does not answer.
+const AFTER_ERROR: Duration = Duration::from_secs(2);
+/// A platform that says more is not believed.
+const MAX_SILENCE: Duration = Duration::from_hours(24);
+
+/// What one poll, look-back or re-check has asked.
+struct Spending {
+    made: Cell<u32>,
+    is_low: bool,
+}
+
+tokio::task_local! {
+    static SPENDING: Spending;
+}
+
+/// Runs what makes requests as one undertaking, which is put off as a whole or goes on to its end.
+pub(crate) async fn undertake<F: Future>(is_low: bool, work: F) -> F::Output {
+    let made = Cell::new(0);
+    SPENDING.scope(Spending { made, is_low }, work).await
+}
+
+pub(crate) struct Budget {
+    pool: Pool,
+    platform: String,
+    credential: String,
+    requests_per_minute: Option<u32>,
+    posts_per_day: Option<u32>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    lease: Option<Lease>,
+    silent_until: Option<Instant>,
+    /// When the store last said how it stands.
+    looked: Option<Instant>,
+    /// The most that the platform ever said was left: its limit.
+    most_left: u32,
+}
+
+struct Lease {
+    id: LeaseId,
+    asked: Instant,
+    rest: u32,
+    spent: Vec<(i64, u32)>,
+}
+
+impl Lease {
+    /// Long before the store's end of it, so that silence is heard.
+    fn is_over(&self) -> bool {
+        self.rest == 0 || self.asked.elapsed() >= BELIEVED
+    }
+
+    fn spend(&mut self) {
+        self.rest -= 1;
+        let after = i64::try_from(self.asked.elapsed().as_millis()).unwrap_or(LEASE_MS);
+        self.spent.push((after + 1, 1));
+    }
+}
+
+impl Budget {
+    pub(crate) fn new(pool: Pool, settings: &Settings) -> Self {
+        let access = &settings.access;
+        let token = access.token.as_ref().map(|token| token.expose_secret());
+        let who = access.client_id.as_deref().or(token).unwrap_or_default();
+        let host = settings.base_url.as_ref().and_then(|url| url.host_str());
+        let credential = match host {
+            // Two entries for one host and credential share what it may be asked.
+            Some(host) => {
+                let who = Sha256::digest(who.as_bytes());
+                let who: String = who[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("{}:{host}:{who}", settings.kind)
+            }
+            None => format!("{}:{}", settings.kind, settings.name),
+        };
+        Self {
+            pool,
+            platform: settings.name.clone(),
+            credential,
+            requests_per_minute: access.requests_per_minute.map(|limit| limit.max(1)),
+            posts_per_day: access.posts_per_day,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Hears that the platform wants to be left alone, by all that use this credential.
+    pub(crate) async fn silence(&self, time: Duration) {
+        let time = time.min(MAX_SILENCE);
+        if time.is_zero() {
+            return;
+        }
+        {
+            let mut state = self.state.lock().await;
+            let until = Instant::now() + time;
+            state.silent_until = state.silent_until.max(Some(until));
+        }
+        self.show(0.0);
+        let stored = async {
+            let mut conn = self.pool.get().await?;
+            platform_budgets::silence(&mut conn, &self.credential, time).await?;
+            Ok::<_, store::Error>(())
+        };
+        if let Err(error) = stored.await {
+            let error = anyhow::Error::from(error);
+            tracing::warn!(
+                platform = self.platform,
+                "cannot tell other replicas to leave the platform alone: {error:#}"
+            );
+        }
+    }
+
+    /// One request, now; else how long until there may be one.
+    async fn take(&self, is_low: bool) -> Result<(), Duration> {
+        let mut state = self.state.lock().await;
+        if let Some(until) = state.silent_until {
+            let rest = until.saturating_duration_since(Instant::now());
+            if !rest.is_zero() {
+                return Err(rest);
+            }
+            state.silent_until = None;
+        }
+        let taken = match self.requests_per_minute {
+            None => self.look(&mut state).await,
+            Some(limit) if is_low => self.take_low(&mut state, limit).await,
+            Some(limit) => self.take_leased(&mut state, limit).await,
+        };
+        taken.unwrap_or_else(|error| {
+            let error = anyhow::Error::from(error);
+            tracing::debug!(
+                platform = self.platform,
+                "cannot ask for a budget: {error:#}"
+            );
+            Err(AFTER_ERROR)
+        })
+    }
+
+    async fn look(&self, state: &mut State) -> Result<Result<(), Duration>, store::Error> {
+        if state
+            .looked
+            .is_some_and(|looked| looked.elapsed() < BELIEVED)
+        {
+            return Ok(Ok(()));
+        }
+        let mut conn = self.pool.get().await?;
+        let silent = platform_budgets::silent(&mut conn, &self.credential).await?;
+        state.looked = Some(Instant::now());
+        Ok(state.hear(silent))
+    }
+
+    async fn take_leased(
+        &self,
+        state: &mut State,
+        limit: u32,
+    ) -> Result<Result<(), Duration>, store::Error> {
+        if let Some(lease) = state.lease.as_mut().filter(|lease| !lease.is_over()) {
+            lease.spend();
+            return Ok(Ok(()));
+        }
+        let settlement = state.lease.take().map(|lease| Settlement {
+            lease: lease.id,
+            spent: lease.spent,
+        });
+        // About what a second takes.
+        let wanted = Wanted {
+            id: rand::random(),
+            least: 1,
+            most: (limit / 60).max(1),
+        };
+        let asked = Instant::now();
+        let mut conn = self.pool.get().await?;
+        let stand = platform_budgets::lease(
+            &mut conn,
+            &self.credential,
+            limit,
+            settlement.as_ref(),
+            Some(&wanted),
+            0,
+        )
+        .await?;
+        if let Err(silent) = state.hear(stand.silent) {
+            return Ok(Err(silent));
+        }
+        let Some(grant) = stand.grant else {
+            return Ok(Err(AFTER_ERROR));
+        };
+        self.show(f64::from(grant.free) / f64::from(limit));
+        if grant.points == 0 {
+            let wait = Duration::from_millis(grant.retry_in_ms.unsigned_abs());
+            return Ok(Err(wait.max(Duration::from_millis(100))));
+        }
+        let mut lease = Lease {
+            id: wanted.id,
+            asked,
+            rest: grant.points,
+            spent: Vec::new(),
+        };
+        lease.spend();
+        state.lease = Some(lease);
+        Ok(Ok(()))
+    }
+
+    /// Singly, and never of the second half of the limit. Nobody settles it: it counts a few seconds longer.
+    async fn take_low(
+        &self,
+        state: &mut State,
+        limit: u32,
+    ) -> Result<Result<(), Duration>, store::Error> {
+        let wanted = Wanted {
+            id: rand::random(),
+            least: 1,
+            most: 1,
+        };
+        let mut conn = self.pool.get().await?;
+        let kept = limit / 2;
+        let stand = platform_budgets::lease(
+            &mut conn,
+            &self.credential,
+            limit,
+            None,
+            Some(&wanted),
+            kept,
+        )
+        .await?;
+        if let Err(silent) = state.hear(stand.silent) {
+            return Ok(Err(silent));
+        }
+        Ok(match stand.grant {
+            Some(grant) if grant.points > 0 => Ok(()),
+            Some(grant) => {
+                Err(Duration::from_millis(grant.retry_in_ms.unsigned_abs()).max(LOOK_AGAIN))
+            }
+            None => Err(AFTER_ERROR),
+        })
+    }
+
+    fn show(&self, ratio: f64) {
+        metrics::BUDGET
+            .with_label_values(&[&self.platform])
+            .set(ratio);
+    }
+}
+
+impl State {
+    fn hear(&mut self, silent: Duration) -> Result<(), Duration> {
+        if silent.is_zero() {
+            return Ok(());
+        }
+        self.silent_until = Some(Instant::now() + silent);
+        Err(silent)
+    }
+}
+
+#[async_trait]
+impl platforms::Budget for Budget {
+    async fn request(&self) -> Result<(), Duration> {
+        let (made, is_low) = SPENDING
+            .try_with(|spending| (spending.made.get(), spending.is_low))
+            .unwrap_or((0, false));
+        let begin = Instant::now();
+        loop {
+            let Err(wait) = self.take(is_low).await else {
+                let _ = SPENDING.try_with(|spending| spending.made.set(made + 1));
+                return Ok(());
+            };
+            if made == 0 || begin.elapsed() + wait > MAX_PATIENCE {
+                return Err(wait);
+            }
+            tokio::time::sleep(wait.min(LOOK_AGAIN)).await;
+        }
+    }
+
+    async fn posts(&self, wanted: u32) -> Result<u32, Duration> {
+        let Some(per_day) = self.posts_per_day else {
+            return Ok(wanted);
+        };
+        let taken = async {
+            let mut conn = self.pool.get().await?;
+            let credential = &self.credential;
+            Ok::<_, store::Error>(
+                platform_budgets::take_posts(&mut conn, credential, per_day, wanted).await?,
+            )
+        };
+        match taken.await {
+            Ok(posts) => {
+                self.show(f64::from(posts.left) / f64::from(per_day.max(1)));
+                if posts.granted == 0 {
+                    Err(posts.day_ends_in)
+                } else {
+                    Ok(posts.granted)
+                }
+            }
+            // What cannot be counted is not bought.
+            Err(error) => {
+                let error = anyhow::Error::from(error);
+                tracing::debug!(platform = self.platform, "cannot take posts: {error:#}");
+                Err(AFTER_ERROR)
+            }
+        }
+    }
+
+    async fn told(&self, left: Left) {
+        if left.requests == 0 {
+            self.silence(left.reset_in).await;
+            return;
+        }
+        if self.requests_per_minute.is_none() && self.posts_per_day.is_none() {
+            let mut state = self.state.lock().await;
+            state.most_left = state.most_left.max(left.requests);
+            self.show(f64::from(left.requests) / f64::from(state.most_left));
+        }
+    }
+}

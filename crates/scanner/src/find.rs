@@ -1,0 +1,44 @@
+//! Posts against all plans.
+
+use domain::{FeedName, ManagerName, Post, Timestamp};
+use matching::{Candidate, Index, Kept, PostText};
+use store::scans::NewScan;
+
+use crate::{metrics, plans::Plans};
+
+/// What these posts of `feed` match, in the posts' order; of the Managers that `wanted` wants for each.
+pub(crate) fn find<'a>(
+    plans: &Plans,
+    index: &Index,
+    feed: &FeedName,
+    posts: &'a [Post],
+    wanted: impl Fn(&ManagerName, &Post) -> bool,
+) -> Vec<NewScan<'a>> {
+    let _timer = metrics::MATCH_DURATION.start_timer();
+    let now = Timestamp::now();
+    let mut matches = Vec::new();
+    for post in posts {
+        let text = PostText::from(post);
+        let candidate = Candidate::new(post, &text);
+        for (manager, decision) in index.matches(&text, feed) {
+            if !wanted(&manager, post) {
+                continue;
+            }
+            let kept = plans.screens().keep_out(&manager, &candidate, now);
+            if let Some(kept) = kept {
+                let reason = match kept {
+                    Kept::Muted => "muted",
+                    Kept::Language => "language",
+                };
+                metrics::SCREENED.with_label_values(&[reason]).inc();
+                continue;
+            }
+            matches.push(NewScan {
+                manager,
+                post,
+                matched: matching::explain(decision, &text),
+            });
+        }
+    }
+    matches
+}

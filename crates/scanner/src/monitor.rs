@@ -1,0 +1,148 @@
+//! How the platforms do, told to metrics and health; and what has become too old, taken away.
+//!
+//! What the database knows of all feeds is told by every replica alike, so it does not matter which of them
+//! polled. A platform in trouble makes no replica unready: the others are scanned.
+//!
+//! Costs one statement over all feeds each [`LOOK`], and an hourly pass over what is kept.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use runtime::{Check, Config, Context};
+use store::{
+    Pool, backfills,
+    feeds::{self, PlatformFeeds},
+    recent_posts,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics;
+
+const LOOK: Duration = Duration::from_secs(10);
+const PURGE: Duration = Duration::from_secs(3_600);
+/// Feeds whose kept posts are purged in one statement.
+const FEEDS_AT_ONCE: i64 = 100;
+
+pub(crate) struct Monitor {
+    platforms: Vec<String>,
+    pool: Pool,
+    /// Those that no adapter could be made for, and why.
+    unusable: Vec<(String, String)>,
+    /// The last word about each platform.
+    said: BTreeMap<String, bool>,
+}
+
+impl Monitor {
+    pub(crate) fn new(config: &Config, pool: Pool, unusable: Vec<(String, String)>) -> Self {
+        let names = config.platforms.iter();
+        Self {
+            platforms: names.map(|platform| platform.name.clone()).collect(),
+            pool,
+            unusable,
+            said: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) async fn run(mut self, context: Context) {
+        let checks: BTreeMap<String, Check> = self
+            .platforms
+            .iter()
+            .map(|name| {
+                (
+                    name.clone(),
+                    context.health.check(&format!("platform.{name}")),
+                )
+            })
+            .collect();
+        for check in checks.values() {
+            check.ok();
+        }
+        let mut purge_due = Instant::now() + PURGE.mul_f64(rand::random_range(0.1..1.0));
+        loop {
+            if let Err(error) = self.look(&checks).await {
+                // That the database is away is told elsewhere.
+                tracing::debug!("cannot look how the feeds do: {error:#}");
+            }
+            if Instant::now() >= purge_due {
+                match self.purge(&context.shutdown).await {
+                    Ok(()) => purge_due = Instant::now() + PURGE,
+                    Err(error) => tracing::debug!("cannot purge what is old: {error:#}"),
+                }
+            }
+            tokio::select! {
+                () = context.shutdown.cancelled() => return,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    async fn look(&mut self, checks: &BTreeMap<String, Check>) -> Result<(), store::Error> {
+        let mut conn = self.pool.get().await?;
+        for (platform, reason) in &self.unusable {
+            feeds::block_platform(&mut conn, platform, reason).await?;
+        }
+        let found = feeds::by_platform(&mut conn).await?;
+        drop(conn);
+        for name in self.platforms.clone() {
+            let feeds = found.iter().find(|feeds| feeds.platform == name);
+            self.tell(&name, feeds, checks.get(&name));
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, name: &str, feeds: Option<&PlatformFeeds>, check: Option<&Check>) {
+        let count = |of: fn(&PlatformFeeds) -> i64| feeds.map_or(0, of);
+        for (state, count) in [
+            ("OK", count(|feeds| feeds.ok)),
+            ("FAILING", count(|feeds| feeds.failing)),
+            ("BLOCKED", count(|feeds| feeds.blocked)),
+            ("BUDGET_SPENT", count(|feeds| feeds.budget_spent)),
+        ] {
+            metrics::FEEDS.with_label_values(&[name, state]).set(count);
+        }
+        let unusable = self.unusable.iter().find(|(platform, _)| platform == name);
+        let detail = match (unusable, feeds) {
+            (Some((_, reason)), _) => Some(reason.clone()),
+            (None, Some(feeds)) => detail(feeds),
+            (None, None) => None,
+        };
+        let is_bad = detail.is_some();
+        let was_bad = self.said.insert(name.to_owned(), is_bad).unwrap_or(false);
+        match (&detail, was_bad) {
+            (Some(detail), false) => {
+                tracing::warn!(platform = name, "the platform fails: {detail}")
+            }
+            (None, true) => tracing::info!(platform = name, "the platform answers again"),
+            _ => {}
+        }
+        if let Some(check) = check {
+            match detail {
+                Some(detail) => check.degraded(detail),
+                None => check.ok(),
+            }
+        }
+    }
+
+    async fn purge(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
+        let mut conn = self.pool.get().await?;
+        backfills::purge_done(&mut conn).await?;
+        let mut after = String::new();
+        while !shutdown.is_cancelled() {
+            match recent_posts::purge_old(&mut conn, &after, FEEDS_AT_ONCE).await? {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with a platform; nothing while any of its feeds does well.
+fn detail(feeds: &PlatformFeeds) -> Option<String> {
+    let bad = feeds.failing + feeds.blocked + feeds.budget_spent;
+    if feeds.ok > 0 || bad == 0 {
+        return None;
+    }
+    let error = feeds.error.as_deref().unwrap_or("no reason known");
+    Some(format!("none of {bad} feeds can be read: {error}"))
+}

@@ -1,0 +1,120 @@
+//! A configured platform, with what the scanner keeps beside its adapter.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use platforms::{Fetch, Platform, Platforms, PollError, Settings, SettingsError};
+use store::{Pool, feeds::Trouble};
+
+use crate::{budget::Budget, metrics};
+
+/// Kinds whose terms demand that what was deleted there is deleted here.
+const ERASING: [&str; 2] = ["reddit", "x"];
+/// Between two lines about one platform's failures.
+const LINE_EVERY: Duration = Duration::from_secs(60);
+
+#[derive(Clone)]
+pub(crate) struct Watched {
+    pub(crate) platform: Platform,
+    pub(crate) kind: String,
+    pub(crate) budget: Arc<Budget>,
+    /// Whether all its feeds are asked of one host, under one credential.
+    pub(crate) is_one_host: bool,
+    /// Whether posts that the platform says are deleted are blanked.
+    pub(crate) erases: bool,
+    /// Whether it is asked for that.
+    pub(crate) rechecks: bool,
+    failures: Arc<Mutex<Failures>>,
+}
+
+/// What was not said yet.
+#[derive(Default)]
+struct Failures {
+    last_line: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Watched {
+    /// The platform of `settings`, its requests within its budget.
+    pub(crate) fn new(
+        settings: &Settings,
+        guarded: &Arc<dyn Fetch>,
+        pool: &Pool,
+    ) -> Result<Self, SettingsError> {
+        let budget = Arc::new(Budget::new(pool.clone(), settings));
+        let given = Arc::clone(&budget);
+        let platforms =
+            Platforms::with_budgets(std::slice::from_ref(settings), guarded, move |_| {
+                Arc::clone(&given) as Arc<dyn platforms::Budget>
+            })?;
+        let platform = platforms
+            .get(&settings.name)
+            .cloned()
+            .ok_or_else(|| SettingsError::Name(settings.name.clone()))?;
+        let erase = settings.access.erase_deleted;
+        let rechecks = erase.unwrap_or(ERASING.contains(&settings.kind.as_str()));
+        Ok(Self {
+            kind: settings.kind.clone(),
+            budget,
+            is_one_host: settings.base_url.is_some(),
+            erases: erase.unwrap_or(true),
+            rechecks: rechecks && platform.adapter.recheck_batch() > 0,
+            platform,
+            failures: Arc::default(),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.platform.name
+    }
+
+    /// Tells of a feed's failure, and of a platform's that fails for all its feeds: once a minute.
+    pub(crate) fn tell_failure(&self, feed: &str, reason: &'static str, error: &str) {
+        metrics::POLL_FAILURES
+            .with_label_values(&[self.name(), reason])
+            .inc();
+        let unsaid = {
+            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            let said = |line: Instant| line.elapsed() < LINE_EVERY;
+            if failures.last_line.is_some_and(said) {
+                failures.unsaid += 1;
+                None
+            } else {
+                failures.last_line = Some(Instant::now());
+                Some(std::mem::take(&mut failures.unsaid))
+            }
+        };
+        let platform = self.name();
+        match unsaid {
+            Some(unsaid) => {
+                tracing::warn!(
+                    platform,
+                    feed.name = feed,
+                    reason,
+                    error,
+                    unsaid,
+                    "polls fail"
+                );
+            }
+            None => tracing::debug!(platform, feed.name = feed, reason, error, "a poll failed"),
+        }
+    }
+}
+
+/// What a failed poll means for its feed, and its word in metrics.
+pub(crate) fn classify(error: &PollError) -> (Trouble, &'static str) {
+    match error {
+        PollError::Throttled { .. } => (Trouble::Failing, "throttled"),
+        PollError::BudgetSpent { .. } => (Trouble::BudgetSpent, "budget_spent"),
+        PollError::NotFound(_) => (Trouble::Blocked, "not_found"),
+        PollError::Unauthorized { .. } | PollError::Refused { .. } => {
+            (Trouble::Blocked, "unauthorized")
+        }
+        PollError::Forbidden(_) => (Trouble::Blocked, "forbidden"),
+        PollError::Unavailable(_) => (Trouble::Failing, "unavailable"),
+        PollError::Status { .. } => (Trouble::Failing, "status"),
+        PollError::Malformed(_) => (Trouble::Failing, "malformed"),
+    }
+}
