@@ -1,29 +1,21 @@
 """The chart: every value set of helm/ci is linted, rendered twice, validated strictly, and held to what we promise."""
 
-import os
-import pathlib
 import re
-import subprocess
-import tempfile
 import tomllib
 
 import helm_python as helm
 import kubernetes_validate
 import yaml
 
+from services import SERVICES, refused
+
 # The oldest Kubernetes that Chart.yaml names, and the newest that the validator knows.
 KUBERNETES = ("1.30", kubernetes_validate.latest_version())
 # Custom resources, which Kubernetes itself has no schema for.
 CUSTOM = {"ScaledObject", "TriggerAuthentication", "ServiceMonitor", "PrometheusRule", "HTTPRoute"}
-SERVICES = ("api-gateway", "manager-compiler", "scanner", "webhook-dispatcher")
 SECRETS = "/etc/earshot/secrets"
-# Anything that each of these files may hold.
-SECRET_FILES = {
-    "database/url": "postgres://earshot:x@database.internal/earshot",
-    "rabbitmq/url": "amqp://earshot:x@rabbitmq.internal/earshot",
-    "encryption/keys": "2026-11:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
-    "model/api-key": "x",
-}
+# Which of these the mounted files are like; others may hold anything.
+SECRET_FILES = {"database/url": "database", "rabbitmq/url": "bus", "encryption/keys": "keys", "model/api-key": ""}
 
 
 def problems(root):
@@ -64,7 +56,7 @@ def one_set(root, chart, folder, values):
         if obj["kind"] == "ConfigMap" and "earshot.toml" in obj.get("data", {})
     }
     for service in SERVICES:
-        yield from refused(root, service, configurations[service])
+        yield from refused(root, service, configurations[service], SECRETS, SECRET_FILES)
 
 
 def render(chart, values):
@@ -101,23 +93,6 @@ def unconfined(obj):
             yield f"container {container['name']} is not confined"
         if "memory" not in container.get("resources", {}).get("limits", {}):
             yield f"container {container['name']} has no memory limit"
-
-
-def refused(root, service, configuration):
-    """What the service itself says of the file, with secrets in another folder."""
-    tomllib.loads(configuration)
-    with tempfile.TemporaryDirectory() as home:
-        for name, content in SECRET_FILES.items():
-            path = pathlib.Path(home, name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(content, encoding="utf-8")
-        path = pathlib.Path(home, "earshot.toml")
-        path.write_text(configuration.replace(SECRETS, home), encoding="utf-8")
-        words = [root / "target/debug" / service, "--config", path, "--check-config"]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("EARSHOT_")}
-        result = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-        if result.returncode:
-            yield f"{service} refuses its configuration: {result.stderr.strip()}"
 
 
 def version_problems(root):

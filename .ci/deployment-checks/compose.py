@@ -9,6 +9,8 @@ import tempfile
 import compose_spec
 import yaml
 
+from services import SERVICES, refused
+
 # Images of others, which are confined as far as they bear it.
 THEIRS = {"postgres", "rabbitmq", "prometheus", "tempo", "grafana", "otel-collector"}
 SECRET = re.compile(r"(PASSWORD|SECRET|TOKEN|KEYS?)$")
@@ -25,6 +27,21 @@ def problems(root):
         for problem in one_service(root, name, service, document):
             yield f"{name}: {problem}"
     yield from broker_definitions(root)
+    configuration = (root / "deploy/compose/earshot.toml").read_text(encoding="utf-8")
+    for env_file in (None, "demo.env", "observability.env"):
+        variables = read_env(root / "deploy/compose" / env_file) if env_file else {}
+        for name in SERVICES:
+            environment = {
+                key: re.sub(r"\$\{(\w+):-(.*)\}", lambda match: variables.get(match[1], match[2]), value)
+                for key, value in document["services"][name]["environment"].items()
+            }
+            files = {"database-url": "database", "bus-url": "bus", "encryption-keys": "keys"}
+            yield from refused(root, name, configuration, "/run/earshot", files, environment)
+
+
+def read_env(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
 def one_service(root, name, service, document):
