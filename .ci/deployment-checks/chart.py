@@ -15,7 +15,7 @@ KUBERNETES = ("1.30", kubernetes_validate.latest_version())
 CUSTOM = {"ScaledObject", "TriggerAuthentication", "ServiceMonitor", "PrometheusRule", "HTTPRoute"}
 SECRETS = "/etc/earshot/secrets"
 # Which of these the mounted files are like; others may hold anything.
-SECRET_FILES = {"database/url": "database", "rabbitmq/url": "bus", "encryption/keys": "keys", "model/api-key": ""}
+SECRET_FILES = {"database/url": "database", "rabbitmq/url": "bus", "encryption/keys": "keys", "model/api-key": "", "reddit/client-secret": ""}
 
 
 def problems(root):

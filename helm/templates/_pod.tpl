@@ -31,10 +31,12 @@
   mountPath: /etc/earshot/config
   readOnly: true
 {{- include "earshot.secretMounts" (dict "root" .root "component" .component "kinds" (include "earshot.secretKinds" .name | fromJson).items) }}
-{{- range .component.secretFiles }}
-- name: files-{{ .name }}
-  mountPath: /etc/earshot/secrets/{{ .name }}
+{{- range $name, $secret := .component.secretFiles }}
+{{- if $secret }}
+- name: files-{{ $name }}
+  mountPath: /etc/earshot/secrets/{{ $name }}
   readOnly: true
+{{- end }}
 {{- end }}
 {{- with .component.extraVolumeMounts }}
 {{ toYaml . }}
@@ -46,11 +48,13 @@
   configMap:
     name: {{ include "earshot.fullname" .root }}-{{ .name }}
 {{- include "earshot.secretVolumes" (dict "root" .root "component" .component "kinds" (include "earshot.secretKinds" .name | fromJson).items) }}
-{{- range .component.secretFiles }}
-- name: files-{{ .name }}
+{{- range $name, $secret := .component.secretFiles }}
+{{- if $secret }}
+- name: files-{{ $name }}
   secret:
-    secretName: {{ .existingSecret }}
+    secretName: {{ $secret }}
     defaultMode: 0440
+{{- end }}
 {{- end }}
 {{- with .component.extraVolumes }}
 {{ toYaml . }}
