@@ -3,6 +3,9 @@
 import pathlib
 import subprocess
 import sys
+import tempfile
+
+import yaml
 
 import chart
 import compose
@@ -26,6 +29,20 @@ def dockerfile():
     return command("hadolint", "--no-color", "--failure-threshold", "warning", "deploy/Dockerfile")
 
 
+def queries():
+    """Dashboards' queries, as PromQL has them."""
+    panels = {f"{path.stem}:{panel['id']}": panel for path in metrics.dashboards(ROOT) for panel in metrics.panels(path)}
+    records = [
+        {"record": f"panel:{name}:{target['refId']}", "expr": target["expr"].replace("$__rate_interval", "5m")}
+        for name, panel in panels.items()
+        for target in panel.get("targets", [])
+    ]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+        yaml.safe_dump({"groups": [{"name": "panels", "rules": records}]}, file)
+        file.flush()
+        yield from command("promtool", "check", "rules", file.name)
+
+
 def rules():
     folder = ROOT / "deploy/prometheus"
     yield from command("promtool", "check", "rules", "earshot.rules.yaml", cwd=folder)
@@ -40,6 +57,7 @@ CHECKS = {
     "composition": compose.problems,
     "Dockerfile, by hadolint": dockerfile,
     "alerts, by promtool": rules,
+    "dashboards' queries, by promtool": queries,
     "queries name metrics that are documented; alerts have runbooks and tests": metrics.problems,
 }
 

@@ -30,8 +30,8 @@ def problems(root):
     for heading in sorted(headings - alerts):
         yield f"runbooks.md: {heading} is no alert"
 
-    for path in sorted((root / "helm/files/dashboards").glob("*.json")):
-        for panel in json.loads(path.read_text(encoding="utf-8"))["panels"]:
+    for path in dashboards(root):
+        for panel in panels(path):
             where = f"{path.name}: {panel['title']}"
             for target in panel.get("targets", []):
                 yield from unknown(where, target["expr"], known)
@@ -41,6 +41,14 @@ def problems(root):
                 alert = re.fullmatch(r"Runbook: (\w+)", link["title"])
                 if alert and alert[1] not in alerts:
                     yield f"{where}: {alert[1]} is no alert"
+
+
+def dashboards(root):
+    return sorted((root / "helm/files/dashboards").glob("*.json"))
+
+
+def panels(path):
+    return json.loads(path.read_text(encoding="utf-8"))["panels"]
 
 
 def unknown(where, expression, known):
