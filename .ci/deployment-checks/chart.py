@@ -16,6 +16,19 @@ CUSTOM = {"ScaledObject", "TriggerAuthentication", "ServiceMonitor", "Prometheus
 SECRETS = "/etc/earshot/secrets"
 # Which of these the mounted files are like; others may hold anything.
 SECRET_FILES = {"database/url": "database", "rabbitmq/url": "bus", "encryption/keys": "keys", "model/api-key": "", "reddit/client-secret": ""}
+# What must not be rendered, and a word of the reason.
+REFUSED = (
+    ({"noSuchValue": True}, "noSuchValue"),
+    ({"components": {"scanner": {"replica": 2}}}, "replica"),
+    ({"components": {"manager-compiler": {"config": {"compiler": {"model": {"api_key": "x"}}}}}}, "api_key_file"),
+    ({"defaults": {"config": {"platforms": [{"name": "x", "kind": "x", "token": "x"}]}}}, "token_file"),
+    ({"defaults": {"config": {"outbound": {"proxy": "http://me:secret@proxy.internal"}}}}, "password"),
+    ({"ingress": {"enabled": True, "hosts": ["a.example"]}}, "tlsSecretName"),
+    ({"ingress": {"enabled": True}, "httpRoute": {"enabled": True}}, "both"),
+    ({"evaluation": {"enabled": True}}, "evaluation.password"),
+    ({"components": {"scanner": {"terminationGracePeriodSeconds": 8, "preStopSleepSeconds": 5}}}, "terminationGracePeriodSeconds"),
+    ({"components": {"scanner": {"autoscaling": {"type": "keda"}}}}, "keda.prometheus.serverAddress"),
+)
 
 
 def problems(root):
@@ -27,11 +40,14 @@ def problems(root):
     for name, values in sets.items():
         for problem in one_set(root, chart, folder, values):
             yield f"{name}: {problem}"
-    try:
-        chart.validate_schema({"noSuchValue": True})
-        yield "values.schema.json accepts an unknown key"
-    except helm.HelmError:
-        pass
+    for values, reason in REFUSED:
+        try:
+            chart.validate_schema(values)
+            render(chart, values)
+            yield f"accepts {values}"
+        except helm.HelmError as error:
+            if reason not in str(error):
+                yield f"refuses {values} with another reason: {error}"
 
 
 def one_set(root, chart, folder, values):
