@@ -45,5 +45,5 @@ pub use name::{ConnectionName, DeliveryName, ManagerName, NamespaceName, ReplayN
 pub use namespace::Namespace;
 pub use post::{Post, PostType, Subforum, User};
 pub use replay::Replay;
-pub use scan::{Match, Scan};
+pub use scan::{Match, Place, Scan};
 pub use time::Timestamp;

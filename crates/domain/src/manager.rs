@@ -42,6 +42,8 @@ pub const PATHS: Paths = Paths {
         "mutes",
         "languages",
         "maxScansPerDay",
+        "kinds",
+        "duplicates",
     ],
     output_only: &[
         "name",

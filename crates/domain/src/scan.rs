@@ -5,9 +5,13 @@ use std::cell::RefCell;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Focus, Issue, Issues, Post, ScanName, Timestamp, json::Object, patch::Paths};
+use crate::{
+    Focus, Issue, Issues, Post, ScanName, Subforum, Timestamp, json::Object, patch::Paths,
+};
 
 pub const MAX_LABELS: usize = 10;
+/// The most places of one Scan; a post that is found in more is in none of the others.
+pub const MAX_PLACES: usize = 50;
 const LABEL_CHARS: std::ops::RangeInclusive<usize> = 1..=50;
 
 /// What a PATCH may name.
@@ -38,6 +42,30 @@ pub struct Scan {
     pub labels: Vec<String>,
     #[serde(rename = "match")]
     pub matched: Match,
+    /// Where the same was found again, in the order of finding, for a Manager that collapses duplicates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
+}
+
+/// Where a post stands that says what another one says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    pub url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subforum: Option<Subforum>,
+    /// When it was made.
+    pub time: Timestamp,
+}
+
+impl Place {
+    #[must_use]
+    pub fn of(post: &Post) -> Self {
+        Self {
+            url: post.url.clone(),
+            subforum: post.subforum.clone(),
+            time: post.time,
+        }
+    }
 }
 
 /// Why a post matched.

@@ -1,7 +1,8 @@
 //! What a customer keeps out of its Scans, whatever the instructions say.
 //!
 //! It is the customer's own: a compile never touches it, and posts are held against it after the
-//! instructions matched. A mute that has expired has no effect from that moment on.
+//! instructions matched. A mute that has expired has no effect from that moment on. `kinds` alone has its
+//! effect before: comments are feeds of their own, which a compile adds or leaves out.
 
 use std::{fmt, str::FromStr};
 
@@ -27,6 +28,94 @@ pub struct Screen {
     pub languages: Vec<Language>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_scans_per_day: Option<u32>,
+    #[serde(default, skip_serializing_if = "Kinds::is_default")]
+    pub kinds: Kinds,
+    #[serde(default, skip_serializing_if = "Duplicates::is_default")]
+    pub duplicates: Duplicates,
+}
+
+/// What kinds of posts are heard; at least one, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Kinds(Vec<PostKind>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum PostKind {
+    Post,
+    /// What is said below posts, where the platform has that as a feed.
+    Comment,
+}
+
+impl PostKind {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Post => "POST",
+            Self::Comment => "COMMENT",
+        }
+    }
+}
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self(vec![PostKind::Post])
+    }
+}
+
+impl Kinds {
+    /// Of words that a table has; those of a newer version are left out.
+    #[must_use]
+    pub fn stored(words: &[String]) -> Self {
+        let all = [PostKind::Post, PostKind::Comment];
+        let kinds: Vec<PostKind> = all
+            .into_iter()
+            .filter(|kind| words.iter().any(|word| word == kind.as_str()))
+            .collect();
+        if kinds.is_empty() {
+            return Self::default();
+        }
+        Self(kinds)
+    }
+
+    #[must_use]
+    pub fn has(&self, kind: PostKind) -> bool {
+        self.0.contains(&kind)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = PostKind> {
+        self.0.iter().copied()
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What becomes of a post that says what an earlier one said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Duplicates {
+    /// A Scan of its own.
+    #[default]
+    Keep,
+    /// Another place of the earlier one's Scan.
+    Collapse,
+}
+
+impl Duplicates {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "KEEP",
+            Self::Collapse => "COLLAPSE",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Posts not to hear of.
@@ -235,14 +324,56 @@ pub(crate) fn max_scans_per_day(fields: &Object<'_>) -> Option<Option<u32>> {
     }
 }
 
-/// All three.
+/// The optional list `kinds`.
+pub(crate) fn kinds(fields: &Object<'_>) -> Option<Kinds> {
+    let Some(value) = fields.take("kinds") else {
+        return Some(Kinds::default());
+    };
+    let items = fields.array("kinds", Some(value))?;
+    match items.len() {
+        0 => fields.note("kinds", Issue::TooShort),
+        1 | 2 => {}
+        _ => {
+            fields.note("kinds", Issue::TooMany);
+            return None;
+        }
+    }
+    let mut kinds = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let known = || PostKind::deserialize(item).map_err(|_unknown| Issue::InvalidEnum);
+        let kind = item.as_str().ok_or(Issue::InvalidType);
+        let kind = kind.and_then(|_| known()).and_then(|kind| {
+            let twice = kinds.contains(&kind);
+            (!twice).then_some(kind).ok_or(Issue::Duplicate)
+        });
+        match kind {
+            Ok(kind) => kinds.push(kind),
+            Err(issue) => fields.note(&format!("kinds[{at}]"), issue),
+        }
+    }
+    kinds.sort_unstable();
+    (!kinds.is_empty() && kinds.len() == items.len()).then_some(Kinds(kinds))
+}
+
+/// The optional word `duplicates`.
+pub(crate) fn duplicates(fields: &Object<'_>) -> Option<Duplicates> {
+    match fields.take("duplicates") {
+        None => Some(Duplicates::default()),
+        given => fields.word("duplicates", given),
+    }
+}
+
+/// All of it.
 pub(crate) fn screen(fields: &Object<'_>) -> Option<Screen> {
     let (mutes, languages) = (mutes(fields), languages(fields));
     let max_scans_per_day = max_scans_per_day(fields);
+    let (kinds, duplicates) = (kinds(fields), duplicates(fields));
     Some(Screen {
         mutes: mutes?,
         languages: languages?,
         max_scans_per_day: max_scans_per_day?,
+        kinds: kinds?,
+        duplicates: duplicates?,
     })
 }
 

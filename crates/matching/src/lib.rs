@@ -2,8 +2,8 @@
 //!
 //! [`Plan::compile`] brings a Manager's instructions into a [`Plan`], [`PostText`] a post into words;
 //! [`evaluate`] decides on one post for one plan, and defines what a decision is. [`LiveIndex`] decides
-//! on a post for all plans at once, and answers the same. [`text`] cuts posts, pages and terms into
-//! words by the same rules.
+//! on a post for all plans at once, and answers the same. [`likeness`] tells posts that say the same.
+//! [`text`] cuts posts, pages and terms into words by the same rules.
 //!
 //! No I/O, no async, no lock on the way of a post; any input is taken without panic. The same post,
 //! plan and release give the same decision, bit for bit, on every machine.
@@ -14,6 +14,7 @@ mod features;
 pub mod heads;
 mod index;
 mod lexicon;
+pub mod likeness;
 mod model;
 pub mod model_file;
 mod phrase;

@@ -48,6 +48,8 @@ struct Claimed {
     source: String,
     #[diesel(sql_type = Nullable<Jsonb>)]
     input: Option<serde_json::Value>,
+    #[diesel(sql_type = diesel::sql_types::Array<diesel::sql_types::Text>)]
+    kinds: Vec<String>,
     #[diesel(sql_type = Timestamptz)]
     submit_time: chrono::DateTime<chrono::Utc>,
 }
@@ -80,7 +82,7 @@ pub async fn claim_due(
          ) \
          UPDATE managers m SET recompile_after = clock_timestamp() + $4 * interval '1 second' \
          FROM due WHERE m.namespace_id = due.namespace_id AND m.id = due.id \
-         RETURNING m.namespace_id, m.id, m.generation, m.source, m.input, m.submit_time",
+         RETURNING m.namespace_id, m.id, m.generation, m.source, m.input, m.kinds, m.submit_time",
     )
     .bind::<Double, _>(due.interval.as_secs_f64())
     .bind::<BigInt, _>(due.verdicts)
@@ -101,6 +103,7 @@ pub async fn claim_due(
             generation: row.generation,
             source: words::parse(&row.source)?,
             origin: Origin::Input(serde::Deserialize::deserialize(input).map_err(Error::Json)?),
+            kinds: domain::screen::Kinds::stored(&row.kinds),
             submit_time: row.submit_time.into(),
         }))
     };

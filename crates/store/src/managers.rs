@@ -16,7 +16,7 @@ use domain::{
         ApplyError, CreateManager, Input, ManagerState, ManagerType, Mode, Notice, NoticeType,
         Origin, Source, SourceType, health::Health,
     },
-    screen::{self, Language, Screen},
+    screen::{self, Duplicates, Kinds, Language, Screen},
 };
 use uuid::Uuid;
 
@@ -55,6 +55,8 @@ struct Row {
     mutes: serde_json::Value,
     languages: Vec<String>,
     max_scans_per_day: Option<i32>,
+    kinds: Vec<String>,
+    duplicates: String,
 }
 
 /// A Manager as its rows tell it.
@@ -106,6 +108,8 @@ impl Row {
                 mutes: screen::stored_mutes(&self.mutes).0,
                 languages: languages(&self.languages),
                 max_scans_per_day: self.max_scans_per_day.and_then(|max| max.try_into().ok()),
+                kinds: Kinds::stored(&self.kinds),
+                duplicates: words::parse::<Duplicates>(&self.duplicates)?,
             },
             health: None,
         };
@@ -165,6 +169,8 @@ pub async fn insert(
             managers::mutes.eq(write(&draft.screen.mutes)?),
             managers::languages.eq(codes(&draft.screen.languages)),
             managers::max_scans_per_day.eq(number(draft.screen.max_scans_per_day)),
+            managers::kinds.eq(kind_words(&draft.screen.kinds)),
+            managers::duplicates.eq(draft.screen.duplicates.as_str()),
         ))
         .returning(Row::as_returning())
         .get_result(conn)
@@ -192,6 +198,10 @@ pub async fn insert(
 
 fn codes(languages: &[Language]) -> Vec<&'static str> {
     languages.iter().map(|language| language.as_str()).collect()
+}
+
+fn kind_words(kinds: &Kinds) -> Vec<&'static str> {
+    kinds.iter().map(|kind| kind.as_str()).collect()
 }
 
 fn number(max_scans_per_day: Option<u32>) -> Option<i32> {
@@ -295,7 +305,7 @@ macro_rules! shown {
 pub(crate) const LISTING: Listing = Listing {
     select: "SELECT namespace_id, id, nickname, enable, mode, source, state, input, \
              submitted_instructions, instructions, apply_time, apply_error_code, apply_error_message, \
-             create_time, update_time, mutes, languages, max_scans_per_day FROM managers WHERE namespace_id = $1",
+             create_time, update_time, mutes, languages, max_scans_per_day, kinds, duplicates FROM managers WHERE namespace_id = $1",
     columns: &[
         column(
             "name",
@@ -365,6 +375,7 @@ pub struct Submission {
     pub generation: i64,
     pub source: SourceType,
     pub origin: Origin,
+    pub kinds: Kinds,
     pub submit_time: Timestamp,
 }
 
@@ -384,6 +395,7 @@ pub async fn submission(
             managers::source,
             managers::input,
             managers::submitted_instructions,
+            managers::kinds,
             managers::submit_time,
         ))
         .first::<(
@@ -391,11 +403,12 @@ pub async fn submission(
             String,
             Option<serde_json::Value>,
             Option<serde_json::Value>,
+            Vec<String>,
             DateTime<Utc>,
         )>(conn)
         .await
         .optional()?;
-    let Some((generation, source, input, instructions, submit_time)) = found else {
+    let Some((generation, source, input, instructions, kinds, submit_time)) = found else {
         return Ok(None);
     };
     let origin = match (&input, &instructions) {
@@ -409,6 +422,7 @@ pub async fn submission(
         generation,
         source: words::parse(&source)?,
         origin,
+        kinds: Kinds::stored(&kinds),
         submit_time: submit_time.into(),
     }))
 }

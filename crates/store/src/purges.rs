@@ -101,6 +101,7 @@ pub async fn step(conn: &mut AsyncPgConnection) -> QueryResult<Step> {
                 let scope = Scope::Manager(entry.namespace_id, manager);
                 batches::scans(conn, scope, BATCH).await?
                     + batches::scan_keys(conn, scope, BATCH).await?
+                    + batches::scan_likes(conn, scope, BATCH).await?
                     + stats::purge_subject(conn, namespace, Id::from_uuid(manager), BATCH).await?
             }
             (None, Some(connection)) => {
@@ -112,6 +113,7 @@ pub async fn step(conn: &mut AsyncPgConnection) -> QueryResult<Step> {
                 let scope = Scope::Namespace(entry.namespace_id);
                 batches::scans(conn, scope, BATCH).await?
                     + batches::scan_keys(conn, scope, BATCH).await?
+                    + batches::scan_likes(conn, scope, BATCH).await?
                     + batches::deliveries(conn, entry.namespace_id, BATCH).await?
                     + stats::purge_namespace(conn, namespace, BATCH).await?
             }

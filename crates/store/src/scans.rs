@@ -11,7 +11,9 @@ use diesel::{
     sql_types::{Jsonb, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{Id, ManagerName, Match, Post, Scan, ScanName, Subforum, User, list::ListQuery};
+use domain::{
+    Id, ManagerName, Match, Place, Post, Scan, ScanName, Subforum, User, list::ListQuery,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -21,6 +23,7 @@ use crate::{
 };
 
 mod edit;
+mod likes;
 mod quota;
 mod record;
 #[cfg(test)]
@@ -28,6 +31,7 @@ mod tests;
 
 pub use edit::{lock, update};
 pub(crate) use record::key_of;
+pub use likes::ALIKE_WITHIN;
 pub use record::{NewScan, record, record_poll, record_silently};
 
 #[derive(QueryableByName)]
@@ -110,6 +114,8 @@ struct Row {
     matched: Matched,
     #[diesel(sql_type = diesel::sql_types::Array<diesel::sql_types::Text>)]
     labels: Vec<String>,
+    #[diesel(sql_type = Jsonb)]
+    places: Places,
     #[diesel(sql_type = diesel::sql_types::Nullable<SqlUuid>)]
     account_id: Option<Uuid>,
     #[diesel(embed)]
@@ -120,13 +126,26 @@ struct Row {
 #[derive(Debug, FromSqlRow)]
 struct Matched(Match);
 
+#[derive(Debug, FromSqlRow)]
+struct Places(Vec<Place>);
+
 impl FromSql<Jsonb, Pg> for Matched {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        // The first byte is the version of the form.
-        match value.as_bytes() {
-            [1, json @ ..] => Ok(Self(serde_json::from_slice(json)?)),
-            _ => Err("a jsonb of an unknown version".into()),
-        }
+        from_jsonb(&value).map(Self)
+    }
+}
+
+impl FromSql<Jsonb, Pg> for Places {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        from_jsonb(&value).map(Self)
+    }
+}
+
+fn from_jsonb<T: serde::de::DeserializeOwned>(value: &PgValue<'_>) -> deserialize::Result<T> {
+    // The first byte is the version of the form.
+    match value.as_bytes() {
+        [1, json @ ..] => Ok(serde_json::from_slice(json)?),
+        _ => Err("a jsonb of an unknown version".into()),
     }
 }
 
@@ -144,6 +163,7 @@ impl Row {
             value: self.value,
             labels: self.labels,
             matched: self.matched.0,
+            places: self.places.0,
         })
     }
 }
@@ -154,7 +174,7 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
-                 s.labels, (SELECT account_id FROM namespaces WHERE id = $1) AS account_id, ",
+                 s.labels, s.places, (SELECT account_id FROM namespaces WHERE id = $1) AS account_id, ",
             post_columns!(),
             " FROM scans AS s CROSS JOIN LATERAL ( \
                  SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \

@@ -221,6 +221,8 @@ diesel::table! {
         mutes -> Jsonb,
         languages -> Array<Text>,
         max_scans_per_day -> Nullable<Integer>,
+        kinds -> Array<Text>,
+        duplicates -> Text,
     }
 }
 
@@ -406,6 +408,7 @@ diesel::table! {
         matched -> Jsonb,
         fanned_out -> Bool,
         labels -> Array<Text>,
+        places -> Jsonb,
     }
 }
 

@@ -90,6 +90,15 @@ pub(crate) async fn clean(
     let before = Timestamp::now().minus(deliveries);
     retention::purge_replays(conn, before).await?;
 
+    let before = Timestamp::now().minus(store::scans::ALIKE_WITHIN).to_chrono();
+    let mut pages = Pages::of(conn, "scan_likes").await?;
+    while retention::purge_scan_likes(conn, &mut pages, before)
+        .await?
+        .is_some()
+    {
+        tokio::time::sleep(PAUSE).await;
+    }
+
     let old = retention::older_than(conn, Table::Scans, scans).await?;
     if let Some(last) = old.last() {
         let mut pages = Pages::of(conn, "scan_keys").await?;

@@ -16,7 +16,7 @@ use crate::{
     json::Object,
     namespace::nickname,
     patch::Patch,
-    screen::{self, Language, Mute, Screen},
+    screen::{self, Duplicates, Kinds, Language, Mute, Screen},
 };
 
 /// A Manager as a change finds it.
@@ -41,6 +41,9 @@ pub struct ManagerChange {
     pub languages: Option<Vec<Language>>,
     /// `Some(None)` takes the bound away.
     pub max_scans_per_day: Option<Option<u32>>,
+    /// Only where it is another one.
+    pub kinds: Option<Kinds>,
+    pub duplicates: Option<Duplicates>,
 }
 
 impl ManagerChange {
@@ -69,6 +72,10 @@ impl ManagerChange {
                 languages: fields.given("languages", || screen::languages(&fields)),
                 max_scans_per_day: fields
                     .given("maxScansPerDay", || screen::max_scans_per_day(&fields)),
+                kinds: fields
+                    .given("kinds", || screen::kinds(&fields))
+                    .filter(|new| *new != current.manager.screen.kinds),
+                duplicates: fields.given("duplicates", || screen::duplicates(&fields)),
             };
             fields.ignore(PATHS.output_only);
             fields.finish();
@@ -81,7 +88,7 @@ impl ManagerChange {
     /// Whether the Manager must be compiled again.
     #[must_use]
     pub fn resubmits(&self) -> bool {
-        self.source.is_some() || self.origin.is_some()
+        self.source.is_some() || self.origin.is_some() || self.kinds.is_some()
     }
 }
 
@@ -217,6 +224,7 @@ mod tests {
         instructions::Term,
         manager::{PATHS, Rules},
         patch::Patch,
+        screen::{Duplicates, Kinds},
     };
 
     fn automatic() -> Editable {
@@ -329,6 +337,52 @@ mod tests {
         let body = serde_json::to_value(&current.manager).unwrap();
         let same = changed(&current, &body, None).unwrap();
         assert_eq!(same.mutes, Some(current.manager.screen.mutes));
+    }
+
+    #[test]
+    fn other_kinds_are_compiled_and_the_same_are_not() {
+        let mut current = applied();
+        let with_comments = json!({"kinds": ["COMMENT", "POST"]});
+        let change = changed(&current, &with_comments, None).unwrap();
+        assert!(change.resubmits());
+        current.manager.screen.kinds = change.kinds.unwrap();
+        let shown = serde_json::to_value(&current.manager).unwrap();
+        assert_eq!(shown["kinds"], json!(["POST", "COMMENT"]));
+        let same = changed(&current, &with_comments, None).unwrap();
+        assert!(same.kinds.is_none() && !same.resubmits());
+        let cleared = changed(&current, &json!({"kinds": null}), None).unwrap();
+        assert!(cleared.kinds == Some(Kinds::default()) && cleared.resubmits());
+
+        let collapse = changed(&current, &json!({"duplicates": "COLLAPSE"}), None).unwrap();
+        assert!(collapse.duplicates == Some(Duplicates::Collapse) && !collapse.resubmits());
+        for (body, field, issue) in [
+            (json!({"kinds": []}), "kinds", Issue::TooShort),
+            (json!({"kinds": "POST"}), "kinds", Issue::InvalidType),
+            (
+                json!({"kinds": ["POST", "POST"]}),
+                "kinds[1]",
+                Issue::Duplicate,
+            ),
+            (
+                json!({"kinds": ["POST", "LIKE"]}),
+                "kinds[1]",
+                Issue::InvalidEnum,
+            ),
+            (json!({"kinds": [5]}), "kinds[0]", Issue::InvalidType),
+            (
+                json!({"kinds": ["POST", "COMMENT", "POST"]}),
+                "kinds",
+                Issue::TooMany,
+            ),
+            (
+                json!({"duplicates": "DROP"}),
+                "duplicates",
+                Issue::InvalidEnum,
+            ),
+        ] {
+            let failed = changed(&current, &body, None).unwrap_err();
+            assert_eq!(failed, [(field.to_owned(), issue)], "{body}");
+        }
     }
 
     #[test]

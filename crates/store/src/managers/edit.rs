@@ -12,7 +12,9 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{Row, codes, health, insert_notices, load_notices, notice, number, read, write};
+use super::{
+    Row, codes, health, insert_notices, kind_words, load_notices, notice, number, read, write,
+};
 use crate::{
     Error, QueryResult, plans, purges,
     schema::{manager_notices, managers, scan_clocks},
@@ -68,6 +70,8 @@ struct Changes<'a> {
     mutes: Option<serde_json::Value>,
     languages: Option<Vec<&'static str>>,
     max_scans_per_day: Option<Option<i32>>,
+    kinds: Option<Vec<&'static str>>,
+    duplicates: Option<&'a str>,
 }
 
 /// Call with the Manager [`lock`]ed, and its new Connections too. What must be compiled again waits for
@@ -93,6 +97,8 @@ pub async fn update(
         mutes: change.mutes.as_ref().map(write).transpose()?,
         languages: change.languages.as_deref().map(codes),
         max_scans_per_day: change.max_scans_per_day.map(number),
+        kinds: change.kinds.as_ref().map(kind_words),
+        duplicates: change.duplicates.map(|duplicates| duplicates.as_str()),
         ..Changes::default()
     };
     match &change.origin {

@@ -117,6 +117,24 @@ pub(super) async fn scan_keys(
     .await
 }
 
+/// Served by `scan_likes_pkey`.
+pub(super) async fn scan_likes(
+    conn: &mut AsyncPgConnection,
+    scope: Scope,
+    limit: i64,
+) -> QueryResult<usize> {
+    let condition = scope.condition();
+    sql_query(format!(
+        "DELETE FROM scan_likes WHERE ctid = ANY (ARRAY ( \
+             SELECT ctid FROM scan_likes WHERE {condition} LIMIT $3))"
+    ))
+    .bind::<SqlUuid, _>(scope.namespace())
+    .bind::<SqlUuid, _>(scope.manager())
+    .bind::<BigInt, _>(limit)
+    .execute(conn)
+    .await
+}
+
 /// Whatever is unfinished for a Connection. Served by `deliveries_due_by_connection_idx` and
 /// `deliveries_in_flight_idx`; of what is in flight there are never many.
 pub(super) async fn cancel_deliveries(

@@ -77,6 +77,26 @@ pub async fn purge_scan_keys(
     Ok(Some(deleted))
 }
 
+/// As [`purge_scan_keys`], of what tells posts that say the same.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_scan_likes(
+    conn: &mut AsyncPgConnection,
+    pages: &mut Pages,
+    before: DateTime<Utc>,
+) -> QueryResult<Option<usize>> {
+    let Some(stretch) = pages.take() else {
+        return Ok(None);
+    };
+    let sql = format!("DELETE FROM scan_likes WHERE {stretch} AND create_time < $1");
+    let deleted = sql_query(sql)
+        .bind::<Timestamptz, _>(before)
+        .execute(conn)
+        .await?;
+    Ok(Some(deleted))
+}
+
 /// As [`purge_scan_keys`], of posts received before `before`: their ids carry the time.
 ///
 /// # Errors

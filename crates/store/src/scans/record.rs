@@ -1,5 +1,9 @@
 //! Makes Scans: each post once, each Scan once, createTimes that ascend.
 //!
+//! What says the same as an earlier Scan of a Manager that collapses duplicates becomes a place of that one
+//! ([`super::likes`]), under the lock of the Manager's clock: two scanners that find the two posts at once
+//! follow one another.
+//!
 //! Eight statements for a poll with matches, whatever their number (one more for each further thousand
 //! of posts); one, which counts, for a poll with posts and no match; none for one without posts. Locks
 //! are taken in one order everywhere (post keys, scan keys, clocks, each sorted), so two scanners wait
@@ -18,7 +22,10 @@ use domain::{FeedName, Id, ManagerName, Match, Post, PostType, ScanName, Timesta
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::quota::{Quota, State};
+use super::{
+    likes::Likes,
+    quota::{Quota, State},
+};
 use crate::{
     Error, QueryResult,
     schema::{post_keys, posts},
@@ -113,27 +120,37 @@ async fn make(
     if fresh.is_empty() {
         return Ok(Vec::new());
     }
-    let mut clocks = lock_clocks(conn, &fresh).await?;
+    let (mut clocks, collapsing) = lock_clocks(conn, &fresh).await?;
     // Without a clock the Manager is gone, deleted while the poll went on, and its keys purged: they
     // must not come back.
     let gone: Vec<(ManagerName, Uuid)> = fresh
         .extract_if(.., |(manager, _)| !clocks.contains_key(manager))
         .collect();
     give_back_keys(conn, &gone).await?;
-    // What a bound holds back keeps its key: it was decided on, once.
+    // What says the same again, or is held back by a bound, keeps its key: it was decided on, once.
+    let mut likes = Likes::load(conn, &fresh, &collapsing, matches).await?;
     let mut decided = BTreeSet::new();
     for one in matches {
         let key = (one.manager, post_key(one.post));
-        let Some(Some(quota)) = clocks.get_mut(&one.manager) else {
+        if !fresh.contains(&key) || !decided.insert(key) {
             continue;
-        };
-        if fresh.contains(&key) && decided.insert(key) && !quota.admits(one.matched.score) {
+        }
+        if likes.is_again(key, one.post) {
+            fresh.remove(&key);
+            continue;
+        }
+        if let Some(Some(quota)) = clocks.get_mut(&one.manager)
+            && !quota.admits(one.matched.score)
+        {
             fresh.remove(&key);
             deltas.suppressed(one.manager, now, 1);
+            continue;
         }
+        likes.is_new(key);
     }
     let mut clocks = advance_clocks(conn, &fresh, &clocks).await?;
 
+    let mut made_of = HashMap::new();
     let mut names = Vec::with_capacity(fresh.len());
     let mut rows = Vec::with_capacity(fresh.len());
     for one in matches {
@@ -156,8 +173,10 @@ async fn make(
         let matched = serde_json::to_value(readable(&one.matched)).map_err(Error::Json)?;
         rows.push((time, *post, words::json(matched)));
         names.push(name);
+        made_of.insert(key, name);
     }
     insert_scans(conn, &names, rows, silently).await?;
+    likes.store(conn, &made_of).await?;
     Ok(names)
 }
 
@@ -229,7 +248,7 @@ async fn insert_scans(
     Ok(())
 }
 
-fn post_key(post: &Post) -> Uuid {
+pub(super) fn post_key(post: &Post) -> Uuid {
     key_of(&post.id)
 }
 
@@ -392,11 +411,12 @@ async fn give_back_keys(
 }
 
 /// Locks the clocks of these Managers, as far as there are any, and reads where those that have a bound
-/// on their day's Scans stand. The bound is read here too, so that a change of it counts at once.
+/// on their day's Scans stand, and which Managers collapse duplicates. Both are read here, so that a change
+/// of them counts at once.
 async fn lock_clocks(
     conn: &mut AsyncPgConnection,
     fresh: &BTreeSet<(ManagerName, Uuid)>,
-) -> QueryResult<HashMap<ManagerName, Option<Quota>>> {
+) -> QueryResult<(HashMap<ManagerName, Option<Quota>>, BTreeSet<ManagerName>)> {
     #[derive(QueryableByName)]
     struct Locked {
         #[diesel(sql_type = SqlUuid)]
@@ -417,6 +437,8 @@ async fn lock_clocks(
         quota_lowest: Option<f64>,
         #[diesel(sql_type = Nullable<Double>)]
         quota_highest: Option<f64>,
+        #[diesel(sql_type = Bool)]
+        collapses: bool,
     }
     let managers: BTreeSet<ManagerName> = fresh.iter().map(|(manager, _)| *manager).collect();
     let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
@@ -424,7 +446,8 @@ async fn lock_clocks(
     };
     let rows: Vec<Locked> = sql_query(
         "SELECT clock.namespace_id, clock.manager_id, clock_timestamp() AS now, manager.max_scans_per_day, \
-             clock.quota_day, clock.quota_made, clock.quota_suppressed, clock.quota_lowest, clock.quota_highest \
+             clock.quota_day, clock.quota_made, clock.quota_suppressed, clock.quota_lowest, clock.quota_highest, \
+             coalesce(manager.duplicates = 'COLLAPSE', false) AS collapses \
          FROM scan_clocks AS clock \
          LEFT JOIN managers AS manager ON manager.namespace_id = clock.namespace_id AND manager.id = clock.manager_id \
          WHERE (clock.namespace_id, clock.manager_id) IN (SELECT * FROM unnest($1, $2)) \
@@ -435,13 +458,17 @@ async fn lock_clocks(
     .load(conn)
     .await?;
     let count = |count: i32| u32::try_from(count).unwrap_or_default();
-    Ok(rows
+    let mut collapsing = BTreeSet::new();
+    let clocks = rows
         .into_iter()
         .map(|row| {
             let name = ManagerName {
                 namespace: Id::from_uuid(row.namespace_id),
                 manager: Id::from_uuid(row.manager_id),
             };
+            if row.collapses {
+                collapsing.insert(name);
+            }
             let stored = row.quota_day.map(|day| State {
                 day,
                 made: count(row.quota_made),
@@ -451,7 +478,8 @@ async fn lock_clocks(
             let max = row.max_scans_per_day.map(count);
             (name, max.map(|max| Quota::new(max, row.now, stored)))
         })
-        .collect())
+        .collect();
+    Ok((clocks, collapsing))
 }
 
 /// Moves the clock of each of these Managers that is locked on by as many microseconds as it gets Scans,

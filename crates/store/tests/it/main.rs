@@ -5,6 +5,7 @@
 mod connections;
 mod deletions;
 mod deliveries;
+mod duplicates;
 mod delivery_log;
 mod feedback;
 mod feeds;

@@ -1,0 +1,278 @@
+//! Posts that say what a Scan's post said: of Managers with `duplicates: COLLAPSE`, they become places of
+//! that Scan, and no Scan of their own.
+//!
+//! All of it happens while the Managers' clocks are locked, so that of two like posts found at once one is
+//! first, and the other's scanner sees its Scan. It costs nothing where no Manager collapses; one statement
+//! more for each poll with matches where one does, two more with something to write.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    prelude::*,
+    sql_query,
+    sql_types::{Array, BigInt, Binary, Double, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{Id, ManagerName, Place, Post, ScanName, scan::MAX_PLACES};
+use matching::likeness::{Likeness, Sketch};
+use uuid::Uuid;
+
+use super::record::{NewScan, post_key};
+use crate::{Error, QueryResult, words};
+
+/// How long after a Scan what says the same belongs to it.
+pub const ALIKE_WITHIN: Duration = Duration::from_hours(7 * 24);
+
+/// A Manager, and a post's key.
+type Key = (ManagerName, Uuid);
+
+/// What a later post may say again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Original {
+    Stored(ScanName),
+    /// Found just now; its Scan is made after all are decided on.
+    Found(Key),
+}
+
+/// The likenesses of a poll's posts, and of the Scans that share a key with them.
+#[derive(Default)]
+pub(super) struct Likes {
+    /// Of the posts that are decided on, for Managers that collapse.
+    own: BTreeMap<Key, Likeness>,
+    /// The oldest first.
+    known: HashMap<(ManagerName, i64), Vec<(Original, Option<Sketch>)>>,
+    places: BTreeMap<Original, Vec<Place>>,
+}
+
+impl Likes {
+    /// Reads the Scans that share a key with what is `fresh`. Served by `scan_likes_pkey`.
+    pub(super) async fn load(
+        conn: &mut AsyncPgConnection,
+        fresh: &BTreeSet<Key>,
+        collapsing: &BTreeSet<ManagerName>,
+        matches: &[NewScan<'_>],
+    ) -> QueryResult<Self> {
+        #[derive(QueryableByName)]
+        struct Like {
+            #[diesel(sql_type = SqlUuid)]
+            namespace_id: Uuid,
+            #[diesel(sql_type = SqlUuid)]
+            manager_id: Uuid,
+            #[diesel(sql_type = BigInt)]
+            key: i64,
+            #[diesel(sql_type = SqlUuid)]
+            scan_id: Uuid,
+            #[diesel(sql_type = Nullable<Binary>)]
+            sketch: Option<Vec<u8>>,
+        }
+        let mut likes = Self::default();
+        let mut computed: HashMap<Uuid, Likeness> = HashMap::new();
+        for one in matches
+            .iter()
+            .filter(|one| collapsing.contains(&one.manager))
+        {
+            let key = (one.manager, post_key(one.post));
+            if fresh.contains(&key) {
+                let likeness = computed.entry(key.1);
+                let likeness = likeness.or_insert_with(|| Likeness::of(one.post));
+                likes.own.insert(key, likeness.clone());
+            }
+        }
+        if likes.own.is_empty() {
+            return Ok(likes);
+        }
+        let wanted: BTreeSet<(ManagerName, i64)> = likes
+            .own
+            .iter()
+            .flat_map(|((manager, _), likeness)| likeness.keys().map(|key| (*manager, key)))
+            .collect();
+        let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
+            wanted.iter().map(|(name, _)| id(name).to_uuid()).collect()
+        };
+        let rows: Vec<Like> = sql_query(
+            "SELECT l.namespace_id, l.manager_id, l.key, l.scan_id, l.sketch \
+             FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, key) \
+             JOIN scan_likes AS l USING (namespace_id, manager_id, key) \
+             WHERE l.create_time > clock_timestamp() - $4 * interval '1 second' \
+               AND EXISTS (SELECT FROM scans AS s WHERE s.namespace_id = l.namespace_id \
+                   AND s.manager_id = l.manager_id AND s.create_time = l.create_time AND s.id = l.scan_id) \
+             ORDER BY l.create_time, l.scan_id",
+        )
+        .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
+        .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
+        .bind::<Array<BigInt>, _>(wanted.iter().map(|(_, key)| *key).collect::<Vec<_>>())
+        .bind::<Double, _>(ALIKE_WITHIN.as_secs_f64())
+        .load(conn)
+        .await?;
+        for row in rows {
+            let manager = ManagerName {
+                namespace: Id::from_uuid(row.namespace_id),
+                manager: Id::from_uuid(row.manager_id),
+            };
+            let scan = ScanName {
+                namespace: manager.namespace,
+                manager: manager.manager,
+                scan: Id::from_uuid(row.scan_id),
+            };
+            let sketch = row.sketch.as_deref().and_then(Sketch::from_bytes);
+            let known = likes.known.entry((manager, row.key)).or_default();
+            known.push((Original::Stored(scan), sketch));
+        }
+        Ok(likes)
+    }
+
+    /// Whether the post says what an earlier one of the Manager said; then it is a place of that one.
+    pub(super) fn is_again(&mut self, key: Key, post: &Post) -> bool {
+        let Some(likeness) = self.own.get(&key) else {
+            return false;
+        };
+        let of = |key_of: i64| self.known.get(&(key.0, key_of)).into_iter().flatten();
+        let by_link = likeness.links.iter().find_map(|link| of(*link).next());
+        let by_text = || {
+            let sketch = likeness.sketch.as_ref()?;
+            let met = likeness.bands.iter().flat_map(|band| of(*band));
+            let alike = |other: &&(Original, Option<Sketch>)| {
+                other.1.as_ref().is_some_and(|other| other.is_like(sketch))
+            };
+            met.filter(alike).min_by_key(|(original, _)| *original)
+        };
+        let Some((original, _)) = by_link.or_else(by_text) else {
+            return false;
+        };
+        let places = self.places.entry(*original).or_default();
+        if places.len() < MAX_PLACES {
+            places.push(Place::of(post));
+        }
+        true
+    }
+
+    /// A Scan is going to be made of it.
+    pub(super) fn is_new(&mut self, key: Key) {
+        let Some(likeness) = self.own.get(&key) else {
+            return;
+        };
+        let original = Original::Found(key);
+        for link in &likeness.links {
+            let known = self.known.entry((key.0, *link)).or_default();
+            known.push((original, None));
+        }
+        for band in &likeness.bands {
+            let known = self.known.entry((key.0, *band)).or_default();
+            known.push((original, likeness.sketch.clone()));
+        }
+    }
+
+    /// Stores what the Scans that were made are like, and the places that were found.
+    pub(super) async fn store(
+        self,
+        conn: &mut AsyncPgConnection,
+        made: &HashMap<Key, ScanName>,
+    ) -> Result<(), Error> {
+        let own = self.own.into_iter();
+        let new = own.filter_map(|(key, likeness)| Some((*made.get(&key)?, likeness)));
+        insert_likes(conn, new).await?;
+        let places = self.places.into_iter().filter_map(|(original, places)| {
+            let scan = match original {
+                Original::Stored(scan) => scan,
+                Original::Found(key) => *made.get(&key)?,
+            };
+            Some((scan, places))
+        });
+        append_places(conn, places.collect()).await
+    }
+}
+
+async fn insert_likes(
+    conn: &mut AsyncPgConnection,
+    new: impl Iterator<Item = (ScanName, Likeness)>,
+) -> QueryResult<()> {
+    let (mut scans, mut keys, mut sketches) = (Vec::new(), Vec::new(), Vec::new());
+    for (scan, likeness) in new {
+        let bytes = likeness.sketch.as_ref().map(Sketch::to_bytes);
+        scans.extend(likeness.keys().map(|_| scan));
+        keys.extend(likeness.keys());
+        sketches.extend(likeness.links.iter().map(|_| None));
+        sketches.extend(likeness.bands.iter().map(|_| bytes.clone()));
+    }
+    if scans.is_empty() {
+        return Ok(());
+    }
+    let columns = Columns::of(&scans);
+    sql_query(
+        "INSERT INTO scan_likes (namespace_id, manager_id, create_time, scan_id, key, sketch) \
+         SELECT * FROM unnest($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+    )
+    .bind::<Array<SqlUuid>, _>(columns.namespaces)
+    .bind::<Array<SqlUuid>, _>(columns.managers)
+    .bind::<Array<Timestamptz>, _>(columns.times)
+    .bind::<Array<SqlUuid>, _>(columns.ids)
+    .bind::<Array<BigInt>, _>(keys)
+    .bind::<Array<Nullable<Binary>>, _>(sketches)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Up to [`MAX_PLACES`] of a Scan. Its update time stays: that is by whose change of it verdicts are known.
+async fn append_places(
+    conn: &mut AsyncPgConnection,
+    mut found: Vec<(ScanName, Vec<Place>)>,
+) -> Result<(), Error> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    // In the order in which others lock Scans.
+    found.sort_by_key(|(scan, _)| *scan);
+    let scans: Vec<ScanName> = found.iter().map(|(scan, _)| *scan).collect();
+    let places = found
+        .iter()
+        .map(|(_, places)| Ok(words::json(serde_json::to_value(places)?)))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Error::Json)?;
+    let columns = Columns::of(&scans);
+    sql_query(format!(
+        "UPDATE scans AS s SET places = jsonb_path_query_array(s.places || given.places, '$[0 to {}]') \
+         FROM unnest($1, $2, $3, $4, $5) AS given (namespace_id, manager_id, create_time, id, places) \
+         WHERE s.namespace_id = given.namespace_id AND s.manager_id = given.manager_id \
+           AND s.create_time = given.create_time AND s.id = given.id \
+           AND jsonb_array_length(s.places) < {MAX_PLACES}",
+        MAX_PLACES - 1
+    ))
+    .bind::<Array<SqlUuid>, _>(columns.namespaces)
+    .bind::<Array<SqlUuid>, _>(columns.managers)
+    .bind::<Array<Timestamptz>, _>(columns.times)
+    .bind::<Array<SqlUuid>, _>(columns.ids)
+    .bind::<Array<Jsonb>, _>(places)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Scans, column by column.
+struct Columns {
+    namespaces: Vec<Uuid>,
+    managers: Vec<Uuid>,
+    times: Vec<DateTime<Utc>>,
+    ids: Vec<Uuid>,
+}
+
+impl Columns {
+    fn of(scans: &[ScanName]) -> Self {
+        let ids = |id: fn(&ScanName) -> Id| -> Vec<Uuid> {
+            scans.iter().map(|scan| id(scan).to_uuid()).collect()
+        };
+        Self {
+            namespaces: ids(|scan| scan.namespace),
+            managers: ids(|scan| scan.manager),
+            times: scans
+                .iter()
+                .map(|scan| scan.scan.time().to_chrono())
+                .collect(),
+            ids: ids(|scan| scan.scan),
+        }
+    }
+}
