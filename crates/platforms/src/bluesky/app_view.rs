@@ -1,0 +1,204 @@
+//! The network's public API: handles of authors, and which posts still stand.
+//!
+//! Handles are a nicety: at most [`MAX_CALLS`] calls of one second for each poll, nothing for a while after
+//! a failure, and whoever's handle is not known has the DID as name. The same answer tells which authors
+//! do not want to be seen by who is not logged in.
+
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use domain::Post;
+use serde::Deserialize;
+use serde_json::Value;
+use url::Url;
+
+use super::{event::is_did, post::is_hidden};
+use crate::{Fetch, FetchLimits, PollError, hackernews::below, text};
+
+/// The most that one call takes, of authors and of posts.
+pub(super) const PER_CALL: usize = 25;
+const MAX_CALLS: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(30);
+/// Half of the authors that are remembered.
+const MAX_KNOWN: usize = 50_000;
+
+pub(super) struct AppView {
+    url: Url,
+    fetch: Arc<dyn Fetch>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Those met of late, and those before them, which go first.
+    recent: HashMap<String, Author>,
+    older: HashMap<String, Author>,
+    paused_until: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Author {
+    handle: Option<String>,
+    hidden: bool,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    did: String,
+    handle: Option<String>,
+    labels: Option<Value>,
+}
+
+impl AppView {
+    pub(super) fn new(url: Url, fetch: Arc<dyn Fetch>) -> Self {
+        Self {
+            url,
+            fetch,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Gives authors their handles, and drops the posts of those who hide. Never fails.
+    pub(super) async fn name_authors(&self, posts: &mut Vec<Post>) {
+        let unknown = self.unknown(posts);
+        for some in unknown.chunks(PER_CALL).take(MAX_CALLS) {
+            match self.profiles(some).await {
+                Ok(profiles) => self.learn(some, profiles),
+                Err(error) => {
+                    tracing::debug!(error = %error, "handles stay unknown");
+                    self.known().paused_until = Some(Instant::now() + PAUSE);
+                    break;
+                }
+            }
+        }
+        let mut known = self.known();
+        posts.retain_mut(|post| {
+            let author = known.get(&post.user.id).unwrap_or_default();
+            if let Some(handle) = author.handle {
+                post.user.name = handle;
+            }
+            !author.hidden
+        });
+    }
+
+    /// Follows a change of name of somebody known.
+    pub(super) fn rename(&self, did: &str, handle: &str) {
+        let mut known = self.known();
+        if let Some(mut author) = known.get(did) {
+            author.handle = sane_handle(handle);
+            known.put(did.to_owned(), author);
+        }
+    }
+
+    /// Which of these posts, by their URIs, are not there (any more).
+    pub(super) async fn missing(&self, uris: &[String]) -> Result<Vec<String>, PollError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            posts: Vec<Value>,
+        }
+        let mut missing = Vec::new();
+        for some in uris.chunks(PER_CALL) {
+            let mut url = below(&self.url, "xrpc/app.bsky.feed.getPosts");
+            let pairs = some.iter().map(|uri| ("uris", uri));
+            url.query_pairs_mut().extend_pairs(pairs);
+            let limits = FetchLimits::default();
+            let answer = self.fetch.get(&url, &[], &limits).await?;
+            let answer: Answer = answer.success("getPosts")?.json()?;
+            let there: HashSet<&str> = answer
+                .posts
+                .iter()
+                .filter_map(|post| post["uri"].as_str())
+                .collect();
+            missing.extend(
+                some.iter()
+                    .filter(|uri| !there.contains(uri.as_str()))
+                    .cloned(),
+            );
+        }
+        Ok(missing)
+    }
+
+    fn unknown(&self, posts: &[Post]) -> Vec<String> {
+        let mut known = self.known();
+        if known
+            .paused_until
+            .is_some_and(|until| Instant::now() < until)
+        {
+            return Vec::new();
+        }
+        let mut asked = HashSet::new();
+        let dids = posts.iter().map(|post| &post.user.id);
+        dids.filter(|did| known.get(did).is_none() && asked.insert(did.as_str()))
+            .cloned()
+            .collect()
+    }
+
+    async fn profiles(&self, dids: &[String]) -> Result<Vec<Profile>, PollError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            profiles: Vec<Profile>,
+        }
+        let mut url = below(&self.url, "xrpc/app.bsky.actor.getProfiles");
+        let pairs = dids.iter().map(|did| ("actors", did));
+        url.query_pairs_mut().extend_pairs(pairs);
+        let limits = FetchLimits {
+            timeout: PATIENCE,
+            ..FetchLimits::default()
+        };
+        let answer = self.fetch.get(&url, &[], &limits).await?;
+        Ok(answer.success("getProfiles")?.json::<Answer>()?.profiles)
+    }
+
+    /// Those who were asked for and not told of have no handle: they are not asked for again.
+    fn learn(&self, asked: &[String], profiles: Vec<Profile>) {
+        let mut known = self.known();
+        for did in asked {
+            known.put(did.clone(), Author::default());
+        }
+        for profile in profiles
+            .into_iter()
+            .filter(|profile| asked.contains(&profile.did))
+        {
+            let author = Author {
+                handle: profile.handle.as_deref().and_then(sane_handle),
+                hidden: is_hidden(profile.labels.as_ref()),
+            };
+            known.put(profile.did, author);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn get(&mut self, did: &str) -> Option<Author> {
+        if let Some(author) = self.recent.get(did) {
+            return Some(author.clone());
+        }
+        let author = self.older.remove(did)?;
+        self.put(did.to_owned(), author.clone());
+        Some(author)
+    }
+
+    fn put(&mut self, did: String, author: Author) {
+        if !is_did(&did) {
+            return;
+        }
+        if self.recent.len() >= MAX_KNOWN {
+            self.older = mem::take(&mut self.recent);
+        }
+        self.recent.insert(did, author);
+    }
+}
+
+fn sane_handle(handle: &str) -> Option<String> {
+    let handle = text::line(handle);
+    (!handle.is_empty() && handle != "handle.invalid" && handle.len() <= 253).then_some(handle)
+}

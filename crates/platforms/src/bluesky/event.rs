@@ -1,0 +1,145 @@
+//! One frame of the stream.
+
+use domain::{Post, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    position::{Key, key},
+    post,
+};
+
+pub(super) const COLLECTION: &str = "app.bsky.feed.post";
+const MAX_DID_BYTES: usize = 256;
+const MAX_RKEY_BYTES: usize = 512;
+
+/// What a frame tells, and its time in microseconds where that matters.
+#[derive(Debug)]
+pub(super) enum Event {
+    Created {
+        time: i64,
+        key: Key,
+        /// None when it is not one to deliver.
+        post: Option<Box<Post>>,
+    },
+    Deleted {
+        time: i64,
+        uri: String,
+    },
+    /// An account was deleted, suspended, or taken down.
+    Inactive {
+        time: i64,
+        did: String,
+    },
+    Renamed {
+        time: i64,
+        did: String,
+        handle: String,
+    },
+    /// Edits, and what is no post.
+    Other {
+        time: i64,
+    },
+    Unreadable,
+}
+
+#[derive(Deserialize)]
+struct Frame {
+    did: String,
+    time_us: i64,
+    kind: String,
+    commit: Option<Commit>,
+    account: Option<Account>,
+    identity: Option<Identity>,
+}
+
+#[derive(Deserialize)]
+struct Commit {
+    operation: String,
+    collection: String,
+    rkey: String,
+    record: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Account {
+    active: bool,
+}
+
+#[derive(Deserialize)]
+struct Identity {
+    handle: Option<String>,
+}
+
+impl Event {
+    pub(super) fn read(text: &str, now: Timestamp) -> Self {
+        let Ok(frame) = serde_json::from_str::<Frame>(text) else {
+            return Self::Unreadable;
+        };
+        // A time ahead of ours would move the cursor past what is still to come.
+        let time = frame.time_us.min(now.micros());
+        if time <= 0 || !is_did(&frame.did) {
+            return Self::Unreadable;
+        }
+        let did = frame.did;
+        match frame.kind.as_str() {
+            "commit" => match frame.commit {
+                Some(commit) => commit.event(&did, time),
+                None => Self::Unreadable,
+            },
+            "account" if frame.account.is_some_and(|account| !account.active) => {
+                Self::Inactive { time, did }
+            }
+            "identity" => match frame.identity.and_then(|identity| identity.handle) {
+                Some(handle) => Self::Renamed { time, did, handle },
+                None => Self::Other { time },
+            },
+            _ => Self::Other { time },
+        }
+    }
+
+    pub(super) fn time(&self) -> Option<i64> {
+        match self {
+            Self::Created { time, .. }
+            | Self::Deleted { time, .. }
+            | Self::Inactive { time, .. }
+            | Self::Renamed { time, .. }
+            | Self::Other { time } => Some(*time),
+            Self::Unreadable => None,
+        }
+    }
+}
+
+impl Commit {
+    fn event(self, did: &str, time: i64) -> Event {
+        if self.collection != COLLECTION {
+            return Event::Other { time };
+        }
+        if !is_rkey(&self.rkey) {
+            return Event::Unreadable;
+        }
+        let uri = format!("at://{did}/{COLLECTION}/{}", self.rkey);
+        match (self.operation.as_str(), self.record) {
+            ("create", Some(record)) => Event::Created {
+                time,
+                key: key(&uri),
+                post: post::read(uri, did, &self.rkey, &record, time).map(Box::new),
+            },
+            ("create", None) => Event::Unreadable,
+            ("delete", _) => Event::Deleted { time, uri },
+            _ => Event::Other { time },
+        }
+    }
+}
+
+pub(super) fn is_did(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b"._:%-".contains(&b);
+    text.len() <= MAX_DID_BYTES
+        && text.bytes().all(inner)
+        && text.strip_prefix("did:").is_some_and(|rest| rest.len() > 2)
+}
+
+fn is_rkey(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b"._:~-".contains(&b);
+    (1..=MAX_RKEY_BYTES).contains(&text.len()) && text.bytes().all(inner)
+}

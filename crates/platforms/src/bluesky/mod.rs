@@ -1,0 +1,417 @@
+//! Bluesky, by Jetstream: the posts of the whole network, as JSON over a WebSocket.
+//!
+//! - `subscribe?wantedCollections=app.bsky.feed.post`: creates, edits and deletes of posts; what became of
+//!   identities and accounts comes whether wanted or not. No credentials.
+//! - `cursor=<microseconds>` takes up an earlier reading, on any host; times are only roughly in order
+//!   ([`position`]). A host keeps 36 hours or so, and begins an older cursor silently where its memory
+//!   does. As the last event that was read comes again, a first event after it tells that there is a gap.
+//! - A post is `(did, rkey)`. The stream names no handles: those are asked for apart, where the operator
+//!   gives `items_url`, and never waited for ([`app_view`]). Without them an author who asks not to be
+//!   shown in public cannot be told, save by a label on the post itself.
+//! - `createdAt` is the author's word: the earlier of it and the stream's time counts. An edit is the same
+//!   post and not given again. A deletion is told; that an account went is not told of its posts, which
+//!   [`Adapter::recheck`] then finds missing.
+//!
+//! The socket stays open between polls ([`socket`]), for whoever brings the cursor that the last poll gave;
+//! with another cursor the stream is taken up from there, on the next host if this one failed. One poll
+//! takes what comes within [`GATHER`] of the first event, and waits [`IDLE`] for that one: a silent stream
+//! costs one poll a second, a busy one four.
+//!
+//! Compression is not asked for: it needs a dictionary and a C library to halve some 60 kB/s.
+
+mod app_view;
+mod event;
+pub(crate) mod position;
+mod post;
+mod socket;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use domain::{Post, Timestamp};
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use self::{
+    app_view::AppView,
+    event::Event,
+    position::{REWIND, Recent},
+    socket::{Item, Reader},
+};
+use crate::{
+    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, fetch::USER_AGENT,
+    hackernews::below,
+};
+
+/// The one feed: every post of the network.
+pub(crate) const JETSTREAM: &str = "jetstream";
+/// The network's public API.
+pub(crate) const PUBLIC_API: &str = "https://public.api.bsky.app";
+
+const GATHER: Duration = Duration::from_millis(250);
+const IDLE: Duration = Duration::from_secs(1);
+/// A stream that is silent for this long is asked for a sign of life, and given up after as long again.
+const SILENCE: Duration = Duration::from_secs(15);
+/// The most posts and deletions of one poll.
+const MAX_POSTS: usize = 500;
+const MAX_EVENTS: usize = 5_000;
+/// Where the first reading begins at the earliest: a day of the whole network is no backfill.
+const FIRST_LOOK_BACK: Duration = Duration::from_mins(1);
+/// How much later than expected the stream may begin, for clocks of hosts differ.
+const LATE: i64 = 10_000_000;
+
+/// The hosts that the network's operators run; any of them goes on for any other.
+const HOSTS: [&str; 4] = [
+    "jetstream2.us-east.bsky.network",
+    "jetstream1.us-east.bsky.network",
+    "jetstream2.us-west.bsky.network",
+    "jetstream1.us-west.bsky.network",
+];
+
+/// The adapter of kind `bluesky`.
+pub struct Jetstream {
+    hosts: Vec<Url>,
+    /// The host that is asked next, counted without end.
+    host: AtomicUsize,
+    user_agent: String,
+    budget: Arc<dyn Budget>,
+    app_view: Option<AppView>,
+    name_authors: bool,
+    /// Open streams, by feed.
+    readers: Mutex<HashMap<String, Reader>>,
+    waits: Waits,
+}
+
+/// How long a poll waits for what.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits {
+    /// After the first event.
+    pub gather: Duration,
+    /// For the first event.
+    pub idle: Duration,
+    /// Before a silent stream is asked for a sign of life.
+    pub silence: Duration,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self {
+            gather: GATHER,
+            idle: IDLE,
+            silence: SILENCE,
+        }
+    }
+}
+
+/// What one poll has taken from the stream.
+#[derive(Default)]
+struct Taken {
+    posts: Vec<Post>,
+    deleted: Vec<String>,
+    gap: Option<Gap>,
+    /// Whether any event could be read, and whether any could not.
+    readable: bool,
+    unreadable: bool,
+    ended: Option<PollError>,
+}
+
+impl Jetstream {
+    /// Of `hosts` the first is asked first; the others stand in for it. Each connection takes a request
+    /// out of `budget`.
+    #[must_use]
+    pub fn new(hosts: Vec<Url>, user_agent: Option<&str>, budget: Arc<dyn Budget>) -> Self {
+        Self {
+            hosts,
+            host: AtomicUsize::new(0),
+            user_agent: user_agent.unwrap_or(USER_AGENT).to_owned(),
+            budget,
+            app_view: None,
+            name_authors: false,
+            readers: Mutex::default(),
+            waits: Waits::default(),
+        }
+    }
+
+    /// Posts are looked up at `url`; authors' handles too, where `name_authors` says so.
+    #[must_use]
+    pub fn with_app_view(mut self, url: Url, fetch: Arc<dyn Fetch>, name_authors: bool) -> Self {
+        self.app_view = Some(AppView::new(url, fetch));
+        self.name_authors = name_authors;
+        self
+    }
+
+    #[must_use]
+    pub fn with_waits(mut self, waits: Waits) -> Self {
+        self.waits = waits;
+        self
+    }
+
+    /// The stream that goes on at `cursor`: the open one if it stands there, else a new one.
+    async fn reader(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        at: &Recent,
+    ) -> Result<Reader, PollError> {
+        let open = self.readers().remove(what);
+        if let Some(reader) = open.filter(|open| cursor.is_some() && open.given.as_ref() == cursor)
+        {
+            return Ok(reader);
+        }
+        let spent = |retry_after| PollError::BudgetSpent { retry_after };
+        self.budget.request().await.map_err(spent)?;
+        let url = self.address(at);
+        let resumed = at.met.then_some(at.at);
+        let opened = Reader::open(&url, &self.user_agent, resumed, self.waits.silence).await;
+        opened.inspect_err(|_| self.turn())
+    }
+
+    fn address(&self, at: &Recent) -> Url {
+        let host = self.host.load(Ordering::Relaxed) % self.hosts.len().max(1);
+        let mut url = below(&self.hosts[host], "subscribe");
+        let rewind = i64::try_from(REWIND.as_micros()).unwrap_or_default();
+        let from = if at.met {
+            at.at.saturating_sub(rewind)
+        } else {
+            at.at
+        };
+        url.query_pairs_mut()
+            .append_pair("wantedCollections", event::COLLECTION)
+            .append_pair("maxMessageSizeBytes", &socket::MAX_RECORD_BYTES.to_string())
+            .append_pair("cursor", &from.to_string());
+        url
+    }
+
+    /// The next connection goes to the next host.
+    fn turn(&self) {
+        self.host.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn take(&self, reader: &mut Reader, recent: &mut Recent, max_posts: usize) -> Taken {
+        let mut taken = Taken::default();
+        let mut until = Instant::now() + self.waits.idle;
+        for _ in 0..MAX_EVENTS {
+            if taken.posts.len() + taken.deleted.len() >= max_posts {
+                break;
+            }
+            let event = match timeout_at(until, reader.items.recv()).await {
+                Err(_) => break,
+                Ok(Some(Item::Event(event))) => event,
+                Ok(Some(Item::Ended(error))) => {
+                    taken.ended = Some(error);
+                    break;
+                }
+                Ok(None) => {
+                    let gone = "the stream was left unread".into();
+                    taken.ended = Some(PollError::Unavailable(crate::FetchError::Failed(gone)));
+                    break;
+                }
+            };
+            if !taken.readable {
+                until = until.min(Instant::now() + self.waits.gather);
+            }
+            self.note(event, reader, recent, &mut taken);
+        }
+        taken
+    }
+
+    fn note(&self, event: Event, reader: &mut Reader, recent: &mut Recent, taken: &mut Taken) {
+        let Some(time) = event.time() else {
+            taken.unreadable = true;
+            return;
+        };
+        taken.readable = true;
+        if let Some(left) = reader.resumed.take()
+            && time > left.saturating_add(LATE)
+        {
+            taken.gap = Some(Gap {
+                from: Timestamp::from_micros(left),
+                to: Timestamp::from_micros(time),
+                reason: "the stream no longer reaches back to where it was left",
+            });
+        }
+        recent.advance(time);
+        match event {
+            Event::Created { key, post, .. } => {
+                if recent.meet(key, time) {
+                    taken.posts.extend(post.map(|post| *post));
+                }
+            }
+            Event::Deleted { uri, .. } => {
+                taken.posts.retain(|post| post.id != uri);
+                taken.deleted.push(uri);
+            }
+            Event::Inactive { did, .. } => {
+                tracing::debug!(did, "an account went");
+                taken.posts.retain(|post| post.user.id != did);
+            }
+            Event::Renamed { did, handle, .. } => {
+                if let Some(app_view) = &self.app_view {
+                    app_view.rename(&did, &handle);
+                }
+            }
+            Event::Other { .. } | Event::Unreadable => {}
+        }
+    }
+
+    fn readers(&self) -> MutexGuard<'_, HashMap<String, Reader>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Adapter for Jetstream {
+    fn kind(&self) -> &'static str {
+        "bluesky"
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        accepts(what)
+    }
+
+    fn default_interval(&self) -> Duration {
+        IDLE
+    }
+
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError> {
+        if !accepts(what) {
+            return Err(PollError::NotFound(what.to_owned()));
+        }
+        let mut recent = match cursor.and_then(|cursor| cursor.stream.as_ref()) {
+            Some(position) => Recent::from(position),
+            None => Recent::beginning(beginning(limits.since)),
+        };
+        let before = (recent.at, recent.met);
+        let mut reader = self.reader(what, cursor, &recent).await?;
+        let max_posts = limits.max_posts.clamp(1, MAX_POSTS);
+        let mut taken = self.take(&mut reader, &mut recent, max_posts).await;
+        let moved = (recent.at, recent.met) != before;
+        match taken.ended {
+            // What came before the end counts; the next poll takes the stream up again.
+            Some(_) if moved => self.turn(),
+            Some(error) => {
+                self.turn();
+                return Err(error);
+            }
+            None if taken.unreadable && !taken.readable => {
+                self.turn();
+                return Err(PollError::Malformed(
+                    "no event among the messages".to_owned(),
+                ));
+            }
+            None => {}
+        }
+        if let Some(app_view) = self.app_view.as_ref().filter(|_| self.name_authors) {
+            app_view.name_authors(&mut taken.posts).await;
+        }
+        taken.posts.sort_by_key(|post| post.time);
+        let mut next = cursor.cloned().unwrap_or_else(Cursor::new);
+        next.high_water = Timestamp::from_micros(recent.at);
+        next.stream = Some(recent.to_position());
+        if taken.ended.is_none() {
+            reader.given = Some(next.clone());
+            self.readers().insert(what.to_owned(), reader);
+        }
+        Ok(Polled {
+            posts: taken.posts,
+            deleted: taken.deleted,
+            cursor: next,
+            gap: taken.gap,
+            // The waiting was done here.
+            more: true,
+            not_modified: false,
+            next_hint: None,
+        })
+    }
+
+    fn recheck_batch(&self) -> usize {
+        self.app_view.as_ref().map_or(0, |_| app_view::PER_CALL)
+    }
+
+    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+        let Some(app_view) = &self.app_view else {
+            return Ok(Vec::new());
+        };
+        let own = post_ids.iter().filter(|id| id.starts_with("at://"));
+        let own: Vec<String> = own.collect::<HashSet<_>>().into_iter().cloned().collect();
+        app_view.missing(&own).await
+    }
+}
+
+/// Whether `what` is the stream.
+pub(crate) fn accepts(what: &str) -> bool {
+    what == JETSTREAM
+}
+
+/// The hosts to read from: `base_url`, and where it is one of the network's operators' the others of them.
+pub(crate) fn hosts(base_url: &Url) -> Vec<Url> {
+    let mut first = base_url.clone();
+    let scheme = match base_url.scheme() {
+        "https" => "wss",
+        "http" => "ws",
+        other => other,
+    }
+    .to_owned();
+    // Between special schemes, this cannot fail.
+    let _ = first.set_scheme(&scheme);
+    let mut hosts = vec![first];
+    if is_public(base_url) {
+        let others = HOSTS
+            .iter()
+            .filter(|host| base_url.host_str() != Some(host));
+        hosts.extend(others.filter_map(|host| Url::parse(&format!("wss://{host}")).ok()));
+    }
+    hosts
+}
+
+/// Whether `base_url` is a host that the network's operators run.
+pub(crate) fn is_public(base_url: &Url) -> bool {
+    base_url
+        .host_str()
+        .is_some_and(|host| HOSTS.contains(&host))
+}
+
+/// In microseconds: as far back as a first reading goes.
+fn beginning(since: Option<Timestamp>) -> i64 {
+    let now = Timestamp::now();
+    let earliest = now.minus(FIRST_LOOK_BACK);
+    since
+        .map_or(now, |since| since.clamp(earliest, now))
+        .micros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_public_hosts_stand_in_for_each_other() {
+        let hosts = |url: &str| hosts(&url.parse().unwrap());
+        let public = hosts("wss://jetstream1.us-west.bsky.network");
+        assert_eq!(public.len(), 4);
+        assert_eq!(public[0].as_str(), "wss://jetstream1.us-west.bsky.network/");
+        let own = hosts("http://localhost:6008/jetstream");
+        assert_eq!(own.len(), 1);
+        assert_eq!(own[0].as_str(), "ws://localhost:6008/jetstream");
+    }
+
+    #[test]
+    fn a_first_reading_does_not_go_back_a_day() {
+        let now = Timestamp::now();
+        assert!(beginning(None) >= now.micros());
+        let day = beginning(Some(now.minus(Duration::from_hours(24))));
+        assert!(day >= now.minus(Duration::from_secs(61)).micros());
+    }
+}

@@ -1,0 +1,187 @@
+//! The open connection to a host, read ahead of the polls by a task of its own.
+//!
+//! The task answers pings, asks for a sign of life after a silence, and ends when nobody has taken
+//! anything for a while: then the stream is read elsewhere.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::Timestamp;
+use futures::{SinkExt, StreamExt};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    sync::mpsc,
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
+use tokio_tungstenite::{
+    WebSocketStream, client_async_with_config,
+    tungstenite::{
+        self, Message, client::IntoClientRequest, http::HeaderValue, protocol::WebSocketConfig,
+    },
+};
+use url::Url;
+
+use super::event::Event;
+use crate::{Cursor, FetchError, Fetched, PollError, fetch};
+
+/// The host is asked to leave out what is longer; a record of a post has some thousand bytes.
+pub(super) const MAX_RECORD_BYTES: usize = 256 * 1024;
+/// A longer message ends the connection.
+const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
+const MAX_AHEAD: usize = 1_000;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+/// Unread for this long, the stream is somebody else's.
+const UNREAD: Duration = Duration::from_secs(30);
+
+trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+type Socket = WebSocketStream<Box<dyn Transport>>;
+
+/// What the task has read.
+pub(super) enum Item {
+    Event(Event),
+    /// The last one.
+    Ended(PollError),
+}
+
+/// An open connection.
+pub(super) struct Reader {
+    pub(super) items: mpsc::Receiver<Item>,
+    /// The time to which the stream had been read when it was opened, until its first event has come.
+    pub(super) resumed: Option<i64>,
+    /// The cursor that the last poll gave: only whoever comes with it goes on here.
+    pub(super) given: Option<Cursor>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Reader {
+    /// Connects to `url`; `silence` is how long nothing may come before a sign of life is asked for.
+    pub(super) async fn open(
+        url: &Url,
+        user_agent: &str,
+        resumed: Option<i64>,
+        silence: Duration,
+    ) -> Result<Self, PollError> {
+        let socket = match timeout(CONNECT_TIMEOUT, connect(url, user_agent)).await {
+            Ok(connected) => connected?,
+            Err(_) => return Err(PollError::Unavailable(FetchError::Timeout)),
+        };
+        let (sender, items) = mpsc::channel(MAX_AHEAD);
+        Ok(Self {
+            items,
+            resumed,
+            given: None,
+            task: tokio::spawn(read_on(socket, sender, silence)),
+        })
+    }
+}
+
+async fn connect(url: &Url, user_agent: &str) -> Result<Socket, PollError> {
+    let host = url
+        .host_str()
+        .ok_or_else(|| PollError::Forbidden(url.to_string()))?;
+    let port = url.port_or_known_default().unwrap_or(443);
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let stream = TcpStream::connect((bare, port)).await.map_err(failed)?;
+    // Pings and pongs are small and wait for nothing.
+    stream.set_nodelay(true).map_err(failed)?;
+    let transport: Box<dyn Transport> = if url.scheme() == "wss" {
+        let tls = fetch::tls(&[b"http/1.1"])?;
+        let name = ServerName::try_from(bare.to_owned()).map_err(failed)?;
+        let connector = TlsConnector::from(Arc::new(tls));
+        Box::new(connector.connect(name, stream).await.map_err(failed)?)
+    } else {
+        Box::new(stream)
+    };
+    let mut request = url.as_str().into_client_request().map_err(ended)?;
+    let user_agent = HeaderValue::from_str(user_agent).map_err(failed)?;
+    request.headers_mut().insert("user-agent", user_agent);
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_MESSAGE_BYTES));
+    match client_async_with_config(request, transport, Some(config)).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::Error::Http(response)) => Err(refused(url, &response)),
+        Err(error) => Err(ended(error)),
+    }
+}
+
+/// An answer that opens no stream, judged like any other.
+fn refused(url: &Url, response: &tungstenite::http::Response<Option<Vec<u8>>>) -> PollError {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let answer = Fetched {
+        status: response.status().as_u16(),
+        headers: response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+            .collect(),
+        body: Vec::new(),
+        final_url: url.clone(),
+    };
+    match answer.success(url.host_str().unwrap_or_default()) {
+        Ok(answer) => PollError::Malformed(format!("status {} and no stream", answer.status)),
+        Err(error) => error,
+    }
+}
+
+async fn read_on(mut socket: Socket, items: mpsc::Sender<Item>, silence: Duration) {
+    let mut asked = false;
+    loop {
+        let next = timeout(silence, socket.next()).await;
+        let item = match next {
+            Err(_) if asked => Item::Ended(PollError::Unavailable(FetchError::Timeout)),
+            Err(_) => {
+                asked = true;
+                let ping = Message::Ping(tungstenite::Bytes::new());
+                match timeout(SEND_TIMEOUT, socket.send(ping)).await {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(error)) => Item::Ended(ended(error)),
+                    Err(_) => Item::Ended(PollError::Unavailable(FetchError::Timeout)),
+                }
+            }
+            Ok(None | Some(Ok(Message::Close(_)))) => {
+                Item::Ended(ended(tungstenite::Error::ConnectionClosed))
+            }
+            Ok(Some(Err(error))) => Item::Ended(ended(error)),
+            Ok(Some(Ok(message))) => {
+                asked = false;
+                match message {
+                    Message::Text(text) => Item::Event(Event::read(&text, Timestamp::now())),
+                    Message::Binary(_) => Item::Event(Event::Unreadable),
+                    // A ping's answer leaves with the next reading.
+                    _ => continue,
+                }
+            }
+        };
+        let last = matches!(item, Item::Ended(_));
+        let taken = timeout(UNREAD, items.send(item)).await;
+        if last || !matches!(taken, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> PollError {
+    PollError::Unavailable(FetchError::Failed(error.into()))
+}
+
+fn ended(error: tungstenite::Error) -> PollError {
+    match error {
+        tungstenite::Error::Capacity(_) => {
+            PollError::Malformed(format!("more than {MAX_MESSAGE_BYTES} bytes in a message"))
+        }
+        tungstenite::Error::Protocol(error) => PollError::Malformed(error.to_string()),
+        tungstenite::Error::Utf8(error) => PollError::Malformed(error),
+        error => failed(error),
+    }
+}

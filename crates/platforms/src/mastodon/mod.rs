@@ -1,0 +1,550 @@
+//! Mastodon and servers that speak its API: the timelines of hashtags, and the public one.
+//!
+//! - `timelines/tag/{tag}` and `timelines/public`, 40 statuses a page, newest first. `min_id` gives those
+//!   just after an id, so reading goes forward and stops nowhere for good; the `Link` header names the next
+//!   page, and is followed on the same host alone. A page may be short, so only an empty one is the end.
+//! - Ids are decimal and sort by time on one instance, and mean nothing on another; a status of another
+//!   instance gets one by its own time, so it may appear late and further back. Each poll begins again
+//!   [`OVERLAP_ITEMS`] statuses or [`OVERLAP`] before the newest. `uri` is the same everywhere.
+//! - Some timelines are turned off, or for users alone ([`instance`]); a token is optional.
+//! - Boosts are left out: what they boost is a status of its own. So is what authors do not want indexed.
+//!   An edit keeps its id and is the same post.
+//! - 300 requests in five minutes, told by `X-RateLimit-*` with an RFC 3339 time ([`left`]).
+//! - A deletion shows by asking again, here for statuses of the instance's own: others' native ids are not
+//!   known, and their servers are not ours to ask.
+//!
+//! Cost: two requests while nothing is new, one more for each forty statuses.
+
+mod instance;
+mod status;
+
+use std::{
+    cmp::Ordering,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::Value;
+use url::Url;
+
+use self::{
+    instance::{Access, Part},
+    status::Status,
+};
+use crate::{
+    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    budget::Left,
+    cursor::{OVERLAP, OVERLAP_ITEMS},
+    hackernews::below,
+    reading::{Met, Reading},
+    text,
+};
+
+const PER_PAGE: usize = 40;
+const MAX_TAG_CHARS: usize = 100;
+const MAX_ID_BYTES: usize = 32;
+/// How many statuses one request may name.
+const PER_RECHECK: usize = 20;
+/// What an instance allows changes rarely.
+const ACCESS_FOR: Duration = Duration::from_hours(1);
+
+/// The adapter of kind `mastodon`: one instance.
+pub struct Mastodon {
+    base_url: Url,
+    token: Option<SecretString>,
+    fetch: Arc<dyn Fetch>,
+    access: Mutex<Option<(Instant, Access)>>,
+}
+
+/// What a feed of an instance is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Timeline<'a> {
+    Public,
+    Tag(&'a str),
+}
+
+impl<'a> Timeline<'a> {
+    fn read(what: &'a str) -> Option<Self> {
+        let tag = what.strip_prefix("tag/").filter(|tag| is_tag(tag));
+        match what {
+            "public" => Some(Self::Public),
+            _ => tag.map(Self::Tag),
+        }
+    }
+}
+
+/// A page of a timeline.
+struct Page {
+    statuses: Vec<Value>,
+    /// The page after this one, going to newer statuses, and the one going to older ones.
+    newer: Option<Url>,
+    older: Option<Url>,
+}
+
+impl Mastodon {
+    #[must_use]
+    pub fn new(base_url: Url, token: Option<SecretString>, fetch: Arc<dyn Fetch>) -> Self {
+        Self {
+            base_url,
+            token,
+            fetch,
+            access: Mutex::default(),
+        }
+    }
+
+    async fn get(&self, url: &Url) -> Result<Fetched, PollError> {
+        let bearer = self
+            .token
+            .as_ref()
+            .map(|token| format!("Bearer {}", token.expose_secret()));
+        let header = bearer.as_deref().map(|bearer| ("authorization", bearer));
+        let answer = self
+            .fetch
+            .get(url, header.as_slice(), &FetchLimits::default())
+            .await?;
+        if answer.status == 429 && answer.retry_after().is_none() {
+            let retry_after = left(&answer).map(|left| left.reset_in);
+            return Err(PollError::Throttled { retry_after });
+        }
+        Ok(answer)
+    }
+
+    /// What of the timeline the instance shows.
+    async fn part(&self, timeline: &Timeline<'_>) -> Result<Part, PollError> {
+        let known = *self.access.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.filter(|(at, _)| at.elapsed() < ACCESS_FOR);
+        let access = match known {
+            Some((_, access)) => access,
+            None => {
+                let answer = self.get(&below(&self.base_url, "api/v2/instance")).await?;
+                // What is no answer of this kind comes from a server that has none.
+                let access = match answer.status {
+                    200..=299 => answer
+                        .json::<Value>()
+                        .as_ref()
+                        .map(Access::read)
+                        .unwrap_or_default(),
+                    500.. => return Err(answer.success("instance").err().unwrap_or(silent())),
+                    _ => Access::default(),
+                };
+                let mut known = self.access.lock().unwrap_or_else(PoisonError::into_inner);
+                *known = Some((Instant::now(), access));
+                access
+            }
+        };
+        access.of(timeline, self.token.is_some())
+    }
+
+    fn address(&self, timeline: &Timeline<'_>, part: Part) -> Url {
+        let mut url = below(&self.base_url, "api/v1/timelines/public");
+        if let Timeline::Tag(tag) = timeline {
+            url = below(&self.base_url, "api/v1/timelines/tag");
+            if let Ok(mut path) = url.path_segments_mut() {
+                path.push(tag);
+            }
+        }
+        let mut query = url.query_pairs_mut();
+        query.append_pair("limit", &PER_PAGE.to_string());
+        match part {
+            Part::Whole => {}
+            Part::Local => {
+                query.append_pair("local", "true");
+            }
+            Part::Remote => {
+                query.append_pair("remote", "true");
+            }
+        }
+        drop(query);
+        url
+    }
+
+    async fn page(&self, url: &Url, what: &str) -> Result<Page, PollError> {
+        let answer = self.get(url).await?.success(what)?;
+        let links = answer.header("link").unwrap_or_default();
+        let newer = self.link(links, "prev", url);
+        let older = self.link(links, "next", url);
+        Ok(Page {
+            statuses: answer.json()?,
+            newer,
+            older,
+        })
+    }
+
+    /// The address that `Link` gives for `rel`, when it is this instance's.
+    fn link(&self, header: &str, rel: &str, from: &Url) -> Option<Url> {
+        let relation = format!("rel=\"{rel}\"");
+        let parts = header.split(',').filter(|part| part.contains(&relation));
+        let addresses = parts.filter_map(|part| part.split_once('<')?.1.split_once('>'));
+        let url = addresses
+            .map(|(address, _)| from.join(address.trim()))
+            .next()?
+            .ok()?;
+        let same = |a: &Url, b: &Url| {
+            (a.scheme(), a.host(), a.port_or_known_default())
+                == (b.scheme(), b.host(), b.port_or_known_default())
+        };
+        (same(&url, &self.base_url) && url.path() == from.path()).then_some(url)
+    }
+}
+
+/// Ids and times of the statuses that a poll has met.
+type Ids = Vec<(String, Option<Timestamp>)>;
+
+#[async_trait]
+impl Adapter for Mastodon {
+    fn kind(&self) -> &'static str {
+        "mastodon"
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        accepts(what)
+    }
+
+    fn default_interval(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError> {
+        let timeline = Timeline::read(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
+        let part = self.part(&timeline).await?;
+        let start = self.address(&timeline, part);
+        // One page beyond the bound is given whole: none of what was read is left to a next poll.
+        let roomy = PollLimits {
+            max_posts: limits.max_posts.saturating_add(PER_PAGE * 2),
+            ..limits.clone()
+        };
+        let mut reading = Reading::new(cursor, &roomy);
+        let mut ids = Ids::new();
+        let mut pages = 0;
+        let mut anchor = cursor.and_then(|cursor| cursor.anchor.clone());
+        if anchor.is_none() {
+            let newest = self.page(&start, what).await?;
+            pages += 1;
+            // There was nothing at the first poll: all that is there now came since.
+            let since = match cursor {
+                None => limits.since,
+                Some(_) => reading.floor().or(Some(Timestamp::UNIX_EPOCH)),
+            };
+            anchor = since.and_then(|since| id_at(&newest.statuses, since));
+            if anchor.is_none() {
+                let back = (since, limits);
+                self.read_back(&newest, back, what, &mut reading, &mut ids)
+                    .await?;
+                return Ok(finish(reading, None, ids, false));
+            }
+        }
+        let from = anchor.clone().unwrap_or_default();
+        let mut last = from.clone();
+        let mut url = with(&start, "min_id", &from);
+        let mut new = 0;
+        let more = loop {
+            if pages >= limits.max_pages || new >= limits.max_posts {
+                break true;
+            }
+            let page = match self.page(&url, what).await {
+                Ok(page) => page,
+                // What was read is in order and without a hole: the next poll goes on behind it.
+                Err(error) if new > 0 => {
+                    tracing::debug!(%error, "a reading ends early");
+                    break true;
+                }
+                Err(error) => return Err(error),
+            };
+            pages += 1;
+            new += self.offer(&page, &mut reading, &mut ids);
+            let newest = page.statuses.iter().filter_map(|one| one["id"].as_str());
+            let newest = newest.filter(|id| is_id(id)).max_by(|a, b| by_age(a, b));
+            // A page that leads nowhere would be read for ever.
+            let Some(newest) = newest.filter(|id| by_age(id, &last).is_gt()) else {
+                break false;
+            };
+            newest.clone_into(&mut last);
+            url = page.newer.unwrap_or_else(|| with(&start, "min_id", &last));
+        };
+        Ok(finish(reading, anchor, ids, more))
+    }
+
+    async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {
+        let mut url = below(&self.base_url, "api/v2/search");
+        url.query_pairs_mut()
+            .append_pair("type", "hashtags")
+            .append_pair("limit", &limit.min(PER_PAGE).to_string())
+            .append_pair("q", words);
+        let answer = self.get(&url).await?;
+        let tags = match answer.status {
+            // Some instances let users search alone.
+            401 | 403 => {
+                let trends = below(&self.base_url, "api/v1/trends/tags");
+                let mut tags: Vec<Tag> = self.get(&trends).await?.success("trends")?.json()?;
+                let words = words.to_lowercase();
+                let about = |tag: &Tag| {
+                    let name = tag.name.to_lowercase();
+                    words.split_whitespace().any(|word| name.contains(word))
+                };
+                tags.retain(about);
+                tags
+            }
+            _ => answer.success("search")?.json::<Found>()?.hashtags,
+        };
+        let tags = tags.into_iter().filter(|tag| is_tag(&tag.name));
+        Ok(tags
+            .take(limit)
+            .map(|tag| tag.community(&self.base_url))
+            .collect())
+    }
+
+    fn recheck_batch(&self) -> usize {
+        PER_RECHECK
+    }
+
+    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+        let own = post_ids
+            .iter()
+            .filter_map(|uri| Some((uri, self.native_id(uri)?)));
+        let own: Vec<(&String, String)> = own.collect();
+        let mut gone = Vec::new();
+        for some in own.chunks(PER_RECHECK) {
+            let mut url = below(&self.base_url, "api/v1/statuses");
+            let pairs = some.iter().map(|(_, id)| ("id[]", id));
+            url.query_pairs_mut().extend_pairs(pairs);
+            let answer = self.get(&url).await?;
+            if matches!(answer.status, 404 | 405) {
+                // Before 4.3 they are asked for one by one.
+                for (uri, id) in some {
+                    let url = below(&self.base_url, &format!("api/v1/statuses/{id}"));
+                    match self.get(&url).await?.success(uri) {
+                        Ok(_) => {}
+                        Err(PollError::NotFound(_)) => gone.push((*uri).clone()),
+                        Err(error) => return Err(error),
+                    }
+                }
+                continue;
+            }
+            let there: Vec<Value> = answer.success("statuses")?.json()?;
+            let is_there = |id: &str| there.iter().any(|status| status["id"] == id);
+            gone.extend(
+                some.iter()
+                    .filter(|(_, id)| !is_there(id))
+                    .map(|(uri, _)| (*uri).clone()),
+            );
+        }
+        Ok(gone)
+    }
+}
+
+impl Mastodon {
+    /// Offers a page's statuses, oldest first. How many are new.
+    fn offer(&self, page: &Page, reading: &mut Reading, ids: &mut Ids) -> usize {
+        let mut new = 0;
+        for status in page.statuses.iter().rev().filter_map(Status::read) {
+            let time = status.time();
+            let met = reading.offer(&status.id, time, |time| status.post(&self.base_url, time));
+            new += usize::from(met == Met::New);
+            ids.push((status.id, time));
+        }
+        new
+    }
+
+    /// The first reading of an instance whose ids do not tell times: the newest statuses, as far back as
+    /// `since`, or one page.
+    async fn read_back(
+        &self,
+        newest: &Page,
+        (since, limits): (Option<Timestamp>, &PollLimits),
+        what: &str,
+        reading: &mut Reading,
+        ids: &mut Ids,
+    ) -> Result<(), PollError> {
+        self.offer(newest, reading, ids);
+        let Some(since) = since else {
+            return Ok(());
+        };
+        let recent = |page: &Page| {
+            let statuses = page.statuses.iter().filter_map(Status::read);
+            let mut times = statuses.filter_map(|status| status.time());
+            times.any(|time| time >= since)
+        };
+        let mut next = newest.older.clone().filter(|_| recent(newest));
+        for _ in 1..limits.max_pages {
+            let Some(url) = next.take().filter(|_| ids.len() < limits.max_posts) else {
+                break;
+            };
+            let page = self.page(&url, what).await?;
+            self.offer(&page, reading, ids);
+            next = page
+                .older
+                .clone()
+                .filter(|older| *older != url && recent(&page));
+        }
+        Ok(())
+    }
+
+    /// The native id in the URI of a status of this instance.
+    fn native_id(&self, uri: &str) -> Option<String> {
+        let url = Url::parse(uri).ok()?;
+        let own = (url.host(), url.port_or_known_default())
+            == (self.base_url.host(), self.base_url.port_or_known_default());
+        let id = url.path_segments()?.next_back()?;
+        (own && url.path().contains("/statuses/") && is_id(id)).then(|| id.to_owned())
+    }
+}
+
+#[derive(Deserialize)]
+struct Found {
+    hashtags: Vec<Tag>,
+}
+
+#[derive(Deserialize)]
+struct Tag {
+    name: String,
+    url: Option<String>,
+    #[serde(default)]
+    history: Vec<Value>,
+}
+
+impl Tag {
+    fn community(self, base: &Url) -> Community {
+        let here = || below(base, &format!("tags/{}", self.name)).to_string();
+        // By day, the newest first, as strings.
+        let used = self
+            .history
+            .iter()
+            .filter_map(|day| day["accounts"].as_str()?.parse::<u64>().ok());
+        Community {
+            what: format!("tag/{}", self.name),
+            about: String::new(),
+            url: self
+                .url
+                .clone()
+                .filter(|url| Url::parse(url).is_ok())
+                .unwrap_or_else(here),
+            members: used.max(),
+            name: format!("#{}", text::line(&self.name)),
+        }
+    }
+}
+
+/// Sets where the next reading begins: so far before the newest status met that late ones are found.
+fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, more: bool) -> Polled {
+    ids.sort_by(|a, b| by_age(&a.0, &b.0));
+    ids.dedup();
+    let by_items = ids.len().checked_sub(OVERLAP_ITEMS + 1);
+    let newest = ids
+        .iter()
+        .filter_map(|(_, time)| *time)
+        .max()
+        .min(Some(reading.now));
+    let window = newest.map(|time| time.minus(OVERLAP));
+    // Within the window begins at the first status that is.
+    let in_window =
+        |(_, time): &(String, Option<Timestamp>)| time.is_none_or(|time| Some(time) >= window);
+    let by_time = ids
+        .iter()
+        .position(in_window)
+        .and_then(|at| at.checked_sub(1));
+    let next = by_items.zip(by_time).map(|(items, time)| items.min(time));
+    let next = next.and_then(|at| ids.get(at)).map(|(id, _)| id.clone());
+    // Too few were met: all of them are read again. Where none were before, the oldest is read last.
+    let oldest = || ids.first().map(|(id, _)| id.clone());
+    let mut polled = reading.finish();
+    polled.cursor.anchor = next.or(anchor).or_else(oldest);
+    polled.more |= more;
+    polled
+}
+
+/// What the headers say is left of the limit.
+#[must_use]
+pub(crate) fn left(answer: &Fetched) -> Option<Left> {
+    let requests = answer
+        .header("x-ratelimit-remaining")?
+        .trim()
+        .parse()
+        .ok()?;
+    let reset: Timestamp = answer.header("x-ratelimit-reset")?.trim().parse().ok()?;
+    Some(Left {
+        requests,
+        reset_in: reset.since(Timestamp::now()).min(Duration::from_hours(24)),
+    })
+}
+
+/// Whether `what` is the public timeline or a hashtag's.
+pub(crate) fn accepts(what: &str) -> bool {
+    Timeline::read(what).is_some()
+}
+
+/// Letters, digits and underscores of any script, and not digits alone.
+fn is_tag(tag: &str) -> bool {
+    (1..=MAX_TAG_CHARS).contains(&tag.chars().count())
+        && tag
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '·' | '・' | '\u{200c}'))
+        && tag.chars().any(|c| !c.is_numeric())
+}
+
+fn is_id(id: &str) -> bool {
+    (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+/// Ids sort by length, then by their letters.
+fn by_age(a: &str, b: &str) -> Ordering {
+    (a.len(), a).cmp(&(b.len(), b))
+}
+
+/// The id that a status of `time` has at least, where ids tell times in their upper 48 bits, as these
+/// statuses show.
+fn id_at(statuses: &[Value], time: Timestamp) -> Option<String> {
+    let status = statuses.iter().find_map(Status::read)?;
+    let id: i64 = status.id.parse().ok()?;
+    let told = Timestamp::from_micros((id >> 16).checked_mul(1_000)?)?;
+    let own = status.time()?;
+    let apart = told.since(own).max(own.since(told));
+    let millis = time.micros().div_euclid(1_000);
+    (apart < Duration::from_hours(24)).then(|| (millis << 16).to_string())
+}
+
+fn with(url: &Url, name: &str, value: &str) -> Url {
+    let mut url = url.clone();
+    url.query_pairs_mut().append_pair(name, value);
+    url
+}
+
+fn silent() -> PollError {
+    PollError::Malformed("no answer".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feeds_are_the_public_timeline_and_hashtags() {
+        for right in ["public", "tag/rust", "tag/Grüße", "tag/日本語", "tag/a_1"] {
+            assert!(accepts(right), "{right}");
+        }
+        for wrong in [
+            "", "newest", "tag/", "tag/1984", "tag/a b", "tag/a/b", "tag/#a", "tag/a?b",
+        ] {
+            assert!(!accepts(wrong), "{wrong}");
+        }
+        assert!(!accepts(&format!("tag/{}", "a".repeat(101))));
+    }
+
+    #[test]
+    fn ids_sort_by_length_first() {
+        let mut ids = ["117020593741189701", "99", "117020593134559451", "100"];
+        ids.sort_by(|a, b| by_age(a, b));
+        assert_eq!(
+            ids,
+            ["99", "100", "117020593134559451", "117020593741189701"]
+        );
+    }
+}

@@ -1,0 +1,316 @@
+//! Bluesky: Jetstream as a real WebSocket server, and the two reads of the network's API that go with it.
+//!
+//! Events come in the order of their making, with times a few milliseconds out of order; identities and
+//! accounts come between posts. A cursor begins an earlier reading again, silently later where the memory
+//! does not reach back. The author `unindexed` hides from who is not logged in.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use domain::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::sync::watch;
+
+use super::{
+    BLUESKY,
+    ask::{Ask, Reply},
+    world::{Stored, World},
+};
+
+const COLLECTION: &str = "app.bsky.feed.post";
+const LOOK_BACK: Duration = Duration::from_hours(36);
+/// Events kept, whatever their age.
+const MAX_EVENTS: usize = 300_000;
+/// Events sent to one connection between two looks at it.
+const AT_ONCE: usize = 256;
+
+pub(super) struct Log {
+    state: Mutex<State>,
+    /// Counts what changed, to wake connections.
+    changed: watch::Sender<u64>,
+}
+
+struct State {
+    events: VecDeque<Entry>,
+    next: u64,
+    look_back: Duration,
+    /// Connections made under an earlier number are closed.
+    generation: u64,
+    /// How many events each connection may send before it is closed.
+    close_after: Option<u64>,
+}
+
+struct Entry {
+    number: u64,
+    time: i64,
+    text: Arc<str>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(State {
+                events: VecDeque::new(),
+                next: 0,
+                look_back: LOOK_BACK,
+                generation: 0,
+                close_after: None,
+            }),
+            changed: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Log {
+    pub(super) fn created(&self, post: &Stored, now: Timestamp) {
+        self.commit(post, now, "create");
+        if post.id.is_multiple_of(5) {
+            self.identity(&post.new.author, now);
+        }
+    }
+
+    pub(super) fn edited(&self, post: &Stored, now: Timestamp) {
+        self.commit(post, now, "update");
+    }
+
+    pub(super) fn deleted(&self, post: &Stored, now: Timestamp) {
+        self.commit(post, now, "delete");
+    }
+
+    fn commit(&self, post: &Stored, now: Timestamp, operation: &str) {
+        let did = did(&post.new.author);
+        let mut commit = json!({
+            "rev": rkey(post.id), "operation": operation, "collection": COLLECTION, "rkey": rkey(post.id),
+        });
+        if operation != "delete" {
+            commit["record"] = record(post);
+            commit["cid"] = json!("bafyreicl7rzkxdrm4zz2ehbx52kuk3mvfow6p3gzfys72r5grvskxoswy4");
+        }
+        self.append(
+            now,
+            |time| json!({"did": did, "time_us": time, "kind": "commit", "commit": commit}),
+        );
+    }
+
+    fn identity(&self, author: &str, now: Timestamp) {
+        let did = did(author);
+        let identity =
+            json!({"did": did, "handle": handle(author), "seq": 1, "time": now.to_string()});
+        self.append(
+            now,
+            |time| json!({"did": did, "time_us": time, "kind": "identity", "identity": identity}),
+        );
+    }
+
+    /// An account goes, or comes back.
+    pub(super) fn account(&self, author: &str, active: bool, now: Timestamp) {
+        let did = did(author);
+        let account = json!({"did": did, "active": active, "status": "deleted", "seq": 1, "time": now.to_string()});
+        self.append(
+            now,
+            |time| json!({"did": did, "time_us": time, "kind": "account", "account": account}),
+        );
+    }
+
+    fn append(&self, now: Timestamp, event: impl FnOnce(i64) -> Value) {
+        {
+            let mut state = self.state();
+            let number = state.next;
+            state.next += 1;
+            // Up to four milliseconds out of order.
+            let early = i64::try_from(number * 7_919 % 4_000).unwrap_or_default();
+            let time = now.micros() - early;
+            let text = event(time).to_string().into();
+            state.events.push_back(Entry { number, time, text });
+            if state.events.len() > MAX_EVENTS {
+                state.events.pop_front();
+            }
+        }
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Closes all connections, and later ones after so many events each.
+    pub(super) fn cut(&self, close_after: Option<u64>) {
+        {
+            let mut state = self.state();
+            state.generation += 1;
+            state.close_after = close_after;
+        }
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    pub(super) fn set_look_back(&self, look_back: Duration) {
+        self.state().look_back = look_back;
+    }
+
+    pub(super) fn clear(&self) {
+        self.state().events.clear();
+        self.cut(None);
+    }
+
+    /// The number of the first event for a reading that begins at `cursor`, and the connection's generation.
+    fn join(&self, cursor: Option<i64>, now: Timestamp) -> (u64, u64) {
+        let state = self.state();
+        let earliest = now.minus(state.look_back).micros();
+        let from = cursor.map(|cursor| cursor.max(earliest));
+        let first = from.and_then(|from| state.events.iter().find(|event| event.time >= from));
+        (
+            first.map_or(state.next, |event| event.number),
+            state.generation,
+        )
+    }
+
+    /// Events from `number` on that are not older than `from`; `None` when the connection is to be closed.
+    fn events(&self, number: u64, generation: u64, sent: u64) -> Option<Vec<(u64, Arc<str>)>> {
+        let state = self.state();
+        if state.generation != generation || state.close_after.is_some_and(|most| sent >= most) {
+            return None;
+        }
+        let room = state.close_after.map_or(AT_ONCE, |most| {
+            usize::try_from(most - sent).unwrap_or(AT_ONCE)
+        });
+        let oldest = state
+            .events
+            .front()
+            .map_or(state.next, |event| event.number);
+        let skip = usize::try_from(number.saturating_sub(oldest)).unwrap_or(usize::MAX);
+        let events = state.events.iter().skip(skip).take(room.min(AT_ONCE));
+        Some(
+            events
+                .map(|event| (event.number, Arc::clone(&event.text)))
+                .collect(),
+        )
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) async fn subscribe(
+    world: web::Data<World>,
+    query: web::Query<std::collections::HashMap<String, String>>,
+    request: HttpRequest,
+    body: web::Payload,
+) -> Result<HttpResponse, actix_web::Error> {
+    let cursor = query.get("cursor").and_then(|cursor| cursor.parse().ok());
+    let (response, mut session, mut incoming) = actix_ws::handle(&request, body)?;
+    let (mut next, generation) = world.jetstream.join(cursor, world.now());
+    let mut changed = world.jetstream.changed.subscribe();
+    actix_web::rt::spawn(async move {
+        let mut sent = 0;
+        loop {
+            changed.mark_unchanged();
+            let Some(events) = world.jetstream.events(next, generation, sent) else {
+                let _ = session.close(None).await;
+                return;
+            };
+            if events.is_empty() {
+                tokio::select! {
+                    changed = changed.changed() => if changed.is_err() { return },
+                    message = incoming.recv() => match message {
+                        Some(Ok(actix_ws::Message::Ping(bytes))) => {
+                            if session.pong(&bytes).await.is_err() { return; }
+                        }
+                        Some(Ok(actix_ws::Message::Close(_)) | Err(_)) | None => return,
+                        Some(Ok(_)) => {}
+                    },
+                }
+                continue;
+            }
+            for (number, text) in events {
+                next = number + 1;
+                sent += 1;
+                if session.text(text.as_ref()).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    Ok(response)
+}
+
+/// The reads of the network's API.
+pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
+    let named = |name: &str| -> Vec<&str> {
+        let pairs = ask.all.iter().filter(|pair| pair.0 == name);
+        pairs.map(|pair| pair.1.as_str()).collect()
+    };
+    match ask.path.as_str() {
+        "xrpc/app.bsky.feed.getPosts" => {
+            let uris = named("uris");
+            let posts = world.select(BLUESKY, |post| uris.contains(&post.post_id.as_str()));
+            let view = |post: &Stored| json!({"uri": post.post_id, "record": record(post), "author": profile(&post.new.author)});
+            Reply::ok(json!({"posts": posts.iter().map(view).collect::<Vec<_>>()}))
+        }
+        "xrpc/app.bsky.actor.getProfiles" => {
+            let dids = named("actors");
+            if dids.len() > 25 {
+                return Reply::status(400, json!({"error": "InvalidRequest"}));
+            }
+            let posts = world.select(BLUESKY, |_| true);
+            let known = |wanted: &&str| posts.iter().find(|post| did(&post.new.author) == **wanted);
+            let profiles = dids
+                .iter()
+                .filter_map(|did| known(did))
+                .map(|post| profile(&post.new.author));
+            Reply::ok(json!({"profiles": profiles.collect::<Vec<_>>()}))
+        }
+        _ => Reply::status(404, json!({"error": "XRPCNotSupported"})),
+    }
+}
+
+fn profile(author: &str) -> Value {
+    let labels = if author == "unindexed" {
+        json!([{"val": "!no-unauthenticated"}])
+    } else {
+        json!([])
+    };
+    json!({"did": did(author), "handle": handle(author), "displayName": author, "labels": labels})
+}
+
+fn handle(author: &str) -> String {
+    format!("{author}.bsky.social")
+}
+
+fn record(post: &Stored) -> Value {
+    let new = &post.new;
+    let text = new.text.as_deref().unwrap_or(&new.title);
+    let mut record = json!({
+        "$type": COLLECTION, "createdAt": post.time.to_string(), "langs": ["en"], "text": text,
+    });
+    if let Some(url) = &new.url {
+        record["embed"] = json!({"$type": "app.bsky.embed.external", "external": {
+            "uri": url, "title": new.title, "description": "",
+        }});
+    }
+    record
+}
+
+pub(super) fn uri(author: &str, id: u64) -> String {
+    format!("at://{}/{COLLECTION}/{}", did(author), rkey(id))
+}
+
+fn did(author: &str) -> String {
+    let hash = Sha256::digest(author.as_bytes());
+    let letters = hash.iter().take(24).map(|byte| letter(u64::from(*byte)));
+    format!("did:plc:{}", letters.collect::<String>())
+}
+
+/// Thirteen letters that sort as the number does.
+fn rkey(id: u64) -> String {
+    (0..13)
+        .rev()
+        .map(|place| letter(id >> (5 * place).min(63)))
+        .collect()
+}
+
+fn letter(number: u64) -> char {
+    const LETTERS: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";
+    char::from(LETTERS[usize::try_from(number & 31).unwrap_or_default()])
+}

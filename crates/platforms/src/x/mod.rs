@@ -1,0 +1,525 @@
+//! X, by recent search of its API, version 2: paid for by the post, and off unless the operator says how
+//! many a day.
+//!
+//! - A feed is `search/<query>`, a query of X's own. `GET /2/tweets/search/recent` gives the posts of the
+//!   last seven days, newest first, 10 to 100 a page, on by `next_token`; no `data` where nothing matches.
+//!   Some failures come in `errors` beside a success.
+//! - `since_id` begins after an id. Each poll begins [`OVERLAP`] before the newest, for the index lags, and
+//!   what it meets again on the same day is not charged again. What a poll leaves unread, for the budget or
+//!   its bounds, the next one reads, before anything newer.
+//! - Each page's posts are taken out of the budget before it is asked for, and what it did not bring is
+//!   given back; fewer than [`LEAST`] cannot be asked for. Names of authors: [`authors`].
+//! - Long posts are whole in `note_tweet` alone. An edit is a new id, and the same post here: the first id
+//!   of its history names it. Reposts are left out.
+//! - `x-rate-limit-*` tells the limit, its reset in epoch seconds ([`left`]).
+//! - What is deleted or made private must be erased: asking for posts by id costs like reading them.
+//!
+//! Cost: one request while there is at most a page, and the price of what it brings.
+
+mod authors;
+mod tweet;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::Value;
+use url::Url;
+
+use self::{
+    authors::{Authors, User},
+    tweet::{Tweet, id_at, native_id, number, post_id, time_of},
+};
+use crate::{
+    Adapter, Budget, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
+    budget::Left, cursor::Unread, hackernews::below, reading::Reading,
+};
+
+/// The longest query that the ordinary access takes.
+const MAX_QUERY_CHARS: usize = 512;
+/// What one page may be asked for.
+const MOST: u32 = 100;
+const LEAST: u32 = 10;
+const PER_RECHECK: usize = 100;
+const OVERLAP: Duration = Duration::from_mins(2);
+/// How far back the search reaches, less a minute for the way there.
+const REACH: Duration = Duration::from_secs(7 * 24 * 3_600 - 60);
+/// How exactly a whole reading is remembered.
+const SEARCHED_EVERY: Duration = Duration::from_hours(1);
+/// A search may not begin later than this before now.
+const EDGE: Duration = Duration::from_secs(30);
+
+/// The adapter of kind `x`.
+pub struct X {
+    base_url: Url,
+    token: SecretString,
+    fetch: Arc<dyn Fetch>,
+    budget: Arc<dyn Budget>,
+    authors: Authors,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    data: Vec<Value>,
+    #[serde(default)]
+    errors: Vec<Problem>,
+    meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    next_token: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Problem {
+    #[serde(default)]
+    r#type: String,
+    #[serde(default)]
+    title: String,
+    resource_id: Option<String>,
+    value: Option<String>,
+}
+
+/// The stretch of ids that a poll reads.
+struct Stretch {
+    after: Option<u64>,
+    before: Option<u64>,
+    /// Where the platform's reach ends before `after`.
+    start: Option<Timestamp>,
+}
+
+impl X {
+    #[must_use]
+    pub fn new(
+        base_url: Url,
+        token: SecretString,
+        fetch: Arc<dyn Fetch>,
+        budget: Arc<dyn Budget>,
+    ) -> Self {
+        Self {
+            base_url,
+            token,
+            fetch,
+            budget,
+            authors: Authors::default(),
+        }
+    }
+
+    async fn get(&self, url: &Url, what: &str) -> Result<Answer, PollError> {
+        let bearer = format!("Bearer {}", self.token.expose_secret());
+        let headers = [("authorization", bearer.as_str())];
+        let answer = self
+            .fetch
+            .get(url, &headers, &FetchLimits::default())
+            .await?;
+        let refused = |advice| PollError::Refused {
+            status: answer.status,
+            advice,
+        };
+        match answer.status {
+            401 => {
+                return Err(refused(
+                    "`token` is not, or no longer, a bearer token of an app",
+                ));
+            }
+            402 => return Err(refused("the account has no credits left")),
+            403 => return Err(refused("the account's access does not cover this")),
+            429 => {
+                let reset = left(&answer).map(|left| left.reset_in);
+                let retry_after = answer.retry_after().or(reset);
+                return Err(PollError::Throttled { retry_after });
+            }
+            _ => {}
+        }
+        let answer: Answer = answer.success(what)?.json()?;
+        if answer.data.is_empty()
+            && answer.meta.is_none()
+            && let Some(problem) = answer.errors.first()
+            && problem.resource_id.is_none()
+        {
+            return Err(PollError::Malformed(format!(
+                "a failure without status: {}",
+                problem.title
+            )));
+        }
+        for problem in &answer.errors {
+            tracing::debug!(?problem, "a part of an answer failed");
+        }
+        Ok(answer)
+    }
+
+    /// Takes up to `wanted` posts out of the budget, at least `least` or none.
+    async fn spend(&self, wanted: u32, least: u32) -> Result<u32, PollError> {
+        let spent = |retry_after| PollError::BudgetSpent { retry_after };
+        let granted = self.budget.posts(wanted).await.map_err(spent)?.min(wanted);
+        if granted < least {
+            self.budget.give_back(granted).await;
+            return Err(spent(until_tomorrow(Timestamp::now())));
+        }
+        Ok(granted)
+    }
+
+    fn address(&self, query: &str, stretch: &Stretch, token: Option<&str>, most: u32) -> Url {
+        let mut url = below(&self.base_url, "2/tweets/search/recent");
+        let mut pairs = url.query_pairs_mut();
+        pairs
+            .append_pair("query", query)
+            .append_pair("max_results", &most.to_string())
+            .append_pair("sort_order", "recency")
+            .append_pair(
+                "tweet.fields",
+                "created_at,author_id,lang,referenced_tweets,note_tweet,edit_history_tweet_ids",
+            );
+        match (stretch.start, stretch.after) {
+            (Some(start), _) => {
+                let start = start.to_chrono().format("%Y-%m-%dT%H:%M:%SZ");
+                pairs.append_pair("start_time", &start.to_string());
+            }
+            (None, Some(after)) => {
+                pairs.append_pair("since_id", &after.to_string());
+            }
+            (None, None) => {}
+        }
+        if let Some(before) = stretch.before {
+            pairs.append_pair("until_id", &before.to_string());
+        }
+        if let Some(token) = token {
+            pairs.append_pair("next_token", token);
+        }
+        drop(pairs);
+        url
+    }
+
+    /// Looks up the authors that are not known, as far as the budget goes. Never fails.
+    async fn name_authors(&self, ids: impl Iterator<Item = &str>) {
+        let unknown = self.authors.unknown(ids);
+        for some in unknown.chunks(authors::PER_CALL) {
+            let wanted = u32::try_from(some.len()).unwrap_or_default() * authors::PRICE;
+            let Ok(granted) = self.spend(wanted, authors::PRICE).await else {
+                return;
+            };
+            let asked = usize::try_from(granted / authors::PRICE).unwrap_or_default();
+            let asked = &some[..asked.min(some.len())];
+            let mut url = below(&self.base_url, "2/users");
+            url.query_pairs_mut()
+                .append_pair("ids", &asked.join(","))
+                .append_pair("user.fields", "username,name");
+            match self.get(&url, "users").await {
+                Ok(answer) => {
+                    let users: Vec<User> = answer
+                        .data
+                        .iter()
+                        .filter_map(|one| User::deserialize(one).ok())
+                        .collect();
+                    let paid = u32::try_from(users.len()).unwrap_or_default() * authors::PRICE;
+                    self.budget.give_back(granted.saturating_sub(paid)).await;
+                    self.authors.learn(asked, users);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "authors stay unnamed");
+                    self.budget.give_back(granted).await;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Adapter for X {
+    fn kind(&self) -> &'static str {
+        "x"
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        accepts(what)
+    }
+
+    fn default_interval(&self) -> Duration {
+        Duration::from_mins(5)
+    }
+
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError> {
+        let query = query(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
+        let roomy = PollLimits {
+            max_posts: limits.max_posts.saturating_add(MOST as usize * 2),
+            ..limits.clone()
+        };
+        let mut reading = Reading::new(cursor, &roomy);
+        let stretch = stretch(cursor, limits, &mut reading);
+        let mut tweets: Vec<Tweet> = Vec::new();
+        let mut token: Option<String> = None;
+        let mut new = 0;
+        let mut pages = 0;
+        // Whether the end of the stretch was not reached.
+        let cut = loop {
+            if pages >= limits.max_pages || new >= limits.max_posts {
+                break true;
+            }
+            let page = async {
+                let granted = self.spend(MOST, LEAST).await?;
+                let url = self.address(query, &stretch, token.as_deref(), granted);
+                let page = self.get(&url, what).await;
+                if page.is_err() {
+                    self.budget.give_back(granted).await;
+                }
+                Ok((granted, page?))
+            };
+            let (granted, page) = match page.await {
+                Ok(page) => page,
+                // What was read is paid for.
+                Err(error) if pages > 0 => {
+                    tracing::debug!(
+                        error = &error as &dyn std::error::Error,
+                        "a reading ends early"
+                    );
+                    break true;
+                }
+                Err(error) => return Err::<Polled, PollError>(error),
+            };
+            pages += 1;
+            let today = Timestamp::now().to_chrono().date_naive();
+            let mut charged = 0;
+            for value in &page.data {
+                charged += 1;
+                let Some(tweet) = Tweet::read(value) else {
+                    continue;
+                };
+                if reading.knew(tweet.first_id()) {
+                    // It is charged once a day, and was read on the day of its writing.
+                    let written = number(&tweet.id).and_then(time_of);
+                    charged -=
+                        u32::from(written.is_some_and(|at| at.to_chrono().date_naive() == today));
+                } else {
+                    new += 1;
+                }
+                tweets.push(tweet);
+            }
+            self.budget.give_back(granted.saturating_sub(charged)).await;
+            let next = page.meta.and_then(|meta| meta.next_token);
+            // One that comes again would lead round and round.
+            let next = next.filter(|next| !next.is_empty() && Some(next) != token.as_ref());
+            // A first poll that reaches back to nowhere in particular takes one page.
+            if next.is_none() || (stretch.after.is_none() && stretch.start.is_none()) {
+                break false;
+            }
+            token = next;
+        };
+        let fresh = tweets
+            .iter()
+            .filter(|tweet| !reading.knows(tweet.first_id()) && !tweet.is_repost());
+        let authors: Vec<String> = fresh.filter_map(|tweet| tweet.author_id.clone()).collect();
+        self.name_authors(authors.iter().map(String::as_str)).await;
+        let ids = tweets.iter().filter_map(|tweet| number(&tweet.id));
+        let newest = ids.clone().max();
+        let oldest = ids.min();
+        for tweet in &tweets {
+            let make = |time| {
+                let name = tweet
+                    .author_id
+                    .as_deref()
+                    .and_then(|id| self.authors.name(id));
+                (!tweet.is_repost())
+                    .then(|| tweet.post(time, name.as_deref()))
+                    .flatten()
+            };
+            reading.offer(tweet.first_id(), tweet.time(), make);
+        }
+        let anchor = reading
+            .cursor
+            .anchor
+            .as_deref()
+            .and_then(number)
+            .max(newest);
+        reading.cursor.anchor = anchor.map(|id| id.to_string());
+        if !cut {
+            note_search(&mut reading);
+        }
+        let earlier = reading.cursor.unread.take();
+        let left = oldest.filter(|_| cut).map(|before| Unread {
+            after: stretch.after.map(|after| after.to_string()),
+            before: before.to_string(),
+            floor: None,
+        });
+        let floor = reading.floor();
+        let mut polled = reading.finish();
+        polled.more |= left.is_some() || earlier.is_some();
+        // What is still to be read is older than what is forgotten meanwhile: the floor rises afterwards.
+        let raised = polled
+            .cursor
+            .floor
+            .max(earlier.and_then(|unread| unread.floor));
+        match left {
+            Some(left) => {
+                polled.cursor.floor = floor;
+                polled.cursor.unread = Some(Unread {
+                    floor: raised,
+                    ..left
+                });
+            }
+            None => polled.cursor.floor = raised,
+        }
+        Ok(polled)
+    }
+
+    fn recheck_batch(&self) -> usize {
+        PER_RECHECK
+    }
+
+    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+        let ids: Vec<&str> = post_ids.iter().filter_map(|id| native_id(id)).collect();
+        let mut gone = Vec::new();
+        for some in ids.chunks(PER_RECHECK) {
+            let wanted = u32::try_from(some.len()).unwrap_or(MOST);
+            // All or none: of a part nobody could tell which.
+            let granted = self.spend(wanted, wanted).await?;
+            let mut url = below(&self.base_url, "2/tweets");
+            url.query_pairs_mut().append_pair("ids", &some.join(","));
+            let answer = match self.get(&url, "tweets").await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    self.budget.give_back(granted).await;
+                    return Err(error);
+                }
+            };
+            let paid = u32::try_from(answer.data.len()).unwrap_or(granted);
+            self.budget.give_back(granted.saturating_sub(paid)).await;
+            for problem in &answer.errors {
+                let away = ["/resource-not-found", "/not-authorized-for-resource"];
+                let away = away.iter().any(|end| problem.r#type.ends_with(end));
+                let id = problem.resource_id.as_deref().or(problem.value.as_deref());
+                if let Some(id) = id.filter(|id| away && some.contains(id)) {
+                    gone.push(post_id(id));
+                }
+            }
+        }
+        Ok(gone)
+    }
+}
+
+/// What to read: first what an earlier poll left, else from the newest on.
+fn stretch(cursor: Option<&Cursor>, limits: &PollLimits, reading: &mut Reading) -> Stretch {
+    let reach = reading.now.minus(REACH);
+    let latest = reading.now.minus(EDGE);
+    let unread = cursor.and_then(|cursor| cursor.unread.as_ref());
+    let anchor = cursor
+        .and_then(|cursor| cursor.anchor.as_deref())
+        .and_then(number);
+    let (after, before) = match unread {
+        Some(unread) => (
+            unread.after.as_deref().and_then(number),
+            number(&unread.before),
+        ),
+        // Where ids tell no times there is no overlap.
+        None => {
+            let from = |id| time_of(id).map_or(id, |time| id_at(time.minus(OVERLAP)));
+            (anchor.map(from), None)
+        }
+    };
+    let since = match after {
+        Some(after) => time_of(after),
+        // Nothing has matched so far: all that is there now came since.
+        None => cursor.map_or(limits.since, |_| reading.floor().or(Some(reach))),
+    };
+    let start = since.filter(|since| after.is_none() || *since < reach);
+    // An old id alone says that nothing has matched since.
+    let left = time_of(after.unwrap_or_default()).max(reading.cursor.searched);
+    if let Some(left) = left.filter(|left| *left < reach) {
+        reading.gap = Some(Gap {
+            from: Some(left),
+            to: Some(reach),
+            reason: "the search reaches back seven days",
+        });
+    }
+    Stretch {
+        after,
+        before,
+        start: start.map(|start| start.max(reach).min(latest)),
+    }
+}
+
+/// Remembers that everything until now was read; by the hour, so that a poll without news changes nothing.
+fn note_search(reading: &mut Reading) {
+    let before = reading.cursor.searched;
+    if before.is_none_or(|before| reading.now.since(before) >= SEARCHED_EVERY) {
+        reading.cursor.searched = Some(reading.now);
+    }
+}
+
+/// What the headers say is left of the limit.
+#[must_use]
+pub(crate) fn left(answer: &Fetched) -> Option<Left> {
+    let requests = answer
+        .header("x-rate-limit-remaining")?
+        .trim()
+        .parse()
+        .ok()?;
+    let seconds: i64 = answer.header("x-rate-limit-reset")?.trim().parse().ok()?;
+    let reset = Timestamp::from_micros(seconds.checked_mul(1_000_000)?)?;
+    Some(Left {
+        requests,
+        reset_in: reset.since(Timestamp::now()).min(Duration::from_hours(24)),
+    })
+}
+
+/// Whether `what` is a search.
+pub(crate) fn accepts(what: &str) -> bool {
+    query(what).is_some()
+}
+
+fn query(what: &str) -> Option<&str> {
+    let query = what.strip_prefix("search/")?;
+    let sane = (1..=MAX_QUERY_CHARS).contains(&query.chars().count())
+        && query.trim() == query
+        && !query.chars().any(char::is_control);
+    sane.then_some(query)
+}
+
+/// Until the budget of a day begins anew.
+fn until_tomorrow(now: Timestamp) -> Duration {
+    const DAY: i64 = 24 * 3_600;
+    let into_day = now.micros().div_euclid(1_000_000).rem_euclid(DAY);
+    Duration::from_secs(u64::try_from(DAY - into_day).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_is_a_search_of_a_bounded_query() {
+        for right in [
+            "search/crm",
+            "search/\"a b\" OR c -is:retweet lang:en",
+            "search/日本",
+        ] {
+            assert!(accepts(right), "{right}");
+        }
+        let long = format!("search/{}", "é".repeat(513));
+        for wrong in [
+            "",
+            "newest",
+            "search/",
+            "search/ a",
+            "search/a\u{7}b",
+            long.as_str(),
+        ] {
+            assert!(!accepts(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_day_s_budget_ends_at_midnight() {
+        let now: Timestamp = "2026-11-21T23:59:00Z".parse().unwrap();
+        assert_eq!(until_tomorrow(now), Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,477 @@
+//! Bluesky: Jetstream on the simulator, and on hosts that do what they like.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{Post, Timestamp};
+use futures::{SinkExt, StreamExt};
+use platforms::{
+    Adapter, Cursor, Direct, Fetch, PollError, PollLimits, Polled, Unlimited,
+    bluesky::{Jetstream, Waits},
+    simulator::{Fault, FaultKind, NewPost, Simulator},
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::{WebSocketStream, accept_async, tungstenite::Message};
+use url::Url;
+
+use crate::platform::{Feed, post};
+
+const BLUESKY: &str = "bluesky";
+const FEED: &str = "jetstream";
+
+/// A stream with short waits.
+struct Stream {
+    simulator: Simulator,
+    adapter: Jetstream,
+    cursor: Option<Cursor>,
+}
+
+fn quick(hosts: Vec<Url>) -> Jetstream {
+    Jetstream::new(hosts, None, Arc::new(Unlimited)).with_waits(Waits {
+        gather: Duration::from_millis(20),
+        idle: Duration::from_millis(200),
+        silence: Duration::from_millis(300),
+    })
+}
+
+fn url(simulator: &Simulator) -> Url {
+    let url = format!("{}/bluesky", simulator.base_url()).replace("http", "ws");
+    url.parse().unwrap()
+}
+
+impl Stream {
+    fn new() -> Self {
+        let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        Self {
+            adapter: quick(vec![url(&simulator)]),
+            simulator,
+            cursor: None,
+        }
+    }
+
+    fn publish(&self, posts: impl IntoIterator<Item = NewPost>) -> Vec<u64> {
+        let published = self.simulator.publish(posts.into_iter().collect());
+        published.into_iter().map(|one| one.id).collect()
+    }
+
+    async fn try_poll(&mut self) -> Result<Polled, PollError> {
+        let limits = PollLimits {
+            since: Some(Timestamp::now().minus(Duration::from_hours(24))),
+            ..PollLimits::default()
+        };
+        let polled = self
+            .adapter
+            .poll(FEED, self.cursor.as_ref(), &limits)
+            .await?;
+        self.cursor = Cursor::from_json(&polled.cursor.to_json());
+        assert_eq!(self.cursor.as_ref(), Some(&polled.cursor));
+        assert!(polled.more && polled.posts.is_sorted_by_key(|post| post.time));
+        Ok(polled)
+    }
+
+    async fn poll(&mut self) -> Polled {
+        self.try_poll().await.unwrap()
+    }
+
+    /// Everything until nothing comes.
+    async fn all(&mut self) -> Vec<Post> {
+        let mut all = Vec::new();
+        loop {
+            let before = self.cursor.clone();
+            all.extend(self.poll().await.posts);
+            if self.cursor == before {
+                return all;
+            }
+        }
+    }
+
+    fn connections(&self) -> u64 {
+        self.simulator.requests("/bluesky/subscribe")
+    }
+}
+
+fn texts(posts: &[Post]) -> Vec<String> {
+    posts
+        .iter()
+        .map(|post| post.text.clone().unwrap_or_default())
+        .collect()
+}
+
+fn numbered(numbers: std::ops::Range<usize>) -> Vec<NewPost> {
+    numbers
+        .map(|n| post(BLUESKY, format!("post {n}")))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_post_carries_every_field_and_its_author_s_handle() {
+    let mut feed = Feed::new("bluesky:jetstream");
+    feed.publish([
+        NewPost {
+            url: Some("https://example.com/notes".into()),
+            text: Some("anyone moved off HubSpot?".into()),
+            ..post(BLUESKY, "CRM notes")
+        },
+        NewPost {
+            author: "unindexed".into(),
+            ..post(BLUESKY, "leave me alone")
+        },
+    ]);
+    let given = feed.poll().await.posts;
+    assert_eq!(
+        texts(&given),
+        ["anyone moved off HubSpot?\nCRM notes\nhttps://example.com/notes"]
+    );
+    let json = serde_json::to_value(&given[0]).unwrap();
+    assert_eq!(json["type"], "MICROBLOG_TWEET");
+    assert_eq!(json["user"]["name"], "ana.bsky.social");
+    let did = json["user"]["id"].as_str().unwrap();
+    let rkey = given[0]
+        .id
+        .strip_prefix(&format!("at://{did}/app.bsky.feed.post/"))
+        .unwrap();
+    assert_eq!(
+        json["url"],
+        format!("https://bsky.app/profile/{did}/post/{rkey}")
+    );
+    assert!(json.get("title").is_none());
+    // Whoever's handle cannot be had is named by the DID, and not held back.
+    feed.simulator.fail(Fault {
+        platform: BLUESKY.into(),
+        kind: FaultKind::Status,
+        times: 1,
+        value: 500,
+        path: Some("getProfiles".into()),
+    });
+    feed.publish([NewPost {
+        author: "ben".into(),
+        ..post(BLUESKY, "hello")
+    }]);
+    let given = feed.poll().await.posts;
+    assert_eq!(given[0].user.name, given[0].user.id);
+}
+
+#[tokio::test]
+async fn polls_go_on_over_one_connection_and_deletions_are_told() {
+    let mut stream = Stream::new();
+    assert!(stream.poll().await.posts.is_empty());
+    let ids = stream.publish(numbered(0..1_000));
+    assert_eq!(stream.all().await.len(), 1_000);
+    stream.simulator.edit(ids[1], "changed");
+    stream.simulator.delete(ids[2]);
+    let gone = stream.publish(numbered(1_000..1_001))[0];
+    stream.simulator.delete(gone);
+    let polled = stream.poll().await;
+    assert!(polled.posts.is_empty());
+    assert_eq!(polled.deleted.len(), 2);
+    assert!(polled.deleted[0].starts_with("at://did:plc:"));
+    stream.simulator.end_account("ana");
+    assert!(stream.poll().await.posts.is_empty());
+    assert_eq!(stream.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_broken_stream_is_taken_up_where_it_was_left() {
+    let mut stream = Stream::new();
+    stream.poll().await;
+    stream.publish(numbered(0..300));
+    let mut given = stream.all().await;
+    for (round, close_after) in [None, Some(50), Some(400), None].into_iter().enumerate() {
+        stream.simulator.cut_streams(close_after);
+        stream.publish(numbered((round + 1) * 300..(round + 2) * 300));
+        for _ in 0..30 {
+            match stream.try_poll().await {
+                Ok(polled) => given.extend(polled.posts),
+                // Fifty events get nobody anywhere: the host takes back its limit.
+                Err(_) => stream.simulator.cut_streams(None),
+            }
+        }
+    }
+    let mut texts = texts(&given);
+    assert_eq!(texts.len(), 1_500);
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), 1_500);
+}
+
+#[tokio::test]
+async fn another_replica_and_a_lost_commit_begin_again_at_the_cursor() {
+    let mut stream = Stream::new();
+    stream.poll().await;
+    stream.publish(numbered(0..10));
+    assert_eq!(stream.all().await.len(), 10);
+    stream.publish(numbered(10..20));
+    let before = stream.cursor.clone();
+    assert_eq!(stream.all().await.len(), 10);
+    // The transaction failed: the same cursor comes again, and so do the posts.
+    stream.cursor = before;
+    assert_eq!(stream.all().await.len(), 10);
+    stream.adapter = quick(vec![url(&stream.simulator)]);
+    stream.publish(numbered(20..21));
+    let given = stream.all().await;
+    assert_eq!(texts(&given), ["post 20"]);
+    assert_eq!(stream.connections(), 3);
+}
+
+#[tokio::test]
+async fn a_cursor_beyond_the_look_back_is_a_gap_and_told_once() {
+    let mut stream = Stream::new();
+    let start = Timestamp::now().minus(Duration::from_hours(3));
+    stream.simulator.set_now(start);
+    stream.publish(numbered(0..3));
+    let since = PollLimits::default();
+    // A reading that stood there when it was left.
+    let polled = {
+        stream.simulator.set_look_back(Duration::from_hours(36));
+        let mut json = stream
+            .adapter
+            .poll(FEED, None, &since)
+            .await
+            .unwrap()
+            .cursor
+            .to_json();
+        json["stream"]["at"] = start.minus(Duration::from_secs(1)).micros().into();
+        json["stream"]["met"] = true.into();
+        stream.cursor = Cursor::from_json(&json);
+        stream.poll().await
+    };
+    assert_eq!((polled.posts.len(), polled.gap), (3, None));
+    stream.simulator.cut_streams(None);
+    stream.simulator.set_look_back(Duration::from_mins(10));
+    stream
+        .simulator
+        .set_now(start.plus(Duration::from_hours(1)));
+    stream.publish(numbered(3..5));
+    while stream.try_poll().await.is_err() {}
+    let mut gaps = Vec::new();
+    let mut given = Vec::new();
+    stream
+        .simulator
+        .set_now(start.plus(Duration::from_hours(2)));
+    stream.publish(numbered(5..8));
+    stream.simulator.cut_streams(None);
+    for _ in 0..5 {
+        if let Ok(polled) = stream.try_poll().await {
+            gaps.extend(polled.gap);
+            given.extend(polled.posts);
+        }
+    }
+    assert_eq!(gaps.len(), 1, "{gaps:?}");
+    let from = gaps[0].from.unwrap();
+    assert!(
+        gaps[0].to.unwrap().since(from) > Duration::from_mins(30),
+        "{gaps:?}"
+    );
+    assert!(texts(&given).contains(&"post 7".to_owned()));
+}
+
+#[tokio::test]
+async fn what_is_gone_shows_when_asked_again() {
+    let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let fetch: Arc<dyn Fetch> = Arc::new(Direct::new(None).unwrap());
+    let api = format!("{}/bluesky", simulator.base_url()).parse().unwrap();
+    let adapter = quick(vec![url(&simulator)]).with_app_view(api, fetch, false);
+    let published = simulator.publish(numbered(0..60));
+    for one in published.iter().step_by(7) {
+        simulator.delete(one.id);
+    }
+    let ids: Vec<String> = published.iter().map(|one| one.post_id.clone()).collect();
+    let gone = adapter.recheck(&ids).await.unwrap();
+    assert_eq!((gone.len(), adapter.recheck_batch()), (9, 25));
+    assert!(
+        gone.iter()
+            .all(|id| published.iter().step_by(7).any(|one| one.post_id == *id))
+    );
+    assert_eq!(quick(vec![url(&simulator)]).recheck_batch(), 0);
+}
+
+#[tokio::test]
+async fn a_host_that_refuses_is_judged_by_its_answer() {
+    let mut stream = Stream::new();
+    for (kind, value) in [
+        (FaultKind::Status, 500),
+        (FaultKind::Status, 401),
+        (FaultKind::Status, 404),
+        (FaultKind::RetryAfter, 7),
+        (FaultKind::Garbage, 0),
+        (FaultKind::Huge, 1_000_000),
+    ] {
+        stream.simulator.fail(Fault {
+            platform: BLUESKY.into(),
+            kind,
+            times: 1,
+            value,
+            path: Some("subscribe".into()),
+        });
+        let error = stream.try_poll().await.unwrap_err();
+        println!("{kind:?} {value}: {error}");
+        match (kind, value) {
+            (FaultKind::Status, 401) => assert!(matches!(error, PollError::Unauthorized { .. })),
+            (FaultKind::Status, 404) => assert!(matches!(error, PollError::NotFound(_))),
+            (FaultKind::RetryAfter, _) => {
+                assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+            }
+            _ => assert!(!error.is_permanent()),
+        }
+    }
+    assert!(stream.try_poll().await.is_ok());
+}
+
+/// A host that does what `act` says with each connection.
+async fn host<F, Fut>(act: F) -> Url
+where
+    F: Fn(WebSocketStream<TcpStream>) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            if let Ok(socket) = accept_async(stream).await {
+                tokio::spawn(act(socket));
+            }
+        }
+    });
+    url.parse().unwrap()
+}
+
+fn event(n: i64, time: i64) -> Message {
+    let event = serde_json::json!({
+        "did": "did:plc:wq4aajammjtxdomz3e23667t", "time_us": time, "kind": "commit",
+        "commit": {"operation": "create", "collection": "app.bsky.feed.post", "rkey": format!("k{n}"),
+                   "record": {"text": format!("post {n}"), "createdAt": "2026-01-01T00:00:00Z"}},
+    });
+    Message::text(event.to_string())
+}
+
+async fn poll_once(adapter: &Jetstream) -> Result<Polled, PollError> {
+    adapter.poll(FEED, None, &PollLimits::default()).await
+}
+
+#[tokio::test]
+async fn garbage_between_events_is_passed_over_and_nothing_but_garbage_is_an_error() {
+    let mixed = host(async |mut socket: WebSocketStream<TcpStream>| {
+        let now = Timestamp::now().micros();
+        for n in 0..10 {
+            for garbage in [
+                "",
+                "null",
+                "{",
+                "[[[[",
+                r#"{"did":7}"#,
+                r#"{"did":"did:plc:abc","time_us":-1,"kind":"commit"}"#,
+            ] {
+                socket.send(Message::text(garbage)).await.unwrap();
+            }
+            socket.send(Message::binary(vec![0_u8, 255])).await.unwrap();
+            socket.send(Message::text("[".repeat(5_000))).await.unwrap();
+            socket.send(Message::Ping(vec![1].into())).await.unwrap();
+            // A time far ahead must not carry the cursor away.
+            socket
+                .send(event(n, if n == 5 { i64::MAX } else { now }))
+                .await
+                .unwrap();
+        }
+        while socket.next().await.is_some() {}
+    })
+    .await;
+    let polled = poll_once(&quick(vec![mixed])).await.unwrap();
+    assert_eq!(polled.posts.len(), 10);
+    assert!(polled.cursor.high_water().unwrap() <= Timestamp::now());
+    let garbage = host(async |mut socket: WebSocketStream<TcpStream>| {
+        while socket.send(Message::text("{}")).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let error = poll_once(&quick(vec![garbage])).await.unwrap_err();
+    assert!(matches!(error, PollError::Malformed(_)), "{error}");
+}
+
+#[tokio::test]
+async fn an_endless_message_ends_the_connection_and_not_us() {
+    let endless = host(async |mut socket: WebSocketStream<TcpStream>| {
+        let _ = socket
+            .send(Message::text("a".repeat(2 * 1024 * 1024)))
+            .await;
+        while socket.next().await.is_some() {}
+    })
+    .await;
+    let error = poll_once(&quick(vec![endless])).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unreadable answer: more than 1048576 bytes in a message"
+    );
+}
+
+#[tokio::test]
+async fn silence_is_answered_with_a_ping_and_then_with_another_host() {
+    // It reads nothing, so that no pong comes back.
+    let silent = host(async |socket: WebSocketStream<TcpStream>| {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        drop(socket);
+    })
+    .await;
+    let lively = host(async |mut socket: WebSocketStream<TcpStream>| {
+        socket
+            .send(event(1, Timestamp::now().micros()))
+            .await
+            .unwrap();
+        while socket.next().await.is_some() {}
+    })
+    .await;
+    let adapter = quick(vec![silent, lively]);
+    let mut cursor = None;
+    let mut errors = 0;
+    let polled = loop {
+        match adapter
+            .poll(FEED, cursor.as_ref(), &PollLimits::default())
+            .await
+        {
+            Ok(polled) if polled.posts.is_empty() => cursor = Some(polled.cursor),
+            Ok(polled) => break polled,
+            Err(error) => {
+                assert!(matches!(error, PollError::Unavailable(_)), "{error}");
+                errors += 1;
+            }
+        }
+    };
+    assert_eq!(
+        (texts(&polled.posts), errors),
+        (vec!["post 1".to_owned()], 1)
+    );
+}
+
+#[tokio::test]
+async fn a_silent_host_that_answers_pings_is_kept() {
+    let quiet =
+        host(async |mut socket: WebSocketStream<TcpStream>| while socket.next().await.is_some() {})
+            .await;
+    let adapter = quick(vec![quiet]);
+    let mut cursor = None;
+    // Three times as long as a host may be silent.
+    for _ in 0..9 {
+        let polled = adapter
+            .poll(FEED, cursor.as_ref(), &PollLimits::default())
+            .await
+            .unwrap();
+        cursor = Some(polled.cursor);
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_is_away_is_passed_over() {
+    let stream = Stream::new();
+    let away: Url = "ws://127.0.0.1:1".parse().unwrap();
+    let adapter = quick(vec![away, url(&stream.simulator)]);
+    stream.publish(numbered(0..1));
+    let limits = PollLimits {
+        since: Some(Timestamp::now().minus(Duration::from_secs(30))),
+        ..PollLimits::default()
+    };
+    let error = adapter.poll(FEED, None, &limits).await.unwrap_err();
+    assert!(matches!(error, PollError::Unavailable(_)), "{error}");
+    assert_eq!(
+        adapter.poll(FEED, None, &limits).await.unwrap().posts.len(),
+        1
+    );
+}

@@ -1,0 +1,312 @@
+//! Every post exactly once, whatever happens: forward by `min_id`, newest first by tokens, and a stream that
+//! breaks.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use platforms::{
+    Adapter, Cursor, Fetch, PollError, PollLimits, Polled, Unlimited,
+    bluesky::{Jetstream, Waits},
+    mastodon::Mastodon,
+    simulator::{InMemory, NewPost, Simulator},
+    x::X,
+};
+use proptest::{collection::vec, prelude::*};
+
+use crate::schedule::{
+    Place, Planned, Played, Schedule, Shape, Stage, Staged, cases, play, schedules,
+};
+
+/// A simulated platform, with or without a network.
+trait Simulated: Send + Sync {
+    fn publish(&self, post: NewPost) -> (u64, String);
+    fn delete(&self, id: u64) -> bool;
+    fn edit(&self, id: u64) -> bool;
+    fn set_now(&self, now: Timestamp);
+}
+
+macro_rules! simulated {
+    ($type:ty) => {
+        impl Simulated for $type {
+            fn publish(&self, post: NewPost) -> (u64, String) {
+                let published = <$type>::publish(self, vec![post]).remove(0);
+                (published.id, published.post_id)
+            }
+            fn delete(&self, id: u64) -> bool {
+                <$type>::delete(self, id)
+            }
+            fn edit(&self, id: u64) -> bool {
+                <$type>::edit(self, id, "other text #crm")
+            }
+            fn set_now(&self, now: Timestamp) {
+                <$type>::set_now(self, now);
+            }
+        }
+    };
+}
+simulated!(InMemory);
+simulated!(Simulator);
+
+struct Microblog<S> {
+    simulated: Arc<S>,
+    platform: &'static str,
+    numbers: Mutex<BTreeMap<String, u64>>,
+}
+
+impl<S> Microblog<S> {
+    fn new(platform: &'static str, simulated: &Arc<S>) -> Self {
+        Self {
+            simulated: Arc::clone(simulated),
+            platform,
+            numbers: Mutex::default(),
+        }
+    }
+
+    fn number(&self, post_id: &str) -> u64 {
+        self.numbers.lock().unwrap()[post_id]
+    }
+}
+
+impl<S: Simulated> Place for Microblog<S> {
+    fn publish(&self, post: &Planned) -> String {
+        let (number, post_id) = self.simulated.publish(NewPost {
+            platform: self.platform.into(),
+            title: format!("post {} #crm", post.number),
+            author: "ana".into(),
+            time: Some(post.time),
+            ..NewPost::default()
+        });
+        self.numbers.lock().unwrap().insert(post_id.clone(), number);
+        post_id
+    }
+
+    fn delete(&self, post_id: &str) {
+        assert!(self.simulated.delete(self.number(post_id)));
+    }
+
+    fn edit(&self, post_id: &str) {
+        assert!(self.simulated.edit(self.number(post_id)));
+    }
+
+    fn set_now(&self, now: Timestamp) {
+        self.simulated.set_now(now);
+    }
+}
+
+fn in_memory(
+    schedule: &Schedule,
+    platform: &'static str,
+    what: &str,
+    limits: &PollLimits,
+    adapter: impl FnOnce(Arc<dyn Fetch>) -> Box<dyn Adapter>,
+) -> Result<Played, TestCaseError> {
+    let memory = InMemory::new();
+    let stage = Stage::new(Microblog::new(platform, &memory));
+    let adapter = adapter(Staged::new(&stage, memory));
+    let played = play(schedule, &stage, &*adapter, what, limits)?;
+    prop_assert_eq!(played.gaps, 0);
+    Ok(played)
+}
+
+fn mastodon(schedule: &Schedule, what: &str, limits: &PollLimits) -> Result<Played, TestCaseError> {
+    in_memory(schedule, "mastodon", what, limits, |fetch| {
+        let url = "http://simulated.example/mastodon".parse().unwrap();
+        Box::new(Mastodon::new(url, None, fetch))
+    })
+}
+
+fn x(schedule: &Schedule, limits: &PollLimits) -> Result<Played, TestCaseError> {
+    in_memory(schedule, "x", "search/#crm", limits, |fetch| {
+        let url = "http://simulated.example/x".parse().unwrap();
+        Box::new(X::new(url, "good".into(), fetch, Arc::new(Unlimited)))
+    })
+}
+
+fn few() -> PollLimits {
+    PollLimits {
+        max_posts: 150,
+        ..PollLimits::default()
+    }
+}
+
+/// Posts come and go while pages are turned.
+fn shifting() -> Shape {
+    Shape {
+        during_polls: Duration::from_millis(700),
+        ..Shape::default()
+    }
+}
+
+/// X's index lags less than others, and what it reads again costs.
+fn prompt(shape: Shape) -> Shape {
+    Shape {
+        most_late: 100,
+        ..shape
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(128))]
+
+    #[test]
+    fn a_hashtag_forward(schedule in schedules(&Shape::default())) {
+        mastodon(&schedule, "tag/crm", &PollLimits::default())?;
+    }
+
+    #[test]
+    fn a_hashtag_forward_in_small_bites(schedule in schedules(&shifting())) {
+        mastodon(&schedule, "tag/crm", &few())?;
+    }
+
+    #[test]
+    fn a_public_timeline_forward(schedule in schedules(&shifting())) {
+        mastodon(&schedule, "public", &PollLimits::default())?;
+    }
+
+    #[test]
+    fn a_search_newest_first(schedule in schedules(&prompt(Shape::default()))) {
+        x(&schedule, &PollLimits::default())?;
+    }
+
+    #[test]
+    fn a_search_newest_first_in_small_bites(schedule in schedules(&prompt(shifting()))) {
+        x(&schedule, &few())?;
+    }
+}
+
+/// What happens to a stream before a poll.
+#[derive(Debug, Clone, Copy)]
+enum Break {
+    None,
+    /// The host closes the connection.
+    Cut,
+    /// It does so after so many events, each time.
+    CutAfter(u64),
+    /// Another replica takes the feed over.
+    Takeover,
+    /// What the last poll gave was not stored.
+    Lost,
+}
+
+/// Reads a stream until nothing comes, and breaks it before polls.
+struct Breaking {
+    simulator: Arc<Simulator>,
+    jetstream: Mutex<Arc<Jetstream>>,
+    breaks: Vec<Break>,
+    polls: AtomicUsize,
+    breaking: bool,
+}
+
+impl Breaking {
+    fn jetstream(simulator: &Simulator) -> Arc<Jetstream> {
+        let url = format!("{}/bluesky", simulator.base_url()).replace("http", "ws");
+        let hosts = vec![url.parse().unwrap(), url.parse().unwrap()];
+        let waits = Waits {
+            gather: Duration::from_millis(10),
+            idle: Duration::from_millis(100),
+            silence: Duration::from_secs(10),
+        };
+        Arc::new(Jetstream::new(hosts, None, Arc::new(Unlimited)).with_waits(waits))
+    }
+}
+
+#[async_trait]
+impl Adapter for Breaking {
+    fn kind(&self) -> &'static str {
+        "bluesky"
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        what == "jetstream"
+    }
+
+    fn default_interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError> {
+        let poll = self.polls.fetch_add(1, Ordering::Relaxed);
+        let breaks = self.breaks.get(poll % self.breaks.len().max(1)).copied();
+        // The first poll says where the reading begins.
+        let breaks = breaks.filter(|_| self.breaking && cursor.is_some());
+        match breaks.unwrap_or(Break::None) {
+            Break::None => {}
+            Break::Cut => self.simulator.cut_streams(None),
+            Break::CutAfter(events) => self.simulator.cut_streams(Some(events)),
+            Break::Takeover => *self.jetstream.lock().unwrap() = Self::jetstream(&self.simulator),
+            Break::Lost => {
+                let jetstream = Arc::clone(&self.jetstream.lock().unwrap());
+                let _ = jetstream.poll(what, cursor, limits).await;
+            }
+        }
+        for attempt in 0.. {
+            let jetstream = Arc::clone(&self.jetstream.lock().unwrap());
+            match jetstream.poll(what, cursor, limits).await {
+                Ok(mut polled) => {
+                    // A stream says that there is more, for it has waited itself.
+                    assert!(polled.more);
+                    polled.more = Some(&polled.cursor) != cursor;
+                    return Ok(polled);
+                }
+                Err(error) if attempt > 4 => return Err(error),
+                // The scanner would try again too; by and by hosts recover.
+                Err(_) => self.simulator.cut_streams(None),
+            }
+        }
+        unreachable!("each attempt returns or is followed by another")
+    }
+}
+
+fn breaks() -> impl Strategy<Value = Vec<Break>> {
+    let one = prop_oneof![
+        3 => Just(Break::None),
+        1 => Just(Break::Cut),
+        1 => (1_u64..400).prop_map(Break::CutAfter),
+        1 => Just(Break::Takeover),
+        1 => Just(Break::Lost),
+    ];
+    vec(one, 1..12)
+}
+
+fn stream(schedule: &Schedule, breaks: &[Break]) -> Result<Played, TestCaseError> {
+    let simulator = Arc::new(Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap());
+    let stage = Stage::new(Microblog::new("bluesky", &simulator));
+    let adapter = Breaking {
+        jetstream: Mutex::new(Breaking::jetstream(&simulator)),
+        simulator,
+        breaks: breaks.to_vec(),
+        polls: AtomicUsize::new(0),
+        breaking: true,
+    };
+    let played = play(
+        schedule,
+        &stage,
+        &adapter,
+        "jetstream",
+        &PollLimits::default(),
+    )?;
+    prop_assert_eq!(played.gaps, 0);
+    Ok(played)
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn a_stream_that_breaks(schedule in schedules(&Shape::default()), breaks in breaks()) {
+        stream(&schedule, &breaks)?;
+    }
+}

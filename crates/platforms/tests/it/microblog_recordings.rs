@@ -1,0 +1,368 @@
+//! Recorded answers of Bluesky, Mastodon and X: each post in them comes out whole.
+//!
+//! What a recording must give is counted by another hand than the adapters': any object, at any depth, that
+//! has the shape of a post. `EARSHOT_PLATFORM_RECORDINGS` names a folder with more of them.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use domain::{Post, PostType};
+use futures::{SinkExt, StreamExt};
+use platforms::{
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Unlimited,
+    bluesky::{Jetstream, Waits},
+    mastodon::Mastodon,
+    x::X,
+};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_tungstenite::{accept_async, tungstenite::Message};
+use url::Url;
+
+/// Answers the part of an address that it is told of; 404 for the rest.
+struct Recorded(&'static str, Vec<u8>);
+
+#[async_trait]
+impl Fetch for Recorded {
+    async fn get(
+        &self,
+        url: &Url,
+        _: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let found = url.path().contains(self.0)
+            && url.query().is_none_or(|query| !query.contains("min_id"));
+        Ok(Fetched {
+            status: if found { 200 } else { 404 },
+            headers: Vec::new(),
+            body: if found { self.1.clone() } else { Vec::new() },
+            final_url: url.clone(),
+        })
+    }
+}
+
+fn url(text: &str) -> Url {
+    text.parse().unwrap()
+}
+
+/// What every receiver may rely on.
+fn check(post: &Post) {
+    let json = serde_json::to_string(post).unwrap();
+    assert!(!json.contains("\\u00"), "a control character in {json}");
+    assert!(
+        post.post_type == PostType::MicroblogTweet
+            && post.title.is_none()
+            && post.subforum.is_none()
+    );
+    assert!(
+        post.text
+            .as_deref()
+            .is_some_and(|text| !text.trim().is_empty()),
+        "{json}"
+    );
+    assert!(
+        !post.user.id.is_empty() && !post.user.name.is_empty(),
+        "{json}"
+    );
+    assert!(post.id.contains("://"), "{json}");
+    for address in [&post.url, &post.user.url] {
+        assert!(matches!(url(address).scheme(), "http" | "https"), "{json}");
+    }
+}
+
+/// Reads messages as a host of Jetstream sends them.
+async fn jetstream(messages: Vec<Message>) -> Vec<Post> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = url(&format!("ws://{}", listener.local_addr().unwrap()));
+    let server = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut socket = accept_async(stream).await.unwrap();
+        for message in messages {
+            let _ = socket.send(message).await;
+        }
+        while socket.next().await.is_some() {}
+    });
+    let adapter = Jetstream::new(vec![host], None, Arc::new(Unlimited)).with_waits(Waits {
+        gather: Duration::from_millis(300),
+        idle: Duration::from_millis(300),
+        silence: Duration::from_secs(5),
+    });
+    let polled = adapter
+        .poll("jetstream", None, &PollLimits::default())
+        .await;
+    server.abort();
+    // Nothing but what cannot be read is an error, and gives no posts.
+    polled.map(|polled| polled.posts).unwrap_or_default()
+}
+
+async fn mastodon(body: Vec<u8>) -> Vec<Post> {
+    let adapter = Mastodon::new(
+        url("https://mastodon.example"),
+        None,
+        Arc::new(Recorded("timelines", body)),
+    );
+    let polled = adapter.poll("public", None, &PollLimits::default()).await;
+    polled.map(|polled| polled.posts).unwrap_or_default()
+}
+
+async fn x(body: Vec<u8>) -> Vec<Post> {
+    let fetch = Arc::new(Recorded("search/recent", body));
+    let adapter = X::new(
+        url("https://x.example"),
+        "t".into(),
+        fetch,
+        Arc::new(Unlimited),
+    );
+    let polled = adapter.poll("search/a", None, &PollLimits::default()).await;
+    polled.map(|polled| polled.posts).unwrap_or_default()
+}
+
+/// All objects at any depth that `is` one.
+fn collect<'a>(value: &'a Value, is: &dyn Fn(&Value) -> bool, found: &mut Vec<&'a Value>) {
+    if is(value) {
+        found.push(value);
+        return;
+    }
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, is, found)),
+        Value::Object(fields) => fields.values().for_each(|item| collect(item, is, found)),
+        _ => {}
+    }
+}
+
+/// The JSON documents of a file: one, one a line, or the data of a stream of events.
+fn documents(body: &[u8]) -> Vec<Value> {
+    if let Ok(document) = serde_json::from_slice(body) {
+        return vec![document];
+    }
+    let text = String::from_utf8_lossy(body);
+    let lines = text
+        .lines()
+        .map(|line| line.strip_prefix("data: ").unwrap_or(line));
+    lines
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(Value::is_object)
+        .collect()
+}
+
+/// The letters of a text, without what separates them.
+fn letters(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// What a recording gave: `(given, expected)`.
+type Given = (usize, usize);
+
+async fn bluesky_file(body: &[u8]) -> Given {
+    let documents = documents(body);
+    let is_record =
+        |value: &Value| value["$type"] == "app.bsky.feed.post" && value.get("text").is_some();
+    let mut messages = Vec::new();
+    let mut expected = Vec::new();
+    for (number, document) in documents.iter().enumerate() {
+        if document.get("time_us").is_some() {
+            messages.push(Message::text(document.to_string()));
+            let is_post = document["commit"]["collection"] == "app.bsky.feed.post"
+                && document["commit"]["operation"] == "create";
+            if is_post {
+                expected.push(document["commit"]["record"].clone());
+            }
+            continue;
+        }
+        let mut records = Vec::new();
+        collect(document, &is_record, &mut records);
+        for (place, record) in records.into_iter().enumerate() {
+            // As it would come over the stream.
+            let event = json!({
+                "did": "did:plc:recorded", "time_us": 1_783_175_888_085_434_i64, "kind": "commit",
+                "commit": {"operation": "create", "collection": "app.bsky.feed.post",
+                           "rkey": format!("k{number}x{place}"), "record": record},
+            });
+            messages.push(Message::text(event.to_string()));
+            expected.push(record.clone());
+        }
+    }
+    if documents.is_empty() {
+        messages.push(Message::binary(body.to_vec()));
+    }
+    let has_text = |record: &Value| {
+        let embeds = record["embed"]["external"].is_object()
+            || record["embed"]["media"]["external"].is_object();
+        !record["text"]
+            .as_str()
+            .unwrap_or_default()
+            .trim()
+            .is_empty()
+            || embeds
+    };
+    expected.retain(has_text);
+    let posts = jetstream(messages).await;
+    posts.iter().for_each(check);
+    for record in &expected {
+        // Links are whole in the text, so it is compared without them.
+        let plain = record["facets"].as_array().is_none_or(Vec::is_empty);
+        let wanted = letters(record["text"].as_str().unwrap_or_default());
+        let found = posts
+            .iter()
+            .any(|post| letters(post.text.as_deref().unwrap()).contains(&wanted));
+        assert!(found || !plain, "lost {record}");
+        let card = record["embed"]["external"]["title"]
+            .as_str()
+            .unwrap_or_default();
+        let card = letters(card);
+        assert!(
+            posts
+                .iter()
+                .any(|post| letters(post.text.as_deref().unwrap()).contains(&card)),
+            "lost {record}"
+        );
+    }
+    (posts.len(), expected.len())
+}
+
+async fn mastodon_file(body: &[u8]) -> Given {
+    let is_status = |value: &Value| {
+        ["id", "content", "account", "created_at", "visibility"]
+            .iter()
+            .all(|name| value.get(name).is_some())
+    };
+    let documents = documents(body);
+    let mut statuses = Vec::new();
+    documents
+        .iter()
+        .for_each(|document| collect(document, &is_status, &mut statuses));
+    statuses.sort_by_key(|status| status["id"].to_string());
+    statuses.dedup_by_key(|status| status["id"].to_string());
+    let page = Value::Array(statuses.iter().map(|status| (*status).clone()).collect());
+    let posts = mastodon(page.to_string().into_bytes()).await;
+    posts.iter().for_each(check);
+    // Read as they came, they break nothing either.
+    mastodon(body.to_vec()).await;
+    statuses.retain(|status| {
+        let text = status["content"]
+            .as_str()
+            .unwrap_or_default()
+            .contains(char::is_alphanumeric);
+        status["reblog"].is_null()
+            && matches!(status["visibility"].as_str(), Some("public" | "unlisted"))
+            && status["account"]["indexable"] != false
+            && status["account"]["noindex"] != true
+            && text
+    });
+    for status in &statuses {
+        let warning = status["spoiler_text"].as_str().unwrap_or_default();
+        let content = platforms::text::from_html(status["content"].as_str().unwrap_or_default());
+        let whole = |post: &&Post| {
+            let text = post.text.as_deref().unwrap();
+            text.contains(&content)
+                && text.starts_with(warning)
+                && post.id == status["uri"].as_str().unwrap()
+        };
+        assert!(posts.iter().any(|post| whole(&post)), "lost {status}");
+    }
+    (posts.len(), statuses.len())
+}
+
+async fn x_file(body: &[u8]) -> Given {
+    let posts = x(body.to_vec()).await;
+    posts.iter().for_each(check);
+    let document = documents(body).into_iter().next().unwrap_or_default();
+    let tweets = document["data"].as_array().cloned().unwrap_or_default();
+    let tweets: Vec<Value> = tweets
+        .into_iter()
+        .filter(|tweet| tweet["text"].is_string())
+        .collect();
+    for tweet in &tweets {
+        let text = tweet["text"].as_str().unwrap();
+        let text = text
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&amp;", "&");
+        let found = posts
+            .iter()
+            .any(|post| letters(post.text.as_deref().unwrap()) == letters(&text));
+        assert!(found, "lost {tweet}");
+    }
+    (posts.len(), tweets.len())
+}
+
+async fn file(platform: &str, path: &Path) -> Given {
+    let body = std::fs::read(path).unwrap();
+    match platform {
+        "bluesky" => bluesky_file(&body).await,
+        "mastodon" => mastodon_file(&body).await,
+        _ => x_file(&body).await,
+    }
+}
+
+async fn folder(folder: &Path) -> (usize, usize) {
+    let (mut files, mut posts) = (0, 0);
+    for platform in ["bluesky", "mastodon", "x"] {
+        let entries = std::fs::read_dir(folder.join(platform)).unwrap();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        for path in paths {
+            let (given, expected) = file(platform, &path).await;
+            let name = path.strip_prefix(folder).unwrap().display();
+            println!("{name}: {given} of {expected} posts");
+            assert_eq!(given, expected, "{name}");
+            files += 1;
+            posts += given;
+        }
+    }
+    println!("{files} recordings, {posts} posts");
+    (files, posts)
+}
+
+#[tokio::test]
+async fn our_own_set_comes_out_whole() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let (files, posts) = folder(&own).await;
+    assert!(files >= 8 && posts >= 15, "{files} {posts}");
+}
+
+#[tokio::test]
+async fn every_recording_comes_out_whole() {
+    #[expect(clippy::disallowed_methods, reason = "a test has no configuration")]
+    let recordings = std::env::var_os("EARSHOT_PLATFORM_RECORDINGS").map(PathBuf::from);
+    let Some(recordings) = recordings else {
+        println!("skipped: EARSHOT_PLATFORM_RECORDINGS names no folder of recordings");
+        return;
+    };
+    assert!(folder(&recordings).await.0 > 0);
+}
+
+#[tokio::test]
+async fn an_instance_tells_what_it_shows_and_which_hashtags_it_has() {
+    let fixture = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures/mastodon")
+            .join(name);
+        std::fs::read(path).unwrap()
+    };
+    let at = |part, body| {
+        Mastodon::new(
+            url("https://mastodon.example"),
+            None,
+            Arc::new(Recorded(part, body)),
+        )
+    };
+    let closed = at("instance", fixture("instance_live_feeds_disabled.json"));
+    let error = closed
+        .poll("public", None, &PollLimits::default())
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("turned off the public timeline"),
+        "{error}"
+    );
+    let found = at("search", fixture("search_1.json"))
+        .communities("a", 10)
+        .await
+        .unwrap();
+    println!("{found:?}");
+}

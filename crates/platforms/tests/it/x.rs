@@ -1,0 +1,362 @@
+//! X on the simulator.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use platforms::{
+    Adapter, Budget, Cursor, Direct, Fetch, FetchError, FetchLimits, Fetched, PollError,
+    PollLimits,
+    simulator::{Fault, FaultKind, InMemory, NewPost, Simulator},
+    x::X,
+};
+use url::Url;
+
+use crate::platform::{Feed, post};
+
+const NAME: &str = "x";
+
+/// So many posts, once.
+struct Purse(Mutex<u32>);
+
+impl Purse {
+    fn of(posts: u32) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(posts)))
+    }
+
+    fn left(&self) -> u32 {
+        *self.0.lock().unwrap()
+    }
+}
+
+#[async_trait]
+impl Budget for Purse {
+    async fn request(&self) -> Result<(), Duration> {
+        Ok(())
+    }
+
+    async fn posts(&self, wanted: u32) -> Result<u32, Duration> {
+        let mut left = self.0.lock().unwrap();
+        let granted = wanted.min(*left);
+        *left -= granted;
+        if granted == 0 {
+            Err(Duration::from_secs(60))
+        } else {
+            Ok(granted)
+        }
+    }
+
+    async fn give_back(&self, posts: u32) {
+        *self.0.lock().unwrap() += posts;
+    }
+
+    async fn told(&self, _left: platforms::budget::Left) {}
+}
+
+fn adapter(simulator: &Simulator, token: &str, purse: &Arc<Purse>) -> X {
+    let fetch: Arc<dyn Fetch> = Arc::new(Direct::new(None).unwrap());
+    let url = format!("{}/x", simulator.base_url()).parse().unwrap();
+    X::new(url, token.into(), fetch, Arc::clone(purse) as _)
+}
+
+fn day() -> PollLimits {
+    PollLimits {
+        since: Some(Timestamp::now().minus(Duration::from_hours(24))),
+        ..PollLimits::default()
+    }
+}
+
+fn numbered(count: usize) -> Vec<NewPost> {
+    let now = Timestamp::now();
+    let of = |n: usize| NewPost {
+        time: Some(now.minus(Duration::from_secs((count - n) as u64 + 60))),
+        author: format!("author{}", n % 7),
+        ..post(NAME, format!("crm {n}"))
+    };
+    (0..count).map(of).collect()
+}
+
+#[tokio::test]
+async fn a_post_carries_every_field_and_is_whole() {
+    let mut feed = Feed::new("x:search/crm -is:retweet");
+    let long = format!("crm <& {}", "long ".repeat(100));
+    feed.publish([
+        NewPost {
+            text: Some(long.clone()),
+            ..post(NAME, "")
+        },
+        NewPost {
+            featured: true,
+            ..post(NAME, "RT @a: crm")
+        },
+        post(NAME, "something else"),
+    ]);
+    let given = feed.poll().await.posts;
+    assert_eq!(given.len(), 1);
+    assert_eq!(given[0].text.as_deref(), Some(long.trim_end()));
+    assert_eq!(given[0].user.name, "ana");
+    assert_eq!(given[0].user.url, "https://x.com/ana");
+    let native = given[0].id.strip_prefix("https://x.com/i/status/").unwrap();
+    assert_eq!(given[0].url, format!("https://x.com/ana/status/{native}"));
+    assert!(given[0].title.is_none());
+    assert!(feed.poll().await.posts.is_empty());
+}
+
+#[tokio::test]
+async fn an_edit_is_the_same_post() {
+    let mut feed = Feed::new("x:search/crm");
+    let ids = feed.publish([post(NAME, "crm one")]);
+    assert_eq!(feed.poll().await.posts.len(), 1);
+    feed.simulator.edit(ids[0], "crm one, edited");
+    assert!(feed.poll().await.posts.is_empty());
+    // One whose first form nobody read has the id that it had then.
+    let late = feed.publish([post(NAME, "two")]);
+    feed.simulator.edit(late[0], "two, about crm");
+    let given = feed.poll().await.posts;
+    assert_eq!(given[0].text.as_deref(), Some("two, about crm"));
+    assert!(
+        !given[0]
+            .url
+            .ends_with(given[0].id.rsplit('/').next().unwrap())
+    );
+}
+
+#[tokio::test]
+async fn a_day_s_posts_are_never_exceeded_and_nothing_is_lost() {
+    let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    simulator.publish(numbered(260));
+    let purse = Purse::of(150);
+    let x = adapter(&simulator, "good", &purse);
+    let mut cursor: Option<Cursor> = None;
+    let mut given = Vec::new();
+    let spent = loop {
+        match x.poll("search/crm", cursor.as_ref(), &day()).await {
+            Ok(polled) => {
+                given.extend(polled.posts);
+                cursor = Some(polled.cursor);
+                assert!(polled.more);
+            }
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(spent, PollError::BudgetSpent { .. }), "{spent}");
+    let bill = simulator.x_bill();
+    println!("{bill:?}, {} given, {} left", given.len(), purse.left());
+    assert!(bill.served + 2 * bill.users <= 150, "{bill:?}");
+    assert!(purse.left() < 10 && !given.is_empty());
+    // The next day it goes on where it stood.
+    *purse.0.lock().unwrap() = 10_000;
+    loop {
+        let polled = x.poll("search/crm", cursor.as_ref(), &day()).await.unwrap();
+        given.extend(polled.posts);
+        cursor = Some(polled.cursor);
+        if !polled.more {
+            break;
+        }
+    }
+    let mut texts: Vec<_> = given
+        .iter()
+        .map(|post| post.text.clone().unwrap())
+        .collect();
+    assert_eq!(texts.len(), 260);
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), 260);
+    assert_eq!(simulator.x_bill().users, 7);
+}
+
+#[tokio::test]
+async fn a_quiet_search_costs_nothing_and_authors_are_paid_for_once() {
+    let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    simulator.publish(numbered(30));
+    let purse = Purse::of(1_000);
+    let x = adapter(&simulator, "good", &purse);
+    let first = x.poll("search/crm", None, &day()).await.unwrap();
+    assert_eq!(first.posts.len(), 30);
+    // Thirty posts, and seven authors at the price of two posts each.
+    assert_eq!(purse.left(), 1_000 - 30 - 14);
+    let mut cursor = first.cursor;
+    for _ in 0..20 {
+        let polled = x.poll("search/crm", Some(&cursor), &day()).await.unwrap();
+        assert!(polled.posts.is_empty() && !polled.more);
+        cursor = polled.cursor;
+    }
+    assert_eq!(purse.left(), 1_000 - 30 - 14);
+    // Fewer than ten cannot be asked for.
+    let poor = Purse::of(9);
+    let error = adapter(&simulator, "good", &poor)
+        .poll("search/crm", None, &day())
+        .await;
+    let Err(PollError::BudgetSpent { retry_after }) = error else {
+        panic!("{error:?}");
+    };
+    assert!(retry_after <= Duration::from_hours(24) && poor.left() == 9);
+}
+
+#[tokio::test]
+async fn what_is_deleted_shows_when_asked_again() {
+    let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let published = simulator.publish(numbered(3));
+    simulator.delete(published[1].id);
+    simulator.edit(published[2].id, "edited");
+    let purse = Purse::of(10);
+    let x = adapter(&simulator, "good", &purse);
+    let mut ids: Vec<String> = published.iter().map(|one| one.post_id.clone()).collect();
+    ids.push("at://elsewhere".into());
+    assert_eq!(
+        x.recheck(&ids).await.unwrap(),
+        [published[1].post_id.clone()]
+    );
+    assert_eq!(purse.left(), 8);
+    *purse.0.lock().unwrap() = 2;
+    let spent = x.recheck(&ids).await.unwrap_err();
+    assert!(matches!(spent, PollError::BudgetSpent { .. }));
+    assert_eq!(purse.left(), 2);
+}
+
+#[tokio::test]
+async fn a_reading_left_for_more_than_seven_days_is_a_gap() {
+    let memory = InMemory::new();
+    let url: Url = "http://simulated.example/x".parse().unwrap();
+    let x = X::new(
+        url,
+        "good".into(),
+        Arc::clone(&memory) as _,
+        Purse::of(100_000),
+    );
+    memory.publish(vec![post(NAME, "crm now")]);
+    let first = x.poll("search/crm", None, &day()).await.unwrap();
+    assert_eq!((first.posts.len(), first.gap), (1, None));
+    // Nothing matches for eight days, while it is asked for: no gap, though the newest post is old.
+    let old = |cursor: &Cursor, anchor_days: u64, searched_days: u64| {
+        let mut json = cursor.to_json();
+        let now = Timestamp::now();
+        let ago = |days: u64| now.minus(Duration::from_hours(24 * days));
+        let id = (ago(anchor_days).micros() / 1_000 - 1_288_834_974_657) << 22;
+        json["anchor"] = id.to_string().into();
+        json["searched"] = ago(searched_days).to_string().into();
+        Cursor::from_json(&json).unwrap()
+    };
+    let quiet = x
+        .poll("search/crm", Some(&old(&first.cursor, 8, 0)), &day())
+        .await
+        .unwrap();
+    assert_eq!((quiet.posts.len(), quiet.gap), (0, None));
+    let left = x
+        .poll("search/crm", Some(&old(&first.cursor, 9, 8)), &day())
+        .await
+        .unwrap();
+    assert!(left.gap.unwrap().reason.contains("seven days"));
+}
+
+#[tokio::test]
+async fn credentials_that_are_not_good_say_what_to_do() {
+    let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    let purse = Purse::of(1_000);
+    for (token, status, advice) in [
+        ("expired", 401, "bearer token"),
+        ("poor", 402, "credits"),
+        ("narrow", 403, "access"),
+    ] {
+        let error = adapter(&simulator, token, &purse)
+            .poll("search/crm", None, &day())
+            .await;
+        let error = error.unwrap_err();
+        assert!(error.is_permanent(), "{error}");
+        assert!(
+            error.to_string().contains(&status.to_string()) && error.to_string().contains(advice),
+            "{error}"
+        );
+        assert!(!error.to_string().contains(token));
+    }
+    assert_eq!(purse.left(), 1_000);
+}
+
+#[tokio::test]
+async fn hostile_answers_are_errors_and_lose_nothing() {
+    let mut feed = Feed::new("x:search/crm");
+    feed.publish([post(NAME, "crm one")]);
+    assert_eq!(feed.poll().await.posts.len(), 1);
+    feed.publish([post(NAME, "crm two")]);
+    for (kind, value) in [
+        (FaultKind::Status, 503),
+        (FaultKind::Status, 404),
+        (FaultKind::RetryAfter, 9),
+        (FaultKind::Garbage, 0),
+        (FaultKind::Reset, 0),
+        (FaultKind::Huge, 6 * 1024 * 1024),
+    ] {
+        feed.simulator.fail(Fault {
+            platform: NAME.into(),
+            kind,
+            times: 1,
+            value,
+            path: None,
+        });
+        println!("{kind:?} {value}: {}", feed.try_poll().await.unwrap_err());
+    }
+    assert_eq!(feed.poll().await.posts.len(), 1);
+}
+
+/// Answers everything with one body.
+struct Always(u16, &'static str, &'static [(&'static str, &'static str)]);
+
+#[async_trait]
+impl Fetch for Always {
+    async fn get(
+        &self,
+        url: &Url,
+        _: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Ok(Fetched {
+            status: self.0,
+            headers: self.2.iter().map(owned).collect(),
+            body: self.1.as_bytes().to_vec(),
+            final_url: url.clone(),
+        })
+    }
+}
+
+async fn always(answer: Always) -> Result<usize, PollError> {
+    let url: Url = "https://x.example".parse().unwrap();
+    let x = X::new(url, "t".into(), Arc::new(answer), Purse::of(100_000));
+    Ok(x.poll("search/a", None, &day()).await?.posts.len())
+}
+
+#[tokio::test]
+async fn odd_answers_are_read_as_far_as_they_go() {
+    // A token that leads round and round, a post that is none, a failure of a part.
+    let round = r#"{"data": [{"id": "1578466218075312129", "text": "a"}, {"id": 7}, "x", {"id": "-1", "text": "b"}],
+        "meta": {"next_token": "again"}, "errors": [{"title": "Not Found Error", "resource_id": "5"}]}"#;
+    let newest = always(Always(200, round, &[])).await.unwrap();
+    // It is older than what a first poll asks for.
+    assert_eq!(newest, 0);
+    assert_eq!(
+        always(Always(200, r#"{"meta": {"result_count": 0}}"#, &[]))
+            .await
+            .unwrap(),
+        0
+    );
+    for wrong in [
+        "[]",
+        "7",
+        r#"{"data": 7}"#,
+        r#"{"errors": [{"title": "Service Unavailable"}]}"#,
+    ] {
+        let error = always(Always(200, wrong, &[])).await.unwrap_err();
+        assert!(matches!(error, PollError::Malformed(_)), "{wrong}: {error}");
+    }
+    let reset = (Timestamp::now().micros() / 1_000_000 + 100).to_string();
+    let headers: &'static [(&str, &str)] = Box::leak(Box::new([
+        ("x-rate-limit-remaining", "0"),
+        ("x-rate-limit-reset", &*reset.leak()),
+    ]));
+    let error = always(Always(429, "{}", headers)).await.unwrap_err();
+    let wait = error.retry_after().unwrap();
+    assert!(wait > Duration::from_secs(90) && wait <= Duration::from_secs(100));
+}
