@@ -10,8 +10,8 @@ use crate::text::{
     scan::{Found, Scan},
 };
 
-/// Places of the memo: 8,192 of 48 bytes.
-const MEMO_BITS: u32 = 13;
+/// Places of the memo: 16,384 of 32 bytes.
+const MEMO_BITS: u32 = 14;
 
 #[derive(Debug, Default)]
 pub(super) struct Words {
@@ -24,11 +24,10 @@ pub(super) struct Words {
     memo: Vec<Stem>,
 }
 
-/// A word and its stem. Depends on nothing but the word, and so is never out of date.
+/// A word and the hash of its stem. Depends on nothing but the word, and so is never out of date.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stem {
     word: Code,
-    stem: Code,
     hash: u64,
 }
 
@@ -93,12 +92,12 @@ impl Words {
                 let stem = keys.code(text::stem(&form).as_bytes());
                 *known = Stem {
                     word: token.code,
-                    stem,
                     hash: keys.hash(stem),
                 };
             }
+            // Of stems the hash alone is looked at.
             let mut stem = *token;
-            (stem.code, stem.hash) = (known.stem, known.hash);
+            stem.hash = known.hash;
             self.stems.push(stem);
         }
         self.stemmed = true;

@@ -1,0 +1,201 @@
+//! The words that the classifiers see.
+//!
+//! Not those of [`crate::text`]: an apostrophe is part of a word, marks that tell a mood are words, and every
+//! number is the same one. The weights were learned of these, so that none may be cut otherwise.
+
+/// Tells `found` each word in lower case, for as long as it answers true. Addresses are one word,
+/// numbers another, handles none: who is addressed says nothing about what is meant.
+pub(super) fn words(text: &str, mut found: impl FnMut(&[u8]) -> bool) {
+    let bytes = text.as_bytes();
+    let mut word = Vec::with_capacity(32);
+    let mut at = 0;
+    while let Some(&first) = bytes.get(at) {
+        let next: &[u8] = match first {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | 0x80.. => {
+                let Some(end) = read(text, at, &mut word) else {
+                    at += text[at..].chars().next().map_or(1, char::len_utf8);
+                    continue;
+                };
+                if is_address(&word, &bytes[at..end], &bytes[end..]) {
+                    let rest = &text[end..];
+                    at = end + rest.find(char::is_whitespace).unwrap_or(rest.len());
+                    b"urlurl"
+                } else {
+                    let number = is_number(text, at);
+                    at = end;
+                    if number { b"0" } else { &word }
+                }
+            }
+            b'@' => {
+                let handle = |c: char| !(c.is_alphanumeric() || c == '_');
+                let rest = &text[at + 1..];
+                at += 1 + rest.find(handle).unwrap_or(rest.len());
+                continue;
+            }
+            _ => {
+                at += 1;
+                match first {
+                    b'?' => b"?",
+                    b'!' => b"!",
+                    b'$' => b"$",
+                    _ => continue,
+                }
+            }
+        };
+        if !found(next) {
+            return;
+        }
+    }
+}
+
+/// Puts the word that begins at `at` into `word`, in lower case, and answers where it ends; `None` where none
+/// begins.
+fn read(text: &str, at: usize, word: &mut Vec<u8>) -> Option<usize> {
+    word.clear();
+    if let Some(end) = read_ascii(text.as_bytes(), at, word) {
+        return Some(end);
+    }
+    let rest = &text[at..];
+    if !rest.chars().next()?.is_alphanumeric() {
+        return None;
+    }
+    let raw = &rest[..any_end(rest)];
+    word.clear();
+    if raw.is_ascii() {
+        word.extend(raw.bytes().map(|byte| byte.to_ascii_lowercase()));
+    } else {
+        let plain = raw.chars().map(|c| if c == '’' { '\'' } else { c });
+        for c in plain.flat_map(char::to_lowercase) {
+            word.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+    Some(at + raw.len())
+}
+
+/// The same where nothing but ASCII decides.
+fn read_ascii(text: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<usize> {
+    while let Some(&byte) = text.get(at) {
+        if byte.is_ascii_alphanumeric() {
+            word.push(byte.to_ascii_lowercase());
+        } else if byte == b'\'' {
+            match text.get(at + 1) {
+                Some(next) if next.is_ascii_alphanumeric() => word.push(byte),
+                Some(next) if !next.is_ascii() => return None,
+                _ => break,
+            }
+        } else if byte.is_ascii() {
+            break;
+        } else {
+            return None;
+        }
+        at += 1;
+    }
+    Some(at)
+}
+
+/// Where a word ends: letters and digits, and an apostrophe between them.
+fn any_end(text: &str) -> usize {
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let inner =
+            matches!(c, '\'' | '’') && chars.peek().is_some_and(|(_, next)| next.is_alphanumeric());
+        if !c.is_alphanumeric() && !inner {
+            return at;
+        }
+    }
+    text.len()
+}
+
+fn is_number(text: &str, at: usize) -> bool {
+    match text.as_bytes()[at] {
+        byte @ ..0x80 => byte.is_ascii_digit(),
+        _ => text[at..].chars().next().is_some_and(char::is_numeric),
+    }
+}
+
+fn is_address(word: &[u8], raw: &[u8], behind: &[u8]) -> bool {
+    match word {
+        b"http" | b"https" => {
+            let one_case = raw == word || raw.iter().all(u8::is_ascii_uppercase);
+            one_case && behind.starts_with(b"://")
+        }
+        b"www" => behind.starts_with(b"."),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{any_end, read, words};
+
+    fn found(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        words(text, |word| {
+            found.push(String::from_utf8(word.to_vec()).unwrap());
+            true
+        });
+        found
+    }
+
+    /// As the words were cut that the weights were learned of.
+    fn learned(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            if first.is_alphanumeric() {
+                let (raw, behind) = rest.split_at(any_end(rest));
+                rest = behind;
+                let is_address = (matches!(raw, "http" | "https" | "HTTP" | "HTTPS")
+                    && behind.starts_with("://"))
+                    || (raw.eq_ignore_ascii_case("www") && behind.starts_with('.'));
+                if is_address {
+                    found.push("urlurl".to_owned());
+                    rest = &rest[rest.find(char::is_whitespace).unwrap_or(rest.len())..];
+                } else if first.is_numeric() {
+                    found.push("0".to_owned());
+                } else {
+                    let plain = raw.chars().map(|c| if c == '’' { '\'' } else { c });
+                    found.push(plain.flat_map(char::to_lowercase).collect());
+                }
+                continue;
+            }
+            rest = &rest[first.len_utf8()..];
+            match first {
+                '@' => {
+                    let handle = |c: char| !(c.is_alphanumeric() || c == '_');
+                    rest = &rest[rest.find(handle).unwrap_or(rest.len())..];
+                }
+                '?' | '!' | '$' => found.push(first.to_string()),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn addresses_numbers_and_handles_are_not_words() {
+        let expected = [
+            "don't", "pay", "$", "0", "0", "!", "urlurl", "urlurl", "ok", "größe",
+        ];
+        let text = "@acme: Don’t pay $45.90! https://a.example/x?y=z WWW.b.example ok Größe…";
+        assert_eq!(found(text), expected);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn words_are_cut_as_they_were_when_the_weights_were_learned(
+            text in "([a-zA-Z0-9']{1,6}|é|’|ǅ|İ|²|٣|\\PC|[ @?!$.]|(http|HTTPS|Http|www|WWW)(://|\\.)|\n){0,24}"
+        ) {
+            proptest::prop_assert_eq!(found(&text), learned(&text));
+        }
+
+        #[test]
+        fn words_end_alike_with_and_without_the_short_cut(text in "([a-zA-Z0-9']|é|’|\\PC| ){0,12}") {
+            let begins = text.chars().next().is_some_and(char::is_alphanumeric);
+            let end = read(&text, 0, &mut Vec::new());
+            if begins {
+                proptest::prop_assert_eq!(end, Some(any_end(&text)));
+            }
+        }
+    }
+}
