@@ -336,6 +336,10 @@ impl Adapter for Jetstream {
         })
     }
 
+    fn is_whole_network(&self, _what: &str) -> bool {
+        true
+    }
+
     fn recheck_batch(&self) -> usize {
         self.app_view.as_ref().map_or(0, |_| app_view::PER_CALL)
     }
