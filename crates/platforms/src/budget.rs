@@ -20,6 +20,12 @@ pub trait Budget: Send + Sync {
     /// there may be some.
     async fn posts(&self, wanted: u32) -> Result<u32, Duration>;
 
+    /// Takes back posts that were taken and turned out not to be paid for. Where it does nothing, they
+    /// count as spent.
+    async fn give_back(&self, posts: u32) {
+        let _ = posts;
+    }
+
     /// Hears what the platform says of its own limit.
     async fn told(&self, left: Left);
 }

@@ -14,6 +14,8 @@ use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::bluesky::position::Position;
+
 /// At least this many posts are read again by each poll, or
 pub const OVERLAP_ITEMS: usize = 50;
 /// those of this time.
@@ -54,6 +56,25 @@ pub struct Cursor {
     pub(crate) etag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_modified: Option<String>,
+    /// Streams: the time read, and what was met around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stream: Option<Position>,
+    /// Where reading by ids goes on: posts up to this native id are read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) anchor: Option<String>,
+    /// Reading by ids, newest first: posts between these two native ids are still to be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unread: Option<Unread>,
+}
+
+/// A stretch of native ids, without its ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Unread {
+    pub(crate) after: Option<String>,
+    pub(crate) before: String,
+    /// What the cursor's floor becomes once they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) floor: Option<Timestamp>,
 }
 
 /// A post's key, and its time in seconds where it is known.

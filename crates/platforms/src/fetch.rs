@@ -149,7 +149,7 @@ impl Direct {
     /// When TLS cannot be set up, or `user_agent` is not a header's value.
     pub fn new(user_agent: Option<&str>) -> Result<Self, FetchError> {
         let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls()?)
+            .tls_backend_preconfigured(tls(&[b"h2", b"http/1.1"])?)
             .user_agent(user_agent.unwrap_or(USER_AGENT))
             .redirect(redirect::Policy::custom(follow))
             .connect_timeout(Duration::from_secs(10))
@@ -230,8 +230,8 @@ impl Direct {
     }
 }
 
-/// A client's TLS configuration that depends on no process-wide provider.
-fn tls() -> Result<rustls::ClientConfig, FetchError> {
+/// A client's TLS configuration that depends on no process-wide provider, for protocols named as in ALPN.
+pub(crate) fn tls(protocols: &[&[u8]]) -> Result<rustls::ClientConfig, FetchError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots = rustls::RootCertStore {
         roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
@@ -241,7 +241,7 @@ fn tls() -> Result<rustls::ClientConfig, FetchError> {
         .map_err(|error| FetchError::Failed(error.into()))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(config)
 }
 

@@ -13,17 +13,25 @@
 //! [`simulator`] speaks the same platforms' APIs from a list of posts, for tests and the demo.
 
 pub mod adapter;
+pub mod bluesky;
 pub mod budget;
 pub mod cursor;
+pub mod discourse;
+pub mod facebook;
 pub mod feed;
 pub mod fetch;
 pub mod hackernews;
 pub mod lemmy;
+pub mod linkedin;
+pub mod mastodon;
+mod paging;
 mod reading;
+pub mod reddit;
 pub mod registry;
 pub mod settings;
 pub mod simulator;
 pub mod text;
+pub mod x;
 
 pub use adapter::{Adapter, Community, Gap, PollError, PollLimits, Polled};
 pub use budget::{Budget, Unlimited};

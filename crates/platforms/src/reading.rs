@@ -47,6 +47,10 @@ pub(crate) struct Reading {
     new: Vec<New>,
     /// The time of the oldest new post that was left to the next poll.
     left: Option<Timestamp>,
+    /// This poll did not read the lists, so what it did not meet may yet be met.
+    pub(crate) partial: bool,
+    /// Posts, by [`Post::id`], that the platform says are deleted.
+    pub(crate) deleted: Vec<String>,
     pub(crate) gap: Option<Gap>,
 }
 
@@ -67,6 +71,8 @@ impl Reading {
             order: Vec::new(),
             new: Vec::new(),
             left: None,
+            partial: false,
+            deleted: Vec::new(),
             gap: None,
             cursor,
         }
@@ -130,11 +136,40 @@ impl Reading {
         (met, Some(Seen(key, seconds)))
     }
 
+    /// Whether a post of that time is older than what can be new.
+    pub(crate) fn is_old(&self, time: Option<Timestamp>) -> bool {
+        let time = self.sane(time).unwrap_or(self.now);
+        // In seconds, for some platforms tell no more of their times.
+        let floor = self.cursor.floor.map(to_seconds);
+        floor.is_some_and(|floor| to_seconds(time) < floor)
+    }
+
     /// Takes a post met at `time`. `make` gives the post, if it is one to deliver.
     pub(crate) fn offer(
         &mut self,
         native_id: &str,
         time: Option<Timestamp>,
+        make: impl FnOnce(Timestamp) -> Option<Post>,
+    ) -> Met {
+        let old = self.is_old(time);
+        self.take(native_id, time, old, make)
+    }
+
+    /// As [`Reading::offer`], for a post that was waited for: the floor may have risen above it meanwhile.
+    pub(crate) fn offer_awaited(
+        &mut self,
+        native_id: &str,
+        time: Option<Timestamp>,
+        make: impl FnOnce(Timestamp) -> Option<Post>,
+    ) -> Met {
+        self.take(native_id, time, false, make)
+    }
+
+    fn take(
+        &mut self,
+        native_id: &str,
+        time: Option<Timestamp>,
+        old: bool,
         make: impl FnOnce(Timestamp) -> Option<Post>,
     ) -> Met {
         let received = self.now;
@@ -144,9 +179,6 @@ impl Reading {
             return met;
         };
         let time = time.unwrap_or(received);
-        // In seconds, for some platforms tell no more of their times.
-        let floor = self.cursor.floor.map(to_seconds);
-        let old = floor.is_some_and(|floor| to_seconds(time) < floor);
         if met == Met::Known || old {
             self.order.push(seen);
             return if met == Met::Known { met } else { Met::Old };
@@ -200,7 +232,7 @@ impl Reading {
         self.order.sort_by_key(|seen| seen.1);
         let room = MAX_SEEN.saturating_sub(self.order.len());
         // Forgetting raises the floor, which must stay below what was left.
-        let room = if self.left.is_some() {
+        let room = if self.left.is_some() || self.partial {
             room
         } else {
             room.min(KEEP_UNMET)
@@ -217,7 +249,7 @@ impl Reading {
         self.cursor.seen = seen;
         Polled {
             posts,
-            deleted: Vec::new(),
+            deleted: self.deleted,
             cursor: self.cursor,
             gap: self.gap,
             more: self.left.is_some(),

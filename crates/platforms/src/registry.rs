@@ -7,16 +7,32 @@ use url::Url;
 
 use crate::{
     Adapter, Budget, Direct, Fetch, Settings, SettingsError, Source, Unlimited,
+    bluesky::{self, Jetstream},
     budget::{Budgeted, ReadLeft},
+    discourse::{self, Discourse},
     facebook::Facebook,
     feed::Feeds,
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
+    mastodon::Mastodon,
+    reddit::{self, Reddit},
+    x::X,
 };
 
 /// The kinds of platforms that there are adapters for.
-pub const KINDS: [&str; 5] = ["facebook", "feed", "hackernews", "lemmy", "linkedin"];
+pub const KINDS: [&str; 10] = [
+    "bluesky",
+    "discourse",
+    "facebook",
+    "feed",
+    "hackernews",
+    "lemmy",
+    "linkedin",
+    "mastodon",
+    "reddit",
+    "x",
+];
 
 /// One configured platform.
 #[derive(Clone)]
@@ -39,12 +55,9 @@ impl Platform {
     /// The feed of everything new there, where the platform has one.
     #[must_use]
     pub fn newest_feed(&self) -> Option<FeedName> {
-        const NEWEST: &str = "newest";
-        let name = format!("{}:{NEWEST}", self.name);
-        self.adapter
-            .accepts(NEWEST)
-            .then(|| name.parse().ok())
-            .flatten()
+        const NEWEST: [&str; 4] = ["newest", "latest", bluesky::JETSTREAM, "public"];
+        let what = NEWEST.iter().find(|what| self.adapter.accepts(what))?;
+        format!("{}:{what}", self.name).parse().ok()
     }
 }
 
@@ -118,9 +131,14 @@ pub fn accepts(kind: &str, base_url: Option<&Url>, what: &str) -> bool {
     match kind {
         "hackernews" => crate::hackernews::accepts(what),
         "lemmy" => crate::lemmy::accepts(what),
+        "discourse" => crate::discourse::accepts(what),
+        "reddit" => crate::reddit::accepts(what),
         "feed" => crate::feed::address(base_url, what).is_some(),
         "linkedin" => crate::linkedin::accepts(what),
         "facebook" => crate::facebook::accepts(what),
+        "bluesky" => bluesky::accepts(what),
+        "mastodon" => crate::mastodon::accepts(what),
+        "x" => crate::x::accepts(what),
         _ => true,
     }
 }
@@ -147,6 +165,45 @@ pub fn reach(kind: &str) -> Reach {
     }
 }
 
+/// The feed of the comments that belong to the posts of `what`, where a platform of `kind` has one. Comments
+/// are feeds of their own: who watches posts hears none.
+#[must_use]
+pub fn comments_of(kind: &str, what: &str) -> Option<String> {
+    if holds_comments(kind, what) {
+        return None;
+    }
+    match (kind, what) {
+        // Below which list's posts they stand is not told.
+        ("hackernews", _) | ("lemmy", "newest") => Some("comments".to_owned()),
+        ("lemmy" | "reddit", place) => Some(format!("{place}/comments")),
+        // Of a category alone there is no such list.
+        ("discourse", "latest") => Some("posts".to_owned()),
+        _ => None,
+    }
+}
+
+/// Whether what a platform of `kind` has as `what` is comments, and no posts.
+#[must_use]
+pub fn holds_comments(kind: &str, what: &str) -> bool {
+    match kind {
+        "hackernews" => what == "comments",
+        "lemmy" | "reddit" => what == "comments" || what.ends_with("/comments"),
+        "discourse" => what == "posts",
+        _ => false,
+    }
+}
+
+/// Whether the feed of everything new on a platform of `kind` has what `what` has.
+#[must_use]
+pub fn newest_has(kind: &str, what: &str) -> bool {
+    match kind {
+        "hackernews" | "bluesky" | "discourse" => true,
+        // That of an instance is of its own communities.
+        "lemmy" => !what.contains('@'),
+        _ => false,
+    }
+}
+
 fn build(
     settings: &Settings,
     guarded: &Arc<dyn Fetch>,
@@ -161,7 +218,12 @@ fn build(
         problem,
     };
     let web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    if !settings.base_url.iter().chain(&settings.items_url).all(web) {
+    let stream = |url: &Url| {
+        settings.kind == "bluesky" && matches!(url.scheme(), "ws" | "wss") && url.has_host()
+    };
+    let is_good = settings.base_url.iter().all(|url| web(url) || stream(url))
+        && settings.items_url.iter().all(web);
+    if !is_good {
         return Err(value("base_url and items_url must be http or https"));
     }
     if settings.poll_interval == Some(Duration::ZERO) {
@@ -184,6 +246,10 @@ fn build(
         None | Some(Source::Forum) => Ok(Source::Forum),
         Some(_) => Err(value("source is FORUM for this kind")),
     };
+    let microblog = || match settings.source {
+        None | Some(Source::Microblog) => Ok(Source::Microblog),
+        Some(_) => Err(value("source is MICROBLOG for this kind")),
+    };
     let network = || match settings.source {
         None | Some(Source::Network) => Ok(Source::Network),
         Some(_) => Err(value("source is NETWORK for this kind")),
@@ -196,7 +262,36 @@ fn build(
             let adapter = HackerNews::new(name.clone(), base_url()?, items, direct()?);
             (forum()?, Arc::new(adapter))
         }
-        "lemmy" => (forum()?, Arc::new(Lemmy::new(base_url()?, direct()?))),
+        "lemmy" => {
+            let adapter = Lemmy::new(base_url()?, direct()?).with_token(access.token.clone());
+            (forum()?, Arc::new(adapter))
+        }
+        "discourse" => {
+            let key = match (&access.token, &access.client_id) {
+                (Some(key), Some(username)) => Some(discourse::Key {
+                    key: key.clone(),
+                    username: username.clone(),
+                }),
+                (None, None) => None,
+                _ => return Err(value("token and client_id go together")),
+            };
+            let adapter = Discourse::new(name.clone(), base_url()?, key, direct()?);
+            (forum()?, Arc::new(adapter))
+        }
+        "reddit" => {
+            let id = access.client_id.clone();
+            let id = id.ok_or(value("client_id is needed"))?;
+            let secret = access.client_secret.clone();
+            let secret = secret.ok_or(value("client_secret is needed"))?;
+            let agent = access.user_agent.as_deref();
+            if !agent.is_some_and(reddit::is_user_agent) {
+                let form = "user_agent must be `<platform>:<app id>:<version> (by /u/<name>)`";
+                return Err(value(form));
+            }
+            let fetch = direct_reading(reddit::left)?;
+            let adapter = Reddit::new(name.clone(), base_url()?, id, secret, fetch);
+            (forum()?, Arc::new(adapter))
+        }
         "feed" => {
             let needed = value("source is needed for kind `feed`");
             let source = settings.source.ok_or(needed)?;
@@ -219,6 +314,32 @@ fn build(
             let version = access.api_version.clone();
             let adapter = Facebook::new(name.clone(), base_url()?, token()?, version, fetch);
             (network()?, Arc::new(adapter))
+        }
+        "bluesky" => {
+            let base_url = base_url()?;
+            let agent = access.user_agent.as_deref();
+            let adapter = Jetstream::new(bluesky::hosts(&base_url), agent, Arc::clone(budget));
+            let public = || Url::parse(bluesky::PUBLIC_API).ok();
+            let app_view = settings.items_url.clone();
+            let app_view = app_view.or_else(|| public().filter(|_| bluesky::is_public(&base_url)));
+            let adapter = match app_view {
+                Some(url) => adapter.with_app_view(url, direct()?, settings.items_url.is_some()),
+                None => adapter,
+            };
+            (microblog()?, Arc::new(adapter))
+        }
+        "mastodon" => {
+            let fetch = direct_reading(crate::mastodon::left)?;
+            let adapter = Mastodon::new(base_url()?, access.token.clone(), fetch);
+            (microblog()?, Arc::new(adapter))
+        }
+        "x" => {
+            if access.posts_per_day.is_none() {
+                return Err(value("posts_per_day is needed"));
+            }
+            let fetch = direct_reading(crate::x::left)?;
+            let adapter = X::new(base_url()?, token()?, fetch, Arc::clone(budget));
+            (microblog()?, Arc::new(adapter))
         }
         kind => {
             let kind = kind.to_owned();

@@ -80,9 +80,9 @@ impl Recent {
         }
     }
 
-    /// Takes note of an event's time.
+    /// Takes note of an event's time. The first one counts as it is, for hosts have clocks of their own.
     pub(super) fn advance(&mut self, time: i64) {
-        self.at = self.at.max(time);
+        self.at = if self.met { self.at.max(time) } else { time };
         self.met = true;
     }
 

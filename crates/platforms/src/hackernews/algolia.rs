@@ -33,6 +33,8 @@ pub(super) struct Hit {
     title: Option<String>,
     author: Option<String>,
     story_text: Option<String>,
+    story_title: Option<String>,
+    comment_text: Option<String>,
     #[serde(rename = "_tags", default)]
     tags: Vec<String>,
 }
@@ -119,21 +121,28 @@ impl Hit {
         self.created_at_i.and_then(from_seconds)
     }
 
-    pub(super) fn offer(&self, platform: &str, reading: &mut Reading) -> Met {
+    pub(super) fn offer(&self, platform: &str, list: List, reading: &mut Reading) -> Met {
         let Ok(id) = self.id.parse::<u64>() else {
             return Met::Old;
         };
         let tagged = |tag: &str| self.tags.iter().any(|own| own == tag);
-        // A comment has no title of its own; none is asked for.
-        if tagged("comment") {
+        let is_comment = tagged("comment");
+        // Only what was asked for is given.
+        if is_comment != (list == List::Comments) {
             return Met::Old;
         }
+        let (title, text) = if is_comment {
+            (&self.story_title, &self.comment_text)
+        } else {
+            (&self.title, &self.story_text)
+        };
         let parts = Parts {
             platform,
             id,
             author: self.author.as_deref().unwrap_or_default(),
-            title: self.title.as_deref().unwrap_or_default(),
-            text: self.story_text.as_deref().unwrap_or_default(),
+            title: title.as_deref().unwrap_or_default(),
+            text: text.as_deref().unwrap_or_default(),
+            is_comment,
             is_job: tagged("job"),
             is_ask: tagged("ask_hn"),
             is_show: tagged("show_hn"),

@@ -41,9 +41,9 @@ pub(super) struct Item {
     dead: bool,
 }
 
-/// The ids of `list`, newest first; `None` without an address for items.
+/// The ids of `list`, newest first; `None` without such a list, or without an address for items.
 pub(super) async fn list(platform: &HackerNews, list: List) -> Option<Result<Vec<u64>, PollError>> {
-    let url = below(platform.items_url.as_ref()?, list.document());
+    let url = below(platform.items_url.as_ref()?, list.document()?);
     Some(get::<Vec<u64>>(platform, &url).await.map(|mut ids| {
         ids.truncate(MAX_IDS);
         ids
@@ -122,7 +122,7 @@ fn wait_for(id: u64, reading: &mut Reading) {
     }
 }
 
-async fn item(platform: &HackerNews, id: u64) -> Result<Option<Item>, PollError> {
+pub(super) async fn item(platform: &HackerNews, id: u64) -> Result<Option<Item>, PollError> {
     let Some(base) = &platform.items_url else {
         return Ok(None);
     };
@@ -139,10 +139,14 @@ async fn get<T: serde::de::DeserializeOwned>(
 }
 
 impl Item {
+    pub(super) fn is_gone(&self) -> bool {
+        self.deleted || self.dead
+    }
+
     pub(super) fn offer(&self, platform: &str, reading: &mut Reading) {
         let id = self.id.to_string();
         reading.cursor.pending.retain(|pending| pending.0 != id);
-        let gone = self.deleted || self.dead;
+        let gone = self.is_gone();
         let listed = matches!(self.kind.as_str(), "story" | "job" | "poll");
         let parts = Parts {
             platform,
@@ -150,6 +154,7 @@ impl Item {
             author: self.by.as_deref().unwrap_or_default(),
             title: self.title.as_deref().unwrap_or_default(),
             text: self.text.as_deref().unwrap_or_default(),
+            is_comment: false,
             is_job: self.kind == "job",
             is_ask: false,
             is_show: false,

@@ -6,13 +6,16 @@
 //! - Firebase (`items_url`, optional): `newstories.json` lists up to 500 ids, newest first, `askstories`
 //!   and `showstories` up to 200. `item/<id>.json` of an item that cannot be read yet is `null` with
 //!   status 200: such a one is asked for again. Deleted items say so, and have no author.
+//! - Comments (`comments`) come from Algolia alone, under their story's title.
 //! - Neither needs a key. When one of the two fails, the other still gives its posts.
 //!
-//! Cost: two requests a poll, and one for each item that Algolia does not know yet.
+//! Cost: two requests a poll (one for comments), and one for each item that Algolia does not know yet. A
+//! re-check asks for each item singly.
 
 mod algolia;
 mod firebase;
 mod post;
+mod recheck;
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,6 +42,7 @@ enum List {
     Newest,
     Ask,
     Show,
+    Comments,
 }
 
 impl List {
@@ -47,6 +51,7 @@ impl List {
             "newest" => Some(Self::Newest),
             "ask" => Some(Self::Ask),
             "show" => Some(Self::Show),
+            "comments" => Some(Self::Comments),
             _ => None,
         }
     }
@@ -56,14 +61,17 @@ impl List {
             Self::Newest => "(story,poll,job)",
             Self::Ask => "ask_hn",
             Self::Show => "show_hn",
+            Self::Comments => "comment",
         }
     }
 
-    fn document(self) -> &'static str {
+    /// Firebase's list of it, where there is one.
+    fn document(self) -> Option<&'static str> {
         match self {
-            Self::Newest => "newstories.json",
-            Self::Ask => "askstories.json",
-            Self::Show => "showstories.json",
+            Self::Newest => Some("newstories.json"),
+            Self::Ask => Some("askstories.json"),
+            Self::Show => Some("showstories.json"),
+            Self::Comments => None,
         }
     }
 }
@@ -130,7 +138,7 @@ impl Adapter for HackerNews {
             Ok(found) => {
                 reading.gap = found.gap;
                 for hit in &found.hits {
-                    hit.offer(&self.name, &mut reading);
+                    hit.offer(&self.name, list, &mut reading);
                     let time = reading.sane(hit.time());
                     reading.cursor.searched = reading.cursor.searched.max(time);
                 }
@@ -152,6 +160,14 @@ impl Adapter for HackerNews {
         let mut polled = reading.finish();
         polled.next_hint = next_hint;
         Ok(polled)
+    }
+
+    fn recheck_batch(&self) -> usize {
+        recheck::BATCH
+    }
+
+    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+        recheck::gone(self, post_ids).await
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Parts<'a> {
     pub(super) title: &'a str,
     /// HTML.
     pub(super) text: &'a str,
+    /// The title is its story's then.
+    pub(super) is_comment: bool,
     pub(super) is_job: bool,
     pub(super) is_ask: bool,
     pub(super) is_show: bool,
@@ -24,14 +26,20 @@ impl Parts<'_> {
         let author = text::line(self.author);
         let body = text::some_block(&text::from_html(self.text));
         let mut title = text::line(&text::decode_entities(self.title));
-        if title.is_empty() {
-            title = text::title_of(body.as_deref()?);
+        if title.is_empty() || self.is_comment {
+            // A comment that says nothing is none.
+            let own = text::title_of(body.as_deref()?);
+            title = if title.is_empty() { own } else { title };
         }
         if author.is_empty() {
             return None;
         }
         Some(Post {
-            post_type: PostType::ForumLink,
+            post_type: if self.is_comment {
+                PostType::ForumComment
+            } else {
+                PostType::ForumLink
+            },
             time,
             id: format!("{}:{}", self.platform, self.id),
             url: format!("{SITE}/item?id={}", self.id),

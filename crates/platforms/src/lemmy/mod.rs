@@ -8,24 +8,30 @@
 //! - Times have no zone on 0.17 and 0.18 and mean UTC; later ones end in `Z`.
 //! - `post.id` is the instance's own; `ap_id` is the same wherever the post is federated to. It is taken
 //!   as it is, whatever its host: the operator chose the instance.
+//! - `comment/list` pages by `page` alone. A comment's title is its post's.
+//! - Lists leave out what is deleted or removed; `post?id=` and `comment?id=` still answer it, with
+//!   `deleted` or `removed` and without what it said.
 //! - Throttling is 429, or on old instances 400 with `rate_limit_error`.
 //!
-//! Cost: one request while nothing is new, one more when something is.
+//! Cost: one request while less than a page of posts came in ten minutes ([`crate::paging`]), one more when
+//! something is new. A re-check asks for each post singly.
 
+mod recheck;
+mod search;
 mod view;
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::Url;
 
 use crate::{
-    Adapter, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
-    cursor::OVERLAP_ITEMS,
-    hackernews::below,
-    reading::{Met, Reading},
+    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    hackernews::below, paging::Pages, reading::Reading,
 };
+use view::View;
 
 const PER_PAGE: usize = 50;
 /// A page of fifty posts, each with its author and community.
@@ -34,34 +40,80 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The adapter of kind `lemmy`: one instance.
 pub struct Lemmy {
     base_url: Url,
+    token: Option<SecretString>,
     fetch: Arc<dyn Fetch>,
+}
+
+/// What can be watched: posts or comments, of the instance or of one community.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct List<'a> {
+    community: Option<&'a str>,
+    comments: bool,
 }
 
 #[derive(Deserialize)]
 struct Page {
+    #[serde(alias = "comments")]
     posts: Vec<serde_json::Value>,
     next_page: Option<String>,
+}
+
+impl<'a> List<'a> {
+    fn parse(what: &'a str) -> Option<Self> {
+        let (place, comments) = match what.strip_suffix("comments") {
+            Some("") => return Some(Self::of_instance(true)),
+            Some(place) => (place.strip_suffix('/')?, true),
+            None => (what, false),
+        };
+        match place.strip_prefix("c/") {
+            Some(community) if is_community(community) => Some(Self {
+                community: Some(community),
+                comments,
+            }),
+            None if place == "newest" && !comments => Some(Self::of_instance(false)),
+            _ => None,
+        }
+    }
+
+    fn of_instance(comments: bool) -> Self {
+        Self {
+            community: None,
+            comments,
+        }
+    }
 }
 
 impl Lemmy {
     #[must_use]
     pub fn new(base_url: Url, fetch: Arc<dyn Fetch>) -> Self {
-        Self { base_url, fetch }
+        Self {
+            base_url,
+            token: None,
+            fetch,
+        }
+    }
+
+    /// With what an instance that is not public asks for, from 0.19 on.
+    #[must_use]
+    pub fn with_token(mut self, token: Option<SecretString>) -> Self {
+        self.token = token;
+        self
     }
 
     async fn page(
         &self,
-        what: &str,
+        list: List<'_>,
         number: usize,
         cursor: Option<&str>,
     ) -> Result<Page, PollError> {
-        let mut url = below(&self.base_url, "api/v3/post/list");
+        let listed = if list.comments { "comment" } else { "post" };
+        let mut url = below(&self.base_url, &format!("api/v3/{listed}/list"));
         {
             let mut query = url.query_pairs_mut();
             query
                 .append_pair("sort", "New")
                 .append_pair("limit", &PER_PAGE.to_string());
-            match what.strip_prefix("c/") {
+            match list.community {
                 Some(community) => query
                     .append_pair("type_", "All")
                     .append_pair("community_name", community),
@@ -72,13 +124,22 @@ impl Lemmy {
                 None => query.append_pair("page", &number.to_string()),
             };
         }
+        let answer = self.get(&url).await?;
+        let what = list.community.unwrap_or("newest");
+        refusal(&answer, what)?;
+        answer.success(what)?.json()
+    }
+
+    async fn get(&self, url: &Url) -> Result<Fetched, PollError> {
         let limits = FetchLimits {
             max_bytes: MAX_BYTES,
             ..FetchLimits::default()
         };
-        let answer = self.fetch.get(&url, &[], &limits).await?;
-        refusal(&answer, what)?;
-        answer.success(what)?.json()
+        let token = self.token.as_ref();
+        let token = token.map(|token| format!("Bearer {}", token.expose_secret()));
+        let header = token.as_deref().map(|token| ("authorization", token));
+        let headers: Vec<(&str, &str)> = header.into_iter().collect();
+        Ok(self.fetch.get(url, &headers, &limits).await?)
     }
 }
 
@@ -102,42 +163,24 @@ impl Adapter for Lemmy {
         cursor: Option<&Cursor>,
         limits: &PollLimits,
     ) -> Result<Polled, PollError> {
-        if !self.accepts(what) {
-            return Err(PollError::NotFound(what.to_owned()));
-        }
+        let list = List::parse(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
         let mut reading = Reading::new(cursor, limits);
-        let mut known = 0;
-        let mut read = 0;
+        let mut pages = Pages::new(&reading, limits);
         let mut next: Option<String> = None;
         for number in 1..=limits.max_pages {
-            let page = self.page(what, number, next.as_deref()).await?;
-            let mut any_recent = false;
-            let mut any_unpinned = false;
+            let page = self.page(list, number, next.as_deref()).await?;
             let mut any_new = false;
             for value in &page.posts {
-                let Some(view) = view::View::read(value) else {
+                let Some(view) = View::read(value, list.comments) else {
                     continue;
                 };
-                let native = view.native_id();
-                let known_before = reading.knew(&native);
-                let met =
-                    reading.offer(&native, view.time(), |time| view.post(&self.base_url, time));
-                if !view.is_pinned() {
-                    any_unpinned = true;
-                    any_recent |= met != Met::Old;
-                    any_new |= met == Met::New;
-                    known += usize::from(known_before);
-                }
-                read += 1;
+                any_new |= self.take(&view, &mut reading, &mut pages);
             }
             let exhausted =
                 page.posts.is_empty() || (number > 1 && page.next_page == next && next.is_some());
-            let past_the_past = any_unpinned && !any_recent;
-            let enough = reading.is_first() && limits.since.is_none() && read >= limits.max_posts;
             // A short page is the last one; read on all the same when it brought something.
             let ended = page.posts.len() < PER_PAGE && !any_new;
-            let overlaps = known >= OVERLAP_ITEMS && !any_new;
-            if exhausted || ended || past_the_past || enough || overlaps {
+            if pages.turn() || exhausted || ended {
                 return Ok(reading.finish());
             }
             // By cursor, the end of the list is the end of the cursors.
@@ -146,14 +189,37 @@ impl Adapter for Lemmy {
             }
             next = page.next_page;
         }
-        if !reading.is_first() || limits.since.is_some() {
-            reading.gap = Some(Gap {
-                from: cursor.and_then(Cursor::high_water).or(reading.floor()),
-                to: None,
-                reason: "more pages than one poll may read",
-            });
-        }
+        reading.gap = pages.gap("more pages than one poll may read");
         Ok(reading.finish())
+    }
+
+    async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {
+        search::communities(self, words, limit).await
+    }
+
+    fn recheck_batch(&self) -> usize {
+        recheck::BATCH
+    }
+
+    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+        recheck::gone(self, post_ids).await
+    }
+}
+
+impl Lemmy {
+    /// Whether the post is new.
+    fn take(&self, view: &View, reading: &mut Reading, pages: &mut Pages) -> bool {
+        let native = view.native_id();
+        let known_before = reading.knew(&native);
+        if known_before && view.is_gone() {
+            reading.deleted.push(view.id(&self.base_url));
+        }
+        let met = reading.offer(&native, view.time(), |time| view.post(&self.base_url, time));
+        if view.is_pinned() {
+            return false;
+        }
+        pages.met(met, known_before, view.time());
+        met == crate::reading::Met::New
     }
 }
 
@@ -171,7 +237,7 @@ fn refusal(answer: &Fetched, what: &str) -> Result<(), PollError> {
         Ok("rate_limit_error" | "rate_limit") => Err(PollError::Throttled {
             retry_after: answer.retry_after(),
         }),
-        Ok("couldnt_find_community" | "couldnt_find_object") => {
+        Ok("couldnt_find_community" | "couldnt_find_object" | "not_found") => {
             Err(PollError::NotFound(what.to_owned()))
         }
         Ok("instance_is_private" | "not_logged_in") => Err(PollError::Unauthorized {
@@ -181,9 +247,9 @@ fn refusal(answer: &Fetched, what: &str) -> Result<(), PollError> {
     }
 }
 
-/// Whether `what` is the newest posts or a community.
+/// Whether `what` is the newest posts or comments, of the instance or of a community.
 pub(crate) fn accepts(what: &str) -> bool {
-    what == "newest" || what.strip_prefix("c/").is_some_and(is_community)
+    List::parse(what).is_some()
 }
 
 /// `name` or `name@instance`.
@@ -202,7 +268,31 @@ fn is_community(community: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_community;
+    use super::{accepts, is_community};
+
+    #[test]
+    fn feeds_are_posts_or_comments() {
+        for right in [
+            "newest",
+            "comments",
+            "c/rust",
+            "c/rust@a.b/comments",
+            "c/comments",
+        ] {
+            assert!(accepts(right), "{right}");
+        }
+        for wrong in [
+            "",
+            "newest/comments",
+            "c/",
+            "c//comments",
+            "c/a/b",
+            "/comments",
+            "xcomments",
+        ] {
+            assert!(!accepts(wrong), "{wrong}");
+        }
+    }
 
     #[test]
     fn communities_are_names_with_or_without_an_instance() {

@@ -1,4 +1,4 @@
-//! One post of a list, with its author and community.
+//! One post or comment of a list, with its author and community.
 
 use chrono::NaiveDateTime;
 use domain::{Post, PostType, Subforum, Timestamp, User};
@@ -10,6 +10,8 @@ use crate::text;
 #[derive(Deserialize)]
 pub(super) struct View {
     post: Inner,
+    /// Where the list is one of comments.
+    comment: Option<Comment>,
     creator: Actor,
     community: Actor,
 }
@@ -36,6 +38,19 @@ struct Inner {
 }
 
 #[derive(Deserialize)]
+struct Comment {
+    id: i64,
+    #[serde(default)]
+    content: String,
+    published: String,
+    ap_id: Option<String>,
+    #[serde(default)]
+    deleted: bool,
+    #[serde(default)]
+    removed: bool,
+}
+
+#[derive(Deserialize)]
 struct Actor {
     id: i64,
     name: String,
@@ -48,53 +63,81 @@ struct Actor {
 }
 
 impl View {
-    pub(super) fn read(value: &serde_json::Value) -> Option<Self> {
-        Self::deserialize(value)
+    pub(super) fn read(value: &serde_json::Value, is_comment: bool) -> Option<Self> {
+        let view = Self::deserialize(value)
             .inspect_err(|error| tracing::debug!(%error, "skipped an unreadable post"))
-            .ok()
+            .ok();
+        view.filter(|view| view.comment.is_some() == is_comment)
     }
 
     pub(super) fn native_id(&self) -> String {
-        self.post.id.to_string()
+        let comment = self.comment.as_ref();
+        comment
+            .map_or(self.post.id, |comment| comment.id)
+            .to_string()
     }
 
+    /// A comment stands where its time places it, whatever its post does.
     pub(super) fn is_pinned(&self) -> bool {
-        self.post.featured_community || self.post.featured_local || self.post.stickied
+        let post = &self.post;
+        self.comment.is_none() && (post.featured_community || post.featured_local || post.stickied)
     }
 
     pub(super) fn time(&self) -> Option<Timestamp> {
-        parse_time(&self.post.published)
+        let comment = self.comment.as_ref();
+        parse_time(comment.map_or(&self.post.published, |comment| &comment.published))
     }
 
-    /// `None` when the post, its author or its community is deleted or removed.
-    pub(super) fn post(&self, base: &Url, time: Timestamp) -> Option<Post> {
-        let gone = self.post.deleted
+    /// Deleted by its author or removed by moderators, itself or with what it is part of.
+    pub(super) fn is_gone(&self) -> bool {
+        let comment = self.comment.as_ref();
+        comment.is_some_and(|comment| comment.deleted || comment.removed)
+            || self.post.deleted
             || self.post.removed
             || self.creator.deleted
             || self.community.deleted
-            || self.community.removed;
-        let author = text::line(&self.creator.name);
-        let body = self.post.body.as_deref().unwrap_or_default();
-        let body = Some(text::from_markdown(body)).filter(|body| !body.is_empty());
-        let mut title = text::line(&self.post.name);
-        if title.is_empty() {
-            title = text::title_of(body.as_deref()?);
+            || self.community.removed
+    }
+
+    /// The post's address, which is the same wherever it is federated to.
+    pub(super) fn id(&self, base: &Url) -> String {
+        match &self.comment {
+            Some(comment) => {
+                let ap_id = comment.ap_id.as_deref().unwrap_or_default();
+                address(base, ap_id, &format!("comment/{}", comment.id))
+            }
+            None => {
+                let ap_id = self.post.ap_id.as_deref().unwrap_or_default();
+                address(base, ap_id, &format!("post/{}", self.post.id))
+            }
         }
-        if gone || author.is_empty() {
+    }
+
+    /// `None` when it is gone, or says nothing.
+    pub(super) fn post(&self, base: &Url, time: Timestamp) -> Option<Post> {
+        let author = text::line(&self.creator.name);
+        let body = match &self.comment {
+            Some(comment) => Some(comment.content.as_str()),
+            None => self.post.body.as_deref(),
+        };
+        let body = text::from_markdown(body.unwrap_or_default());
+        let body = Some(body).filter(|body| !body.is_empty());
+        let mut title = text::line(&self.post.name);
+        if title.is_empty() || self.comment.is_some() {
+            // A comment that says nothing is none.
+            let own = text::title_of(body.as_deref()?);
+            title = if title.is_empty() { own } else { title };
+        }
+        if self.is_gone() || author.is_empty() {
             return None;
         }
-        let here = |path: &str| crate::hackernews::below(base, path).to_string();
-        let address = |given: &str, path: String| match Url::parse(given) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && given.len() <= 2_048 => {
-                text::line(given)
-            }
-            _ => here(&path),
-        };
-        let ap_id = self.post.ap_id.as_deref().unwrap_or_default();
-        let url = address(ap_id, format!("post/{}", self.post.id));
+        let url = self.id(base);
         let community = text::line(&self.community.name);
         Some(Post {
-            post_type: PostType::ForumLink,
+            post_type: match self.comment {
+                Some(_) => PostType::ForumComment,
+                None => PostType::ForumLink,
+            },
             time,
             id: url.clone(),
             title: Some(title),
@@ -102,15 +145,25 @@ impl View {
             url,
             subforum: Some(Subforum {
                 id: self.community.id.to_string(),
-                url: address(&self.community.actor_id, format!("c/{community}")),
+                url: address(base, &self.community.actor_id, &format!("c/{community}")),
                 name: community,
             }),
             user: User {
                 id: self.creator.id.to_string(),
-                url: address(&self.creator.actor_id, format!("u/{author}")),
+                url: address(base, &self.creator.actor_id, &format!("u/{author}")),
                 name: author,
             },
         })
+    }
+}
+
+/// The given address, or else the one that `path` has on this instance.
+fn address(base: &Url, given: &str, path: &str) -> String {
+    match Url::parse(given) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && given.len() <= 2_048 => {
+            text::line(given)
+        }
+        _ => crate::hackernews::below(base, path).to_string(),
     }
 }
 

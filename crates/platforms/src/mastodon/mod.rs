@@ -342,10 +342,10 @@ impl Adapter for Mastodon {
 }
 
 impl Mastodon {
-    /// Offers a page's statuses, oldest first. How many are new.
+    /// Offers a page's statuses. How many are new.
     fn offer(&self, page: &Page, reading: &mut Reading, ids: &mut Ids) -> usize {
         let mut new = 0;
-        for status in page.statuses.iter().rev().filter_map(Status::read) {
+        for status in page.statuses.iter().filter_map(Status::read) {
             let time = status.time();
             let met = reading.offer(&status.id, time, |time| status.post(&self.base_url, time));
             new += usize::from(met == Met::New);

@@ -24,11 +24,22 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
 async fn publish(world: web::Data<World>, posts: web::Json<Vec<NewPost>>) -> impl Responder {
     let known = |post: &NewPost| {
         let name = post.platform.as_str();
-        name == super::HACKER_NEWS || name == super::LEMMY || name.starts_with("feed:")
+        let platforms = [
+            super::HACKER_NEWS,
+            super::LEMMY,
+            super::DISCOURSE,
+            super::REDDIT,
+            super::LINKEDIN,
+            super::FACEBOOK,
+            super::BLUESKY,
+            super::MASTODON,
+            super::X,
+        ];
+        platforms.contains(&name) || name.starts_with("feed:")
     };
     match posts.iter().find(|post| !known(post)) {
         Some(post) => HttpResponse::BadRequest().body(format!(
-            "unknown platform `{}`: hackernews, lemmy, or feed:<name>\n",
+            "unknown platform `{}`: hackernews, lemmy, discourse, reddit, linkedin, facebook, bluesky, mastodon, x, or feed:<name>\n",
             post.platform
         )),
         None => HttpResponse::Ok().json(world.publish(posts.into_inner())),

@@ -1,42 +1,39 @@
 //! Algolia's and Firebase's APIs of Hacker News.
 
-use std::collections::HashMap;
-
-use actix_web::{HttpResponse, Responder, web};
 use serde_json::{Value, json};
 
 use super::{
     HACKER_NEWS,
+    ask::{Ask, Reply},
     world::{Stored, World},
 };
 
 /// Algolia's ceiling, over all pages of a query.
 const CEILING: usize = 1_000;
 
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config
-        .route("/api/v1/search_by_date", web::get().to(search))
-        .route("/api/v1/search", web::get().to(search))
-        .route("/api/v1/items/{id}", web::get().to(whole_item))
-        .route("/v0/maxitem.json", web::get().to(max_item))
-        .route("/v0/item/{id}.json", web::get().to(item))
-        .route("/v0/{list}.json", web::get().to(list));
+pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
+    let id = |text: &str| text.trim_end_matches(".json").parse().unwrap_or(0);
+    let parts: Vec<&str> = ask.path.split('/').collect();
+    match parts[..] {
+        ["api", "v1", "search_by_date" | "search"] => Reply::ok(search(world, ask)),
+        ["api", "v1", "items", item] => whole_item(world, id(item)),
+        ["v0", "maxitem.json"] => Reply::ok(json!(world.max_id())),
+        ["v0", "item", file] => Reply::ok(item(world, id(file))),
+        ["v0", file] => list(world, file),
+        _ => Reply::status(404, json!({"status": 404, "error": "Not Found"})),
+    }
 }
 
-async fn search(
-    world: web::Data<World>,
-    query: web::Query<HashMap<String, String>>,
-) -> impl Responder {
-    let text = |name: &str| query.get(name).map_or("", String::as_str);
-    let number = |name: &str| text(name).parse::<usize>().ok();
+fn search(world: &World, ask: &Ask) -> Value {
+    let number = |name: &str| ask.text(name).parse::<usize>().ok();
     let per_page = number("hitsPerPage").unwrap_or(20).min(CEILING);
     let page = number("page").unwrap_or(0);
-    let words = text("query").to_lowercase();
-    let mut posts = world.posts(HACKER_NEWS);
-    posts.retain(|post| {
-        post.is_indexed()
-            && tagged(post, text("tags"))
-            && within(post, text("numericFilters"))
+    let words = ask.text("query").to_lowercase();
+    let now = world.now();
+    let posts = world.select(HACKER_NEWS, |post| {
+        post.is_indexed(now)
+            && tagged(post, ask.text("tags"))
+            && within(post, ask.text("numericFilters"))
             && post.new.title.to_lowercase().contains(&words)
     });
     let total = posts.len();
@@ -47,19 +44,19 @@ async fn search(
         .take(per_page);
     let shown: Vec<&Stored> = shown.collect();
     world.serve(shown.iter().copied());
-    web::Json(json!({
-        "hits": shown.iter().map(|post| hit(post)).collect::<Vec<_>>(),
+    json!({
+        "hits": shown.iter().map(|post| hit(world, post)).collect::<Vec<_>>(),
         "nbHits": total,
         "page": page,
         "nbPages": total.min(CEILING).div_ceil(per_page.max(1)),
         "hitsPerPage": per_page,
         "processingTimeMS": 1,
         "query": words,
-    }))
+    })
 }
 
-fn hit(post: &Stored) -> Value {
-    json!({
+fn hit(world: &World, post: &Stored) -> Value {
+    let mut hit = json!({
         "created_at": post.time.to_string(),
         "created_at_i": post.seconds(),
         "title": post.new.title,
@@ -72,15 +69,24 @@ fn hit(post: &Stored) -> Value {
         "story_id": null,
         "_tags": tags(post),
         "objectID": post.id.to_string(),
-    })
+    });
+    if let Some(parent) = post.new.parent {
+        let story = world.story_of(post);
+        hit["comment_text"] = hit["story_text"].take();
+        hit["title"] = Value::Null;
+        hit["parent_id"] = json!(parent);
+        hit["story_id"] = json!(story.as_ref().map(|story| story.id));
+        hit["story_title"] = json!(story.map(|story| story.new.title.clone()));
+    }
+    hit
 }
 
 fn tags(post: &Stored) -> Vec<String> {
-    let mut tags = vec![
-        kind(post).to_owned(),
-        format!("author_{}", post.new.author),
-        format!("story_{}", post.id),
-    ];
+    let mut tags = vec![kind(post).to_owned(), format!("author_{}", post.new.author)];
+    if post.new.parent.is_some() {
+        return tags;
+    }
+    tags.push(format!("story_{}", post.id));
     for (prefix, tag) in [("Ask HN", "ask_hn"), ("Show HN", "show_hn")] {
         if post.new.title.starts_with(prefix) {
             tags.push(tag.to_owned());
@@ -91,6 +97,7 @@ fn tags(post: &Stored) -> Vec<String> {
 
 fn kind(post: &Stored) -> &'static str {
     match post.new.community.as_deref() {
+        _ if post.new.parent.is_some() => "comment",
         Some("job") => "job",
         _ => "story",
     }
@@ -135,62 +142,66 @@ fn within(post: &Stored, filters: &str) -> bool {
         })
 }
 
-async fn whole_item(world: web::Data<World>, id: web::Path<u64>) -> impl Responder {
-    match found(&world, *id) {
+fn whole_item(world: &World, id: u64) -> Reply {
+    match world
+        .post(id)
+        .filter(|post| post.new.platform == HACKER_NEWS)
+    {
         Some(post) => {
             world.serve([&post]);
-            HttpResponse::Ok().json(json!({
+            Reply::ok(json!({
                 "id": post.id, "created_at": post.time.to_string(), "created_at_i": post.seconds(),
                 "type": kind(&post), "author": post.new.author, "title": post.new.title,
                 "url": post.new.url, "text": post.new.text, "points": 1, "children": [],
             }))
         }
-        None => HttpResponse::NotFound().json(json!({"status": 404, "error": "Not Found"})),
+        None => Reply::status(404, json!({"status": 404, "error": "Not Found"})),
     }
 }
 
-fn found(world: &World, id: u64) -> Option<Stored> {
-    world
-        .post(id)
-        .filter(|post| post.new.platform == HACKER_NEWS)
-}
-
-async fn max_item(world: web::Data<World>) -> impl Responder {
-    web::Json(world.max_id())
-}
-
-async fn item(world: web::Data<World>, id: web::Path<u64>) -> impl Responder {
-    let readable = !world.reads_null(*id);
-    let post = found(&world, *id).filter(|_| readable);
-    world.serve(&post);
-    web::Json(post.map(|post| {
-        let mut item = json!({
-            "by": post.new.author, "descendants": 0, "id": post.id, "score": 1,
-            "time": post.seconds(), "title": post.new.title, "type": kind(&post),
-        });
-        // Firebase leaves out what is not there.
-        if let Some(text) = &post.new.text {
-            item["text"] = json!(text);
-        }
-        if let Some(url) = &post.new.url {
-            item["url"] = json!(url);
-        }
-        item
-    }))
-}
-
-async fn list(world: web::Data<World>, list: web::Path<String>) -> impl Responder {
-    let (tag, most) = match list.as_str() {
-        "newstories" => ("story", 500),
-        "askstories" => ("ask_hn", 200),
-        "showstories" => ("show_hn", 200),
-        "jobstories" => ("job", 200),
-        _ => return HttpResponse::NotFound().json(json!({"error": "Permission denied"})),
+/// Firebase leaves out what is not there.
+fn item(world: &World, id: u64) -> Value {
+    let readable = !world.reads_null(id);
+    let known = world.even_deleted(id);
+    let known = known.filter(|post| readable && post.new.platform == HACKER_NEWS);
+    let Some(post) = known else {
+        return Value::Null;
     };
-    let posts = world.posts(HACKER_NEWS);
-    let listed = posts.iter().filter(|post| tagged(post, tag));
-    let mut ids: Vec<u64> = listed.map(|post| post.id).collect();
+    if post.deleted {
+        return json!({"id": id, "deleted": true, "time": post.seconds(), "type": kind(&post)});
+    }
+    world.serve([&post]);
+    let mut item = json!({
+        "by": post.new.author, "id": id, "time": post.seconds(), "type": kind(&post),
+    });
+    match post.new.parent {
+        Some(parent) => item["parent"] = json!(parent),
+        None => {
+            item["title"] = json!(post.new.title);
+            item["descendants"] = json!(0);
+            item["score"] = json!(1);
+        }
+    }
+    if let Some(text) = &post.new.text {
+        item["text"] = json!(text);
+    }
+    if let Some(url) = &post.new.url {
+        item["url"] = json!(url);
+    }
+    item
+}
+
+fn list(world: &World, file: &str) -> Reply {
+    let (tag, most) = match file {
+        "newstories.json" => ("story", 500),
+        "askstories.json" => ("ask_hn", 200),
+        "showstories.json" => ("show_hn", 200),
+        "jobstories.json" => ("job", 200),
+        _ => return Reply::status(404, json!({"error": "Permission denied"})),
+    };
+    let posts = world.select(HACKER_NEWS, |post| tagged(post, tag));
+    let mut ids: Vec<u64> = posts.iter().map(|post| post.id).collect();
     ids.sort_unstable_by(|a, b| b.cmp(a));
     ids.truncate(most);
-    HttpResponse::Ok().json(ids)
+    Reply::ok(json!(ids))
 }

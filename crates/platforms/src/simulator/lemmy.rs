@@ -1,12 +1,10 @@
 //! Version 3 of Lemmy's API, as 0.19 answers it.
 
-use std::collections::HashMap;
-
-use actix_web::{HttpResponse, Responder, web};
 use serde_json::{Value, json};
 
 use super::{
     LEMMY,
+    ask::{Ask, Reply},
     world::{Stored, World},
 };
 
@@ -14,19 +12,21 @@ const MAX_LIMIT: usize = 50;
 /// Where posts go that name no community.
 const MAIN: &str = "main";
 
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config
-        .route("/site", web::get().to(site))
-        .route("/post/list", web::get().to(list))
-        .route("/post", web::get().to(post))
-        .route("/community", web::get().to(community))
-        .route("/search", web::get().to(search));
+pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
+    match ask.path.strip_prefix("api/v3/").unwrap_or_default() {
+        "site" => site(world),
+        "post/list" => list(world, ask),
+        "comment/list" => comments(world, ask),
+        "post" => post(world, ask),
+        "comment" => comment(world, ask),
+        "community" => community(world, ask),
+        "search" => search(world, ask),
+        _ => Reply::status(404, json!({"error": "unknown"})),
+    }
 }
 
-type Query = web::Query<HashMap<String, String>>;
-
-async fn site(world: web::Data<World>) -> impl Responder {
-    web::Json(json!({
+fn site(world: &World) -> Reply {
+    Reply::ok(json!({
         "site_view": {
             "site": {"id": 1, "name": "Simulated", "actor_id": format!("{}/lemmy/", world.base_url())},
             "local_site": {"private_instance": false, "federation_enabled": true},
@@ -37,26 +37,26 @@ async fn site(world: web::Data<World>) -> impl Responder {
     }))
 }
 
-async fn list(world: web::Data<World>, query: Query) -> impl Responder {
-    let Some(limit) = limit(&query) else {
-        return HttpResponse::BadRequest().json(json!({"error": "couldnt_get_posts"}));
+fn list(world: &World, ask: &Ask) -> Reply {
+    let Some(limit) = limit(ask) else {
+        return Reply::status(400, json!({"error": "couldnt_get_posts"}));
     };
     let mut posts = world.posts(LEMMY);
-    let wanted = query.get("community_name").map(|name| local(name));
-    if let Some(wanted) = &wanted {
-        let exists = posts.iter().any(|post| community_of(post) == *wanted);
-        if !exists && *wanted != MAIN {
-            return HttpResponse::NotFound().json(json!({"error": "couldnt_find_community"}));
+    let wanted = ask.query.get("community_name").map(|name| local(name));
+    if let Some(wanted) = wanted {
+        let exists = posts.iter().any(|post| community_of(post) == wanted);
+        if !exists && wanted != MAIN {
+            return Reply::status(404, json!({"error": "couldnt_find_community"}));
         }
-        posts.retain(|post| community_of(post) == *wanted);
+        posts.retain(|post| community_of(post) == wanted);
     }
     posts.sort_by_key(|post| !post.new.featured);
-    let start = match query.get("page_cursor") {
+    let start = match ask.query.get("page_cursor") {
         Some(cursor) => {
             let id = cursor.strip_prefix('P');
             let id = id.and_then(|hex| u64::from_str_radix(hex, 16).ok());
             let Some(id) = id else {
-                return HttpResponse::BadRequest().json(json!({"error": "couldnt_get_posts"}));
+                return Reply::status(400, json!({"error": "couldnt_get_posts"}));
             };
             // After a deleted post the list goes on where it stood.
             posts.iter().position(|post| post.id == id).map_or_else(
@@ -69,53 +69,86 @@ async fn list(world: web::Data<World>, query: Query) -> impl Responder {
                 |at| at + 1,
             )
         }
-        None => {
-            let page = query
-                .get("page")
-                .and_then(|page| page.parse::<usize>().ok());
-            (page.unwrap_or(1).max(1) - 1).saturating_mul(limit)
-        }
+        None => page_start(ask, limit),
     };
     let shown: Vec<&Stored> = posts.iter().skip(start).take(limit).collect();
     world.serve(shown.iter().copied());
     let last = shown.last().map(|post| format!("P{:x}", post.id));
-    let views: Vec<Value> = shown.iter().map(|post| view(&world, post)).collect();
-    HttpResponse::Ok().json(json!({"posts": views, "next_page": last}))
+    let views: Vec<Value> = shown.iter().map(|post| view(world, post)).collect();
+    Reply::ok(json!({"posts": views, "next_page": last}))
+}
+
+/// Comments have no cursors, nor pins.
+fn comments(world: &World, ask: &Ask) -> Reply {
+    let Some(limit) = limit(ask) else {
+        return Reply::status(400, json!({"error": "couldnt_get_comments"}));
+    };
+    let mut comments = world.comments(LEMMY);
+    if let Some(wanted) = ask.query.get("community_name").map(|name| local(name)) {
+        comments.retain(|comment| {
+            let story = world.story_of(comment);
+            story.is_some_and(|story| community_of(&story) == wanted)
+        });
+    }
+    let start = page_start(ask, limit);
+    let shown: Vec<&Stored> = comments.iter().skip(start).take(limit).collect();
+    world.serve(shown.iter().copied());
+    let views: Vec<Value> = shown
+        .iter()
+        .filter_map(|comment| comment_view(world, comment))
+        .collect();
+    Reply::ok(json!({"comments": views}))
+}
+
+fn page_start(ask: &Ask, limit: usize) -> usize {
+    let page = ask.text("page").parse::<usize>().unwrap_or(1).max(1);
+    (page - 1).saturating_mul(limit)
 }
 
 /// `None` for a limit that Lemmy refuses.
-fn limit(query: &Query) -> Option<usize> {
-    let limit = query
-        .get("limit")
-        .map_or(Some(10), |text| text.parse().ok());
+fn limit(ask: &Ask) -> Option<usize> {
+    let limit = ask.query.get("limit");
+    let limit = limit.map_or(Some(10), |text| text.parse().ok());
     limit.filter(|limit| (1..=MAX_LIMIT).contains(limit))
 }
 
-async fn post(world: web::Data<World>, query: Query) -> impl Responder {
-    let id = query.get("id").and_then(|id| id.parse().ok());
-    let post = id.and_then(|id| world.post(id));
-    match post.filter(|post| post.new.platform == LEMMY) {
-        Some(post) => {
-            world.serve([&post]);
-            HttpResponse::Ok().json(json!({"post_view": view(&world, &post)}))
-        }
-        None => HttpResponse::NotFound().json(json!({"error": "couldnt_find_post"})),
+/// A deleted one is still there, without what it said.
+fn post(world: &World, ask: &Ask) -> Reply {
+    let post = world.even_deleted(ask.number("id").unwrap_or(0));
+    let post = post.filter(|post| post.new.platform == LEMMY && post.new.parent.is_none());
+    let Some(post) = post else {
+        return Reply::status(404, json!({"error": "couldnt_find_post"}));
+    };
+    let mut view = view(world, &post);
+    if post.deleted {
+        view["post"]["name"] = json!("");
+        view["post"]["body"] = Value::Null;
+    } else {
+        world.serve([&post]);
+    }
+    Reply::ok(json!({"post_view": view}))
+}
+
+fn comment(world: &World, ask: &Ask) -> Reply {
+    let comment = world.even_deleted(ask.number("id").unwrap_or(0));
+    let comment = comment.filter(|comment| comment.new.platform == LEMMY);
+    match comment.and_then(|comment| comment_view(world, &comment)) {
+        Some(view) => Reply::ok(json!({"comment_view": view})),
+        None => Reply::status(404, json!({"error": "couldnt_find_comment"})),
     }
 }
 
-async fn community(world: web::Data<World>, query: Query) -> impl Responder {
-    let name = query.get("name").map_or(MAIN, |name| local(name));
+fn community(world: &World, ask: &Ask) -> Reply {
+    let name = ask.query.get("name").map_or(MAIN, |name| local(name));
     let posts = world.posts(LEMMY);
-    let count = posts
-        .iter()
-        .filter(|post| community_of(post) == name)
-        .count();
+    let own = posts.iter().filter(|post| community_of(post) == name);
+    let count = own.count();
     if count == 0 && name != MAIN {
-        return HttpResponse::NotFound().json(json!({"error": "couldnt_find_community"}));
+        return Reply::status(404, json!({"error": "couldnt_find_community"}));
     }
-    HttpResponse::Ok().json(json!({
+    Reply::ok(json!({
         "community_view": {
-            "community": community_json(&world, name),
+            "community": community_json(world, name),
             "subscribed": "NotSubscribed", "blocked": false,
             "counts": {"posts": count, "subscribers": 1},
         },
@@ -123,12 +156,12 @@ async fn community(world: web::Data<World>, query: Query) -> impl Responder {
     }))
 }
 
-async fn search(world: web::Data<World>, query: Query) -> impl Responder {
-    let Some(limit) = limit(&query) else {
-        return HttpResponse::BadRequest().json(json!({"error": "couldnt_get_posts"}));
+fn search(world: &World, ask: &Ask) -> Reply {
+    let Some(limit) = limit(ask) else {
+        return Reply::status(400, json!({"error": "couldnt_get_posts"}));
     };
-    let words = query.get("q").map(|q| q.to_lowercase()).unwrap_or_default();
-    let kind = query.get("type_").map_or("All", String::as_str);
+    let words = ask.text("q").to_lowercase();
+    let kind = ask.query.get("type_").map_or("All", String::as_str);
     let all = world.posts(LEMMY);
     let holds = |text: &str| text.to_lowercase().contains(&words);
     let posts: Vec<&Stored> = all
@@ -148,36 +181,70 @@ async fn search(world: web::Data<World>, query: Query) -> impl Responder {
     names.truncate(limit);
     world.serve(posts.iter().copied());
     let communities = names.iter().map(|name| {
-        json!({"community": community_json(&world, name), "subscribed": "NotSubscribed",
-               "counts": {"posts": 1, "subscribers": 1}})
+        let posts = all.iter().filter(|post| community_of(post) == *name);
+        json!({"community": community_json(world, name), "subscribed": "NotSubscribed",
+               "counts": {"posts": posts.count(), "subscribers": 1}})
     });
-    HttpResponse::Ok().json(json!({
+    Reply::ok(json!({
         "type_": kind,
         "comments": [], "users": [],
-        "posts": posts.iter().map(|post| view(&world, post)).collect::<Vec<_>>(),
+        "posts": posts.iter().map(|post| view(world, post)).collect::<Vec<_>>(),
         "communities": communities.collect::<Vec<_>>(),
     }))
 }
 
 fn view(world: &World, post: &Stored) -> Value {
-    let author = &post.new.author;
     json!({
-        "post": {
-            "id": post.id, "name": post.new.title, "body": post.new.text, "url": post.new.url,
-            "creator_id": number_of(author), "community_id": number_of(community_of(post)),
-            "removed": false, "locked": false, "deleted": false, "nsfw": false,
-            "published": post.time.to_string(), "ap_id": post.post_id, "local": true, "language_id": 37,
-            "featured_community": post.new.featured, "featured_local": false,
-        },
-        "creator": {
-            "id": number_of(author), "name": author, "banned": false, "deleted": false, "local": true,
-            "published": "2023-06-11T00:00:00.000000Z", "bot_account": false, "instance_id": 1,
-            "actor_id": format!("{}/lemmy/u/{author}", world.base_url()),
-        },
+        "post": post_json(post),
+        "creator": creator_json(world, &post.new.author),
         "community": community_json(world, community_of(post)),
         "creator_banned_from_community": false,
         "counts": {"post_id": post.id, "comments": 0, "score": 1, "published": post.time.to_string()},
         "subscribed": "NotSubscribed", "saved": false, "read": false, "unread_comments": 0,
+    })
+}
+
+/// `None` when it is below nothing.
+fn comment_view(world: &World, comment: &Stored) -> Option<Value> {
+    let story = world
+        .story_of(comment)
+        .filter(|story| story.id != comment.id)?;
+    Some(json!({
+        "comment": {
+            "id": comment.id, "creator_id": number_of(&comment.new.author), "post_id": story.id,
+            "content": comment.new.text, "removed": false, "deleted": comment.deleted,
+            "published": comment.time.to_string(), "updated": edited(comment),
+            "ap_id": comment.post_id, "local": true, "path": format!("0.{}", comment.id),
+            "distinguished": false, "language_id": 37,
+        },
+        "creator": creator_json(world, &comment.new.author),
+        "post": post_json(&story),
+        "community": community_json(world, community_of(&story)),
+        "counts": {"comment_id": comment.id, "score": 1, "child_count": 0},
+        "creator_banned_from_community": false, "subscribed": "NotSubscribed", "saved": false,
+    }))
+}
+
+fn post_json(post: &Stored) -> Value {
+    json!({
+        "id": post.id, "name": post.new.title, "body": post.new.text, "url": post.new.url,
+        "creator_id": number_of(&post.new.author), "community_id": number_of(community_of(post)),
+        "removed": false, "locked": false, "deleted": post.deleted, "nsfw": false,
+        "published": post.time.to_string(), "updated": edited(post), "ap_id": post.post_id,
+        "local": true, "language_id": 37,
+        "featured_community": post.new.featured, "featured_local": false,
+    })
+}
+
+fn edited(post: &Stored) -> Option<String> {
+    post.edited.map(|edited| edited.to_string())
+}
+
+fn creator_json(world: &World, author: &str) -> Value {
+    json!({
+        "id": number_of(author), "name": author, "banned": false, "deleted": false, "local": true,
+        "published": "2023-06-11T00:00:00.000000Z", "bot_account": false, "instance_id": 1,
+        "actor_id": format!("{}/lemmy/u/{author}", world.base_url()),
     })
 }
 
@@ -191,7 +258,7 @@ fn community_json(world: &World, name: &str) -> Value {
 }
 
 /// A number that stays with a name.
-fn number_of(name: &str) -> u32 {
+pub(super) fn number_of(name: &str) -> u32 {
     let sum = name.bytes().fold(2_166_136_261_u32, |sum, byte| {
         (sum ^ u32::from(byte)).wrapping_mul(16_777_619)
     });

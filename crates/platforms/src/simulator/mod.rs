@@ -5,6 +5,13 @@
 //! | `/hackernews/api/v1/…` | Algolia: `search_by_date`, `search`, `items/{id}` |
 //! | `/hackernews/v0/…` | Firebase: `newstories.json` and its kin, `maxitem.json`, `item/{id}.json` |
 //! | `/lemmy/api/v3/…` | Lemmy 0.19: `site`, `post/list`, `post`, `community`, `search` |
+//! | `/discourse/…` | Discourse: `latest.json`, `c/…/l/latest.json`, `t/{id}.json`, `posts.json`, … |
+//! | `/reddit/…` | Reddit: its tokens, `r/{group}/new`, `r/{group}/comments`, `api/info`, … |
+//! | `/linkedin/rest/posts` | LinkedIn's Posts API |
+//! | `/facebook/{version}/{page}/feed` | the Graph API's feed of a Page |
+//! | `/bluesky/…` | Jetstream at `subscribe`, by WebSocket; `xrpc/…`: `getProfiles`, `getPosts` |
+//! | `/mastodon/…` | a Mastodon instance: timelines, statuses, search of hashtags |
+//! | `/x/2/…` | X: recent search, posts and users by id |
 //! | `/feeds/{name}.rss`, `.atom`, `.json` | a feed of 50 entries, with `ETag` and `Last-Modified` |
 //! | `/control/…` | takes posts and faults, tells what was asked and served ([`control`]) |
 //! | `/demo/` | the page of the demo's customer ([`demo`]) |
@@ -14,27 +21,49 @@
 //!
 //! It runs on a thread of its own and stops when dropped. Everything is in memory and forgotten then.
 
+mod ask;
 mod control;
 pub mod demo;
+mod discourse;
+mod facebook;
 mod faults;
 mod feeds;
 mod hackernews;
+mod jetstream;
 mod lemmy;
+mod linkedin;
+pub mod load;
+mod mastodon;
+mod memory;
+pub mod reddit;
 mod world;
+mod x;
 
 use std::{io, net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, rt::System, web};
+use domain::Timestamp;
+use runtime::config::Access;
 use url::Url;
 
 pub use faults::{Fault, FaultKind};
+pub use mastodon::MastodonRules;
+pub use memory::InMemory;
 pub use world::{NewPost, Published};
+pub use x::XBill;
 
 use crate::{Settings, Source};
 
 /// The platforms' names in [`Simulator::settings`].
 pub const HACKER_NEWS: &str = "hackernews";
 pub const LEMMY: &str = "lemmy";
+pub const DISCOURSE: &str = "discourse";
+pub const REDDIT: &str = "reddit";
+pub const LINKEDIN: &str = "linkedin";
+pub const FACEBOOK: &str = "facebook";
+pub const BLUESKY: &str = "bluesky";
+pub const MASTODON: &str = "mastodon";
+pub const X: &str = "x";
 pub const BLOG: &str = "blog";
 
 /// A running simulator.
@@ -149,14 +178,91 @@ impl Simulator {
         ]
     }
 
+    /// A platform of `kind`, named like it, that points here: for the kinds that [`Simulator::settings`]
+    /// leaves out. Its credentials are good.
+    #[must_use]
+    pub fn settings_of(&self, kind: &str) -> Settings {
+        let url = Url::parse(&format!("{}/{kind}", self.world.base_url())).ok();
+        let access = match kind {
+            X => Access {
+                token: Some("good".into()),
+                posts_per_day: Some(1_000_000),
+                ..Access::default()
+            },
+            REDDIT => Access {
+                client_id: Some(reddit::CLIENT_ID.to_owned()),
+                client_secret: Some(reddit::CLIENT_SECRET.into()),
+                user_agent: Some("linux:org.example.earshot:1 (by /u/someone)".to_owned()),
+                ..Access::default()
+            },
+            _ => Access::default(),
+        };
+        Settings {
+            name: kind.to_owned(),
+            kind: kind.to_owned(),
+            items_url: url.clone().filter(|_| kind == BLUESKY),
+            base_url: url,
+            poll_interval: Some(Duration::from_secs(1)),
+            access,
+            ..Settings::default()
+        }
+    }
+
     /// Publishes posts, as `POST /control/posts` does.
     pub fn publish(&self, posts: Vec<NewPost>) -> Vec<Published> {
         self.world.publish(posts)
     }
 
+    /// When each post was first part of an answer, by its `Post.id`, in microseconds.
+    #[must_use]
+    pub fn served(&self) -> std::collections::BTreeMap<String, i64> {
+        self.world.served()
+    }
+
     /// Takes a post away, as its author would. False when there is none.
     pub fn delete(&self, id: u64) -> bool {
         self.world.delete(id)
+    }
+
+    /// Changes a post's text. False when there is none.
+    pub fn edit(&self, id: u64, text: &str) -> bool {
+        self.world.edit(id, text)
+    }
+
+    /// Ends all of Reddit's tokens; new ones live so many seconds, or an hour when none are named.
+    pub fn end_tokens(&self, lifetime_seconds: i64) {
+        self.world.renew_tokens(lifetime_seconds);
+    }
+
+    /// Sets the clock, which then stands still.
+    pub fn set_now(&self, now: Timestamp) {
+        self.world.set_now(now);
+    }
+
+    /// Bluesky: closes all streams, and later ones after so many events each.
+    pub fn cut_streams(&self, close_after: Option<u64>) {
+        self.world.jetstream.cut(close_after);
+    }
+
+    /// Bluesky: how far back a cursor may lie.
+    pub fn set_look_back(&self, look_back: Duration) {
+        self.world.jetstream.set_look_back(look_back);
+    }
+
+    /// Bluesky: an author's account goes.
+    pub fn end_account(&self, author: &str) {
+        self.world.jetstream.account(author, false, self.world.now());
+    }
+
+    /// Mastodon: sets the instance up otherwise.
+    pub fn set_mastodon(&self, rules: MastodonRules) {
+        *self.world.mastodon.get() = rules;
+    }
+
+    /// X: what was sold so far.
+    #[must_use]
+    pub fn x_bill(&self) -> XBill {
+        self.world.x.bill()
     }
 
     /// Makes the next answers of a platform go wrong.
@@ -189,8 +295,16 @@ impl Drop for Simulator {
 
 fn routes(config: &mut web::ServiceConfig) {
     config
-        .service(web::scope("/hackernews").configure(hackernews::routes))
-        .service(web::scope("/lemmy/api/v3").configure(lemmy::routes))
+        .configure(|config| ask::serve(config, "/hackernews", hackernews::answer))
+        .configure(|config| ask::serve(config, "/lemmy", lemmy::answer))
+        .configure(|config| ask::serve(config, "/discourse", discourse::answer))
+        .configure(|config| ask::serve(config, "/reddit", reddit::answer))
+        .service(web::scope("/linkedin").configure(linkedin::routes))
+        .service(web::scope("/facebook").configure(facebook::routes))
+        .route("/bluesky/subscribe", web::get().to(jetstream::subscribe))
+        .configure(|config| ask::serve(config, "/bluesky", jetstream::answer))
+        .configure(|config| ask::serve(config, "/mastodon", mastodon::answer))
+        .configure(|config| ask::serve(config, "/x", x::answer))
         .service(web::scope("/feeds").configure(feeds::routes))
         .service(web::scope("/control").configure(control::routes))
         .service(web::scope("/demo").configure(demo::routes));

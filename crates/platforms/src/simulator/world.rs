@@ -2,22 +2,27 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{HACKER_NEWS, faults::Faults};
+use super::{BLUESKY, MASTODON, X, DISCOURSE, FACEBOOK, HACKER_NEWS, LINKEDIN, REDDIT, faults::Faults, reddit, jetstream, mastodon, x};
 
 /// A post to publish.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewPost {
-    /// `hackernews`, `lemmy`, or `feed:<name>`.
+    /// `hackernews`, `lemmy`, `linkedin`, `facebook`, `bluesky`,
+    /// `mastodon`, `x`, or `feed:<name>`.
     pub platform: String,
-    /// On Lemmy the community; on Hacker News `job` makes a job.
+    /// On Lemmy the community; on Hacker News `job` makes a job; on LinkedIn the organization's and on
+    /// Facebook the Page's number.
     #[serde(default)]
     pub community: Option<String>,
     pub title: String,
@@ -31,7 +36,7 @@ pub struct NewPost {
     /// What the post links to.
     #[serde(default)]
     pub url: Option<String>,
-    /// Lemmy: pinned to the top.
+    /// Lemmy: pinned to the top. LinkedIn: a draft.
     #[serde(default)]
     pub featured: bool,
     /// Hacker News: how long the search does not know it.
@@ -40,6 +45,9 @@ pub struct NewPost {
     /// Hacker News: how often its item reads `null` at first.
     #[serde(default)]
     pub null_reads: u32,
+    /// What this is a comment on, by the simulator's own number.
+    #[serde(default)]
+    pub parent: Option<u64>,
 }
 
 /// A post that was published.
@@ -56,17 +64,31 @@ pub struct Published {
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub(super) id: u64,
-    pub(super) new: NewPost,
+    /// Shared, for lists are made of copies.
+    pub(super) new: Arc<NewPost>,
     pub(super) time: Timestamp,
     pub(super) published: Timestamp,
     pub(super) post_id: String,
+    pub(super) edited: Option<Timestamp>,
+    /// Its author took it away; some platforms still tell that it was there.
+    pub(super) deleted: bool,
 }
 
 pub(super) struct World {
     base_url: String,
     state: Mutex<State>,
+    /// Reddit's tokens: which ones are good, and how many seconds new ones live.
+    token_number: AtomicI64,
+    token_lifetime: AtomicI64,
+    /// What the clock says, in microseconds, where a test holds it; [`NOT_HELD`] otherwise.
+    held: AtomicI64,
     pub(super) faults: Faults,
+    pub(super) jetstream: jetstream::Log,
+    pub(super) mastodon: mastodon::Rules,
+    pub(super) x: x::Till,
 }
+
+const NOT_HELD: i64 = i64::MIN;
 
 struct State {
     /// By id, ascending.
@@ -95,42 +117,120 @@ impl World {
                 requests: BTreeMap::new(),
                 served: BTreeMap::new(),
             }),
+            token_number: AtomicI64::new(0),
+            token_lifetime: AtomicI64::new(0),
+            held: AtomicI64::new(NOT_HELD),
             faults: Faults::default(),
+            jetstream: jetstream::Log::default(),
+            mastodon: mastodon::Rules::default(),
+            x: x::Till::default(),
         }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        let held = self.held.load(Ordering::Relaxed);
+        let held = Some(held).filter(|held| *held != NOT_HELD);
+        held.and_then(Timestamp::from_micros)
+            .unwrap_or_else(Timestamp::now)
+    }
+
+    pub(super) fn set_now(&self, now: Timestamp) {
+        self.held.store(now.micros(), Ordering::Relaxed);
     }
 
     pub(super) fn base_url(&self) -> &str {
         &self.base_url
     }
 
+    pub(super) fn token_number(&self) -> i64 {
+        self.token_number.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn token_lifetime(&self) -> Option<i64> {
+        let seconds = self.token_lifetime.load(Ordering::Relaxed);
+        Some(seconds).filter(|seconds| *seconds > 0)
+    }
+
+    /// Makes all tokens given so far bad, and new ones live so many seconds.
+    pub(super) fn renew_tokens(&self, lifetime_seconds: i64) {
+        self.token_number.fetch_add(1, Ordering::Relaxed);
+        self.token_lifetime.store(lifetime_seconds, Ordering::Relaxed);
+    }
+
     pub(super) fn publish(&self, posts: Vec<NewPost>) -> Vec<Published> {
-        let now = Timestamp::now();
+        let now = self.now();
         let mut state = self.state();
         let mut published = Vec::new();
         for new in posts {
             let id = state.next_id;
             state.next_id += 1;
-            let post_id = self.post_id(&new.platform, id);
+            let time = new.time.unwrap_or(now);
+            let post_id = self.post_id(&new, id, time);
             published.push(Published {
                 id,
                 post_id: post_id.clone(),
             });
-            state.posts.push(Stored {
+            let post = Stored {
                 id,
-                time: new.time.unwrap_or(now),
+                time,
                 published: now,
                 post_id,
-                new,
-            });
+                edited: None,
+                deleted: false,
+                new: Arc::new(new),
+            };
+            if post.new.platform == BLUESKY {
+                self.jetstream.created(&post, now);
+            }
+            state.posts.push(post);
         }
         published
     }
 
-    fn post_id(&self, platform: &str, id: u64) -> String {
-        match platform.split_once(':') {
-            Some((_, name)) => self.entry_url(name, id),
-            None if platform == HACKER_NEWS => format!("{HACKER_NEWS}:{id}"),
-            None => format!("{}/lemmy/post/{id}", self.base_url),
+    /// Sends posts over the stream without keeping them, for load.
+    pub(super) fn stream(&self, posts: Vec<NewPost>) {
+        let now = self.now();
+        for new in posts {
+            let id = {
+                let mut state = self.state();
+                state.next_id += 1;
+                state.next_id - 1
+            };
+            let post = Stored {
+                id,
+                time: now,
+                published: now,
+                post_id: String::new(),
+                edited: None,
+                deleted: false,
+                new: Arc::new(new),
+            };
+            self.jetstream.created(&post, now);
+        }
+    }
+
+    fn post_id(&self, new: &NewPost, id: u64, time: Timestamp) -> String {
+        if let Some((_, feed)) = new.platform.split_once(':') {
+            return self.entry_url(feed, id);
+        }
+        match new.platform.as_str() {
+            HACKER_NEWS => format!("{HACKER_NEWS}:{id}"),
+            LINKEDIN => format!("urn:li:share:{id}"),
+            FACEBOOK => {
+                let page = new.community.as_deref().unwrap_or_default();
+                format!("{FACEBOOK}:{page}_{id}")
+            }
+            DISCOURSE if new.parent.is_some() => format!("{DISCOURSE}:p/{id}"),
+            DISCOURSE => format!("{DISCOURSE}:t/{id}"),
+            REDDIT => format!("{REDDIT}:{}", reddit::fullname(id, new.parent.is_some())),
+            BLUESKY => jetstream::uri(&new.author, id),
+            MASTODON => {
+                let native_id = mastodon::native_id(time, id);
+                mastodon::uri(&self.base_url, new.community.as_deref(), &new.author, native_id)
+            }
+            X => x::post_id(x::native_id(time, id)),
+            _ if new.parent.is_some() => format!("{}/lemmy/comment/{id}", self.base_url),
+            _ => format!("{}/lemmy/post/{id}", self.base_url),
         }
     }
 
@@ -139,10 +239,31 @@ impl World {
     }
 
     pub(super) fn delete(&self, id: u64) -> bool {
+        let now = self.now();
+        self.change(id, |post| {
+            post.deleted = true;
+            if post.new.platform == BLUESKY {
+                self.jetstream.deleted(post, now);
+            }
+        })
+    }
+
+    pub(super) fn edit(&self, id: u64, text: &str) -> bool {
+        let now = self.now();
+        self.change(id, |post| {
+            Arc::make_mut(&mut post.new).text = Some(text.to_owned());
+            post.edited = Some(now);
+            if post.new.platform == BLUESKY {
+                self.jetstream.edited(post, now);
+            }
+        })
+    }
+
+    fn change(&self, id: u64, change: impl FnOnce(&mut Stored)) -> bool {
         let mut state = self.state();
-        let before = state.posts.len();
-        state.posts.retain(|post| post.id != id);
-        state.posts.len() < before
+        let at = state.posts.binary_search_by_key(&id, |post| post.id);
+        let post = at.ok().and_then(|at| state.posts.get_mut(at));
+        post.filter(|post| !post.deleted).map(change).is_some()
     }
 
     pub(super) fn reset(&self) {
@@ -151,27 +272,47 @@ impl World {
         state.requests.clear();
         state.served.clear();
         self.faults.clear();
+        self.jetstream.clear();
     }
 
-    /// The posts of `platform`, newest first.
+    /// The posts of `platform` that are no comments, newest first.
     pub(super) fn posts(&self, platform: &str) -> Vec<Stored> {
-        let mut posts: Vec<Stored> = self
-            .state()
-            .posts
-            .iter()
-            .filter(|post| post.new.platform == platform)
-            .cloned()
-            .collect();
+        self.select(platform, |post| post.new.parent.is_none())
+    }
+
+    /// The comments of `platform`, newest first.
+    pub(super) fn comments(&self, platform: &str) -> Vec<Stored> {
+        self.select(platform, |post| post.new.parent.is_some())
+    }
+
+    /// What stands on `platform` and is wanted, newest first.
+    pub(super) fn select(&self, platform: &str, wanted: impl Fn(&Stored) -> bool) -> Vec<Stored> {
+        let state = self.state();
+        let own = |post: &&Stored| post.new.platform == platform && !post.deleted && wanted(post);
+        let mut posts: Vec<Stored> = state.posts.iter().filter(own).cloned().collect();
         posts.sort_by_key(|post| std::cmp::Reverse((post.time, post.id)));
         posts
     }
 
     pub(super) fn post(&self, id: u64) -> Option<Stored> {
-        self.state()
-            .posts
-            .iter()
-            .find(|post| post.id == id)
-            .cloned()
+        self.even_deleted(id).filter(|post| !post.deleted)
+    }
+
+    /// A post, whether or not it still stands.
+    pub(super) fn even_deleted(&self, id: u64) -> Option<Stored> {
+        let state = self.state();
+        let at = state.posts.binary_search_by_key(&id, |post| post.id);
+        at.ok().and_then(|at| state.posts.get(at)).cloned()
+    }
+
+    /// What a comment stands below in the end; a post that is none is its own.
+    pub(super) fn story_of(&self, post: &Stored) -> Option<Stored> {
+        let mut story = post.clone();
+        while let Some(parent) = story.new.parent {
+            // Numbers fall from a comment to what it is on; anything else is a ring.
+            story = self.even_deleted(parent).filter(|_| parent < story.id)?;
+        }
+        Some(story)
     }
 
     /// Whether the item still reads as `null`, counting this read.
@@ -180,7 +321,9 @@ impl World {
         let post = state.posts.iter_mut().find(|post| post.id == id);
         post.is_some_and(|post| {
             let null = post.new.null_reads > 0;
-            post.new.null_reads = post.new.null_reads.saturating_sub(1);
+            if null {
+                Arc::make_mut(&mut post.new).null_reads -= 1;
+            }
             null
         })
     }
@@ -191,7 +334,7 @@ impl World {
 
     /// Notes that these posts are part of an answer.
     pub(super) fn serve<'a>(&self, posts: impl IntoIterator<Item = &'a Stored>) {
-        let now = Timestamp::now().micros();
+        let now = self.now().micros();
         let mut state = self.state();
         for post in posts {
             if !state.served.contains_key(&post.post_id) {
@@ -224,9 +367,9 @@ impl World {
 
 impl Stored {
     /// Whether Hacker News' search knows it.
-    pub(super) fn is_indexed(&self) -> bool {
+    pub(super) fn is_indexed(&self, now: Timestamp) -> bool {
         let lag = Duration::from_millis(self.new.index_lag_ms);
-        self.published.plus(lag) <= Timestamp::now()
+        self.published.plus(lag) <= now
     }
 
     pub(super) fn seconds(&self) -> i64 {

@@ -65,7 +65,11 @@ async fn a_burst_over_many_pages_is_read_whole_behind_pinned_posts() {
 async fn while_nothing_is_new_a_poll_is_one_request() {
     for count in [1, 200] {
         let mut feed = Feed::new("lemmy:newest");
-        feed.publish(posts(LEMMY, count));
+        // Fewer than a page in ten minutes.
+        feed.publish((0..count).map(|n| NewPost {
+            time: minutes_ago(n),
+            ..post(LEMMY, format!("post {n}"))
+        }));
         feed.poll().await;
         let before = feed.simulator.requests("/lemmy/api/v3/post/list");
         feed.poll().await;

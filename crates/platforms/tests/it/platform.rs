@@ -28,6 +28,7 @@ impl Feed {
             source: Some(platforms::Source::Forum),
             ..platforms::Settings::default()
         });
+        settings.extend(["bluesky", "discourse", "mastodon", "reddit", "x"].map(|kind| simulator.settings_of(kind)));
         settings.extend(["linkedin", "facebook"].map(|kind| own(&simulator, kind, kind, "good")));
         settings.extend(["expired", "forbidden", "busy"].into_iter().flat_map(|token| {
             ["linkedin", "facebook"].map(|kind| own(&simulator, &format!("{kind}-{token}"), kind, token))

@@ -1,0 +1,187 @@
+//! Categories, by their numbers: read once and kept for an hour, in this process.
+//!
+//! An unknown number makes them be read anew, once in ten minutes at most. A site that does not show them
+//! leaves topics with the number for a name, for without a category there would be no topic.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use domain::Subforum;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use super::Discourse;
+use crate::{Community, PollError, text};
+
+const KEEP: Duration = Duration::from_hours(1);
+const READ_AGAIN: Duration = Duration::from_mins(10);
+/// The most that are kept.
+const MAX_CATEGORIES: usize = 5_000;
+
+#[derive(Default)]
+pub(super) struct Cache {
+    read: Mutex<Option<Read>>,
+}
+
+struct Read {
+    at: Instant,
+    by_id: HashMap<i64, Category>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    category_list: CategoryList,
+}
+
+#[derive(Deserialize)]
+struct CategoryList {
+    categories: Vec<serde_json::Value>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Category {
+    id: i64,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    slug: String,
+    /// Plain text, on newer sites.
+    description_text: Option<String>,
+    /// HTML.
+    description: Option<String>,
+    topic_count: Option<u64>,
+    #[serde(default)]
+    read_restricted: Option<bool>,
+    #[serde(default)]
+    subcategory_list: Option<Vec<serde_json::Value>>,
+}
+
+impl Cache {
+    /// What the site calls the category.
+    pub(super) async fn subforum(
+        &self,
+        site: &Discourse,
+        id: Option<i64>,
+    ) -> Result<Subforum, PollError> {
+        let Some(id) = id else {
+            return Ok(unnamed(site, 0));
+        };
+        let mut read = self.read.lock().await;
+        let fresh = read.as_ref().is_some_and(|read| {
+            let age = read.at.elapsed();
+            age < READ_AGAIN || (age < KEEP && read.by_id.contains_key(&id))
+        });
+        if !fresh {
+            *read = Some(fetch(site).await?);
+        }
+        let category = read.as_ref().and_then(|read| read.by_id.get(&id));
+        Ok(category.map_or_else(|| unnamed(site, id), |category| named(site, category)))
+    }
+
+    /// The categories that hold all of the words, those with the most topics first.
+    pub(super) async fn search(
+        &self,
+        site: &Discourse,
+        words: &str,
+        limit: usize,
+    ) -> Result<Vec<Community>, PollError> {
+        let mut read = self.read.lock().await;
+        if read.as_ref().is_none_or(|read| read.at.elapsed() >= KEEP) {
+            *read = Some(fetch(site).await?);
+        }
+        let words = words.to_lowercase();
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let mut found: Vec<Community> = read
+            .iter()
+            .flat_map(|read| read.by_id.values())
+            .filter_map(|category| community(site, category))
+            .filter(|community| {
+                let text = format!("{} {}", community.name, community.about).to_lowercase();
+                words.iter().all(|word| text.contains(word))
+            })
+            .collect();
+        found.sort_by(|a, b| b.members.cmp(&a.members).then_with(|| a.what.cmp(&b.what)));
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+async fn fetch(site: &Discourse) -> Result<Read, PollError> {
+    let mut url = site.below("categories.json");
+    url.query_pairs_mut()
+        .append_pair("include_subcategories", "true");
+    let answer = site.get::<Answer>(&url, "categories").await;
+    let mut waiting = match answer {
+        Ok(answer) => answer.category_list.categories,
+        // This site does not tell. That is no reason to leave its topics.
+        Err(
+            error @ (PollError::NotFound(_) | PollError::Refused { .. } | PollError::Malformed(_)),
+        ) => {
+            tracing::debug!(platform = site.name, %error, "no categories; their numbers stand for them");
+            Vec::new()
+        }
+        Err(error) => return Err(error),
+    };
+    let mut by_id = HashMap::new();
+    while let Some(value) = waiting.pop() {
+        let Ok(mut category) = Category::deserialize(value) else {
+            continue;
+        };
+        waiting.extend(category.subcategory_list.take().unwrap_or_default());
+        if by_id.len() < MAX_CATEGORIES {
+            by_id.insert(category.id, category);
+        }
+    }
+    Ok(Read {
+        at: Instant::now(),
+        by_id,
+    })
+}
+
+fn unnamed(site: &Discourse, id: i64) -> Subforum {
+    Subforum {
+        id: id.to_string(),
+        name: id.to_string(),
+        url: site.below("categories").to_string(),
+    }
+}
+
+fn named(site: &Discourse, category: &Category) -> Subforum {
+    let name = text::line(&category.name);
+    if name.is_empty() {
+        return unnamed(site, category.id);
+    }
+    Subforum {
+        id: category.id.to_string(),
+        name,
+        url: site.below(&path(category)).to_string(),
+    }
+}
+
+/// As the site's own addresses have it, and as a feed's name does.
+fn path(category: &Category) -> String {
+    let slug = match category.slug.as_str() {
+        "" => "-",
+        slug => slug,
+    };
+    format!("c/{slug}/{}", category.id)
+}
+
+fn community(site: &Discourse, category: &Category) -> Option<Community> {
+    let what = path(category);
+    let about = match (&category.description_text, &category.description) {
+        (Some(text), _) => text::block(text),
+        (None, Some(html)) => text::block(&text::from_html(html)),
+        (None, None) => String::new(),
+    };
+    let open = category.read_restricted != Some(true) && super::accepts(&what);
+    open.then(|| Community {
+        url: site.below(&what).to_string(),
+        what,
+        name: text::line(&category.name),
+        about,
+        members: category.topic_count,
+    })
+}

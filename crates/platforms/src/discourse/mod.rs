@@ -1,0 +1,209 @@
+//! Discourse, by its own API: one site.
+//!
+//! - Topics: `latest.json?order=created&page=0..`, of a category `c/{slug}/{id}/l/latest.json`. Without
+//!   `order=created` lists are by last activity, with pinned topics first; a pinned one says nothing about
+//!   where a page stands in any case. `topic_list.more_topics_url` names the next page and is absent at the
+//!   end; it is relative and leaves out `.json`, so its page number alone is taken. Pages shift while
+//!   topics arrive.
+//! - Lists have no text: each new topic is read by `t/{id}.json`, whose first post is the topic's. What
+//!   cannot be read yet waits in the cursor. 403, 404 and 410 say that it is deleted or hidden.
+//! - Replies: `posts.json`, newest first, older ones by `before={id}`, that one included. A page is a
+//!   window of ids on older sites, so it may be short, or empty, without being the last. The first posts
+//!   of topics are among them and are left out.
+//! - Lists name categories by number; [`categories`] turns them into names.
+//! - Times end in `Z`, those of very old sites have an offset. Deleted posts have `deleted_at` or
+//!   `user_deleted`, flagged ones `hidden`.
+//! - A site that is not public answers 403 without `Api-Key` and `Api-Username`. Throttling is 429 with
+//!   `Retry-After`; 50 requests in 10 s and 200 in a minute from one address are usual.
+//! - Native ids are numbers of the site, for topics and posts apart: `t/57`, `p/123`.
+//!
+//! Cost: one request while less than a page of topics came in ten minutes ([`crate::paging`]), one for
+//! each new topic, and one an hour for categories.
+
+mod categories;
+mod posts;
+mod recheck;
+mod shape;
+mod topics;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use crate::{
+    Adapter, Community, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled,
+    hackernews::below,
+};
+
+/// A page of a hundred topics, or of fifty posts.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// The adapter of kind `discourse`: one site.
+pub struct Discourse {
+    /// The platform's name, which makes the posts' ids unique.
+    name: String,
+    base_url: Url,
+    key: Option<Key>,
+    categories: categories::Cache,
+    fetch: Arc<dyn Fetch>,
+}
+
+/// What a site that is not public asks for.
+pub struct Key {
+    pub key: SecretString,
+    pub username: String,
+}
+
+/// What can be watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum List<'a> {
+    Latest,
+    Category { slug: &'a str, id: u64 },
+    Posts,
+}
+
+impl<'a> List<'a> {
+    fn parse(what: &'a str) -> Option<Self> {
+        match what {
+            "latest" => return Some(Self::Latest),
+            "posts" => return Some(Self::Posts),
+            _ => {}
+        }
+        let (slug, id) = what.strip_prefix("c/")?.rsplit_once('/')?;
+        let part = |part: &str| {
+            (1..=255).contains(&part.len())
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-_%~.".contains(&b))
+                && !matches!(part, "." | "..")
+        };
+        // A subcategory stands below its parent: `c/parent/child/7`.
+        let well_formed = slug.split('/').count() <= 3 && slug.split('/').all(part);
+        let id = id.parse().ok().filter(|_| well_formed)?;
+        Some(Self::Category { slug, id })
+    }
+}
+
+impl Discourse {
+    #[must_use]
+    pub fn new(name: String, base_url: Url, key: Option<Key>, fetch: Arc<dyn Fetch>) -> Self {
+        Self {
+            name,
+            base_url,
+            key,
+            categories: categories::Cache::default(),
+            fetch,
+        }
+    }
+
+    async fn get<T: DeserializeOwned>(&self, url: &Url, what: &str) -> Result<T, PollError> {
+        let limits = FetchLimits {
+            max_bytes: MAX_BYTES,
+            ..FetchLimits::default()
+        };
+        let mut headers = vec![("accept", "application/json")];
+        if let Some(key) = &self.key {
+            headers.push(("api-key", key.key.expose_secret()));
+            headers.push(("api-username", &key.username));
+        }
+        let answer = self.fetch.get(url, &headers, &limits).await?;
+        match answer.success(what) {
+            Ok(answer) => answer.json(),
+            Err(PollError::Unauthorized { status }) => Err(self.refused(status)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn refused(&self, status: u16) -> PollError {
+        let advice = match self.key {
+            None => "the site asks for an API key: set `token` to it and `client_id` to its user",
+            Some(_) => {
+                "`token` and `client_id` must be an API key and its user, with a right to read"
+            }
+        };
+        PollError::Refused { status, advice }
+    }
+
+    fn below(&self, path: &str) -> Url {
+        below(&self.base_url, path)
+    }
+}
+
+#[async_trait]
+impl Adapter for Discourse {
+    fn kind(&self) -> &'static str {
+        "discourse"
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        accepts(what)
+    }
+
+    fn default_interval(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError> {
+        match List::parse(what) {
+            Some(List::Posts) => posts::poll(self, cursor, limits).await,
+            Some(list) => topics::poll(self, list, cursor, limits).await,
+            None => Err(PollError::NotFound(what.to_owned())),
+        }
+    }
+
+    async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {
+        self.categories.search(self, words, limit).await
+    }
+
+    fn recheck_batch(&self) -> usize {
+        recheck::BATCH
+    }
+
+    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+        recheck::gone(self, post_ids).await
+    }
+}
+
+/// Whether `what` is the newest topics, those of a category, or the newest replies.
+pub(crate) fn accepts(what: &str) -> bool {
+    List::parse(what).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::accepts;
+
+    #[test]
+    fn feeds_are_lists_of_topics_or_the_replies() {
+        for right in [
+            "latest",
+            "posts",
+            "c/support/6",
+            "c/a-b/c_d/12",
+            "c/%E6%97%A5/3",
+        ] {
+            assert!(accepts(right), "{right}");
+        }
+        for wrong in [
+            "",
+            "newest",
+            "c/",
+            "c/6",
+            "c/a/b",
+            "c//6",
+            "c/../6",
+            "c/a?b/6",
+            "c/a/b/c/d/6",
+        ] {
+            assert!(!accepts(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! New replies, from the list of everything that was posted.
+
+use domain::{Post, PostType, Timestamp};
+use serde::Deserialize;
+use url::Url;
+
+use super::{
+    Discourse,
+    shape::{self, PostsPage},
+    topics::user,
+};
+use crate::{Cursor, PollError, PollLimits, Polled, paging::Pages, reading::Reading, text};
+
+/// The ids that an older site looks at for one page.
+const WINDOW: u64 = 50;
+/// So many pages without a post in succession are taken for the beginning.
+const MAX_EMPTY: usize = 10;
+
+pub(super) async fn poll(
+    site: &Discourse,
+    cursor: Option<&Cursor>,
+    limits: &PollLimits,
+) -> Result<Polled, PollError> {
+    let mut reading = Reading::new(cursor, limits);
+    let mut pages = Pages::new(&reading, limits);
+    let mut before: Option<u64> = None;
+    let mut empty = 0;
+    for _ in 0..limits.max_pages {
+        let page: PostsPage = site.get(&address(site, before), "posts").await?;
+        let mut oldest = None;
+        for value in &page.latest_posts {
+            let Ok(post) = shape::Post::deserialize(value) else {
+                tracing::debug!(platform = site.name, "skipped an unreadable post");
+                continue;
+            };
+            oldest = [oldest, Some(post.id)].into_iter().flatten().min();
+            offer(site, &post, &mut reading, &mut pages).await?;
+        }
+        let (last, end) = match (oldest, before) {
+            (Some(oldest), _) => (oldest, pages.turn()),
+            // A stretch of ids of which none may be read.
+            (None, Some(before)) => (before.saturating_sub(WINDOW - 1), false),
+            (None, None) => (0, true),
+        };
+        empty = if oldest.is_some() { 0 } else { empty + 1 };
+        let next = last.saturating_sub(1);
+        let stuck = before.is_some_and(|before| next >= before);
+        if end || next == 0 || stuck || empty == MAX_EMPTY {
+            return Ok(reading.finish());
+        }
+        before = Some(next);
+    }
+    reading.gap = pages.gap("more pages than one poll may read");
+    Ok(reading.finish())
+}
+
+fn address(site: &Discourse, before: Option<u64>) -> Url {
+    let mut url = site.below("posts.json");
+    if let Some(before) = before {
+        url.query_pairs_mut()
+            .append_pair("before", &before.to_string());
+    }
+    url
+}
+
+async fn offer(
+    site: &Discourse,
+    post: &shape::Post,
+    reading: &mut Reading,
+    pages: &mut Pages,
+) -> Result<(), PollError> {
+    let native = post.id.to_string();
+    let known = reading.knew(&native);
+    let gone = post.is_gone();
+    let id = format!("{}:p/{}", site.name, post.id);
+    let wanted = post.is_reply() && !gone && !known && !reading.is_old(post.time());
+    let made = if wanted {
+        let subforum = site.categories.subforum(site, post.category_id).await?;
+        made(site, post, id.clone(), subforum)
+    } else {
+        None
+    };
+    if known && gone && post.is_reply() {
+        reading.deleted.push(id);
+    }
+    let met = reading.offer(&native, post.time(), |time| {
+        made.map(|made| Post { time, ..made })
+    });
+    pages.met(met, known, post.time());
+    Ok(())
+}
+
+/// The reply; its time is yet to be judged.
+fn made(
+    site: &Discourse,
+    post: &shape::Post,
+    id: String,
+    subforum: domain::Subforum,
+) -> Option<Post> {
+    let author = text::line(post.username.as_deref()?);
+    let body = text::some_block(&text::from_html(post.cooked.as_deref()?))?;
+    let title = text::line(post.topic_title.as_deref().unwrap_or_default());
+    let slug = post.topic_slug.as_deref().filter(|slug| !slug.is_empty());
+    let number = post.post_number.unwrap_or(1);
+    let path = format!("t/{}/{}/{number}", slug.unwrap_or("-"), post.topic_id?);
+    Some(Post {
+        post_type: PostType::ForumComment,
+        time: Timestamp::UNIX_EPOCH,
+        id,
+        url: site.below(&path).to_string(),
+        title: Some(title).filter(|title| !title.is_empty()),
+        text: Some(body),
+        subforum: Some(subforum),
+        user: user(site, author, post.user_id)?,
+    })
+}

@@ -1,0 +1,294 @@
+//! New topics: from the lists, then each one's text by itself.
+
+use std::collections::HashSet;
+
+use domain::{Post, PostType, Timestamp, User};
+use futures::{StreamExt, stream};
+use serde::Deserialize;
+use url::Url;
+
+use super::{
+    Discourse, List,
+    shape::{Listed, Topic, TopicsPage},
+};
+use crate::{
+    Cursor, PollError, PollLimits, Polled,
+    cursor::{MAX_PENDING, Pending},
+    paging::Pages,
+    reading::{Met, Reading},
+    text,
+};
+
+const PER_PAGE: usize = 100;
+/// The most topics read in one poll: four fifths of what an address may ask in ten seconds.
+const TOPICS_PER_POLL: usize = 40;
+/// The most of them that earlier polls could not read.
+const PENDING_PER_POLL: usize = 20;
+const AT_ONCE: usize = 4;
+/// While so many wait that were met within this time, the lists are left alone: they would only be read
+/// again and again for the same topics.
+const BACKLOG: std::time::Duration = std::time::Duration::from_mins(10);
+/// How long a topic may stay unreadable before it is given up.
+const PENDING_FOR: std::time::Duration = std::time::Duration::from_hours(6);
+
+/// A topic whose text is still to be read.
+struct Wanted {
+    id: u64,
+    time: Option<Timestamp>,
+}
+
+pub(super) async fn poll(
+    site: &Discourse,
+    list: List<'_>,
+    cursor: Option<&Cursor>,
+    limits: &PollLimits,
+) -> Result<Polled, PollError> {
+    let mut reading = Reading::new(cursor, limits);
+    let backlog = reading.cursor.pending.iter();
+    let backlog = backlog.filter(|pending| reading.now.since(pending.1) < BACKLOG);
+    let has_backlog = backlog.count() >= TOPICS_PER_POLL;
+    let mut wanted = if has_backlog {
+        reading.partial = true;
+        Vec::new()
+    } else {
+        read_lists(site, list, &mut reading, limits).await?
+    };
+    // Oldest first, so that what is left to the next poll is newer than what this one gives.
+    wanted.sort_by_key(|topic| (topic.time.unwrap_or(reading.now), topic.id));
+    let most = TOPICS_PER_POLL.min(limits.max_posts.max(1));
+    let most_pending = if has_backlog {
+        most
+    } else {
+        PENDING_PER_POLL.min(most)
+    };
+    let mut asked = take_pending(&mut reading, most_pending);
+    let room = most.saturating_sub(asked.len());
+    let later = wanted.split_off(room.min(wanted.len()));
+    asked.extend(wanted.iter().map(|topic| topic.id));
+
+    let mut read = 0;
+    let mut hindered = None;
+    let mut answers = stream::iter(asked)
+        .map(|id| async move { (id, topic(site, id).await) })
+        .buffered(AT_ONCE);
+    while let Some((id, answer)) = answers.next().await {
+        let taken = match answer {
+            Ok(topic) => offer(site, &topic, &mut reading).await,
+            Err(error) => Err(error),
+        };
+        match taken {
+            Ok(()) => read += 1,
+            Err(PollError::NotFound(_)) => forget(id, &mut reading),
+            Err(error) => {
+                wait_for(id, &mut reading);
+                // What is wrong with one topic is no reason to leave the others.
+                let ends = !matches!(error, PollError::Malformed(_) | PollError::Refused { .. });
+                tracing::debug!(platform = site.name, id, %error, "a topic could not be read");
+                if ends && hindered.is_none() {
+                    hindered = Some(error);
+                }
+            }
+        }
+        if hindered.is_some() {
+            break;
+        }
+    }
+    drop(answers);
+    // What was not reached is in the lists of the next poll too, but for how long?
+    let unread: Vec<u64> = wanted.iter().chain(&later).map(|topic| topic.id).collect();
+    for id in &unread {
+        if !reading.knows(&id.to_string()) {
+            wait_for(*id, &mut reading);
+        }
+    }
+    let left = reading.cursor.pending.len();
+    let mut polled = reading.finish();
+    polled.next_hint = hindered.as_ref().and_then(PollError::retry_after);
+    // More can be read at once only when this poll read some of it and nothing hindered it.
+    let waiting = !later.is_empty() || left > 0;
+    polled.more |= hindered.is_none() && read > 0 && waiting;
+    Ok(polled)
+}
+
+/// The topics that are new, in no order.
+async fn read_lists(
+    site: &Discourse,
+    list: List<'_>,
+    reading: &mut Reading,
+    limits: &PollLimits,
+) -> Result<Vec<Wanted>, PollError> {
+    let pending = reading.cursor.pending.iter();
+    let pending: HashSet<String> = pending.map(|pending| pending.0.clone()).collect();
+    let mut wanted = Vec::new();
+    let mut met_here = HashSet::new();
+    let mut pages = Pages::new(reading, limits);
+    let mut number = 0;
+    for _ in 0..limits.max_pages {
+        let page: TopicsPage = site.get(&address(site, list, number), &name(list)).await?;
+        let count = page.topic_list.topics.len();
+        for value in &page.topic_list.topics {
+            let Ok(topic) = Listed::deserialize(value) else {
+                tracing::debug!(platform = site.name, "skipped an unreadable topic");
+                continue;
+            };
+            let native = topic.id.to_string();
+            let known = reading.knew(&native);
+            let time = reading.sane(topic.time());
+            let met = if !met_here.insert(topic.id) {
+                Met::Known
+            } else if known {
+                reading.note(&native, time);
+                Met::Known
+            } else if reading.is_old(time) {
+                reading.note(&native, time);
+                Met::Old
+            } else if !topic.is_public() {
+                reading.offer(&native, time, |_| None)
+            } else {
+                // One that is waited for is new still, but is not to be asked for twice.
+                if !pending.contains(&native) {
+                    wanted.push(Wanted { id: topic.id, time });
+                }
+                Met::New
+            };
+            if !topic.is_pinned() {
+                pages.met(met, known, time);
+            }
+        }
+        let next = page.topic_list.more_topics_url.as_deref();
+        let next = next.and_then(page_number).filter(|next| *next > number);
+        match next {
+            Some(next) if count > 0 && !pages.turn() => number = next,
+            _ => return Ok(wanted),
+        }
+    }
+    reading.gap = pages.gap("more pages than one poll may read");
+    Ok(wanted)
+}
+
+fn name(list: List<'_>) -> String {
+    match list {
+        List::Category { slug, id } => format!("c/{slug}/{id}"),
+        List::Latest | List::Posts => "latest".to_owned(),
+    }
+}
+
+fn address(site: &Discourse, list: List<'_>, page: u64) -> Url {
+    let mut url = match list {
+        List::Category { .. } => site.below(&format!("{}/l/latest.json", name(list))),
+        List::Latest | List::Posts => site.below("latest.json"),
+    };
+    url.query_pairs_mut()
+        .append_pair("order", "created")
+        .append_pair("per_page", &PER_PAGE.to_string())
+        .append_pair("page", &page.to_string());
+    url
+}
+
+/// Of `/latest?order=created&page=1`.
+fn page_number(url: &str) -> Option<u64> {
+    let (_, query) = url.split_once('?')?;
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    let (_, number) = pairs.find(|(name, _)| name == "page")?;
+    number.parse().ok()
+}
+
+/// Those to ask for again in this poll; the others have their turn at the next.
+fn take_pending(reading: &mut Reading, most: usize) -> Vec<u64> {
+    let waiting = std::mem::take(&mut reading.cursor.pending);
+    for Pending(id, since) in waiting {
+        if reading.knew(&id) {
+            continue;
+        }
+        if reading.now.since(since) > PENDING_FOR {
+            tracing::warn!(id, "a topic could not be read for hours and is given up");
+            reading.note(&id, None);
+            continue;
+        }
+        reading.cursor.pending.push(Pending(id, since));
+    }
+    let pending = &mut reading.cursor.pending;
+    let asked = pending.len().min(most);
+    let ids = pending.iter().take(asked);
+    let ids = ids.filter_map(|pending| pending.0.parse().ok()).collect();
+    pending.rotate_left(asked);
+    ids
+}
+
+fn wait_for(id: u64, reading: &mut Reading) {
+    let id = id.to_string();
+    let pending = &mut reading.cursor.pending;
+    if pending.len() < MAX_PENDING && !pending.iter().any(|pending| pending.0 == id) {
+        pending.push(Pending(id, reading.now));
+    }
+}
+
+fn forget(id: u64, reading: &mut Reading) {
+    let id = id.to_string();
+    reading.cursor.pending.retain(|pending| pending.0 != id);
+    reading.note(&id, None);
+}
+
+async fn topic(site: &Discourse, id: u64) -> Result<Topic, PollError> {
+    let url = site.below(&format!("t/{id}.json"));
+    let topic: Topic = site.get(&url, "topic").await?;
+    if topic.id == id {
+        Ok(topic)
+    } else {
+        Err(PollError::Malformed("another topic than asked for".into()))
+    }
+}
+
+async fn offer(site: &Discourse, topic: &Topic, reading: &mut Reading) -> Result<(), PollError> {
+    let native = topic.id.to_string();
+    let subforum = site.categories.subforum(site, topic.category_id).await?;
+    reading.cursor.pending.retain(|pending| pending.0 != native);
+    reading.offer_awaited(&native, topic.time(), |time| {
+        let first = topic.first_post().filter(|_| !topic.is_gone())?;
+        let author = text::line(first.username.as_deref()?);
+        let body = text::some_block(&text::from_html(
+            first.cooked.as_deref().unwrap_or_default(),
+        ));
+        let mut title = text::line(topic.title.as_deref().unwrap_or_default());
+        if title.is_empty() {
+            title = text::title_of(body.as_deref()?);
+        }
+        let slug = topic.slug.as_deref().filter(|slug| !slug.is_empty());
+        let path = format!("t/{}/{}", slug.unwrap_or("-"), topic.id);
+        Some(Post {
+            post_type: PostType::ForumLink,
+            time,
+            id: format!("{}:t/{}", site.name, topic.id),
+            url: site.below(&path).to_string(),
+            title: Some(title),
+            text: body,
+            subforum: Some(subforum),
+            user: user(site, author, first.user_id)?,
+        })
+    });
+    Ok(())
+}
+
+/// `None` without a name.
+pub(super) fn user(site: &Discourse, name: String, id: Option<i64>) -> Option<User> {
+    (!name.is_empty()).then(|| User {
+        id: id.map_or_else(|| name.clone(), |id| id.to_string()),
+        url: site.below(&format!("u/{name}")).to_string(),
+        name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::page_number;
+
+    #[test]
+    fn the_next_page_s_number_is_taken_from_its_address() {
+        assert_eq!(page_number("/latest.json?page=1"), Some(1));
+        let whole = "https://a.b/c/x/7/l/latest?no_definitions=true&order=created&page=12";
+        assert_eq!(page_number(whole), Some(12));
+        for none in ["", "/latest", "/latest?page=", "/latest?page=-1"] {
+            assert_eq!(page_number(none), None);
+        }
+    }
+}

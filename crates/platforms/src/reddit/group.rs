@@ -1,0 +1,196 @@
+//! Several subreddits at once, of which one may not be readable.
+//!
+//! Reddit refuses a whole group for one member. Then the group is halved until what is refused is a
+//! single subreddit; it is left out for an hour, in this process, and the others are read as one group
+//! again. Cost: about two requests for each halving, once an hour.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::{Reddit, listing};
+use crate::{Cursor, PollError, PollLimits, Polled};
+
+/// The most members of a group.
+const MAX_MEMBERS: usize = 100;
+/// How long a subreddit that cannot be read is left out of its groups.
+const LEAVE_OUT: Duration = Duration::from_hours(1);
+/// The most subreddits that are remembered so.
+const MAX_LEFT_OUT: usize = 10_000;
+/// The most requests of one search for the unreadable.
+const MAX_PROBES: usize = 64;
+
+/// What can be watched: the posts or the comments of one or several subreddits.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct List<'a> {
+    pub(super) members: Vec<&'a str>,
+    pub(super) comments: bool,
+}
+
+impl<'a> List<'a> {
+    pub(super) fn parse(what: &'a str) -> Option<Self> {
+        let group = what.strip_prefix("r/")?;
+        let (group, comments) = match group.strip_suffix("/comments") {
+            Some(group) => (group, true),
+            None => (group, false),
+        };
+        let members: Vec<&str> = group.split('+').collect();
+        let well_formed = members.len() <= MAX_MEMBERS && members.iter().all(|name| is_name(name));
+        well_formed.then_some(Self { members, comments })
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    // A user's own subreddit is `u_` and a name.
+    (2..=24).contains(&name.len()) && name.bytes().all(word)
+}
+
+/// The subreddits that could not be read, and since when.
+#[derive(Default)]
+pub(super) struct Unreadable {
+    since: Mutex<HashMap<String, Instant>>,
+}
+
+impl Unreadable {
+    fn holds(&self, name: &str) -> bool {
+        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = since.get(&name.to_ascii_lowercase());
+        at.is_some_and(|at| at.elapsed() < LEAVE_OUT)
+    }
+
+    fn insert(&self, name: &str) {
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.retain(|_, at| at.elapsed() < LEAVE_OUT);
+        if since.len() < MAX_LEFT_OUT {
+            since.insert(name.to_ascii_lowercase(), Instant::now());
+        }
+    }
+}
+
+pub(super) async fn poll(
+    platform: &Reddit,
+    list: &List<'_>,
+    cursor: Option<&Cursor>,
+    limits: &PollLimits,
+) -> Result<Polled, PollError> {
+    if let [_] = list.members[..] {
+        return listing::poll(platform, list, cursor, limits).await;
+    }
+    let readable = |list: &List<'_>| {
+        let members = list.members.iter();
+        let members = members.filter(|name| !platform.unreadable.holds(name));
+        members.copied().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut members = readable(list);
+    // All of them could not be read: perhaps that has changed.
+    if members.is_empty() {
+        members = list.members.iter().map(|&name| name.to_owned()).collect();
+    }
+    let refusal = match read(platform, &members, list.comments, cursor, limits).await {
+        Err(error) if is_refusal(&error) => error,
+        other => return other,
+    };
+    if members.len() > 1 {
+        members = find(platform, members, list.comments).await?;
+        if !members.is_empty() {
+            return read(platform, &members, list.comments, cursor, limits).await;
+        }
+    }
+    Err(refusal)
+}
+
+async fn read(
+    platform: &Reddit,
+    members: &[String],
+    comments: bool,
+    cursor: Option<&Cursor>,
+    limits: &PollLimits,
+) -> Result<Polled, PollError> {
+    let members = members.iter().map(String::as_str).collect();
+    let list = List { members, comments };
+    listing::poll(platform, &list, cursor, limits).await
+}
+
+/// Whether it may be about one member alone.
+fn is_refusal(error: &PollError) -> bool {
+    match error {
+        PollError::NotFound(_) => true,
+        // 401 is about the token.
+        PollError::Refused { status, .. } => *status == 403,
+        _ => false,
+    }
+}
+
+/// The members that can be read, of a group that cannot.
+async fn find(
+    platform: &Reddit,
+    members: Vec<String>,
+    comments: bool,
+) -> Result<Vec<String>, PollError> {
+    let mut good = Vec::new();
+    let mut unreadable = Vec::new();
+    let half = members.len() / 2;
+    let mut halves = vec![members[half..].to_vec(), members[..half].to_vec()];
+    let mut probes = 0;
+    while let Some(part) = halves.pop() {
+        // Nothing is known of the rest; it is looked for at the next poll.
+        if probes == MAX_PROBES {
+            break;
+        }
+        probes += 1;
+        match listing::probe(platform, &part, comments).await {
+            Ok(()) => good.extend(part),
+            Err(error) if is_refusal(&error) => match part.as_slice() {
+                [name] => unreadable.push((name.clone(), error)),
+                _ => {
+                    let half = part.len() / 2;
+                    halves.push(part[half..].to_vec());
+                    halves.push(part[..half].to_vec());
+                }
+            },
+            Err(error) => return Err(error),
+        }
+    }
+    // Where no member can be read, the platform refuses us and not them.
+    if !good.is_empty() {
+        for (subreddit, error) in unreadable {
+            tracing::warn!(
+                platform = platform.name,
+                subreddit,
+                %error,
+                "a subreddit cannot be read and is left out of its group for an hour"
+            );
+            platform.unreadable.insert(&subreddit);
+        }
+    }
+    Ok(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::List;
+
+    #[test]
+    fn feeds_are_groups_of_subreddits() {
+        let list = List::parse("r/rust+u_someone+SaaS/comments").unwrap();
+        assert_eq!((list.members.len(), list.comments), (3, true));
+        assert!(!List::parse("r/comments").unwrap().comments);
+        for wrong in [
+            "",
+            "rust",
+            "r/",
+            "r/a",
+            "r/a b",
+            "r/rust+",
+            "r/rust/new",
+            "r/rust/comments/x",
+        ] {
+            assert_eq!(List::parse(wrong), None, "{wrong}");
+        }
+        let crowd = format!("r/{}", vec!["rust"; 101].join("+"));
+        assert_eq!(List::parse(&crowd), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! One listing, newest first, read back to what is known.
+
+use serde::Deserialize;
+use url::Url;
+
+use super::{Reddit, group::List, thing::Thing};
+use crate::{
+    Cursor, PollError, PollLimits, Polled,
+    paging::Pages,
+    reading::{Met, Reading},
+};
+
+const PER_PAGE: usize = 100;
+/// A listing reaches back so far, but for what was deleted from it.
+const REACH: usize = 900;
+/// How many posts before one that was deleted are tried in its place.
+const ANCHORS: usize = 5;
+
+#[derive(Deserialize)]
+pub(super) struct Listing {
+    pub(super) data: Data,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Data {
+    pub(super) children: Vec<serde_json::Value>,
+    after: Option<String>,
+}
+
+pub(super) async fn poll(
+    platform: &Reddit,
+    list: &List<'_>,
+    cursor: Option<&Cursor>,
+    limits: &PollLimits,
+) -> Result<Polled, PollError> {
+    let mut reading = Reading::new(cursor, limits);
+    let mut pages = Pages::new(&reading, limits);
+    // The posts that the next page may begin after, the last one in front.
+    let mut anchors: Vec<String> = Vec::new();
+    for _ in 0..limits.max_pages {
+        let data = older(platform, list, &anchors).await?;
+        // As far as it is known: of those anchors none stands any more.
+        let lost = data.children.is_empty() && !anchors.is_empty();
+        for value in &data.children {
+            if let Some(thing) = Thing::read(value, list.comments) {
+                take(platform, &thing, &mut reading, &mut pages);
+            }
+        }
+        let read = pages.read();
+        if pages.turn() {
+            return Ok(reading.finish());
+        }
+        let last = data.after.filter(|after| is_fullname(after));
+        let Some(last) = last else {
+            // It ends here; but for the beginning of a subreddit it has come too far.
+            if lost || read >= REACH {
+                reading.gap = pages.gap("more posts than the platform lists");
+            }
+            return Ok(reading.finish());
+        };
+        let names = data.children.iter().rev();
+        let names = names.filter_map(|child| child.get("data")?.get("name")?.as_str());
+        let others = names.filter(|name| *name != last && is_fullname(name));
+        let others: Vec<String> = others.take(ANCHORS - 1).map(str::to_owned).collect();
+        anchors = std::iter::once(last).chain(others).collect();
+    }
+    reading.gap = pages.gap("more pages than one poll may read");
+    Ok(reading.finish())
+}
+
+/// The page after the first of the anchors after which there is one.
+async fn older(platform: &Reddit, list: &List<'_>, anchors: &[String]) -> Result<Data, PollError> {
+    let Some((last, before)) = anchors.split_first() else {
+        return page(platform, list, None, PER_PAGE).await;
+    };
+    let mut data = page(platform, list, Some(last), PER_PAGE).await?;
+    for anchor in before {
+        if !data.children.is_empty() {
+            break;
+        }
+        data = page(platform, list, Some(anchor), PER_PAGE).await?;
+    }
+    Ok(data)
+}
+
+async fn page(
+    platform: &Reddit,
+    list: &List<'_>,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Data, PollError> {
+    let group = list.members.join("+");
+    let url = address(platform, &group, list.comments, after, limit);
+    let listing: Listing = platform.get(&url, &format!("r/{group}")).await?;
+    Ok(listing.data)
+}
+
+fn address(
+    platform: &Reddit,
+    group: &str,
+    comments: bool,
+    after: Option<&str>,
+    limit: usize,
+) -> Url {
+    let listed = if comments { "comments" } else { "new" };
+    let mut url = platform.below(&format!("r/{group}/{listed}"));
+    let mut query = url.query_pairs_mut();
+    query.append_pair("limit", &limit.to_string());
+    if let Some(after) = after {
+        query.append_pair("after", after);
+    }
+    drop(query);
+    url
+}
+
+/// Whether a group can be read.
+pub(super) async fn probe(
+    platform: &Reddit,
+    members: &[String],
+    comments: bool,
+) -> Result<(), PollError> {
+    let members = members.iter().map(String::as_str).collect();
+    let list = List { members, comments };
+    page(platform, &list, None, 1).await.map(drop)
+}
+
+fn take(platform: &Reddit, thing: &Thing, reading: &mut Reading, pages: &mut Pages) {
+    let known = reading.knew(&thing.name);
+    if known && thing.is_gone() {
+        reading.deleted.push(thing.id(&platform.name));
+    }
+    let time = thing.time();
+    let met: Met = reading.offer(&thing.name, time, |time| thing.post(&platform.name, time));
+    if !thing.is_pinned() {
+        pages.met(met, known, time);
+    }
+}
+
+/// `t3_`, or another kind, and a number in base 36.
+pub(super) fn is_fullname(text: &str) -> bool {
+    let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    let parts = text.split_once('_');
+    text.len() <= 32 && parts.is_some_and(|(kind, id)| word(kind) && word(id))
+}

@@ -1,0 +1,231 @@
+//! Reddit, by its OAuth API with the operator's own application.
+//!
+//! - Access needs Reddit's approval, commercial use a contract. A token comes from a client id and secret
+//!   ([`token`]); requests name themselves as `<platform>:<app id>:<version> (by /u/<name>)`.
+//! - `r/{a+b}/new` and `r/{a+b}/comments`, `limit=100&raw_json=1` (without it text is escaped), newest
+//!   first, older ones by `after={fullname}`, back over 1,000 items and no further: what lies beyond is a
+//!   gap. `before` is never used, for it answers nothing for ever once its post is deleted; where `after`
+//!   does so, a post before that one takes its place.
+//! - One private, banned or missing subreddit can turn a whole group into 403 or 404: the group is halved
+//!   until the others answer ([`group`]).
+//! - Ids are fullnames: `t3_…` posts, `t1_…` comments. `created_utc` is in seconds, as a float; `created`
+//!   is hours off. Deleted authors are `[deleted]`, deleted texts `[deleted]` or `[removed]`, and
+//!   `removed_by_category` says who took a post away.
+//! - Limits are told by `x-ratelimit-remaining`, a float, and `x-ratelimit-reset`, seconds left.
+//! - The terms ask that what is deleted there is deleted here: `api/info` tells of 100 posts at a time.
+//!
+//! Cost: one request while less than a page of posts came in ten minutes ([`crate::paging`]).
+
+mod group;
+mod listing;
+mod recheck;
+mod search;
+mod thing;
+mod token;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use crate::{
+    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    budget::Left, hackernews::below,
+};
+use group::List;
+
+/// A page of a hundred posts, with all their previews and media.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// The adapter of kind `reddit`.
+pub struct Reddit {
+    /// The platform's name, which makes the posts' ids unique.
+    name: String,
+    base_url: Url,
+    token: token::Holder,
+    unreadable: group::Unreadable,
+    fetch: Arc<dyn Fetch>,
+}
+
+impl Reddit {
+    #[must_use]
+    pub fn new(
+        name: String,
+        base_url: Url,
+        client_id: String,
+        client_secret: SecretString,
+        fetch: Arc<dyn Fetch>,
+    ) -> Self {
+        Self {
+            name,
+            token: token::Holder::new(&base_url, client_id, client_secret),
+            base_url,
+            unreadable: group::Unreadable::default(),
+            fetch,
+        }
+    }
+
+    /// Asks with a token; with a new one when Reddit does not take the old one any more.
+    async fn get<T: DeserializeOwned>(&self, url: &Url, what: &str) -> Result<T, PollError> {
+        let limits = FetchLimits {
+            max_bytes: MAX_BYTES,
+            ..FetchLimits::default()
+        };
+        let mut token = self.token.get(&*self.fetch).await?;
+        let mut renewed = false;
+        loop {
+            let bearer = format!("bearer {}", token.expose_secret());
+            let headers = [("authorization", bearer.as_str())];
+            let answer = self.fetch.get(url, &headers, &limits).await?;
+            if answer.status == 401 && !renewed {
+                renewed = true;
+                token = self.token.renewed(&token, &*self.fetch).await?;
+                continue;
+            }
+            return check(answer, what)?.json();
+        }
+    }
+
+    fn below(&self, path: &str) -> Url {
+        let mut url = below(&self.base_url, path);
+        url.query_pairs_mut().append_pair("raw_json", "1");
+        url
+    }
+}
+
+/// The answer itself when it is one.
+fn check(answer: Fetched, what: &str) -> Result<Fetched, PollError> {
+    // A subreddit that does not exist is redirected to a search for it.
+    if answer.final_url.path().contains("/subreddits/search") && what != search::WHAT {
+        return Err(PollError::NotFound(what.to_owned()));
+    }
+    let reset = left(&answer).map(|left| left.reset_in);
+    match answer.success(what) {
+        Err(PollError::Throttled { retry_after }) => Err(PollError::Throttled {
+            retry_after: retry_after.or(reset),
+        }),
+        Err(PollError::Unauthorized { status: 401 }) => Err(PollError::Refused {
+            status: 401,
+            advice: "Reddit takes no token of `client_id` any more; look at the application there",
+        }),
+        Err(PollError::Unauthorized { status }) => Err(PollError::Refused {
+            status,
+            advice: "private, banned or quarantined there, or `user_agent` or the application is \
+                     blocked",
+        }),
+        other => other,
+    }
+}
+
+/// What the headers say is left of the limit.
+pub(crate) fn left(answer: &Fetched) -> Option<Left> {
+    let number = |name: &str| {
+        let number: f64 = answer.header(name)?.trim().parse().ok()?;
+        (0.0..=1e9).contains(&number).then_some(number)
+    };
+    let whole = Duration::from_secs_f64(number("x-ratelimit-remaining")?).as_secs();
+    Some(Left {
+        requests: u32::try_from(whole).unwrap_or(u32::MAX),
+        reset_in: Duration::from_secs_f64(number("x-ratelimit-reset")?.min(86_400.0)),
+    })
+}
+
+#[async_trait]
+impl Adapter for Reddit {
+    fn kind(&self) -> &'static str {
+        "reddit"
+    }
+
+    fn accepts(&self, what: &str) -> bool {
+        accepts(what)
+    }
+
+    fn default_interval(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    async fn poll(
+        &self,
+        what: &str,
+        cursor: Option<&Cursor>,
+        limits: &PollLimits,
+    ) -> Result<Polled, PollError> {
+        let list = List::parse(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
+        group::poll(self, &list, cursor, limits).await
+    }
+
+    async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {
+        search::communities(self, words, limit).await
+    }
+
+    fn recheck_batch(&self) -> usize {
+        recheck::BATCH
+    }
+
+    async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
+        recheck::gone(self, post_ids).await
+    }
+}
+
+/// Whether `what` is one or several subreddits, or their comments.
+pub(crate) fn accepts(what: &str) -> bool {
+    List::parse(what).is_some()
+}
+
+/// Whether a User-Agent has the form that Reddit prescribes.
+pub(crate) fn is_user_agent(agent: &str) -> bool {
+    let Some((program, rest)) = agent.split_once(" (by /u/") else {
+        return false;
+    };
+    let named = rest.strip_suffix(')').is_some_and(|name| !name.is_empty());
+    let parts: Vec<&str> = program.split(':').collect();
+    named && parts.len() == 3 && parts.iter().all(|part| !part.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_agents_have_the_prescribed_form() {
+        assert!(is_user_agent(
+            "linux:org.example.earshot:1.0 (by /u/someone)"
+        ));
+        for wrong in [
+            "",
+            "Earshot/1.0",
+            "linux:earshot (by /u/someone)",
+            "linux:earshot:1.0",
+            "linux:earshot:1.0 (by /u/)",
+            "::1.0 (by /u/someone)",
+        ] {
+            assert!(!is_user_agent(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_a_float() {
+        let answer = |remaining: &str, reset: &str| Fetched {
+            status: 200,
+            headers: vec![
+                ("x-ratelimit-remaining".into(), remaining.into()),
+                ("x-ratelimit-reset".into(), reset.into()),
+            ],
+            body: Vec::new(),
+            final_url: "https://oauth.reddit.com/".parse().unwrap(),
+        };
+        let told = left(&answer("997.0", "15")).unwrap();
+        assert_eq!((told.requests, told.reset_in.as_secs()), (997, 15));
+        for (remaining, reset) in [
+            ("", "1"),
+            ("-1", "1"),
+            ("NaN", "1"),
+            ("1", "inf"),
+            ("1e99", "1"),
+        ] {
+            assert_eq!(left(&answer(remaining, reset)), None, "{remaining} {reset}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Whether posts and comments still stand, a hundred at a time.
+//!
+//! What Reddit does not know any more it leaves out of its answer without a word. As an answer may be
+//! short for other reasons, only what two answers in succession leave out is taken for gone.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Reddit, listing::Listing, listing::is_fullname, thing::Thing};
+use crate::PollError;
+
+pub(super) const BATCH: usize = 100;
+
+pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String>, PollError> {
+    let mut by_name: HashMap<&str, &String> = HashMap::new();
+    for id in ids.iter().take(BATCH) {
+        let name = id.strip_prefix(&platform.name);
+        let name = name.and_then(|rest| rest.strip_prefix(':'));
+        if let Some(name) = name.filter(|name| is_fullname(name)) {
+            by_name.insert(name, id);
+        }
+    }
+    let asked: Vec<&str> = by_name.keys().copied().collect();
+    let first = look_up(platform, &asked).await?;
+    let absent: Vec<&str> = asked
+        .iter()
+        .filter(|name| !first.contains_key(**name))
+        .copied()
+        .collect();
+    let again = look_up(platform, &absent).await?;
+    let gone: HashSet<&str> = asked
+        .into_iter()
+        .filter(|name| match first.get(*name).or(again.get(*name)) {
+            Some(gone) => *gone,
+            None => true,
+        })
+        .collect();
+    Ok(ids
+        .iter()
+        .filter(|id| {
+            by_name
+                .iter()
+                .any(|(name, own)| own == id && gone.contains(name))
+        })
+        .cloned()
+        .collect())
+}
+
+/// Of those that the platform knows, whether they are gone.
+async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, bool>, PollError> {
+    if names.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut url = platform.below("api/info");
+    url.query_pairs_mut().append_pair("id", &names.join(","));
+    let listing: Listing = platform.get(&url, "info").await?;
+    let things = listing.data.children.iter().filter_map(Thing::any);
+    Ok(things
+        .map(|thing| (thing.name.clone(), thing.is_gone()))
+        .collect())
+}

@@ -1,0 +1,126 @@
+//! The simulated platforms without a network, and with a clock that the test holds.
+//!
+//! It answers what the server answers, a hundred times faster: for property tests, which make thousands
+//! of polls. Faults and the counting of requests belong to the server.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use url::Url;
+
+use super::{
+    NewPost, Published, XBill,
+    ask::{Answer, Ask},
+    discourse, hackernews, jetstream, lemmy, mastodon, reddit,
+    world::World,
+    x,
+};
+use crate::{Fetch, FetchError, FetchLimits, Fetched};
+
+/// Where the platforms stand below.
+pub(super) const BASE: &str = "http://simulated.example";
+
+/// By the beginning of the path.
+const PLATFORMS: [(&str, Answer); 7] = [
+    ("/hackernews/", hackernews::answer),
+    ("/lemmy/", lemmy::answer),
+    ("/discourse/", discourse::answer),
+    ("/reddit/", reddit::answer),
+    ("/bluesky/", jetstream::answer),
+    ("/mastodon/", mastodon::answer),
+    ("/x/", x::answer),
+];
+
+/// A [`Fetch`] that answers as the simulator does.
+pub struct InMemory {
+    world: World,
+}
+
+impl Default for InMemory {
+    fn default() -> Self {
+        Self {
+            world: World::new(BASE.to_owned()),
+        }
+    }
+}
+
+impl InMemory {
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub fn set_now(&self, now: Timestamp) {
+        self.world.set_now(now);
+    }
+
+    pub fn publish(&self, posts: Vec<NewPost>) -> Vec<Published> {
+        self.world.publish(posts)
+    }
+
+    /// Takes a post away, as its author would. False when there is none.
+    pub fn delete(&self, id: u64) -> bool {
+        self.world.delete(id)
+    }
+
+    /// Changes a post's text. False when there is none.
+    pub fn edit(&self, id: u64, text: &str) -> bool {
+        self.world.edit(id, text)
+    }
+
+    #[must_use]
+    pub fn x_bill(&self) -> XBill {
+        self.world.x.bill()
+    }
+
+    fn answer(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        form: Option<&str>,
+    ) -> Result<Fetched, FetchError> {
+        let mut platforms = PLATFORMS.iter();
+        let found = platforms.find(|(path, _)| url.path().starts_with(path));
+        let Some((path, answer)) = found else {
+            return Err(FetchError::Failed("nothing is simulated there".into()));
+        };
+        let body = form.unwrap_or_default().as_bytes();
+        let query = url.query().unwrap_or_default();
+        let mut ask = Ask::new(&url.path()[path.len()..], query, headers, body);
+        ask.is_post = form.is_some();
+        let reply = answer(&self.world, &ask);
+        let lower = |(name, value): (&str, String)| (name.to_ascii_lowercase(), value);
+        Ok(Fetched {
+            status: reply.status,
+            headers: reply.headers.into_iter().map(lower).collect(),
+            body: reply.body.to_string().into_bytes(),
+            final_url: url.clone(),
+        })
+    }
+}
+
+#[async_trait]
+impl Fetch for InMemory {
+    async fn get(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        _limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        self.answer(url, headers, None)
+    }
+
+    async fn post_form(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        form: &[(&str, &str)],
+        _limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let form = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .finish();
+        self.answer(url, headers, Some(&form))
+    }
+}
