@@ -95,6 +95,7 @@ fn measure(
     options: &Options,
     report: &mut Report,
 ) -> Result<f64> {
+    eprintln!("{name}, {managers} Managers …");
     let plans = plans(load, managers)?;
     // They are not dropped within the time taken.
     let kept = plans.clone();

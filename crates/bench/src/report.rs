@@ -70,7 +70,9 @@ impl Report {
         }
     }
 
+    /// Told at once, too: the table comes at the end, which may be far.
     pub(crate) fn row(&mut self, row: Row) {
+        eprintln!("{}: {}", row.what, row.measured);
         self.rows.push(row);
     }
 
