@@ -568,6 +568,18 @@ fn wrong_platforms_are_named() {
             "platforms[0].token: is required for kind `facebook`",
         ),
         (
+            "name = 'a'\nkind = 'x'\nposts_per_day = 100",
+            "platforms[0].token: is required for kind `x`",
+        ),
+        (
+            "name = 'a'\nkind = 'x'\ntoken = 's3cret'",
+            "platforms[0].posts_per_day: is required for kind `x`",
+        ),
+        (
+            "name = 'a'\nkind = 'mastodon'",
+            "platforms[0].base_url: is required for kind `mastodon`",
+        ),
+        (
             "name = 'a'\nkind = 'linkedin'\ntoken = 's3cret'",
             "platforms[0].api_version: is required for kind `linkedin`",
         ),
@@ -578,6 +590,22 @@ fn wrong_platforms_are_named() {
         (
             "name = 'a'\nkind = 'facebook'\ntoken = 's3cret'\napi_version = '../v25.0'",
             "platforms[0].api_version: expected a version such as `v25.0`, not `../v25.0` (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'reddit'\nclient_id = 'i'\nuser_agent = 'linux:a.b:1 (by /u/c)'",
+            "platforms[0].client_secret: is required for kind `reddit`",
+        ),
+        (
+            "name = 'a'\nkind = 'reddit'\nclient_id = 'i'\nclient_secret = 's'",
+            "platforms[0].user_agent: is required for kind `reddit`",
+        ),
+        (
+            "name = 'a'\nkind = 'reddit'\nclient_id = 'i'\nclient_secret = 's'\nuser_agent = 'linux:a.b:1'",
+            "platforms[0].user_agent: expected `<platform>:<app id>:<version> (by /u/<name>)`, not `linux:a.b:1` (file earshot.toml)",
+        ),
+        (
+            "name = 'a'\nkind = 'discourse'\nbase_url = 'https://a.b'\ntoken = 's3cret'",
+            "platforms[0].client_id: is required beside the other of `token` and `client_id`",
         ),
         (
             "name = 'a'\nkind = 'hackernews'\nbase_uri = 'x'",

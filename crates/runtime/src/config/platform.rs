@@ -22,7 +22,7 @@ pub struct PlatformConfig {
     pub source: SourceType,
     /// Always there, save for a `feed` that reads whatever feeds customers name.
     pub base_url: Option<Url>,
-    /// Hacker News: where single items are read, if anywhere.
+    /// Hacker News: where single items are read, if anywhere. Bluesky: where handles are looked up.
     pub items_url: Option<Url>,
     /// Kept exactly where given; else the interval adapts.
     pub poll_interval: Option<Duration>,
@@ -109,6 +109,8 @@ impl Kind {
         match self {
             Self::LinkedIn => &["token", "api_version"],
             Self::Facebook => &["token"],
+            Self::X => &["token", "posts_per_day"],
+            Self::Reddit => &["client_id", "client_secret", "user_agent"],
             _ => &[],
         }
     }
@@ -246,7 +248,8 @@ impl PlatformConfig {
         let items_url = reader.optional(
             path,
             "items_url",
-            "For `hackernews` alone: where Firebase serves single items.",
+            "For `hackernews`: where Firebase serves single items. For `bluesky`: the network's API, \
+             `https://public.api.bsky.app`, where authors' handles are looked up.",
         );
         let poll_interval: Option<Duration> = reader.optional(
             path,
@@ -269,7 +272,7 @@ impl PlatformConfig {
             }
             good
         });
-        if items_url.is_some() && kind != Kind::HackerNews {
+        if items_url.is_some() && !matches!(kind, Kind::HackerNews | Kind::Bluesky) {
             let reason = format!("not a setting of kind `{}`", kind.as_str());
             reader.reject(&format!("{path}.items_url"), reason);
         }
@@ -308,6 +311,16 @@ impl PlatformConfig {
     }
 }
 
+/// Whether a User-Agent has the form that Reddit prescribes.
+fn is_reddit_user_agent(agent: &str) -> bool {
+    let Some((program, rest)) = agent.split_once(" (by /u/") else {
+        return false;
+    };
+    let named = rest.strip_suffix(')').is_some_and(|name| !name.is_empty());
+    let parts: Vec<&str> = program.split(':').collect();
+    named && parts.len() == 3 && parts.iter().all(|part| !part.trim().is_empty())
+}
+
 impl Access {
     /// Reports what `kind` needs and has not got, and what is not of its form.
     fn check(&self, reader: &mut Reader, path: &str, kind: Kind) {
@@ -330,6 +343,18 @@ impl Access {
         {
             let reason = format!("expected {form}, not `{version}`");
             reader.reject(&format!("{path}.api_version"), reason);
+        }
+        if let Some(agent) = &self.user_agent
+            && kind == Kind::Reddit
+            && !is_reddit_user_agent(agent)
+        {
+            let form = "expected `<platform>:<app id>:<version> (by /u/<name>)`";
+            reader.reject(&format!("{path}.user_agent"), format!("{form}, not `{agent}`"));
+        }
+        if kind == Kind::Discourse && self.token.is_some() != self.client_id.is_some() {
+            let missing = if self.token.is_some() { "client_id" } else { "token" };
+            let reason = "is required beside the other of `token` and `client_id`".to_owned();
+            reader.reject(&format!("{path}.{missing}"), reason);
         }
     }
 
