@@ -15,7 +15,7 @@ use platforms::{
 };
 use url::Url;
 
-use crate::platform::{Feed, post};
+use crate::platform::{Feed, minutes_ago, post};
 
 const NAME: &str = "x";
 
@@ -108,12 +108,16 @@ async fn a_post_carries_every_field_and_is_whole() {
 #[tokio::test]
 async fn an_edit_is_the_same_post() {
     let mut feed = Feed::new("x:search/crm");
-    let ids = feed.publish([post(NAME, "crm one")]);
+    let before = |text: &str| NewPost {
+        time: minutes_ago(1),
+        ..post(NAME, text)
+    };
+    let ids = feed.publish([before("crm one")]);
     assert_eq!(feed.poll().await.posts.len(), 1);
     feed.simulator.edit(ids[0], "crm one, edited");
     assert!(feed.poll().await.posts.is_empty());
     // One whose first form nobody read has the id that it had then.
-    let late = feed.publish([post(NAME, "two")]);
+    let late = feed.publish([before("two")]);
     feed.simulator.edit(late[0], "two, about crm");
     let given = feed.poll().await.posts;
     assert_eq!(given[0].text.as_deref(), Some("two, about crm"));
