@@ -2,13 +2,13 @@
 //!
 //! A generator is an example of the crate that knows the content: it writes its file, and with
 //! `--check` writes nothing and fails where the file differs, saying so. To add one, write the
-//! example and add a line to [`GENERATORS`].
+//! example and add a line to [`GENERATORS`]. What the web console is made of comes from [`console`].
 
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cargo;
+use crate::{cargo, console};
 
 struct Generator {
     /// What it writes, from the workspace's root.
@@ -35,6 +35,9 @@ const GENERATORS: &[Generator] = &[
     },
 ];
 
+/// By `console/scripts/generate.mjs`.
+const CONSOLE: &str = "console/dist and console/src/api/schema.ts";
+
 pub(crate) fn run(check: bool) -> Result<ExitCode> {
     let mut failed = Vec::new();
     // All at once and for the whole workspace: the tests build the same, so that it is done once.
@@ -57,6 +60,12 @@ pub(crate) fn run(check: bool) -> Result<ExitCode> {
             (true, false) => println!("wrote {}", generator.path),
             (false, _) => failed.push(generator.path),
         }
+    }
+    // Of its own tools, which say which files differ.
+    if console::generate(check)? {
+        println!("{CONSOLE} is up to date");
+    } else {
+        failed.push(CONSOLE);
     }
     if failed.is_empty() {
         return Ok(ExitCode::SUCCESS);

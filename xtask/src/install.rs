@@ -3,9 +3,10 @@
 //! We need their programs only. No system-wide instance is made or started, as far as the package
 //! manager lets us prevent it.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use private_servers::{postgres, rabbitmq};
 
 const APT_SCRIPT: &str = include_str!("install/apt.sh");
@@ -14,6 +15,9 @@ const APT_SCRIPT: &str = include_str!("install/apt.sh");
 pub(crate) enum Software {
     PostgreSql,
     RabbitMq,
+    /// Any version: it fetches the one that is needed.
+    Node,
+    Chromium,
 }
 
 /// Installs what is missing; fails where it cannot, saying what to do.
@@ -38,6 +42,13 @@ impl Software {
         match self {
             Self::PostgreSql => postgres::Installation::find(None).map(drop),
             Self::RabbitMq => rabbitmq::Installation::find().map(drop),
+            Self::Node if is_program("node") && is_program("npm") => Ok(()),
+            Self::Node => Err(anyhow!(
+                "the web console takes Node and npm, which are not there"
+            )),
+            Self::Chromium => chromium()
+                .map(drop)
+                .context("the web console is tested in Chromium, which is not there"),
         }
     }
 }
@@ -70,6 +81,7 @@ impl Manager {
         }
     }
 
+    /// One or more, with spaces between.
     fn package(self, software: Software) -> &'static str {
         match (software, self) {
             (Software::PostgreSql, Self::Dnf) => "postgresql-server",
@@ -77,19 +89,24 @@ impl Manager {
             (Software::PostgreSql, Self::Apt | Self::Pacman | Self::Apk) => "postgresql",
             (Software::RabbitMq, Self::Pacman | Self::Brew) => "rabbitmq",
             (Software::RabbitMq, Self::Apt | Self::Dnf | Self::Apk) => "rabbitmq-server",
+            (Software::Node, Self::Brew) => "node",
+            (Software::Node, Self::Dnf) => "nodejs nodejs-npm",
+            (Software::Node, Self::Apt | Self::Pacman | Self::Apk) => "nodejs npm",
+            (Software::Chromium, _) => "chromium",
         }
     }
 
     /// The program and its arguments.
     fn command(self, software: Software) -> Vec<&'static str> {
-        let package = self.package(software);
-        match self {
-            Self::Apt => vec!["sh", "-c", APT_SCRIPT, "apt.sh", package],
-            Self::Dnf => vec!["dnf", "install", "--assumeyes", package],
-            Self::Pacman => vec!["pacman", "-S", "--needed", "--noconfirm", package],
-            Self::Apk => vec!["apk", "add", package],
-            Self::Brew => vec!["brew", "install", package],
-        }
+        let mut words = match self {
+            Self::Apt => vec!["sh", "-c", APT_SCRIPT, "apt.sh"],
+            Self::Dnf => vec!["dnf", "install", "--assumeyes"],
+            Self::Pacman => vec!["pacman", "-S", "--needed", "--noconfirm"],
+            Self::Apk => vec!["apk", "add"],
+            Self::Brew => vec!["brew", "install"],
+        };
+        words.extend(self.package(software).split(' '));
+        words
     }
 
     fn install(self, software: Software) -> Result<()> {
@@ -127,9 +144,22 @@ impl Manager {
     clippy::disallowed_methods,
     reason = "PATH is the system's, not a setting of ours"
 )]
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|program| program.is_file())
+}
+
 fn is_program(name: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file()))
+    program(name).is_some()
+}
+
+/// The browser, by the names that systems give it.
+pub(crate) fn chromium() -> Option<PathBuf> {
+    ["chromium", "chromium-browser", "google-chrome", "chrome"]
+        .into_iter()
+        .find_map(program)
 }
 
 #[cfg(test)]
@@ -152,6 +182,8 @@ mod tests {
             words(Manager::Pacman, Software::RabbitMq),
             "pacman -S --needed --noconfirm rabbitmq"
         );
+        assert!(words(Manager::Apt, Software::Node).ends_with(" apt.sh nodejs npm"));
+        assert!(words(Manager::Apt, Software::Chromium).ends_with(" apt.sh chromium"));
         assert_eq!(
             words(Manager::Apk, Software::RabbitMq),
             "apk add rabbitmq-server"

@@ -4,6 +4,7 @@
 
 mod bench;
 mod cargo;
+mod console;
 mod generate;
 mod install;
 mod signals;
@@ -35,8 +36,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Runs every test, with a private PostgreSQL and RabbitMQ, or those that DATABASE_URL and AMQP_URL name
+    /// Runs every test, with a private PostgreSQL and RabbitMQ, or those that DATABASE_URL and AMQP_URL name;
+    /// those of the web console in a browser come last, unless single tests or packages are asked for
     Test {
+        /// Leave out the tests that take a browser
+        #[arg(long)]
+        no_browser: bool,
         /// Further arguments of `cargo test`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
@@ -68,7 +73,10 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Up { arguments } => up::run(&arguments),
-        Task::Test { arguments } => test::run(&arguments),
+        Task::Test {
+            no_browser,
+            arguments,
+        } => test::run(&arguments, !no_browser),
         Task::Bench { bench, arguments } => bench::run(bench, &arguments),
         Task::Train { data, out } => train::run(&data, out),
         Task::Generate { check } => generate::run(check),

@@ -3,6 +3,8 @@
 //! PostgreSQL and RabbitMQ run for this one run, below the target directory, on free ports. Tests
 //! find them by `DATABASE_URL` and `AMQP_URL`; where these are set already, those servers are used.
 //! However the run ends, the servers end with it.
+//!
+//! The web console's tests are a group of their own, in a browser and against `earshot dev --demo`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,11 +15,21 @@ use anyhow::Result;
 use private_servers::postgres::{Options, Postgres};
 use private_servers::rabbitmq::RabbitMq;
 
-use crate::cargo;
 use crate::install::{self, Software};
 use crate::signals::Signals;
+use crate::{cargo, console};
 
-pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
+/// Tells cargo's arguments from ours, wherever it stands.
+const NO_BROWSER: &str = "--no-browser";
+
+pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
+    let browser = browser && !own_arguments(arguments).any(|argument| argument == NO_BROWSER);
+    let arguments: Vec<_> = arguments
+        .iter()
+        .filter(|argument| *argument != NO_BROWSER)
+        .cloned()
+        .collect();
+    let arguments = arguments.as_slice();
     let signals = Signals::hold()?;
     let selection = packages(arguments);
     if selection.is_empty() || selection.iter().any(|package| package == "tests-e2e") {
@@ -36,7 +48,25 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     test.args(arguments).envs(servers.urls());
     let code = signals.run(test);
     drop(servers);
-    code
+    let code = code?;
+    if code != ExitCode::SUCCESS || !browser || !is_whole(arguments) {
+        return Ok(code);
+    }
+    let profile = if own_arguments(arguments).any(|argument| argument == "--release") {
+        "release"
+    } else {
+        "debug"
+    };
+    let earshot = cargo::target_dir()?.join(profile).join("earshot");
+    signals.run(console::tests(&earshot)?)
+}
+
+/// Whether neither packages nor single tests are asked for.
+fn is_whole(arguments: &[OsString]) -> bool {
+    let flags = ["--release", "--locked", "--offline", "--no-fail-fast"];
+    arguments
+        .iter()
+        .all(|argument| flags.iter().any(|flag| argument == flag))
 }
 
 /// Makes the binaries that tests-e2e runs.
@@ -181,5 +211,17 @@ mod tests {
             "store bus events domain"
         );
         assert_eq!(named(&["--release", "a_manager", "--", "-p", "x"]), "");
+    }
+
+    #[test]
+    fn the_browser_is_started_for_the_whole_alone() {
+        let whole = |arguments: &[&str]| {
+            let arguments: Vec<_> = arguments.iter().map(OsString::from).collect();
+            is_whole(&arguments)
+        };
+        assert!(whole(&[]) && whole(&["--release", "--locked"]));
+        assert!(
+            !whole(&["-p", "store"]) && !whole(&["a_manager"]) && !whole(&["--", "--nocapture"])
+        );
     }
 }

@@ -68,7 +68,7 @@ export const api = {
   manager: (name: string, read: Read) => call<Manager>(name, read),
   createManager: (namespace: string, body: object) => post<Manager>(`${namespace}/managers`, body, { create: true }),
   updateManager: (name: string, change: object, mask?: string) => patch<Manager>(name, change, mask),
-  deleteManager: (name: string) => remove(name, true),
+  deleteManager: (name: string) => remove(name),
   applyManager: (name: string) => post<Manager>(`${name}:apply`, {}),
   preview: (
     name: string,

@@ -61,6 +61,11 @@ export const DELIVERY_STATES: DeliveryState[] = ["PENDING", "IN_FLIGHT", "SUCCEE
 export const FOCUSES: Focus[] = ["SALES", "COMPETITOR", "CRISIS"];
 export const SOURCES: SourceType[] = ["FORUM", "MICROBLOG", "NETWORK"];
 
+/** An instant as the API writes it, to the microsecond. */
+export function timestamp(milliseconds: number): string {
+  return new Date(milliseconds).toISOString().replace("Z", "000Z");
+}
+
 /** The last segment of a name. */
 export function id(name: string): string {
   return name.slice(name.lastIndexOf("/") + 1);

@@ -53,7 +53,7 @@ export function NewConnection({ namespace }: { namespace: string }) {
   const passed = result.value?.ok === true;
   return (
     <Page title={w.newConnection.title} lead={w.newConnection.lead} back={{ href: href(`n/${namespace}/connections`), text: w.connections.title }}>
-      <form class="form card" onSubmit={(event) => event.preventDefault()}>
+      <form noValidate class="form card" onSubmit={(event) => event.preventDefault()}>
         <ConnectionFields draft={draft} failed={failed.value} isNew />
         {failed.value !== undefined && <Failed error={failed.value} />}
         <div role="status">{result.value && <TestAnswer result={result.value} />}</div>

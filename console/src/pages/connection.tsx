@@ -156,7 +156,7 @@ function Settings({ connection, put }: { connection: Connection; put: (connectio
   };
   return (
     <div class="settings">
-      <form class="form card" onSubmit={(event) => { event.preventDefault(); }}>
+      <form noValidate class="form card" onSubmit={(event) => { event.preventDefault(); }}>
         <ConnectionFields draft={draft} failed={failed.value} isNew={false} />
         {failed.value !== undefined && <Failed error={failed.value} />}
         <div class="actions"><Act class="primary" run={save} onError={(error) => { failed.value = error; }}>{w.save}</Act></div>

@@ -84,7 +84,7 @@ export function ScansView({ title, namespace, managers, of }: { title: string | 
   );
   const body = (
     <>
-      <form class="filters" role="search" aria-label={w.inbox.filters} onSubmit={(event) => event.preventDefault()}>
+      <form noValidate class="filters" role="search" aria-label={w.inbox.filters} onSubmit={(event) => event.preventDefault()}>
         <input
           ref={field} type="search" class="search" aria-label={w.inbox.text} placeholder={w.inbox.textHint} dir="auto" maxLength={200}
           value={choices.text} onInput={(event) => set({ text: event.currentTarget.value })}
@@ -144,7 +144,7 @@ function FilterText({ filter, problem }: { filter: string; problem: string | und
   return (
     <details class="filter-text" open={problem !== undefined}>
       <summary>{w.inbox.asFilter} <code>{filter || w.inbox.noFilter}</code></summary>
-      <form onSubmit={(event) => { event.preventDefault(); setQuery({ ...Object.fromEntries(FIELDS.map((one) => [one, undefined])), filter: text.trim() || undefined }); draft.value = null; }}>
+      <form noValidate onSubmit={(event) => { event.preventDefault(); setQuery({ ...Object.fromEntries(FIELDS.map((one) => [one, undefined])), filter: text.trim() || undefined }); draft.value = null; }}>
         <input aria-label={w.inbox.filterField} class="mono" value={text} maxLength={2048} spellcheck={false} aria-invalid={problem !== undefined} onInput={(event) => { draft.value = event.currentTarget.value; }} />
         <button type="submit">{w.inbox.apply}</button>
       </form>

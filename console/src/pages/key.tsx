@@ -45,7 +45,7 @@ export function SignIn() {
         <h1>{w.key.title}</h1>
         {ended.value === "refused" && <p class="notice warn" role="status">{w.key.ended}</p>}
         {ended.value === "signed-out" && <p class="notice" role="status">{w.key.signedOut}</p>}
-        <form onSubmit={(event) => { event.preventDefault(); void enter(); }}>
+        <form noValidate onSubmit={(event) => { event.preventDefault(); void enter(); }}>
           <div class="field">
             <label for={input}>{w.key.label}</label>
             <div class="joined">

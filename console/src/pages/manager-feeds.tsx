@@ -1,7 +1,7 @@
 // Where a Manager looks, and whether it sees: an older gateway tells of the feeds' names alone.
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
-import type { Feed, Manager } from "../api/types";
+import { timestamp, type Feed, type Manager } from "../api/types";
 import { Act, Empty, Foreign, Outside, Skeleton } from "../parts/basics";
 import { Failed, isUnknownHere } from "../parts/errors";
 import { FeedStateMark } from "../parts/health";
@@ -69,7 +69,7 @@ function Backfill({ manager }: { manager: Manager }) {
   const run = async () => {
     failed.value = undefined;
     // A minute less than the bound, so that clocks that differ do no harm.
-    const start = new Date(Date.now() - days.value * 86_400_000 + 60_000).toISOString();
+    const start = timestamp(Date.now() - days.value * 86_400_000 + 60_000);
     answer.value = (await api.backfill(manager.name, start)).feeds;
   };
   return (

@@ -87,7 +87,7 @@ function Editor({ manager, instructions, put, onEnd }: { manager: Manager; instr
 
   return (
     <div class="editor">
-      <form class="form" onSubmit={(event) => { event.preventDefault(); void save(); }}>
+      <form noValidate class="form" onSubmit={(event) => { event.preventDefault(); void save(); }}>
         {manager.mode === "AUTOMATIC" && <p class="notice">{w.looks.takingOver}</p>}
         <Field label={`${w.looks.threshold}: ${shownScore(threshold)}`} hint={focus ? w.looks.calibrated : w.looks.summed}>
           {(attributes) => (focus
@@ -142,7 +142,7 @@ function Terms({ include, onChange }: { include: { text: string; weight: number 
           <li key={term.text}>
             <Foreign>{term.text}</Foreign>
             <input
-              type="number" step="0.1" aria-label={w.looks.weightOf(term.text)} value={term.weight}
+              type="number" step="any" aria-label={w.looks.weightOf(term.text)} value={term.weight}
               onChange={(event) => { const weight = event.currentTarget.valueAsNumber; if (Number.isFinite(weight)) { onChange(include.map((one) => (one.text === term.text ? { ...one, weight } : one))); } }}
             />
             <button type="button" class="icon" aria-label={w.remove(term.text)} onClick={() => onChange(include.filter((one) => one.text !== term.text))}>×</button>

@@ -56,7 +56,7 @@ function Form({ namespace }: { namespace: string }) {
   const unshown = failed.value !== undefined && !["input.urls", "nickname", "input.focus.names", "notices", "source"].some((field) => wrong(field));
 
   return (
-    <form class="form card" onSubmit={(event) => { event.preventDefault(); void create(); }}>
+    <form noValidate class="form card" onSubmit={(event) => { event.preventDefault(); void create(); }}>
       <Field label={w.newManager.urls} hint={w.newManager.urlsHint} error={wrong("input.urls")}>
         {(attributes) => <Words id={attributes.id} describedBy={attributes["aria-describedby"]} label={w.newManager.urls} values={urls.value} max={20} placeholder="https://…" onChange={(values) => { urls.value = values; }} />}
       </Field>

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
-import { FOCUSES, parent, type Duplicates, type Focus, type Kind, type Manager, type Mute } from "../api/types";
+import { FOCUSES, parent, timestamp, type Duplicates, type Focus, type Kind, type Manager, type Mute } from "../api/types";
 import { tell } from "../parts/announce";
 import { Field, Foreign, Loaded, Words } from "../parts/basics";
 import { Confirm } from "../parts/dialog";
@@ -59,7 +59,7 @@ function Part({ title, hint, changed, save, children, failed }: { title: string;
     }
   };
   return (
-    <form class="form card" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
+    <form noValidate class="form card" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
       <h2>{title}</h2>
       {hint && <p class="faint">{hint}</p>}
       {children}
@@ -138,7 +138,7 @@ function Mutes({ title, hint, target, mutes, changed }: { title: string; hint: s
   const edit = async (change: (mutes: Mute[]) => Mute[]) => changed(await setMutes(target, change));
   const add = async () => {
     failed.value = undefined;
-    const mute: Mute = { type: type.value, value: value.value.trim(), ...(until.value ? { expireTime: new Date(`${until.value}T23:59:59`).toISOString() } : {}) };
+    const mute: Mute = { type: type.value, value: value.value.trim(), ...(until.value ? { expireTime: timestamp(Date.parse(`${until.value}T23:59:59`)) } : {}) };
     try {
       await edit((list) => [...list.filter((one) => !same(one, mute)), mute]);
       value.value = "";
@@ -158,7 +158,7 @@ function Mutes({ title, hint, target, mutes, changed }: { title: string; hint: s
     }
   };
   return (
-    <form class="form card" onSubmit={(event) => { event.preventDefault(); void add(); }}>
+    <form noValidate class="form card" onSubmit={(event) => { event.preventDefault(); void add(); }}>
       <h2>{title}</h2>
       <p class="faint">{hint}</p>
       {mutes.length === 0 ? <p>{w.settings.noMutes}</p> : (

@@ -1,7 +1,7 @@
 // What a Manager makes of a post: pasted, by its address, or the last hundred that were read.
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
-import type { Manager, Post } from "../api/types";
+import { timestamp, type Manager, type Post } from "../api/types";
 import { Act, Empty, Field, safeUrl } from "../parts/basics";
 import { Failed, isUnknownHere } from "../parts/errors";
 import { Marked, Score } from "../parts/marked";
@@ -48,7 +48,7 @@ export function ManagerTry({ manager }: { manager: Manager }) {
   const judged = result.value;
   return (
     <div class="try">
-      <form class="form" onSubmit={(event) => event.preventDefault()}>
+      <form noValidate class="form" onSubmit={(event) => event.preventDefault()}>
         {manager.source.type !== "MICROBLOG" && (
           <Field label={w.tryIt.postTitle}>
             {(attributes) => <input {...attributes} dir="auto" maxLength={300} value={title.value} onInput={(event) => { title.value = event.currentTarget.value; }} />}
@@ -85,7 +85,7 @@ function madeUp(manager: Manager, title: string, text: string): Post {
   const nowhere = "https://example.com/";
   const post: Post = {
     type: ({ FORUM: "FORUM_LINK", MICROBLOG: "MICROBLOG_TWEET", NETWORK: "NETWORK_POST" } as const)[manager.source.type],
-    time: new Date().toISOString().replace("Z", "000Z"),
+    time: timestamp(Date.now()),
     id: `${platform}:pasted`, url: nowhere, user: { id: "somebody", name: "somebody", url: nowhere },
   };
   if (manager.source.type === "FORUM") {

@@ -60,7 +60,7 @@ function Create() {
   };
   const wrong = fieldError(failed.value, "nickname");
   return (
-    <form class="card form" onSubmit={(event) => { event.preventDefault(); void create(); }}>
+    <form noValidate class="card form" onSubmit={(event) => { event.preventDefault(); void create(); }}>
       <h2>{w.namespaces.create}</h2>
       <Field label={w.nickname} hint={w.namespaces.createHint} error={wrong}>
         {(attributes) => <input {...attributes} maxLength={120} value={nickname.value} onInput={(event) => { nickname.value = event.currentTarget.value; }} />}

@@ -39,7 +39,7 @@ const MARKS: Record<Tone, string> = { good: "●", warn: "▲", bad: "■", idle
 
 /** A state as a word, with a mark that differs by more than its colour. */
 export function State({ tone, children, title }: { tone: Tone; children: ComponentChildren; title?: string | undefined }) {
-  return <span class={`state ${tone}`} title={title}><span aria-hidden="true">{MARKS[tone]}</span> {children}</span>;
+  return <span class={`state ${tone}`} title={title}><span aria-hidden="true">{MARKS[tone]}</span> <span>{children}</span></span>;
 }
 
 export function Empty({ title, why, children }: { title: string; why?: ComponentChildren; children?: ComponentChildren }) {

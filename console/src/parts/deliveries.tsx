@@ -95,7 +95,7 @@ export function Deliveries({ connection }: { connection: string }) {
   );
   return (
     <>
-      <form class="filters" role="search" aria-label={w.delivery.filters} onSubmit={(event) => event.preventDefault()}>
+      <form noValidate class="filters" role="search" aria-label={w.delivery.filters} onSubmit={(event) => event.preventDefault()}>
         {choice("state", w.delivery.state, [[FAILED, w.delivery.anyFailed], ...DELIVERY_STATES.map((one): [string, string] => [one, w.delivery.states[one]])])}
         {choice("time", w.inbox.time, Object.keys(TIMES).map((one): [string, string] => [one, w.overview.ranges[one as "1h"]]))}
         {choice("status", w.delivery.status, STATUSES.map((one): [string, string] => [one, one === "none" ? w.delivery.noAnswer : one]))}

@@ -5,7 +5,7 @@ import { signal, useSignal } from "@preact/signals";
 import { curl } from "../api/client";
 import { w } from "../words/en";
 import { announce, tell } from "./announce";
-import { errorText } from "./errors";
+import { Failed } from "./errors";
 
 export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -64,7 +64,7 @@ export function Confirm(props: { title: string; text: ComponentChildren; action:
             <input id={id} value={typed.value} autocomplete="off" onInput={(event) => { typed.value = event.currentTarget.value; }} />
           </div>
         )}
-        {failed.value !== undefined && <p class="hint bad" role="alert">{errorText(failed.value)}</p>}
+        {failed.value !== undefined && <Failed error={failed.value} />}
       </div>
       <footer>
         <button type="button" onClick={props.onClose}>{w.cancel}</button>
@@ -97,7 +97,7 @@ export function Menu({ label, children, button }: { label: string; children: Com
         }
       }}
     >
-      <summary class="button" aria-label={label}>{button ?? "⋯"}</summary>
+      <summary class="button" aria-label={button === undefined ? label : undefined}>{button ?? "⋯"}</summary>
       <div class="menu-items" onClick={() => { if (details.current) { details.current.open = false; } }}>{children}</div>
     </details>
   );

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
 import type { Mute, Namespace, Scan } from "../api/types";
-import { parent } from "../api/types";
+import { parent, timestamp } from "../api/types";
 import { w } from "../words/en";
 import { tell } from "./announce";
 import { Dialog } from "./dialog";
@@ -49,7 +49,7 @@ export function LabelDialog({ scan, put, onClose }: { scan: Scan; put: Put; onCl
   };
   return (
     <Dialog title={w.scan.labels} onClose={onClose}>
-      <form onSubmit={(event) => { event.preventDefault(); save(); }}>
+      <form noValidate onSubmit={(event) => { event.preventDefault(); save(); }}>
         <div class="body">
           <div class="field">
             <label for="labels">{w.scan.labelsField}</label>
@@ -67,8 +67,10 @@ export function LabelDialog({ scan, put, onClose }: { scan: Scan; put: Put; onCl
 function candidates(scan: Scan): { mute: Mute; words: string }[] {
   const { post } = scan;
   const host = safeUrl(post.url)?.hostname;
+  const author = post.user.id || post.user.name;
   return [
-    { mute: { type: "AUTHOR", value: post.user.id || post.user.name }, words: w.mute.author(post.user.name || post.user.id) },
+    // A post that was deleted at its source names nobody any more.
+    ...(author ? [{ mute: { type: "AUTHOR", value: author } as Mute, words: w.mute.author(post.user.name || author) }] : []),
     ...(post.subforum ? [{ mute: { type: "SUBFORUM", value: post.subforum.id } as Mute, words: w.mute.place(post.subforum.name) }] : []),
     ...(host ? [{ mute: { type: "SITE", value: host } as Mute, words: w.mute.site(host) }] : []),
   ];
@@ -91,7 +93,7 @@ export function MuteDialog({ scan, namespace, onClose }: { scan: Scan; namespace
     }
     busy.value = true;
     const days = EXPIRIES.find(([key]) => key === expiry.value)?.[1] ?? null;
-    const wanted: Mute = days === null ? choice.mute : { ...choice.mute, expireTime: new Date(Date.now() + days * 86_400_000).toISOString() };
+    const wanted: Mute = days === null ? choice.mute : { ...choice.mute, expireTime: timestamp(Date.now() + days * 86_400_000) };
     const target = everywhere.value ? parent(parent(scan.name)) : parent(scan.name);
     try {
       await setMutes(target, (mutes) => [...mutes.filter((one) => one.type !== wanted.type || one.value !== wanted.value), wanted]);
@@ -109,7 +111,7 @@ export function MuteDialog({ scan, namespace, onClose }: { scan: Scan; namespace
 
   return (
     <Dialog title={w.mute.title} onClose={onClose}>
-      <form onSubmit={(event) => { event.preventDefault(); void mute(); }}>
+      <form noValidate onSubmit={(event) => { event.preventDefault(); void mute(); }}>
         <div class="body">
           <p class="faint"><bdi dir="auto">{headline(scan.post)}</bdi></p>
           <fieldset>

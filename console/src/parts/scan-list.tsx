@@ -1,11 +1,11 @@
 // Scans as a list beside the one that is read; the keys of the inbox.
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
 import type { Manager, Scan } from "../api/types";
 import { id, parent } from "../api/types";
-import { go, href, route, setQuery } from "../router";
+import { href, route, setQuery } from "../router";
 import { mayWrite, shortcuts } from "../session";
 import { w } from "../words/en";
 import { announce, undoLast } from "./announce";
@@ -44,6 +44,17 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
   const namespaces = useNamespaces();
   const dialog = useSignal<"label" | "mute" | null>(null);
   const rows = useRef<HTMLUListElement>(null);
+  const drawn = useRef(new WeakMap<Scan, { current: boolean; manager: string | undefined; node: VNode }>());
+  // A row that is as it was is not looked at again: typing into the filter touches those alone that come and go.
+  const row = (scan: Scan, current: boolean, manager: string | undefined) => {
+    const known = drawn.current.get(scan);
+    if (known && known.current === current && known.manager === manager) {
+      return known.node;
+    }
+    const node = <Row key={scan.name} scan={scan} current={current} manager={manager} />;
+    drawn.current.set(scan, { current, manager, node });
+    return node;
+  };
   const put = (scan: Scan) => {
     scans.put(scan);
     if (apart.data?.name === scan.name) {
@@ -92,9 +103,7 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
         {scans.of === null && scans.error === undefined && <Skeleton rows={8} />}
         {scans.of !== null && list.length === 0 && !scans.busy && scans.error === undefined && empty}
         <ul class="rows" ref={rows} aria-busy={scans.busy}>
-          {list.map((scan) => (
-            <Row key={scan.name} scan={scan} current={short(scan) === open} manager={showManager ? nicknames.get(parent(scan.name))?.nickname : undefined} />
-          ))}
+          {list.map((scan) => row(scan, short(scan) === open, showManager ? nicknames.get(parent(scan.name))?.nickname : undefined))}
         </ul>
         {scans.more && <button type="button" class="block more" aria-busy={scans.busy} onClick={scans.loadMore}>{w.more}</button>}
       </section>
@@ -117,16 +126,14 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
 }
 
 function Row({ scan, current, manager }: { scan: Scan; current: boolean; manager: string | undefined }) {
-  const query = Object.fromEntries(route.value.query);
-  const to = href(route.value.path.join("/"), { ...query, [OPEN]: short(scan) });
   return (
     <li>
       <a
-        class={scan.value ? "row" : "row wrong"} href={to} aria-current={current}
+        class={scan.value ? "row" : "row wrong"} href={href(route.peek().path.join("/"), { [OPEN]: short(scan) })} aria-current={current}
         onClick={(event) => {
           if (!event.ctrlKey && !event.metaKey && !event.shiftKey) {
             event.preventDefault();
-            go(to, true);
+            setQuery({ [OPEN]: short(scan) });
           }
         }}
       >

@@ -81,7 +81,7 @@ function NamespaceChoice({ current }: { current: string | undefined }) {
 function Account() {
   const themes: Theme[] = ["auto", "light", "dark"];
   return (
-    <Menu label={w.nav.account} button={<><span class="account-name">{caller.value?.account ?? "…"}</span> <span class="faint small">{caller.value ? w.roles[caller.value.role] : ""}</span></>}>
+    <Menu label={w.nav.account} button={<><span class="hidden">{w.nav.account}: </span><span class="account-name">{caller.value?.account ?? "…"}</span> <span class="faint small">{caller.value ? w.roles[caller.value.role] : ""}</span></>}>
       <a href={href("key")}>{w.nav.key}</a>
       <a href={href("namespaces")}>{w.nav.allNamespaces}</a>
       <div class="menu-group" role="group" aria-label={w.nav.theme}>
