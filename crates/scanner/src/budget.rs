@@ -333,6 +333,21 @@ impl platforms::Budget for Budget {
         }
     }
 
+    async fn give_back(&self, posts: u32) {
+        if self.posts_per_day.is_none() || posts == 0 {
+            return;
+        }
+        let given = async {
+            let mut conn = self.pool.get().await?;
+            platform_budgets::give_back_posts(&mut conn, &self.credential, posts).await?;
+            Ok::<_, store::Error>(())
+        };
+        if let Err(error) = given.await {
+            let error = anyhow::Error::from(error);
+            tracing::debug!(platform = self.platform, posts, "posts count as paid for: {error:#}");
+        }
+    }
+
     async fn told(&self, left: Left) {
         if left.requests == 0 {
             self.silence(left.reset_in).await;

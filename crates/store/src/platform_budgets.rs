@@ -124,7 +124,7 @@ pub struct Posts {
 }
 
 /// Takes up to `wanted` of the posts that a UTC day has, by the database's clock. They are gone, whatever
-/// becomes of them: it is money.
+/// becomes of them, unless [`give_back_posts`] says otherwise: it is money.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -172,6 +172,26 @@ pub async fn take_posts(
         })
     })
     .await
+}
+
+/// Gives back posts that were taken today and not paid for. Those of a day that has ended are forgotten.
+///
+/// # Errors
+/// When the database does not answer; then they count as paid for.
+pub async fn give_back_posts(
+    conn: &mut AsyncPgConnection,
+    credential: &str,
+    posts: u32,
+) -> QueryResult<()> {
+    sql_query(
+        "UPDATE platform_budgets SET day_posts = greatest(day_posts - $2, 0) \
+         WHERE credential = $1 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date",
+    )
+    .bind::<Text, _>(credential)
+    .bind::<Integer, _>(i32::try_from(posts).unwrap_or(i32::MAX))
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// The row of `credential`, made where there was none, which nobody else changes until the end of the
