@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::Parser;
-use platforms::simulator::{Simulator, demo::Feeder};
+use platforms::simulator::{Simulator, demo::Feeder, load::Load};
 
 /// Speaks the APIs of Hacker News, Lemmy and feeds from posts given at /control/posts.
 #[derive(Parser)]
@@ -18,6 +18,9 @@ struct Arguments {
     /// Publish the built-in posts, one every this long (`1s`).
     #[arg(long)]
     demo: Option<humantime::Duration>,
+    /// Send so many posts a second over Bluesky's stream.
+    #[arg(long)]
+    stream_load: Option<u64>,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -28,6 +31,10 @@ async fn main() -> anyhow::Result<()> {
     let interval = arguments.demo.map(Duration::from);
     let _feeder = interval
         .map(|interval| Feeder::start(&simulator, interval))
+        .transpose()?;
+    let load = arguments.stream_load;
+    let _load = load
+        .map(|per_second| Load::start(&simulator, per_second))
         .transpose()?;
     println!("simulator ready http://{}", simulator.addr());
 

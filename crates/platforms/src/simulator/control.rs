@@ -5,6 +5,7 @@
 //! - `POST /faults` takes a [`Fault`].
 //! - `GET /requests` answers the number of requests by path, `GET /served` by `Post.id` the microsecond
 //!   at which each post was first part of an answer.
+//! - `POST /streams/cut` closes all streams.
 //! - `POST /reset` forgets everything; numbers go on, so that ids stay unique.
 
 use actix_web::{HttpResponse, Responder, web};
@@ -18,6 +19,7 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
         .route("/faults", web::post().to(fail))
         .route("/requests", web::get().to(requests))
         .route("/served", web::get().to(served))
+        .route("/streams/cut", web::post().to(cut))
         .route("/reset", web::post().to(reset));
 }
 
@@ -65,6 +67,11 @@ async fn requests(world: web::Data<World>) -> impl Responder {
 
 async fn served(world: web::Data<World>) -> impl Responder {
     web::Json(world.served())
+}
+
+async fn cut(world: web::Data<World>) -> impl Responder {
+    world.jetstream.cut(None);
+    HttpResponse::NoContent()
 }
 
 async fn reset(world: web::Data<World>) -> impl Responder {
