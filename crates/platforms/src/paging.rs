@@ -85,6 +85,11 @@ impl Pages {
         self.read
     }
 
+    /// Whether the reading came to where an earlier poll had been.
+    pub(crate) fn reached_the_known(&self) -> bool {
+        self.known > 0
+    }
+
     /// What may have been missed when the reading could not go on; nothing where it had no end to reach.
     pub(crate) fn gap(&self, reason: &'static str) -> Option<Gap> {
         self.bounded.then_some(Gap {

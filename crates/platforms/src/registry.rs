@@ -165,6 +165,54 @@ pub fn reach(kind: &str) -> Reach {
     }
 }
 
+/// Where people see what the feed `what` of a platform of `kind` has; nothing of the operator's own access.
+#[must_use]
+pub fn page_of(kind: &str, base_url: Option<&Url>, what: &str) -> Option<Url> {
+    let below = |path: &str| {
+        let mut url = base_url?.clone();
+        url.set_query(None);
+        // An address that has a host takes both.
+        let _ = (url.set_username(""), url.set_password(None));
+        Some(crate::hackernews::below(&url, path))
+    };
+    let at = |url: String| Url::parse(&url).ok();
+    match kind {
+        "hackernews" => {
+            let list = if what == "comments" { "newcomments" } else { what };
+            at(format!("https://news.ycombinator.com/{list}"))
+        }
+        "lemmy" => match what.strip_suffix("comments").unwrap_or(what) {
+            "newest" | "" => below(""),
+            community => below(community.trim_end_matches('/')),
+        },
+        "discourse" => below(if what == "posts" { "latest" } else { what }),
+        "reddit" if holds_comments(kind, what) => at(format!("https://www.reddit.com/{what}/")),
+        "reddit" => at(format!("https://www.reddit.com/{what}/new/")),
+        "bluesky" => at("https://bsky.app/".to_owned()),
+        "mastodon" => match what.strip_prefix("tag/") {
+            Some(tag) => below(&format!("tags/{tag}")),
+            None => below("public"),
+        },
+        "x" => {
+            let mut url = at("https://x.com/search".to_owned())?;
+            let query = what.strip_prefix("search/").unwrap_or(what);
+            url.query_pairs_mut().append_pair("q", query).append_pair("f", "live");
+            Some(url)
+        }
+        "linkedin" => {
+            let id = what.strip_prefix("organization/")?;
+            at(format!("https://www.linkedin.com/company/{id}/posts/"))
+        }
+        "facebook" => at(format!("https://www.facebook.com/{}", what.strip_prefix("page/")?)),
+        "feed" if base_url.is_some() => below("").map(|mut url| {
+            url.set_path(base_url.map_or("/", Url::path));
+            url
+        }),
+        "feed" => at(what.to_owned()),
+        _ => None,
+    }
+}
+
 /// The feed of the comments that belong to the posts of `what`, where a platform of `kind` has one. Comments
 /// are feeds of their own: who watches posts hears none.
 #[must_use]
@@ -283,10 +331,9 @@ fn build(
             let id = id.ok_or(value("client_id is needed"))?;
             let secret = access.client_secret.clone();
             let secret = secret.ok_or(value("client_secret is needed"))?;
-            let agent = access.user_agent.as_deref();
-            if !agent.is_some_and(reddit::is_user_agent) {
-                let form = "user_agent must be `<platform>:<app id>:<version> (by /u/<name>)`";
-                return Err(value(form));
+            // Its form is looked at where it is configured.
+            if access.user_agent.is_none() {
+                return Err(value("user_agent is needed"));
             }
             let fetch = direct_reading(reddit::left)?;
             let adapter = Reddit::new(name.clone(), base_url()?, id, secret, fetch);

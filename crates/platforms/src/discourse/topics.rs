@@ -66,34 +66,32 @@ pub(super) async fn poll(
     let later = wanted.split_off(room.min(wanted.len()));
     asked.extend(wanted.iter().map(|topic| topic.id));
 
-    let mut read = 0;
     let mut hindered = None;
+    let mut topics = Vec::new();
     let mut answers = stream::iter(asked)
         .map(|id| async move { (id, topic(site, id).await) })
         .buffered(AT_ONCE);
     while let Some((id, answer)) = answers.next().await {
-        let taken = match answer {
-            Ok(topic) => offer(site, &topic, &mut reading).await,
-            Err(error) => Err(error),
-        };
-        match taken {
-            Ok(()) => read += 1,
-            Err(PollError::NotFound(_)) => forget(id, &mut reading),
-            Err(error) => {
-                wait_for(id, &mut reading);
-                // What is wrong with one topic is no reason to leave the others.
-                let ends = !matches!(error, PollError::Malformed(_) | PollError::Refused { .. });
-                tracing::debug!(platform = site.name, id, %error, "a topic could not be read");
-                if ends && hindered.is_none() {
-                    hindered = Some(error);
-                }
-            }
+        match answer {
+            Ok(topic) => topics.push(topic),
+            Err(error) => hindered = could_not(site, id, error, &mut reading),
         }
         if hindered.is_some() {
             break;
         }
     }
     drop(answers);
+    let mut read = 0;
+    // Newest first, as lists have those of one time.
+    for topic in topics.iter().rev() {
+        match offer(site, topic, &mut reading).await {
+            Ok(()) => read += 1,
+            Err(error) => {
+                let this = could_not(site, topic.id, error, &mut reading);
+                hindered = hindered.or(this);
+            }
+        }
+    }
     // What was not reached is in the lists of the next poll too, but for how long?
     let unread: Vec<u64> = wanted.iter().chain(&later).map(|topic| topic.id).collect();
     for id in &unread {
@@ -108,6 +106,23 @@ pub(super) async fn poll(
     let waiting = !later.is_empty() || left > 0;
     polled.more |= hindered.is_none() && read > 0 && waiting;
     Ok(polled)
+}
+
+/// Takes note of a topic that could not be read; answers what is wrong with more than this one.
+fn could_not(
+    site: &Discourse,
+    id: u64,
+    error: PollError,
+    reading: &mut Reading,
+) -> Option<PollError> {
+    if matches!(error, PollError::NotFound(_)) {
+        forget(id, reading);
+        return None;
+    }
+    tracing::debug!(platform = site.name, id, %error, "a topic could not be read");
+    wait_for(id, reading);
+    let of_this = matches!(error, PollError::Malformed(_) | PollError::Refused { .. });
+    (!of_this).then_some(error)
 }
 
 /// The topics that are new, in no order.

@@ -53,7 +53,7 @@ pub(super) async fn poll(
         let last = data.after.filter(|after| is_fullname(after));
         let Some(last) = last else {
             // It ends here; but for the beginning of a subreddit it has come too far.
-            if lost || read >= REACH {
+            if lost || (read >= REACH && !pages.reached_the_known()) {
                 reading.gap = pages.gap("more posts than the platform lists");
             }
             return Ok(reading.finish());

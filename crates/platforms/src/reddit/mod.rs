@@ -174,36 +174,9 @@ pub(crate) fn accepts(what: &str) -> bool {
     List::parse(what).is_some()
 }
 
-/// Whether a User-Agent has the form that Reddit prescribes.
-pub(crate) fn is_user_agent(agent: &str) -> bool {
-    let Some((program, rest)) = agent.split_once(" (by /u/") else {
-        return false;
-    };
-    let named = rest.strip_suffix(')').is_some_and(|name| !name.is_empty());
-    let parts: Vec<&str> = program.split(':').collect();
-    named && parts.len() == 3 && parts.iter().all(|part| !part.trim().is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn user_agents_have_the_prescribed_form() {
-        assert!(is_user_agent(
-            "linux:org.example.earshot:1.0 (by /u/someone)"
-        ));
-        for wrong in [
-            "",
-            "Earshot/1.0",
-            "linux:earshot (by /u/someone)",
-            "linux:earshot:1.0",
-            "linux:earshot:1.0 (by /u/)",
-            "::1.0 (by /u/someone)",
-        ] {
-            assert!(!is_user_agent(wrong), "{wrong}");
-        }
-    }
 
     #[test]
     fn what_is_left_is_a_float() {

@@ -247,3 +247,43 @@ async fn broken_answers_are_errors_and_nothing_is_lost() {
         assert_eq!(feed.titles().await, ["meanwhile"], "{kind:?}");
     }
 }
+
+#[tokio::test]
+async fn comments_are_a_feed_of_their_own() {
+    let mut feed = Feed::new("hackernews:comments");
+    let story = feed.publish([post(HN, "Ask HN: why?")])[0];
+    let ids = feed.publish([NewPost {
+        parent: Some(story),
+        text: Some("Because <i>of</i> it".into()),
+        ..post(HN, "")
+    }]);
+    let given = feed.poll().await.posts;
+    assert_eq!(given.len(), 1);
+    let json = serde_json::to_value(&given[0]).unwrap();
+    assert_eq!(json["type"], "FORUM_COMMENT");
+    assert_eq!(json["id"], format!("hackernews:{}", ids[0]));
+    assert_eq!(json["title"], "Ask HN: why?");
+    assert_eq!(json["text"], "Because of it");
+    feed.watch("hackernews:newest");
+    assert_eq!(feed.titles().await, ["Ask HN: why?"]);
+}
+
+#[tokio::test]
+async fn what_is_gone_shows_when_asked_again() {
+    let feed = Feed::new("hackernews:newest");
+    let ids = feed.publish([post(HN, "stays"), post(HN, "goes")]);
+    feed.simulator.delete(ids[1]);
+    let known: Vec<String> = ids.iter().map(|id| format!("hackernews:{id}")).collect();
+    let odd = ["hackernews:x".to_owned(), "lemmy:1".to_owned()];
+    let asked = [known.clone(), odd.to_vec()].concat();
+    let gone = feed.adapter().recheck(&asked).await.unwrap();
+    assert_eq!(gone, [known[1].clone()]);
+    feed.simulator.fail(Fault {
+        platform: HN.into(),
+        kind: FaultKind::Status,
+        times: 1,
+        value: 500,
+        path: Some("/item/".into()),
+    });
+    assert!(feed.adapter().recheck(&known).await.is_err());
+}

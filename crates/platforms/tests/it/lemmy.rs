@@ -168,3 +168,47 @@ async fn faults_are_errors_and_nothing_is_lost() {
         assert_eq!(feed.titles().await, [format!("{kind:?} {value}")]);
     }
 }
+
+#[tokio::test]
+async fn comments_are_feeds_of_their_own() {
+    let mut feed = Feed::new("lemmy:comments");
+    let stories = feed.publish([in_community("rust", "Why?"), in_community("cats", "Meow")]);
+    feed.publish(stories.iter().map(|story| NewPost {
+        parent: Some(*story),
+        text: Some(format!("About **{story}**")),
+        ..post(LEMMY, "")
+    }));
+    let given = feed.poll().await.posts;
+    assert_eq!(given.len(), 2);
+    let json = serde_json::to_value(&given[0]).unwrap();
+    assert_eq!(json["type"], "FORUM_COMMENT");
+    assert_eq!(json["title"], "Why?");
+    assert_eq!(json["text"], format!("About {}", stories[0]));
+    assert_eq!(json["subforum"]["name"], "rust");
+    assert!(json["id"].as_str().unwrap().contains("/lemmy/comment/"));
+    feed.watch("lemmy:c/cats/comments");
+    assert_eq!(feed.titles().await, ["Meow"]);
+    feed.watch("lemmy:newest");
+    assert_eq!(feed.titles().await, ["Why?", "Meow"]);
+}
+
+#[tokio::test]
+async fn communities_are_found_and_what_is_gone_shows_when_asked_again() {
+    let mut feed = Feed::new("lemmy:newest");
+    let ids = feed.publish([
+        in_community("rustlang", "stays"),
+        in_community("cats", "goes"),
+    ]);
+    let found = feed.adapter().communities("rust", 5).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (&*found[0].what, &*found[0].name),
+        ("c/rustlang", "rustlang")
+    );
+    let known: Vec<String> = feed.poll().await.posts.into_iter().map(|p| p.id).collect();
+    feed.simulator.delete(ids[1]);
+    let elsewhere = "https://other.example/post/1".to_owned();
+    let asked = [known.clone(), vec![elsewhere, "x".into()]].concat();
+    let gone = feed.adapter().recheck(&asked).await.unwrap();
+    assert_eq!(gone, [known[1].clone()]);
+}

@@ -4,18 +4,23 @@
 
 mod bluesky;
 mod control;
+mod discourse;
 mod facebook;
 mod exactly_once;
 mod exactly_once_microblog;
 mod feeds;
 mod fetch;
+mod forum_recordings;
 mod hackernews;
+mod hostile_forums;
 mod lemmy;
 mod linkedin;
 mod mastodon;
 mod microblog_recordings;
+mod network_recordings;
 mod platform;
 mod recordings;
+mod reddit;
 mod registry;
 mod schedule;
 mod x;

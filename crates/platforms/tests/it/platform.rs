@@ -33,6 +33,10 @@ impl Feed {
         settings.extend(["expired", "forbidden", "busy"].into_iter().flat_map(|token| {
             ["linkedin", "facebook"].map(|kind| own(&simulator, &format!("{kind}-{token}"), kind, token))
         }));
+        let mut wrong = simulator.settings_of("reddit");
+        wrong.name = "reddit-wrong".into();
+        wrong.access.client_secret = Some("hunter2".into());
+        settings.push(wrong);
         let platforms = Platforms::from_settings(&settings, &guarded).unwrap();
         Self {
             simulator,
@@ -50,6 +54,18 @@ impl Feed {
         let posts = posts.into_iter().collect();
         let published = self.simulator.publish(posts);
         published.into_iter().map(|one| one.id).collect()
+    }
+
+    /// What polls the feed's platform.
+    pub(crate) fn adapter(&self) -> Arc<dyn platforms::Adapter> {
+        let (platform, _) = self.name.split_once(':').unwrap();
+        Arc::clone(&self.platforms.get(platform).unwrap().adapter)
+    }
+
+    /// Turns to another feed, which was never polled.
+    pub(crate) fn watch(&mut self, name: &str) {
+        self.name = name.to_owned();
+        self.cursor = None;
     }
 
     pub(crate) async fn try_poll(&mut self) -> Result<Polled, PollError> {

@@ -1,0 +1,237 @@
+//! Discourse on the simulator.
+
+use std::time::Duration;
+
+use platforms::{
+    PollError,
+    simulator::{Fault, FaultKind, NewPost},
+};
+
+use crate::platform::{Feed, minutes_ago, post, posts, title};
+
+const DISCOURSE: &str = "discourse";
+
+fn in_category(category: &str, title: &str) -> NewPost {
+    NewPost {
+        community: Some(category.into()),
+        ..post(DISCOURSE, title)
+    }
+}
+
+fn reply(topic: u64, text: &str) -> NewPost {
+    NewPost {
+        parent: Some(topic),
+        text: Some(text.into()),
+        ..post(DISCOURSE, "")
+    }
+}
+
+fn fail(feed: &Feed, kind: FaultKind, value: u64, path: &str, times: u32) {
+    feed.simulator.fail(Fault {
+        platform: DISCOURSE.into(),
+        kind,
+        times,
+        value,
+        path: Some(path.into()),
+    });
+}
+
+#[tokio::test]
+async fn a_topic_carries_every_field() {
+    let mut feed = Feed::new("discourse:latest");
+    let ids = feed.publish([NewPost {
+        text: Some("<p>Hello <b>there</b> &amp; you</p><ul><li>one</li></ul>".into()),
+        ..in_category("Help me", "What do you use?")
+    }]);
+    let given = feed.poll().await.posts.remove(0);
+    let base = format!("{}/discourse", feed.simulator.base_url());
+    let json = serde_json::to_value(&given).unwrap();
+    assert_eq!(json["type"], "FORUM_LINK");
+    assert_eq!(json["id"], format!("discourse:t/{}", ids[0]));
+    assert_eq!(json["url"], format!("{base}/t/what-do-you-use/{}", ids[0]));
+    assert_eq!(json["title"], "What do you use?");
+    assert_eq!(json["text"], "Hello there & you\n\n- one");
+    assert_eq!(json["subforum"]["name"], "Help me");
+    let category = json["subforum"]["id"].as_str().unwrap();
+    assert_eq!(
+        json["subforum"]["url"],
+        format!("{base}/c/help-me/{category}")
+    );
+    assert_eq!(json["user"]["name"], "ana");
+    assert_eq!(json["user"]["url"], format!("{base}/u/ana"));
+}
+
+#[tokio::test]
+async fn a_reply_is_a_comment_and_a_topic_is_not() {
+    let mut feed = Feed::new("discourse:posts");
+    let topic = feed.publish([in_category("Help", "What do you use?")])[0];
+    let ids = feed.publish([
+        reply(topic, "<p>This one.</p>"),
+        reply(topic, "<p>gone</p>"),
+    ]);
+    assert!(feed.simulator.delete(ids[1]));
+    let given = feed.poll().await.posts;
+    assert_eq!(given.len(), 1);
+    let json = serde_json::to_value(&given[0]).unwrap();
+    assert_eq!(json["type"], "FORUM_COMMENT");
+    assert_eq!(json["id"], format!("discourse:p/{}", ids[0]));
+    assert_eq!(json["title"], "What do you use?");
+    assert_eq!(json["text"], "This one.");
+    assert_eq!(json["subforum"]["name"], "Help");
+    let url = json["url"].as_str().unwrap();
+    assert!(
+        url.ends_with(&format!("/t/what-do-you-use/{topic}/2")),
+        "{url}"
+    );
+    assert!(feed.poll().await.posts.is_empty());
+}
+
+#[tokio::test]
+async fn replies_lie_behind_stretches_that_nobody_may_read() {
+    let mut feed = Feed::new("discourse:posts");
+    let topic = feed.publish([in_category("Help", "What do you use?")])[0];
+    feed.publish([reply(topic, "<p>first</p>")]);
+    // Numbers of another platform are holes in this one's.
+    feed.publish(posts("lemmy", 170));
+    feed.publish([reply(topic, "<p>second</p>")]);
+    let given = feed.poll().await.posts;
+    let texts: Vec<_> = given.iter().filter_map(|post| post.text.clone()).collect();
+    assert_eq!(texts, ["first", "second"]);
+}
+
+#[tokio::test]
+async fn while_nothing_is_new_a_poll_is_one_request() {
+    let mut feed = Feed::new("discourse:latest");
+    feed.publish((0..30).map(|n| NewPost {
+        time: minutes_ago(n),
+        ..post(DISCOURSE, format!("post {n}"))
+    }));
+    assert_eq!(feed.titles().await.len(), 30);
+    let before = feed.simulator.requests("/discourse");
+    assert!(feed.titles().await.is_empty());
+    assert_eq!(feed.simulator.requests("/discourse") - before, 1);
+    feed.publish([post(DISCOURSE, "new")]);
+    assert_eq!(feed.titles().await, ["new"]);
+    assert_eq!(feed.simulator.requests("/discourse") - before, 3);
+}
+
+#[tokio::test]
+async fn a_burst_is_read_over_several_polls_behind_pinned_topics() {
+    let mut feed = Feed::new("discourse:latest");
+    feed.publish((0..3).map(|n| NewPost {
+        featured: true,
+        time: minutes_ago(60 * 24 * 300),
+        ..post(DISCOURSE, format!("pinned {n}"))
+    }));
+    feed.publish(posts(DISCOURSE, 130));
+    let mut given = Vec::new();
+    let mut polls = 0;
+    loop {
+        let polled = feed.poll().await;
+        assert!(polled.posts.len() <= 40);
+        assert_eq!(polled.gap, None);
+        given.extend(polled.posts.iter().map(title));
+        polls += 1;
+        if !polled.more {
+            break;
+        }
+    }
+    let all: Vec<_> = (0..130).map(|n| format!("post {n}")).collect();
+    assert_eq!(given, all);
+    assert!((4..=6).contains(&polls), "{polls}");
+    let lists = feed.simulator.requests("/discourse/latest.json");
+    assert!(lists <= 8, "{lists}: a backlog needs no lists");
+}
+
+#[tokio::test]
+async fn a_topic_that_cannot_be_read_waits_and_holds_nothing_back() {
+    let mut feed = Feed::new("discourse:latest");
+    feed.poll().await;
+    let ids = feed.publish((0..3).map(|n| post(DISCOURSE, format!("post {n}"))));
+    for (kind, value) in [(FaultKind::Garbage, 0), (FaultKind::Status, 403)] {
+        fail(&feed, kind, value, &format!("/t/{}.json", ids[1]), 1);
+        let given = feed.titles().await;
+        assert!(
+            given == ["post 0", "post 2"] || given.is_empty(),
+            "{given:?}"
+        );
+    }
+    assert_eq!(feed.titles().await, ["post 1"]);
+    assert!(feed.titles().await.is_empty());
+}
+
+#[tokio::test]
+async fn throttling_in_the_middle_keeps_what_was_read() {
+    let mut feed = Feed::new("discourse:latest");
+    feed.poll().await;
+    let ids = feed.publish((0..6).map(|n| post(DISCOURSE, format!("post {n}"))));
+    fail(
+        &feed,
+        FaultKind::RetryAfter,
+        7,
+        &format!("/t/{}.json", ids[2]),
+        1,
+    );
+    let polled = feed.poll().await;
+    assert_eq!(polled.next_hint, Some(Duration::from_secs(7)));
+    assert!(!polled.more, "the platform asked for a pause");
+    let mut given: Vec<_> = polled.posts.iter().map(title).collect();
+    assert_eq!(given, ["post 0", "post 1"]);
+    given.extend(feed.titles().await);
+    given.sort();
+    let all: Vec<_> = (0..6).map(|n| format!("post {n}")).collect();
+    assert_eq!(given, all);
+
+    fail(&feed, FaultKind::RetryAfter, 9, "latest.json", 1);
+    let error = feed.try_poll().await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(9)));
+}
+
+#[tokio::test]
+async fn a_category_is_a_feed_of_its_own_and_can_be_found() {
+    let mut feed = Feed::new("discourse:latest");
+    feed.publish([in_category("Help me", "in"), in_category("Cats", "out")]);
+    let found = feed.adapter().communities("help", 5).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (&*found[0].name, &*found[0].about),
+        ("Help me", "All about Help me.")
+    );
+    feed.watch(&format!("discourse:{}", found[0].what));
+    assert_eq!(feed.titles().await, ["in"]);
+
+    feed.watch("discourse:c/none/1");
+    let error = feed.try_poll().await.unwrap_err();
+    assert!(matches!(error, PollError::NotFound(_)), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_gone_shows_when_asked_again() {
+    let mut feed = Feed::new("discourse:latest");
+    let topics = feed.publish([post(DISCOURSE, "stays"), post(DISCOURSE, "goes")]);
+    let replies = feed.publish([reply(topics[0], "stays"), reply(topics[0], "goes")]);
+    feed.simulator.delete(topics[1]);
+    feed.simulator.delete(replies[1]);
+    let ids = [
+        format!("discourse:t/{}", topics[0]),
+        format!("discourse:t/{}", topics[1]),
+        format!("discourse:p/{}", replies[0]),
+        format!("discourse:p/{}", replies[1]),
+        "other:t/1".to_owned(),
+        "discourse:t/../../x".to_owned(),
+    ];
+    let gone = feed.adapter().recheck(&ids).await.unwrap();
+    assert_eq!(gone, [ids[1].clone(), ids[3].clone()]);
+    fail(&feed, FaultKind::Status, 503, "/t/", 1);
+    assert!(feed.adapter().recheck(&ids).await.is_err());
+    assert!(feed.poll().await.posts.len() == 1);
+}
+
+#[tokio::test]
+async fn a_site_that_refuses_says_what_to_do() {
+    let mut feed = Feed::new("discourse:latest");
+    fail(&feed, FaultKind::Status, 403, "latest.json", 1);
+    let error = feed.try_poll().await.unwrap_err();
+    assert!(error.is_permanent());
+    assert!(error.to_string().contains("set `token`"), "{error}");
+}

@@ -1,0 +1,343 @@
+//! Recorded answers of forums: each post in them comes out whole.
+//!
+//! What a recording must give is counted by another hand than the adapters': any object, at any depth, that
+//! has the shape of a post. `EARSHOT_PLATFORM_RECORDINGS` names a folder with more of them.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use platforms::{
+    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, discourse::Discourse,
+    hackernews::HackerNews, lemmy::Lemmy, reddit::Reddit,
+};
+use serde_json::{Value, json};
+use url::Url;
+
+/// Answers by the part of the address that they answer, each once; nothing but an empty list after that.
+struct Recorded(std::sync::Mutex<Vec<(String, Value)>>);
+
+impl Recorded {
+    fn new(answers: Vec<(String, Value)>) -> Arc<dyn Fetch> {
+        Arc::new(Self(answers.into()))
+    }
+}
+
+#[async_trait]
+impl Fetch for Recorded {
+    async fn get(
+        &self,
+        url: &Url,
+        _: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let mut answers = self.0.lock().unwrap();
+        let at = answers.iter().position(|one| url.path().contains(&one.0));
+        let found = at.map(|at| answers.remove(at).1);
+        Ok(Fetched {
+            status: if found.is_some() { 200 } else { 404 },
+            headers: Vec::new(),
+            body: found.map_or(Vec::new(), |body| body.to_string().into_bytes()),
+            final_url: url.clone(),
+        })
+    }
+
+    async fn post_form(
+        &self,
+        url: &Url,
+        _: &[(&str, &str)],
+        _: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        Ok(Fetched {
+            status: 200,
+            headers: Vec::new(),
+            body: br#"{"access_token": "a", "token_type": "bearer", "expires_in": 86400, "scope": "*"}"#.to_vec(),
+            final_url: url.clone(),
+        })
+    }
+}
+
+fn base() -> Url {
+    "https://forum.example".parse().unwrap()
+}
+
+/// The native ids that a poll gives.
+async fn poll(adapter: impl Adapter, what: &str, strip: &str) -> BTreeSet<String> {
+    let polled = adapter.poll(what, None, &PollLimits::default()).await;
+    let posts = polled.map_or(Vec::new(), |polled| polled.posts);
+    for post in &posts {
+        let json = serde_json::to_string(post).unwrap();
+        assert!(!json.contains("\\u00"), "a control character in {json}");
+        assert!(post.text.as_deref() != Some(""), "{json}");
+        assert!(
+            post.title.as_deref().is_some_and(|title| !title.is_empty()),
+            "{json}"
+        );
+        assert!(
+            post.subforum.is_some() && !post.user.name.is_empty(),
+            "{json}"
+        );
+        assert!(post.url.starts_with("http"), "{json}");
+    }
+    let ids = posts.into_iter().map(|post| post.id);
+    ids.map(|id| id.strip_prefix(strip).unwrap_or(&id).to_owned())
+        .collect()
+}
+
+/// All objects, at any depth, outermost first.
+fn objects(value: &Value) -> Vec<&Value> {
+    let mut found = Vec::new();
+    let mut waiting = vec![value];
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::Object(fields) => {
+                found.push(value);
+                waiting.extend(fields.values());
+            }
+            Value::Array(items) => waiting.extend(items),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// What must come out and what does, for posts and for comments.
+type Compared = [(BTreeSet<String>, BTreeSet<String>); 2];
+
+async fn reddit(body: &Value) -> Compared {
+    let mut compared = Compared::default();
+    let lists: Vec<Value> = match body {
+        Value::Array(lists) => lists.clone(),
+        list => vec![list.clone()],
+    };
+    for (at, (kind, what)) in [("t3", "r/some"), ("t1", "r/some/comments")]
+        .iter()
+        .enumerate()
+    {
+        for list in &lists {
+            for child in list["data"]["children"].as_array().into_iter().flatten() {
+                let data = &child["data"];
+                let gone = text(data, "author") == "[deleted]"
+                    || ["[deleted]", "[removed]"].contains(&text(data, "body"))
+                    || ["[deleted]", "[removed]"].contains(&text(data, "selftext"))
+                    || !data["removed_by_category"].is_null()
+                    || data["promoted"] == true;
+                if child["kind"] == *kind && !gone {
+                    compared[at].0.insert(text(data, "name").to_owned());
+                }
+            }
+            let listed = if *kind == "t1" { "/comments" } else { "/new" };
+            // The end of the list, for there is no other page.
+            let mut list = list.clone();
+            if list.is_object() && list["data"].is_object() {
+                list["data"]["after"] = Value::Null;
+            }
+            let fetch = Recorded::new(vec![(listed.to_owned(), list)]);
+            let (id, secret) = ("id".to_owned(), "secret".to_owned().into());
+            let adapter = Reddit::new("reddit".into(), base(), id, secret, fetch);
+            compared[at].1.extend(poll(adapter, what, "reddit:").await);
+        }
+    }
+    compared
+}
+
+async fn hackernews(body: &Value) -> Compared {
+    let mut compared = Compared::default();
+    let search = |answer: Value, items: Option<Url>, more: Vec<(String, Value)>| {
+        let mut answers = vec![("search_by_date".to_owned(), answer)];
+        answers.extend(more);
+        HackerNews::new("hackernews".into(), base(), items, Recorded::new(answers))
+    };
+    if body["hits"].is_array() {
+        for hit in body["hits"].as_array().into_iter().flatten() {
+            let tagged = |tag: &str| {
+                hit["_tags"]
+                    .as_array()
+                    .is_some_and(|t| t.contains(&json!(tag)))
+            };
+            let at = usize::from(tagged("comment"));
+            compared[at].0.insert(text(hit, "objectID").to_owned());
+        }
+        for (at, what) in ["newest", "comments"].into_iter().enumerate() {
+            // The recordings ask for one hit a page; there is no other page here.
+            let mut body = body.clone();
+            body["hitsPerPage"] = json!(1_000);
+            let adapter = search(body, None, Vec::new());
+            compared[at].1 = poll(adapter, what, "hackernews:").await;
+        }
+    } else if let Some(id) = body["id"].as_u64().filter(|_| body["by"].is_string()) {
+        if ["story", "job", "poll"].contains(&text(body, "type")) {
+            compared[0].0.insert(id.to_string());
+        }
+        let more = vec![
+            ("newstories".to_owned(), json!([id])),
+            (format!("item/{id}.json"), body.clone()),
+        ];
+        let adapter = search(json!({"hits": []}), Some(base()), more);
+        compared[0].1 = poll(adapter, "newest", "hackernews:").await;
+    }
+    compared
+}
+
+async fn lemmy(body: &Value) -> Compared {
+    let mut compared = Compared::default();
+    for (at, (list, kind, what)) in [
+        ("posts", "post", "newest"),
+        ("comments", "comment", "comments"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let views = objects(body).into_iter().filter(|view| {
+            let deleted =
+                |name: &str| view[name]["deleted"] == true || view[name]["removed"] == true;
+            let is_comment = view["comment"].is_object();
+            view[kind].is_object()
+                && view["creator"].is_object()
+                && is_comment == (kind == "comment")
+                && !deleted("post")
+                && !deleted("comment")
+        });
+        let views: Vec<&Value> = views.collect();
+        let ids = views
+            .iter()
+            .map(|view| text(&view[kind], "ap_id").to_owned());
+        compared[at].0.extend(ids);
+        // A single one is asked for by itself; here it stands in a list.
+        let answer = match &body[list] {
+            Value::Array(_) => body.clone(),
+            _ => json!({list: views}),
+        };
+        let fetch = Recorded::new(vec![
+            (format!("{kind}/list"), answer),
+            (format!("{kind}/list"), json!({list: []})),
+        ]);
+        compared[at].1 = poll(Lemmy::new(base(), fetch), what, "").await;
+    }
+    compared
+}
+
+async fn discourse(body: &Value) -> Compared {
+    let mut compared = Compared::default();
+    let site = |answers| Discourse::new("discourse".into(), base(), None, Recorded::new(answers));
+    let users = body["users"].as_array().cloned().unwrap_or_default();
+    let mut topics = Vec::new();
+    if body["topic_list"].is_object() {
+        for topic in body["topic_list"]["topics"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            let author = users
+                .iter()
+                .find(|user| user["id"] == topic["posters"][0]["user_id"]);
+            let mut whole = topic.clone();
+            whole["post_stream"] = json!({"posts": [{
+                "id": 1, "post_number": 1, "cooked": "<p>said</p>", "created_at": topic["created_at"],
+                "username": author.map_or("someone", |author| text(author, "username")),
+            }]});
+            topics.push(whole);
+        }
+    } else if body["post_stream"].is_object() && body["title"].is_string() {
+        topics.push(body.clone());
+    }
+    let listed: Vec<Value> = topics
+        .iter()
+        .map(|t| json!({"id": t["id"], "created_at": t["created_at"]}))
+        .collect();
+    let list = if body["topic_list"].is_object() {
+        // The end of the list, for there is no other page.
+        let mut body = body.clone();
+        body["topic_list"]["more_topics_url"] = Value::Null;
+        body
+    } else {
+        json!({"topic_list": {"topics": listed}})
+    };
+    let mut answers = vec![("latest.json".to_owned(), list)];
+    for topic in topics {
+        let id = topic["id"].to_string();
+        if topic["visible"] != false {
+            compared[0].0.insert(format!("t/{id}"));
+        }
+        answers.push((format!("t/{id}.json"), topic));
+    }
+    compared[0].1 = poll(site(answers), "latest", "discourse:").await;
+    for post in body["latest_posts"].as_array().into_iter().flatten() {
+        let hidden =
+            post["hidden"] == true || post["user_deleted"] == true || !post["deleted_at"].is_null();
+        if !hidden && post["post_number"].as_u64() > Some(1) {
+            compared[1].0.insert(format!("p/{}", post["id"]));
+        }
+    }
+    let end = json!({"latest_posts": []});
+    let mut answers = vec![("posts.json".to_owned(), body.clone())];
+    answers.extend(std::iter::repeat_n(("posts.json".to_owned(), end), 10));
+    compared[1].1 = poll(site(answers), "posts", "discourse:").await;
+    compared
+}
+
+async fn read(platform: &str, path: &Path) -> (usize, usize) {
+    let body = std::fs::read(path).unwrap();
+    let name = format!("{platform}/{}", path.file_name().unwrap().to_string_lossy());
+    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+        println!("{name}: no JSON, read as a feed elsewhere");
+        return (0, 0);
+    };
+    let compared = match platform {
+        "reddit" => reddit(&body).await,
+        "hackernews" => hackernews(&body).await,
+        "lemmy" => lemmy(&body).await,
+        _ => discourse(&body).await,
+    };
+    let [(posts, given), (comments, said)] = compared;
+    println!("{name}: {} posts, {} comments", given.len(), said.len());
+    assert_eq!(given, posts, "{name}: posts");
+    assert_eq!(said, comments, "{name}: comments");
+    (given.len(), said.len())
+}
+
+async fn read_all(folder: &Path) -> (usize, usize, usize) {
+    let mut total = (0, 0, 0);
+    for platform in ["discourse", "hackernews", "lemmy", "reddit"] {
+        let files = std::fs::read_dir(folder.join(platform)).unwrap();
+        let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+        files.retain(|path| path.file_name().is_some_and(|name| name != "index.json"));
+        files.sort();
+        for path in files {
+            let (posts, comments) = read(platform, &path).await;
+            total = (total.0 + 1, total.1 + posts, total.2 + comments);
+        }
+    }
+    println!(
+        "{} recordings, {} posts, {} comments",
+        total.0, total.1, total.2
+    );
+    total
+}
+
+#[tokio::test]
+async fn our_own_recordings_are_read_without_loss() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let (files, posts, comments) = read_all(&folder).await;
+    assert!(files > 20 && posts > 20 && comments > 2);
+}
+
+#[tokio::test]
+async fn every_recording_of_a_forum_is_read_without_loss() {
+    #[expect(clippy::disallowed_methods, reason = "a test has no configuration")]
+    let folder = std::env::var_os("EARSHOT_PLATFORM_RECORDINGS").map(PathBuf::from);
+    let Some(folder) = folder else {
+        println!("skipped: EARSHOT_PLATFORM_RECORDINGS names no folder of recordings");
+        return;
+    };
+    let (_, posts, comments) = read_all(&folder).await;
+    assert!(posts > 500 && comments > 100);
+}

@@ -1,0 +1,238 @@
+//! Reddit on the simulator.
+
+use std::time::Duration;
+
+use platforms::{
+    PollError,
+    simulator::{Fault, FaultKind, NewPost, reddit},
+};
+
+use crate::platform::{Feed, minutes_ago, post};
+
+const REDDIT: &str = "reddit";
+
+fn on(subreddit: &str, title: impl Into<String>) -> NewPost {
+    NewPost {
+        community: Some(subreddit.into()),
+        ..post(REDDIT, title)
+    }
+}
+
+fn fail(feed: &Feed, kind: FaultKind, value: u64, path: &str, times: u32) {
+    feed.simulator.fail(Fault {
+        platform: REDDIT.into(),
+        kind,
+        times,
+        value,
+        path: Some(path.into()),
+    });
+}
+
+#[tokio::test]
+async fn a_post_carries_every_field() {
+    let mut feed = Feed::new("reddit:r/SaaS");
+    feed.publish([NewPost {
+        text: Some("Hello **there** & <you>\n\n* one".into()),
+        ..on("SaaS", "A < B & C?")
+    }]);
+    let given = feed.poll().await.posts.remove(0);
+    let json = serde_json::to_value(&given).unwrap();
+    assert_eq!(json["type"], "FORUM_LINK");
+    let id = json["id"].as_str().unwrap();
+    let native = id.strip_prefix("reddit:t3_").unwrap();
+    assert_eq!(json["title"], "A < B & C?");
+    assert!(json["text"].as_str().unwrap().starts_with("Hello there &"));
+    let url = format!("https://www.reddit.com/r/SaaS/comments/{native}/x/");
+    assert_eq!(json["url"], url);
+    assert_eq!(json["subforum"]["name"], "SaaS");
+    assert_eq!(json["subforum"]["url"], "https://www.reddit.com/r/SaaS/");
+    assert!(json["subforum"]["id"].as_str().unwrap().starts_with("t5_"));
+    assert_eq!(json["user"]["name"], "ana");
+    assert!(json["user"]["id"].as_str().unwrap().starts_with("t2_"));
+    assert_eq!(json["user"]["url"], "https://www.reddit.com/user/ana");
+}
+
+#[tokio::test]
+async fn comments_are_a_feed_of_their_own() {
+    let mut feed = Feed::new("reddit:r/saas+rust/comments");
+    let story = feed.publish([on("SaaS", "What do you use?")])[0];
+    feed.publish([NewPost {
+        parent: Some(story),
+        text: Some("This *one*.".into()),
+        ..post(REDDIT, "")
+    }]);
+    let given = feed.poll().await.posts;
+    assert_eq!(given.len(), 1);
+    let json = serde_json::to_value(&given[0]).unwrap();
+    assert_eq!(json["type"], "FORUM_COMMENT");
+    assert!(json["id"].as_str().unwrap().starts_with("reddit:t1_"));
+    assert_eq!(json["title"], "What do you use?");
+    assert_eq!(json["text"], "This one.");
+    assert_eq!(json["subforum"]["name"], "SaaS");
+}
+
+#[tokio::test]
+async fn a_group_is_one_request_a_poll() {
+    let mut feed = Feed::new("reddit:r/saas+rust");
+    feed.publish([on("saas", "a"), on("rust", "b"), on("cats", "c")]);
+    assert_eq!(feed.titles().await, ["a", "b"]);
+    let before = feed.simulator.requests("/reddit");
+    assert!(feed.titles().await.is_empty());
+    assert_eq!(feed.simulator.requests("/reddit") - before, 1);
+    assert_eq!(feed.simulator.requests("/reddit/api/v1/access_token"), 1);
+}
+
+#[tokio::test]
+async fn unreadable_members_are_found_and_left_out() {
+    for bad in [reddit::PRIVATE, reddit::MISSING] {
+        let mut feed = Feed::new(&format!("reddit:r/saas+rust+{bad}+cats+dogs"));
+        feed.publish(["saas", "rust", "cats", "dogs"].map(|name| on(name, name)));
+        assert_eq!(feed.titles().await, ["saas", "rust", "cats", "dogs"]);
+        let before = feed.simulator.requests("/reddit");
+        feed.publish([on("dogs", "later")]);
+        assert_eq!(feed.titles().await, ["later"]);
+        assert_eq!(feed.simulator.requests("/reddit") - before, 1, "remembered");
+    }
+    for (alone, permanent) in [(reddit::PRIVATE, true), (reddit::MISSING, true)] {
+        for name in [
+            format!("reddit:r/{alone}"),
+            format!("reddit:r/{alone}+{alone}"),
+        ] {
+            let error = Feed::new(&name).try_poll().await.unwrap_err();
+            assert_eq!(error.is_permanent(), permanent, "{name}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_renewed_when_they_end_and_when_they_are_refused() {
+    let mut feed = Feed::new("reddit:r/saas");
+    feed.publish([on("saas", "a")]);
+    assert_eq!(feed.titles().await, ["a"]);
+    // From now on tokens live two seconds, and the one in use is no longer taken.
+    feed.simulator.end_tokens(2);
+    feed.publish([on("saas", "b")]);
+    assert_eq!(feed.titles().await, ["b"]);
+    assert_eq!(feed.simulator.requests("/reddit/api/v1/access_token"), 2);
+    tokio::time::sleep(Duration::from_millis(1_900)).await;
+    let before = feed.simulator.requests("/reddit/r/");
+    assert!(feed.titles().await.is_empty());
+    assert_eq!(feed.simulator.requests("/reddit/api/v1/access_token"), 3);
+    assert_eq!(
+        feed.simulator.requests("/reddit/r/") - before,
+        1,
+        "renewed before it ended"
+    );
+}
+
+#[tokio::test]
+async fn wrong_credentials_say_what_to_do() {
+    let mut feed = Feed::new("reddit-wrong:r/saas");
+    let error = feed.try_poll().await.unwrap_err();
+    assert!(
+        matches!(error, PollError::Refused { status: 401, .. }),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("`client_secret`"), "{error}");
+    assert!(!error.to_string().contains("hunter2"));
+
+    // Refused with a fresh token too: not a loop.
+    let mut feed = Feed::new("reddit:r/saas");
+    fail(&feed, FaultKind::Status, 401, "/r/", 9);
+    let error = feed.try_poll().await.unwrap_err();
+    assert!(
+        matches!(error, PollError::Refused { status: 401, .. }),
+        "{error:?}"
+    );
+    assert_eq!(feed.simulator.requests("/reddit/r/"), 2);
+}
+
+#[tokio::test]
+async fn what_lies_beyond_a_listing_s_reach_is_a_gap() {
+    let mut feed = Feed::new("reddit:r/saas");
+    feed.publish([on("saas", "first")]);
+    feed.poll().await;
+    feed.publish((0..990).map(|n| on("saas", format!("post {n}"))));
+    let polled = feed.poll().await;
+    assert_eq!((polled.posts.len(), polled.gap), (990, None));
+    feed.publish((0..1_200).map(|n| on("saas", format!("more {n}"))));
+    let polled = feed.poll().await;
+    assert_eq!(polled.posts.len(), 1_000);
+    assert!(polled.gap.is_some());
+    assert!(feed.poll().await.posts.is_empty());
+}
+
+#[tokio::test]
+async fn deleted_anchors_and_late_posts_change_nothing() {
+    let mut feed = Feed::new("reddit:r/saas");
+    let ids = feed.publish((0..250).map(|n| on("saas", format!("post {n}"))));
+    assert_eq!(feed.titles().await.len(), 250);
+    for id in &ids[200..] {
+        assert!(feed.simulator.delete(*id));
+    }
+    assert!(feed.titles().await.is_empty());
+    feed.publish([
+        NewPost {
+            time: minutes_ago(5),
+            ..on("saas", "approved late")
+        },
+        on("saas", "new"),
+    ]);
+    assert_eq!(feed.titles().await, ["approved late", "new"]);
+}
+
+#[tokio::test]
+async fn what_is_gone_shows_when_asked_again() {
+    let mut feed = Feed::new("reddit:r/saas");
+    let ids = feed.publish([on("saas", "stays"), on("saas", "goes")]);
+    let mut known: Vec<String> = feed.poll().await.posts.into_iter().map(|p| p.id).collect();
+    known.push("reddit:t3_zzz".into());
+    known.push("elsewhere:t3_1".into());
+    feed.simulator.delete(ids[1]);
+    let before = feed.simulator.requests("/reddit/api/info");
+    let gone = feed.adapter().recheck(&known).await.unwrap();
+    assert_eq!(
+        gone,
+        [known[1].clone(), known[2].clone()],
+        "deleted, and unknown"
+    );
+    let asked = feed.simulator.requests("/reddit/api/info") - before;
+    assert_eq!(asked, 2, "what is absent is asked for twice");
+    assert_eq!(feed.adapter().recheck_batch(), 100);
+    fail(&feed, FaultKind::Garbage, 0, "/api/info", 1);
+    assert!(feed.adapter().recheck(&known).await.is_err());
+}
+
+#[tokio::test]
+async fn subreddits_are_found() {
+    let feed = Feed::new("reddit:r/saas");
+    feed.publish([on("SaaS", "a"), on("rust", "b")]);
+    let found = feed.adapter().communities("saas", 5).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (&*found[0].what, &*found[0].about),
+        ("r/SaaS", "About SaaS")
+    );
+    assert_eq!(found[0].members, Some(12));
+}
+
+#[tokio::test]
+async fn faults_are_errors_and_nothing_is_lost() {
+    let mut feed = Feed::new("reddit:r/saas");
+    feed.poll().await;
+    for (kind, value) in [
+        (FaultKind::Garbage, 0),
+        (FaultKind::Reset, 0),
+        (FaultKind::Status, 500),
+        (FaultKind::Status, 403),
+        (FaultKind::RetryAfter, 3),
+        (FaultKind::Huge, 20 * 1024 * 1024),
+    ] {
+        feed.publish([on("saas", format!("{kind:?} {value}"))]);
+        fail(&feed, kind, value, "/r/", 1);
+        let error = feed.try_poll().await.unwrap_err();
+        let wait = (kind == FaultKind::RetryAfter).then(|| Duration::from_secs(3));
+        assert_eq!(error.retry_after(), wait, "{kind:?}");
+        assert_eq!(feed.titles().await, [format!("{kind:?} {value}")]);
+    }
+}
