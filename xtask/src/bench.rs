@@ -16,6 +16,7 @@ pub(crate) enum Bench {
     Dispatch,
     Api,
     E2e,
+    Jetstream,
 }
 
 impl Bench {
@@ -25,6 +26,7 @@ impl Bench {
             Self::Dispatch => "dispatch",
             Self::Api => "api",
             Self::E2e => "e2e",
+            Self::Jetstream => "jetstream",
         }
     }
 
@@ -34,14 +36,16 @@ impl Bench {
             Self::Match => &[],
             Self::Dispatch => &["webhook-dispatcher"],
             Self::Api => &["api-gateway"],
-            Self::E2e => &["earshot"],
+            Self::E2e => &["scanner"],
+            Self::Jetstream => &["platforms"],
         }
     }
 
     fn needs(self) -> &'static [Software] {
         match self {
-            Self::Dispatch => &[Software::PostgreSql, Software::RabbitMq],
-            Self::Match | Self::Api | Self::E2e => &[Software::PostgreSql],
+            Self::Dispatch | Self::E2e => &[Software::PostgreSql, Software::RabbitMq],
+            Self::Match | Self::Api => &[Software::PostgreSql],
+            Self::Jetstream => &[],
         }
     }
 }

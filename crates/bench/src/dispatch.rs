@@ -4,7 +4,7 @@
 //! receivers in this one, whose time is not counted. CPU seconds are those of dispatcher, PostgreSQL and
 //! RabbitMQ together, from /proc, so that a busy machine does not blur them.
 
-mod cpu;
+pub(crate) mod cpu;
 mod kills;
 mod latency;
 mod load;

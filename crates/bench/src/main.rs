@@ -7,6 +7,7 @@
 mod api;
 mod dispatch;
 mod end_to_end;
+mod jetstream;
 mod matching;
 mod report;
 
@@ -35,8 +36,10 @@ enum Bench {
     Dispatch(dispatch::Options),
     /// What lists and creates cost, beside pgbench with the same SQL
     Api(api::Options),
-    /// From a post on a platform to its webhook, through all services
+    /// From a post on a platform to its committed Scan, through a scanner with many Managers
     E2e(end_to_end::Options),
+    /// What reading Bluesky's stream costs, and that it loses nothing when it breaks
+    Jetstream(jetstream::Options),
 }
 
 fn main() -> ExitCode {
@@ -58,6 +61,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         Bench::Dispatch(options) => dispatch::run(options),
         Bench::Api(options) => api::run(options),
         Bench::E2e(options) => end_to_end::run(options),
+        Bench::Jetstream(options) => jetstream::run(options),
     }?;
     print!("{report}");
     let path = report.write(&arguments.out)?;

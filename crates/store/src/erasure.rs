@@ -1,6 +1,6 @@
 //! Posts that were deleted at their source lose what their author wrote.
 //!
-//! [`erase`] blanks title, text and author of stored posts, and forgets kept ones. Scans stay, with the
+//! [`erase`] blanks title, text and author of stored posts (what was there is empty then), and forgets kept ones. Scans stay, with the
 //! post's id and address. [`lease`] and [`advance`] walk all posts of a platform, some at a time, so that its
 //! scanner can ask which of them are gone: first those of Scans, then the kept ones. A walk's place is stored,
 //! so whoever dies leaves it where it was.
@@ -61,7 +61,7 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
         .map(|id| domain::Id::from_uuid(*id).time().to_chrono())
         .collect();
     sql_query(
-        "UPDATE posts AS p SET title = NULL, text = NULL, user_id = '', user_name = '', user_url = '', \
+        "UPDATE posts AS p SET title = left(title, 0), text = left(text, 0), user_id = '', user_name = '', user_url = '', \
              erase_time = clock_timestamp() \
          FROM unnest($1, $2) AS given (id, receive_time) \
          WHERE p.receive_time = given.receive_time AND p.id = given.id AND p.erase_time IS NULL",

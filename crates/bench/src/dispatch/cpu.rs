@@ -6,14 +6,14 @@ use anyhow::{Context, Result};
 
 /// Of what a process has used.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Used {
+pub(crate) struct Used {
     parent: u32,
     seconds: f64,
 }
 
 /// User and system time of all descendants of this process, with that of their ended children, summed by
 /// what `kind` makes of a program's name.
-pub(super) fn of_descendants(kind: impl Fn(&str) -> usize, kinds: usize) -> Result<Vec<f64>> {
+pub(crate) fn of_descendants(kind: impl Fn(&str) -> usize, kinds: usize) -> Result<Vec<f64>> {
     let mut processes: HashMap<u32, (Used, String)> = HashMap::new();
     for entry in fs::read_dir("/proc")?.flatten() {
         let Some(id) = entry
@@ -65,7 +65,7 @@ fn parse(stat: &str) -> Option<(Used, String)> {
 }
 
 /// What of a process's memory is in RAM, in megabytes.
-pub(super) fn megabytes(process: u32) -> Result<f64> {
+pub(crate) fn megabytes(process: u32) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib: f64 = line

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backfill;
+mod budgets;
+mod erasure;
 mod failures;
 mod fresh;
 mod judge;
@@ -9,4 +12,5 @@ mod live;
 mod plans;
 mod replicas;
 mod scans;
+mod schedule;
 mod support;

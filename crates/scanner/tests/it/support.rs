@@ -156,6 +156,22 @@ impl World {
         .await
     }
 
+    /// Waits until the Manager has a Scan of the post with this title, and returns how long that took.
+    pub(crate) async fn until(
+        &self,
+        manager: ManagerName,
+        title: &str,
+        patience: Duration,
+    ) -> Duration {
+        eventually(title, patience, async || {
+            self.scanned(manager)
+                .await
+                .iter()
+                .any(|found| found == title)
+        })
+        .await
+    }
+
     /// A column of a feed's row.
     pub(crate) async fn feed(&self, name: &str, column: &str) -> String {
         let from = format!("feeds WHERE name = '{name}'");

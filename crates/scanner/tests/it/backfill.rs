@@ -1,0 +1,208 @@
+//! Managers are run over posts of the past: each post once, and nobody is sent what nobody asked for.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use domain::{ManagerName, Reach, Timestamp};
+use platforms::simulator::NewPost;
+use store::backfills::{self, FeedReach};
+use test_support::eventually;
+
+use crate::support::{HACKER_NEWS, LEMMY, SOON, World, post};
+
+const DAY: u64 = 24 * 60;
+
+fn aged(platform: &str, title: &str, minutes: u64) -> NewPost {
+    NewPost {
+        time: Some(Timestamp::now().minus(Duration::from_secs(minutes * 60))),
+        ..post(platform, title)
+    }
+}
+
+async fn ask(world: &World, manager: ManagerName, days: u64, notify: bool) -> Vec<FeedReach> {
+    let mut conn = world.database.connect().await;
+    let start = Timestamp::now().minus(Duration::from_secs(days * DAY * 60));
+    let reach = |_: &domain::FeedName| Reach::Time(Duration::MAX);
+    backfills::request(&mut conn, manager, start, notify, reach)
+        .await
+        .unwrap()
+}
+
+async fn until_done(world: &World) {
+    eventually("the backfills end", Duration::from_secs(20), async || {
+        let open = "backfills WHERE state <> 'DONE'";
+        world.database.count(open).await + world.database.count("look_backs").await == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_new_manager_hears_what_its_feeds_brought_of_late() {
+    let world = World::new().await;
+    world.manager("toaster", &[LEMMY, HACKER_NEWS]).await;
+    world.platforms.publish(vec![
+        aged("lemmy", "A kettle of yesterday", 20 * 60),
+        aged("lemmy", "A kettle of long ago", 40 * 60),
+    ]);
+    let replica = world.ready_scanner().await;
+    world.publish("lemmy", "A kettle of now");
+    world.publish("hackernews", "A kettle of hackers");
+    eventually("all are kept", SOON, async || {
+        world.database.count("recent_posts").await == 3
+    })
+    .await;
+    let asked = world.platforms.requests("/lemmy");
+
+    let manager = world.manager("kettle", &[LEMMY, HACKER_NEWS]).await;
+    world.until_scanned(manager, 3).await;
+    until_done(&world).await;
+    let found: BTreeSet<String> = world.scanned(manager).await.into_iter().collect();
+    let expected = [
+        "A kettle of hackers",
+        "A kettle of now",
+        "A kettle of yesterday",
+    ];
+    assert_eq!(found, expected.map(str::to_owned).into());
+    // They are told of like any Scan, and no platform was asked for more than the polls ask.
+    assert_eq!(world.database.count("scans WHERE fanned_out").await, 0);
+    assert!(world.platforms.requests("/lemmy") > asked, "polls went on");
+    assert_eq!(
+        world
+            .database
+            .count("backfills WHERE look_back_id IS NOT NULL")
+            .await,
+        0
+    );
+
+    // At its first apply alone.
+    let mut conn = world.database.connect().await;
+    world
+        .database
+        .run("UPDATE managers SET generation = 2, state = 'PENDING_APPLY'")
+        .await;
+    world.database.run("DELETE FROM backfills").await;
+    let instructions = crate::support::watching("kettle", &[LEMMY]);
+    store::managers::apply(&mut conn, manager, 2, &instructions, Timestamp::now())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(world.database.count("backfills").await, 0);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_backfill_of_weeks_is_silent_unless_asked_and_makes_each_scan_once() {
+    let mut world = World::new().await;
+    // A step of 500 posts has to be followed by others.
+    world.config.scanner.backfill = Duration::from_secs(3_600);
+    let old = |number: u64| {
+        aged(
+            "hackernews",
+            &format!("Kettle {number}"),
+            2 * DAY + number * 5,
+        )
+    };
+    world.platforms.publish((0..1_300).rev().map(old).collect());
+    world.platforms.publish(vec![
+        aged("hackernews", "A kettle of the hour", 30),
+        aged("hackernews", "A kettle of last month", 35 * DAY),
+    ]);
+    let manager = world.manager("kettle", &[HACKER_NEWS]).await;
+    let replica = world.ready_scanner().await;
+    world.until_scanned(manager, 1).await;
+    until_done(&world).await;
+
+    let reached = ask(&world, manager, 30, false).await;
+    assert_eq!(reached.len(), 1);
+    assert_eq!(reached[0].feed.as_str(), HACKER_NEWS);
+    let days = Timestamp::now().since(reached[0].reach_time).as_secs() / 86_400;
+    assert!((29..=30).contains(&days), "{days}");
+    // Fresh posts are not held up, and are delivered however silent the backfill is.
+    eventually("a step was made", SOON, async || {
+        world
+            .database
+            .count("look_backs WHERE cursor IS NOT NULL")
+            .await
+            == 1
+    })
+    .await;
+    // Whoever comes next goes on from there.
+    replica.kill();
+    let replica = world.ready_scanner().await;
+    world.publish("hackernews", "A fresh kettle");
+    let took = world
+        .until(manager, "A fresh kettle", Duration::from_secs(12))
+        .await;
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    until_done(&world).await;
+    let found = world.scanned(manager).await;
+    let distinct: BTreeSet<&String> = found.iter().collect();
+    assert_eq!((found.len(), distinct.len()), (1_302, 1_302));
+    assert!(!distinct.contains(&"A kettle of last month".to_owned()));
+    // By their mark no delivery is ever made of them.
+    assert_eq!(world.database.count("scans WHERE NOT fanned_out").await, 2);
+
+    // Asked again, with notice: there is nothing that it had not heard.
+    ask(&world, manager, 30, true).await;
+    until_done(&world).await;
+    assert_eq!(world.scanned(manager).await.len(), 1_302);
+
+    // Another is told of all.
+    let other = world.manager("kettle", &[HACKER_NEWS]).await;
+    ask(&world, other, 30, true).await;
+    until_done(&world).await;
+    assert_eq!(world.scanned(other).await.len(), 1_302);
+    assert_eq!(
+        world.database.count("scans WHERE NOT fanned_out").await,
+        2 + 1_302
+    );
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_silent_backfill_never_swallows_a_post_that_is_just_coming() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    eventually("the feed was read", SOON, async || {
+        !world.feed(LEMMY, "cursor").await.is_empty()
+    })
+    .await;
+    for number in 0..30 {
+        world.publish("lemmy", &format!("Kettle {number}"));
+        ask(&world, manager, 30, false).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    world.until_scanned(manager, 30).await;
+    until_done(&world).await;
+    assert_eq!(world.scanned(manager).await.len(), 30);
+    assert_eq!(
+        world.database.count("scans WHERE fanned_out").await,
+        0,
+        "nobody is told of a fresh post"
+    );
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn many_new_managers_cost_the_platform_nothing() {
+    let world = World::new().await;
+    world.manager("toaster", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    for number in 0..20 {
+        world.publish("lemmy", &format!("Kettle {number}"));
+    }
+    eventually("all are kept", SOON, async || {
+        world.database.count("recent_posts").await == 20
+    })
+    .await;
+    let mut managers = Vec::new();
+    for _ in 0..150 {
+        managers.push(world.manager("kettle", &[LEMMY]).await);
+    }
+    for manager in managers {
+        world.until_scanned(manager, 20).await;
+    }
+    until_done(&world).await;
+    assert_eq!(world.database.count("scans").await, 150 * 20);
+    replica.stop().await;
+}

@@ -1,0 +1,78 @@
+//! What was deleted at its source is blanked here, where that is wanted.
+
+use store::{erasure, recent_posts};
+use test_support::eventually;
+
+use crate::support::{LEMMY, SOON, World, post};
+
+#[tokio::test]
+async fn a_recheck_blanks_posts_that_are_gone_at_their_source() {
+    let mut world = World::new().await;
+    for platform in &mut world.config.platforms {
+        platform.access.erase_deleted = Some(platform.name == "lemmy");
+    }
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    let published = world.platforms.publish(vec![
+        post("lemmy", "A kettle to be regretted"),
+        post("lemmy", "A kettle that stays"),
+        post("lemmy", "A toaster to be regretted"),
+    ]);
+    world.until_scanned(manager, 2).await;
+    eventually("all are kept", SOON, async || {
+        world.database.count("recent_posts").await == 3
+    })
+    .await;
+    assert!(world.platforms.delete(published[0].id));
+    assert!(world.platforms.delete(published[2].id));
+    // The walk of today is over already.
+    world
+        .database
+        .run("UPDATE rechecks SET next_time = now(), begin_time = now()")
+        .await;
+    eventually("it is blank", SOON * 3, async || {
+        world
+            .database
+            .count("posts WHERE erase_time IS NOT NULL")
+            .await
+            == 1
+            && world.database.count("recent_posts").await == 1
+    })
+    .await;
+    let kept = "title <> '' AND text IS NULL AND user_name <> ''";
+    let blank =
+        "title = '' AND text IS NULL AND user_id = '' AND user_name = '' AND user_url = ''";
+    assert_eq!(
+        world.database.count(&format!("posts WHERE {kept}")).await,
+        1
+    );
+    assert_eq!(
+        world.database.count(&format!("posts WHERE {blank}")).await,
+        1
+    );
+    // The Scan stays, with the post's id and address.
+    assert_eq!(world.database.count("scans").await, 2);
+    let ids = world
+        .database
+        .texts("post_id", "posts WHERE title = ''")
+        .await;
+    assert_eq!(ids, [published[0].post_id.clone()]);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn erasing_what_is_not_there_or_twice_does_nothing() {
+    let world = World::new().await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    let published = world.platforms.publish(vec![post("lemmy", "A kettle")]);
+    world.until_scanned(manager, 1).await;
+    replica.stop().await;
+    let mut conn = world.database.connect().await;
+    let ids = [published[0].post_id.clone(), "nobody knows it".to_owned()];
+    assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 1);
+    assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 0);
+    let feed = LEMMY.parse().unwrap();
+    let kept = recent_posts::newest(&mut conn, &[feed], 10).await.unwrap();
+    assert!(kept.is_empty());
+}

@@ -1,0 +1,220 @@
+//! Hundreds of feeds on replicas that come and go.
+//!
+//! `EARSHOT_LARGE_TESTS=1` runs them in full size, for some minutes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+use domain::{Instructions, ManagerName, Timestamp};
+use platforms::simulator::NewPost;
+use store::managers;
+use test_support::{Replica, eventually};
+
+use crate::support::{World, post, watching};
+
+fn is_large() -> bool {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's own switch, which no process reads"
+    )]
+    let large = std::env::var_os("EARSHOT_LARGE_TESTS").is_some();
+    if !large {
+        eprintln!("in small; EARSHOT_LARGE_TESTS=1 runs it with 500 feeds and 10,000 Managers");
+    }
+    large
+}
+
+/// A world of `feeds` communities, each with a post, that are polled every `interval`.
+async fn world_of(feeds: usize, interval: Duration) -> (World, Vec<String>) {
+    let mut world = World::new().await;
+    for platform in &mut world.config.platforms {
+        platform.poll_interval = Some(interval);
+    }
+    let names: Vec<String> = (0..feeds).map(|n| format!("lemmy:c/f{n}")).collect();
+    world
+        .platforms
+        .publish((0..feeds).map(|n| at(n, "A post")).collect());
+    // Every lease that is taken and ended.
+    world
+        .database
+        .run("CREATE TABLE log (feed text, was uuid, now uuid, due timestamptz, at timestamptz)")
+        .await;
+    world
+        .database
+        .run(
+            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO log VALUES (NEW.name, OLD.leased_by, NEW.leased_by, OLD.next_poll_time, clock_timestamp()); \
+             RETURN NULL; END $$",
+        )
+        .await;
+    world
+        .database
+        .run(
+            "CREATE TRIGGER note AFTER UPDATE ON feeds FOR EACH ROW \
+             WHEN (OLD.leased_by IS DISTINCT FROM NEW.leased_by) EXECUTE FUNCTION note()",
+        )
+        .await;
+    (world, names)
+}
+
+fn at(community: usize, title: &str) -> NewPost {
+    NewPost {
+        community: Some(format!("f{community}")),
+        ..post("lemmy", title)
+    }
+}
+
+/// Managers that share the feeds out among them, `each` feeds to one.
+async fn managers(world: &World, count: usize, feeds: &[String], each: usize) -> Vec<ManagerName> {
+    let mut conn = world.database.connect().await;
+    let mut made = Vec::new();
+    for number in 0..count {
+        let own: Vec<&str> = (0..each)
+            .map(|n| feeds[(number * each + n) % feeds.len()].as_str())
+            .collect();
+        let instructions: Instructions = watching("kettle", &own);
+        let manager = world.fixture.manager(&mut conn, &instructions, &[]).await;
+        managers::apply(&mut conn, manager, 1, &instructions, Timestamp::now())
+            .await
+            .unwrap();
+        made.push(manager);
+    }
+    made
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_are_polled_on_time_by_one_replica_each_while_replicas_come_and_go() {
+    let (count, interval, seconds) = if is_large() {
+        (500, Duration::from_secs(10), 90)
+    } else {
+        (120, Duration::from_secs(4), 24)
+    };
+    let (world, feeds) = world_of(count, interval).await;
+    let managers = managers(&world, 20, &feeds, count / 20).await;
+    let mut replicas: Vec<Replica> = Vec::new();
+    for _ in 0..3 {
+        replicas.push(world.ready_scanner().await);
+    }
+    let mut killed = BTreeSet::new();
+    let mut expected = BTreeMap::<ManagerName, BTreeSet<String>>::new();
+    let begin = Instant::now();
+    for tick in 0.. {
+        if begin.elapsed() > Duration::from_secs(seconds) {
+            break;
+        }
+        let feed = tick * 7 % count;
+        let title = format!("Kettle {tick}");
+        world.platforms.publish(vec![at(feed, &title)]);
+        let owner = managers[feed / (count / 20)];
+        expected.entry(owner).or_default().insert(title);
+        if tick % 40 == 25 {
+            let victim = replicas.remove(0);
+            killed.insert(victim.backbone.replica);
+            victim.kill();
+            replicas.push(world.ready_scanner().await);
+        }
+        if tick % 100 == 90 {
+            replicas.remove(0).stop().await;
+            replicas.push(world.ready_scanner().await);
+        }
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+    assert!(killed.len() >= 3, "{}", killed.len());
+    for (manager, titles) in &expected {
+        let patience = interval * 3 + Duration::from_secs(15);
+        eventually("every post is scanned", patience, async || {
+            world.scanned(*manager).await.len() >= titles.len()
+        })
+        .await;
+    }
+    for replica in replicas {
+        replica.stop().await;
+    }
+    for (manager, titles) in expected {
+        let found = world.scanned(manager).await;
+        assert_eq!(found.len(), titles.len(), "a Scan was made twice");
+        assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), titles);
+    }
+    // A lease goes from one to another only when its holder was killed.
+    let stolen = world
+        .database
+        .texts(
+            "was",
+            "log WHERE was IS NOT NULL AND now IS NOT NULL AND was <> now",
+        )
+        .await;
+    for was in &stolen {
+        let was = was.parse().unwrap();
+        assert!(killed.contains(&was), "{was} lived and lost its lease");
+    }
+    let polls = world.database.count("log WHERE now IS NOT NULL").await;
+    let late = world
+        .database
+        .count("log WHERE now IS NOT NULL AND at - due > interval '10 seconds'")
+        .await;
+    let p99 = world
+        .database
+        .texts(
+            "percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM at - due))",
+            "log WHERE now IS NOT NULL",
+        )
+        .await;
+    eprintln!(
+        "{polls} polls of {count} feeds, {late} later than 10 s, p99 {p99:?} s; {} leases of the dead taken over",
+        stolen.len()
+    );
+    assert!(late * 100 <= polls, "{late} of {polls} polls were late");
+    let few = "SELECT feed FROM log WHERE now IS NOT NULL GROUP BY feed HAVING count(*) >= 3";
+    let polled = world.database.count(&format!("({few}) AS polled")).await;
+    assert_eq!(
+        usize::try_from(polled).unwrap(),
+        count,
+        "a feed was forgotten"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_grow_with_feeds_and_not_with_managers() {
+    let (count, many, seconds) = if is_large() {
+        (500, 10_000, 60)
+    } else {
+        (60, 600, 8)
+    };
+    let interval = if is_large() {
+        Duration::from_secs(10)
+    } else {
+        Duration::from_secs(1)
+    };
+    let mut counts = Vec::new();
+    for managers_count in [count, many] {
+        let (world, feeds) = world_of(count, interval).await;
+        managers(&world, managers_count, &feeds, 1).await;
+        let replica = world.ready_scanner().await;
+        eventually("all were read", Duration::from_secs(60), async || {
+            let unread = "feeds WHERE cursor IS NULL";
+            let open = "backfills WHERE state <> 'DONE'";
+            world.database.count(unread).await + world.database.count(open).await == 0
+        })
+        .await;
+        let before = world.platforms.requests("/lemmy");
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        counts.push(world.platforms.requests("/lemmy") - before);
+        replica.stop().await;
+    }
+    eprintln!(
+        "{count} feeds: {} requests for {count} Managers, {} for {many}, in {seconds} s",
+        counts[0], counts[1]
+    );
+    // As many as the intervals have room for, whoever watches.
+    let polls = seconds / interval.as_secs() + 1;
+    let most = u64::try_from(count).unwrap() * polls;
+    for requests in counts {
+        assert!(requests <= most, "{requests} requests, more than {most}");
+        assert!(
+            requests * 2 >= u64::try_from(count).unwrap(),
+            "{requests} requests"
+        );
+    }
+}

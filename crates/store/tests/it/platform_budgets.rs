@@ -1,0 +1,129 @@
+use std::time::Duration;
+
+use store::{
+    platform_budgets as budgets,
+    rates::{Settlement, Wanted},
+};
+
+use crate::support::{run, start};
+
+fn wanted(most: u32) -> Wanted {
+    Wanted {
+        id: rand_id(),
+        least: 1,
+        most,
+    }
+}
+
+fn rand_id() -> u64 {
+    uuid::Uuid::new_v4().as_u64_pair().0 >> 1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_together_never_get_more_than_the_limit() {
+    let at = start().await;
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let pool = at.database.pool();
+            tokio::spawn(async move {
+                let mut got = 0;
+                for _ in 0..20 {
+                    let mut conn = pool.get().await.unwrap();
+                    let stand = budgets::lease(&mut conn, "x", 30, None, Some(&wanted(3)), 0);
+                    got += stand.await.unwrap().grant.unwrap().points;
+                }
+                got
+            })
+        })
+        .collect();
+    let mut got = 0;
+    for task in tasks {
+        got += task.await.unwrap();
+    }
+    assert_eq!(got, 30);
+}
+
+#[tokio::test]
+async fn what_is_not_spent_comes_back_and_half_is_kept_for_what_is_urgent() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let first = wanted(1);
+    for _ in 0..4 {
+        budgets::lease(conn, "x", 10, None, Some(&wanted(1)), 0)
+            .await
+            .unwrap();
+    }
+    budgets::lease(conn, "x", 10, None, Some(&first), 0)
+        .await
+        .unwrap();
+    let low = budgets::lease(conn, "x", 10, None, Some(&wanted(1)), 5)
+        .await
+        .unwrap();
+    let low = low.grant.unwrap();
+    assert_eq!(low.points, 0);
+    assert!(low.retry_in_ms > 30_000, "{low:?}");
+    let settlement = Settlement {
+        lease: first.id,
+        spent: Vec::new(),
+    };
+    let low = budgets::lease(conn, "x", 10, Some(&settlement), Some(&wanted(1)), 5).await;
+    assert_eq!(low.unwrap().grant.unwrap().points, 1);
+    let other = budgets::lease(conn, "y", 1, None, Some(&wanted(1)), 0).await;
+    assert_eq!(
+        other.unwrap().grant.unwrap().points,
+        1,
+        "another credential"
+    );
+}
+
+#[tokio::test]
+async fn silence_is_for_all_and_never_shortened() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    assert_eq!(budgets::silent(conn, "x").await.unwrap(), Duration::ZERO);
+    budgets::silence(conn, "x", Duration::from_secs(60))
+        .await
+        .unwrap();
+    budgets::silence(conn, "x", Duration::from_secs(5))
+        .await
+        .unwrap();
+    let silent = budgets::silent(conn, "x").await.unwrap();
+    assert!(silent > Duration::from_secs(55), "{silent:?}");
+    let stand = budgets::lease(conn, "x", 30, None, Some(&wanted(3)), 0)
+        .await
+        .unwrap();
+    assert!(
+        stand.silent > Duration::from_secs(55) && stand.grant.is_none(),
+        "{stand:?}"
+    );
+    run(conn, "UPDATE platform_budgets SET silent_until = now()").await;
+    let stand = budgets::lease(conn, "x", 30, None, Some(&wanted(3)), 0)
+        .await
+        .unwrap();
+    assert!(stand.silent.is_zero() && stand.grant.is_some(), "{stand:?}");
+}
+
+#[tokio::test]
+async fn a_days_posts_are_sold_once_and_come_back_the_next_day() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let mut got = Vec::new();
+    for _ in 0..4 {
+        let posts = budgets::take_posts(conn, "x", 250, 100).await.unwrap();
+        assert!(posts.day_ends_in <= Duration::from_secs(86_400));
+        got.push((posts.granted, posts.left));
+    }
+    assert_eq!(got, [(100, 150), (100, 50), (50, 0), (0, 0)]);
+    // What was not paid for after all is there again.
+    budgets::give_back_posts(conn, "x", 30).await.unwrap();
+    let again = budgets::take_posts(conn, "x", 250, 100).await.unwrap();
+    assert_eq!((again.granted, again.left), (30, 0));
+    // A limit that was lowered meanwhile takes nothing back.
+    let lowered = budgets::take_posts(conn, "x", 100, 10).await.unwrap();
+    assert_eq!((lowered.granted, lowered.left), (0, 0));
+    run(conn, "UPDATE platform_budgets SET day = day - 1").await;
+    // Those of yesterday are forgotten.
+    budgets::give_back_posts(conn, "x", 250).await.unwrap();
+    let posts = budgets::take_posts(conn, "x", 250, 100).await.unwrap();
+    assert_eq!((posts.granted, posts.left), (100, 150));
+}

@@ -1,0 +1,239 @@
+use std::time::Duration;
+
+use domain::{FeedName, Post, Timestamp};
+use serde_json::json;
+use store::{
+    AsyncPgConnection,
+    feeds::{self, FeedState, PollOutcome, Reading, Room, Trouble},
+    plans, recent_posts, replicas,
+};
+use test_support::{instructions, post};
+use uuid::Uuid;
+
+use crate::support::{Start, number, record, run, start};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn aged(id: usize, age: Duration) -> Post {
+    Post {
+        time: Timestamp::now().minus(age),
+        ..post(&id.to_string(), "One\0")
+    }
+}
+
+fn name(feed: &str) -> FeedName {
+    feed.parse().unwrap()
+}
+
+async fn keep(conn: &mut AsyncPgConnection, feed: &str, posts: &[Post]) -> Option<Timestamp> {
+    recent_posts::keep(conn, &name(feed), posts, Timestamp::now())
+        .await
+        .unwrap()
+}
+
+/// One Manager that watches these.
+async fn watching(feeds: &[&str]) -> (Start, domain::ManagerName) {
+    let mut at = start().await;
+    let feeds: Vec<FeedName> = feeds.iter().map(|feed| name(feed)).collect();
+    let manager = at
+        .fixture
+        .manager(&mut at.conn, &instructions("a"), &[])
+        .await;
+    plans::record_change(&mut at.conn, manager, &feeds, Timestamp::now())
+        .await
+        .unwrap();
+    (at, manager)
+}
+
+#[tokio::test]
+async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
+    let (mut at, _) = watching(&["forum:a", "forum:b"]).await;
+    let conn = &mut at.conn;
+    let seconds = |n: usize| Duration::from_secs(u64::try_from(n).unwrap());
+    let mut cut = None;
+    for poll in 0..60 {
+        let posts: Vec<Post> = (0..50)
+            .map(|n| poll * 50 + n)
+            .map(|n| aged(n, seconds(10_000 - n)))
+            .collect();
+        cut = cut.max(keep(conn, "forum:a", &posts).await);
+    }
+    // Too old to be kept.
+    assert_eq!(keep(conn, "forum:a", &[aged(99_999, DAY * 4)]).await, None);
+    let held = number(conn, "SELECT count(*) AS number FROM recent_posts").await;
+    assert!((1_000..2_500).contains(&held), "{held}");
+    assert!(cut.is_some(), "it was never trimmed");
+
+    // One poll of more than are kept.
+    let posts: Vec<Post> = (0..1_500)
+        .map(|n| aged(n + 20_000, seconds(9_000 - n)))
+        .collect();
+    let cut = keep(conn, "forum:b", &posts).await.unwrap();
+    assert!(cut >= posts[500].time, "{cut}");
+
+    let newest = recent_posts::newest(conn, &[name("forum:a"), name("forum:b")], 3)
+        .await
+        .unwrap();
+    let ids: Vec<&str> = newest.iter().map(|kept| kept.post.id.as_str()).collect();
+    assert_eq!(ids, ["2999", "2998", "2997"]);
+    assert_eq!(newest[0].post.title.as_deref(), Some("One"));
+
+    run(
+        conn,
+        "UPDATE recent_posts SET time = time - interval '3 days'",
+    )
+    .await;
+    assert!(
+        recent_posts::newest(conn, &[name("forum:a")], 3)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let after = recent_posts::purge_old(conn, "", 1).await.unwrap();
+    assert_eq!(after.as_deref(), Some("forum:a"));
+    let after = recent_posts::purge_old(conn, "forum:a", 1).await.unwrap();
+    assert_eq!(after.as_deref(), Some("forum:b"));
+    assert_eq!(
+        recent_posts::purge_old(conn, "forum:b", 1).await.unwrap(),
+        None
+    );
+    assert_eq!(
+        number(conn, "SELECT count(*) AS number FROM recent_posts").await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_post_of_two_feeds_is_found_by_its_address_by_who_watches_them() {
+    let (mut at, manager) = watching(&["forum:a", "forum:b"]).await;
+    let conn = &mut at.conn;
+    for feed in ["forum:a", "forum:b", "private:c"] {
+        keep(conn, feed, &[aged(7, DAY)]).await;
+    }
+    keep(conn, "private:c", &[aged(8, DAY)]).await;
+    let feeds = [name("forum:a"), name("forum:b")];
+    assert_eq!(
+        recent_posts::newest(conn, &feeds, 10).await.unwrap().len(),
+        1
+    );
+    for url in [
+        "http://FORUM.example/7/#top",
+        "https://forum.example/7",
+        "7",
+    ] {
+        let found = recent_posts::by_url(conn, manager.namespace, &[url.to_owned()])
+            .await
+            .unwrap();
+        let feeds: Vec<&str> = found.iter().map(|kept| kept.feed.as_str()).collect();
+        assert_eq!(feeds, ["forum:a", "forum:b"], "{url}");
+    }
+    // Of what nobody here watches nobody here hears.
+    for url in ["https://forum.example/8", "https://forum.example/9", ""] {
+        let found = recent_posts::by_url(conn, manager.namespace, &[url.to_owned()]).await;
+        assert!(found.unwrap().is_empty(), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_managers_feeds_tell_how_they_do() {
+    let (mut at, manager) =
+        watching(&["forum:a", "forum:b", "forum:c", "forum:d", "forum:e"]).await;
+    let conn = &mut at.conn;
+    let replica = Uuid::new_v4();
+    replicas::beat(conn, replica, "scanner").await.unwrap();
+    let room = Room { quick: 9, slow: 9 };
+    let leased = feeds::lease_due(conn, "forum", replica, &[], true, room)
+        .await
+        .unwrap();
+    assert_eq!(leased.len(), 5);
+    let newest = Timestamp::now().minus(DAY);
+    let read = Reading {
+        cursor: json!({}),
+        gap: Some(None),
+        posts_per_day: Some(12.5),
+        newest_post: Some(newest),
+        kept_since: Some(newest),
+        kept_cut: None,
+    };
+    let failed = |trouble, error: &str| PollOutcome::Failed {
+        error: error.to_owned(),
+        trouble,
+    };
+    let hour = Duration::from_secs(3_600).into();
+    for (feed, outcome) in [
+        ("forum:a", PollOutcome::Read(read)),
+        (
+            "forum:b",
+            failed(Trouble::Failing, "cannot store a poll: secrets of ours"),
+        ),
+        ("forum:c", failed(Trouble::Blocked, "refused")),
+        (
+            "forum:d",
+            failed(Trouble::BudgetSpent, "the budget is spent"),
+        ),
+    ] {
+        feeds::release(conn, &name(feed), replica, &outcome, hour)
+            .await
+            .unwrap();
+    }
+    record(conn, manager, &[aged(1, DAY)]).await;
+    run(conn, "UPDATE posts SET feed = 'forum:a'").await;
+    run(
+        conn,
+        "UPDATE feeds SET next_poll_time = now() - interval '1 minute' WHERE name = 'forum:e'",
+    )
+    .await;
+
+    let health = feeds::health_of(conn, manager).await.unwrap();
+    let seen: Vec<_> = health
+        .iter()
+        .map(|feed| {
+            (
+                feed.feed.as_str(),
+                feed.state,
+                feed.error.as_deref(),
+                feed.gaps,
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("forum:a", FeedState::Ok, None, 1),
+            (
+                "forum:b",
+                FeedState::Failing,
+                Some("cannot store a poll"),
+                0
+            ),
+            ("forum:c", FeedState::Blocked, Some("refused"), 0),
+            (
+                "forum:d",
+                FeedState::BudgetSpent,
+                Some("the budget is spent"),
+                0
+            ),
+            ("forum:e", FeedState::Late, None, 0),
+        ]
+    );
+    assert_eq!(health[0].posts_per_day, Some(12.5));
+    assert_eq!(health[0].last_post_time, Some(newest));
+    assert!(health[0].last_poll_time.is_some() && health[4].last_poll_time.is_none());
+    assert!(
+        (health[0].scans_per_day - 1.0).abs() < 1e-9,
+        "{}",
+        health[0].scans_per_day
+    );
+    assert!(health[1].scans_per_day.abs() < 1e-9);
+
+    let all = feeds::by_platform(conn).await.unwrap();
+    assert_eq!(all.len(), 1);
+    let one = &all[0];
+    assert_eq!(
+        (one.ok, one.failing, one.blocked, one.budget_spent),
+        (2, 1, 1, 1)
+    );
+    // A failure that was none of the feed's does not count as one.
+    let failures = "SELECT sum(failure_count)::bigint AS number FROM feeds";
+    assert_eq!(number(conn, failures).await, 2);
+}
