@@ -234,7 +234,8 @@ impl<'a> Builder<'a> {
                 });
             }
         };
-        let guard = column.nullable && !text;
+        // A condition of what is missing is not true. Bare, so that an index can tell, but where it is negated.
+        let guard = column.nullable && !text && comparison.negated;
         self.bind(Bind::Literal(comparison.literal.clone()), |sql, place| {
             sql.push_str(&if guard {
                 format!("{negation}coalesce({left} {op} {place}, false)")

@@ -1,7 +1,8 @@
 //! The delivery log as clients read it: lists, and one delivery with its attempts.
 //!
 //! A page costs what its rows cost, at any depth and size of the log, in the order of `createTime` and
-//! filtered by time, Scan, or what was given up. Other filters read until the page is full.
+//! filtered by time, Scan, or what was given up; of the latter filtered by status it costs an index's entry for
+//! each, and no look at it. Other filters read until the page is full.
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -157,7 +158,7 @@ const OF_SCAN_ON_ANY: Listing = Listing {
 };
 
 /// Orders by `createTime` are served by `deliveries_pkey`; with a filter for one of the states in which
-/// deliveries are given up by `deliveries_given_up_idx`, for one Scan by `deliveries_scan_idx`.
+/// deliveries are given up by `deliveries_given_up_status_idx`, for one Scan by `deliveries_scan_idx`.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -158,6 +158,37 @@ async fn the_first_page_and_a_deep_one_are_read_from_an_index() {
     }
 }
 
+/// Among many that were given up, only those are read that got the status.
+#[tokio::test]
+async fn the_status_of_what_was_given_up_is_told_by_an_index() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    for statement in ROWS.split(';') {
+        sql_query(statement).execute(&mut conn).await.unwrap();
+    }
+    sql_query("SET enable_seqscan = off")
+        .execute(&mut conn)
+        .await
+        .unwrap();
+    // md5('0').
+    let parent: Uuid = "cfcd2084-95d5-65ef-66e7-dff9f98764da".parse().unwrap();
+    for status in ["lastStatusCode >= 400", "lastStatusCode = 503"] {
+        let filter = format!("state = EXHAUSTED AND {status}");
+        let list = ListQuery::parse("parent", DELIVERY_FIELDS, None, None, Some(&filter), None);
+        let (listing, list) = (&deliveries::LISTING, list.unwrap());
+        let plan = explain(&mut conn, "EXPLAIN", listing, &[parent, parent], &list).await;
+        let told = |line: &&str| line.contains("Index Cond") && line.contains("last_status_code");
+        let conditions = plan.lines().filter(|line| line.contains("Index Cond"));
+        assert_eq!(
+            plan.lines().filter(told).count(),
+            conditions.count(),
+            "{plan}"
+        );
+        assert!(plan.contains("last_status_code"), "{plan}");
+        assert!(!plan.contains("Filter") && !plan.contains("Sort"), "{plan}");
+    }
+}
+
 #[tokio::test]
 async fn an_id_tells_the_partition() {
     let database = TestDatabase::create().await;

@@ -371,11 +371,6 @@ async fn a_page_of_ten_million_is_read_within_50_ms() {
         times.sort_unstable();
         let (p50, p99) = (times[150], times[297]);
         println!("{what:28} pages of 100: p50 {p50:>8.1?}  p99 {p99:>8.1?}");
-        // A status is looked for among all that was given up: no index has both.
-        let indexed = !filter.contains("lastStatusCode");
-        assert!(
-            !indexed || p99 < Duration::from_millis(50),
-            "{what}: p99 {p99:?}"
-        );
+        assert!(p99 < Duration::from_millis(50), "{what}: p99 {p99:?}");
     }
 }
