@@ -2,12 +2,13 @@
 //! platform, and one that knows no such feed shows in the feed's health.
 
 use domain::{
-    FeedName, Issue,
+    FeedName, Issue, Reach,
     address::AddressPolicy,
     feed::FeedRules,
     manager::SourceType,
     web_url::{self, WebUrl},
 };
+use platforms::registry;
 use runtime::{Config, config::PlatformConfig};
 
 /// The feeds of the configured platforms.
@@ -28,14 +29,33 @@ impl ConfiguredFeeds {
     }
 }
 
+impl ConfiguredFeeds {
+    fn platform(&self, name: &str) -> Option<&PlatformConfig> {
+        self.platforms.iter().find(|platform| platform.name == name)
+    }
+
+    /// Where people see what the feed has.
+    pub(crate) fn page_of(&self, feed: &FeedName) -> Option<String> {
+        let platform = self.platform(feed.platform())?;
+        let kind = platform.kind.as_str();
+        let page = registry::page_of(kind, platform.base_url.as_ref(), feed.what());
+        page.map(Into::into)
+    }
+
+    /// How far back it can be read; not at all where its platform is not configured any more.
+    pub(crate) fn reach_of(&self, feed: &FeedName) -> Reach {
+        let platform = self.platform(feed.platform());
+        platform.map_or(Reach::Nothing, |platform| {
+            registry::reach(platform.kind.as_str())
+        })
+    }
+}
+
 impl FeedRules for ConfiguredFeeds {
     fn check(&self, feed: &FeedName, source: Option<SourceType>) -> Result<(), Issue> {
-        let mut platforms = self.platforms.iter();
-        let platform = platforms
-            .find(|platform| platform.name == feed.platform())
-            .ok_or(Issue::NotFound)?;
+        let platform = self.platform(feed.platform()).ok_or(Issue::NotFound)?;
         let kind = platform.kind.as_str();
-        if !platforms::registry::accepts(kind, platform.base_url.as_ref(), feed.what()) {
+        if !registry::accepts(kind, platform.base_url.as_ref(), feed.what()) {
             return Err(Issue::InvalidFormat);
         }
         // A feed that customers name by its address, which must be one that may be fetched.

@@ -2,12 +2,14 @@
 
 use serde::Deserialize;
 
+pub(crate) mod backfills;
 pub(crate) mod caller;
 pub(crate) mod connection_tests;
 pub(crate) mod connections;
 pub(crate) mod deliveries;
 pub(crate) mod docs;
 pub(crate) mod documents;
+pub(crate) mod feeds;
 pub(crate) mod managers;
 pub(crate) mod namespaces;
 pub(crate) mod previews;

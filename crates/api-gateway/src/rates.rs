@@ -60,7 +60,7 @@ static LIMITED: LazyLock<IntCounter> = LazyLock::new(|| {
 
 /// What a request costs.
 pub(crate) fn cost(method: &Method, path: &str) -> u32 {
-    const COSTLY: [&str; 3] = [":test", ":preview", ":replay"];
+    const COSTLY: [&str; 4] = [":test", ":preview", ":replay", ":backfill"];
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
         1
     } else if COSTLY.iter().any(|verb| path.ends_with(verb)) {

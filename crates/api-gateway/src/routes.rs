@@ -23,8 +23,8 @@ use crate::{
     authenticate::authenticate,
     console,
     handlers::{
-        caller, connection_tests, connections, deliveries, docs, documents, managers, namespaces,
-        previews, replays, scans, stats,
+        backfills, caller, connection_tests, connections, deliveries, docs, documents, feeds, managers,
+        namespaces, previews, replays, scans, stats,
     },
 };
 
@@ -94,6 +94,14 @@ fn resources() -> Vec<Path> {
         path(
             "/namespaces/{namespaceId}/managers/{managerId}:preview",
             [post(previews::preview)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers/{managerId}:backfill",
+            [post(backfills::create)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/managers/{managerId}/feeds",
+            [get(feeds::list)],
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}",

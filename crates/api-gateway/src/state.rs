@@ -116,6 +116,10 @@ impl AppState {
         self.bodies.clone()
     }
 
+    pub(crate) fn feeds(&self) -> &ConfiguredFeeds {
+        &self.feeds
+    }
+
     pub(crate) fn manager_rules(&self) -> Rules<'_> {
         Rules {
             addresses: &self.addresses,

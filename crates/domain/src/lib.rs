@@ -8,6 +8,7 @@
 mod text;
 
 pub mod address;
+pub mod backfill;
 pub mod connection;
 pub mod connection_test;
 pub mod delivery;

@@ -10,20 +10,46 @@ use crate::{
     instructions, json::Object, manager::SourceType,
 };
 
+pub const MAX_RECENT: u32 = 100;
+pub const MAX_URLS: usize = 10;
+const URL_CHARS: std::ops::RangeInclusive<usize> = 1..=2_048;
+
 pub const MAX_POSTS: usize = 100;
 const ID_CHARS: std::ops::RangeInclusive<usize> = 1..=2_048;
 
 /// A valid request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preview {
-    pub posts: Vec<Post>,
+    pub subject: Subject,
     /// In the place of those at work.
     pub instructions: Option<Instructions>,
+}
+
+/// Which posts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subject {
+    Given(Vec<Post>),
+    /// So many of the newest that the Manager's feeds brought.
+    Recent(u32),
+    /// Those that were read, by their addresses.
+    Urls(Vec<String>),
+}
+
+impl Default for Subject {
+    fn default() -> Self {
+        Self::Given(Vec::new())
+    }
 }
 
 /// What would become of one post.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PreviewResult {
+    /// As it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Where it was not part of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub post: Option<Post>,
     /// Whether it would be a Scan.
     pub value: bool,
     #[serde(rename = "match")]
@@ -42,6 +68,8 @@ pub enum PreviewReason {
     Muted,
     Language,
     NotWatched,
+    /// Nobody read such a post lately.
+    NeverSeen,
 }
 
 impl Preview {
@@ -56,18 +84,64 @@ impl Preview {
     ) -> Result<Self, Issues> {
         let issues = RefCell::default();
         let preview = Object::root(body, &issues).map(|fields| {
-            let posts = posts(&fields);
+            let subject = subject(&fields);
             let draft = fields
                 .object("instructions", fields.take("instructions"))
                 .and_then(|object| instructions::parse(object, source, feeds));
             fields.finish();
             Self {
-                posts,
+                subject,
                 instructions: draft,
             }
         });
         issues.into_inner().or(preview.unwrap_or_default())
     }
+}
+
+/// Exactly one of the three.
+fn subject(fields: &Object<'_>) -> Subject {
+    let [posts_given, recent_given, urls_given] =
+        ["posts", "recent", "urls"].map(|field| fields.take(field).is_some());
+    for (field, given) in [
+        ("recent", recent_given && posts_given),
+        ("urls", urls_given && (posts_given || recent_given)),
+    ] {
+        if given {
+            fields.note(field, Issue::Conflict);
+        }
+    }
+    if posts_given || !(recent_given || urls_given) {
+        return Subject::Given(posts(fields));
+    }
+    if let Some(value) = fields.take("recent") {
+        let recent = fields.whole_number("recent", value, 1..=MAX_RECENT);
+        return Subject::Recent(recent.unwrap_or_default());
+    }
+    Subject::Urls(urls(fields))
+}
+
+fn urls(fields: &Object<'_>) -> Vec<String> {
+    let items = fields
+        .array("urls", fields.take("urls"))
+        .unwrap_or_default();
+    if items.is_empty() && fields.take("urls").is_some_and(Value::is_array) {
+        fields.note("urls", Issue::TooShort);
+    }
+    if items.len() > MAX_URLS {
+        fields.note("urls", Issue::TooMany);
+    }
+    let urls = items.iter().take(MAX_URLS).enumerate();
+    urls.filter_map(|(at, item)| {
+        let url = item.as_str().map(str::trim).ok_or(Issue::InvalidType);
+        let url = url.and_then(|url| match url.chars().count() {
+            count if count < *URL_CHARS.start() => Err(Issue::TooShort),
+            count if count > *URL_CHARS.end() => Err(Issue::TooLong),
+            _ => Ok(url.to_owned()),
+        });
+        url.map_err(|issue| fields.note(&format!("urls[{at}]"), issue))
+            .ok()
+    })
+    .collect()
 }
 
 fn posts(fields: &Object<'_>) -> Vec<Post> {
@@ -136,7 +210,7 @@ fn place(fields: Object<'_>) -> Option<(String, String, String)> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::Preview;
+    use super::{Preview, Subject};
     use crate::{Issue, feed::OneForum, manager::SourceType};
 
     fn parse(body: &Value) -> Result<Preview, Vec<(String, Issue)>> {
@@ -158,7 +232,10 @@ mod tests {
     fn posts_are_read_as_scans_have_them() {
         let body = json!({"posts": [post()], "instructions": {"include": [{"text": "kettle", "weight": 1}]}});
         let preview = parse(&body).unwrap();
-        assert_eq!(serde_json::to_value(&preview.posts[0]).unwrap(), post());
+        let Subject::Given(posts) = preview.subject else {
+            panic!("{:?}", preview.subject)
+        };
+        assert_eq!(serde_json::to_value(&posts[0]).unwrap(), post());
         assert!(preview.instructions.is_some());
     }
 
@@ -172,7 +249,7 @@ mod tests {
         odd["user"] = json!({"id": "x", "age": 5});
         odd["colour"] = json!("red");
         let body = json!({
-            "posts": [post(), odd, 5], "recent": 10,
+            "posts": [post(), odd, 5], "newest": 10,
             "instructions": {"include": [{"text": "", "weight": 1}]}
         });
         let expected = [
@@ -186,7 +263,7 @@ mod tests {
             ("posts[1].colour", Issue::UnknownField),
             ("posts[2]", Issue::InvalidType),
             ("instructions.include[0].text", Issue::TooShort),
-            ("recent", Issue::UnknownField),
+            ("newest", Issue::UnknownField),
         ];
         assert_eq!(
             parse(&body).unwrap_err(),
@@ -205,12 +282,55 @@ mod tests {
             let failed = parse(&json!({ "posts": posts })).unwrap_err();
             assert_eq!(failed, [("posts".to_owned(), issue)]);
         }
+        let most = parse(&json!({"posts": vec![post(); 100]})).unwrap().subject;
+        assert!(matches!(most, Subject::Given(posts) if posts.len() == 100));
+    }
+
+    #[test]
+    fn posts_come_from_one_place() {
+        let urls = |count: usize| vec!["https://a.example/1"; count];
         assert_eq!(
-            parse(&json!({"posts": vec![post(); 100]}))
-                .unwrap()
-                .posts
-                .len(),
-            100
+            parse(&json!({"recent": 100})).unwrap().subject,
+            Subject::Recent(100)
         );
+        let by_url = parse(&json!({"urls": urls(10)})).unwrap().subject;
+        assert!(matches!(by_url, Subject::Urls(urls) if urls.len() == 10));
+        for (body, field, issue) in [
+            (json!({}), "posts", Issue::Required),
+            (
+                json!({"recent": 1, "posts": [post()]}),
+                "recent",
+                Issue::Conflict,
+            ),
+            (
+                json!({"recent": 1, "urls": urls(1)}),
+                "urls",
+                Issue::Conflict,
+            ),
+            (
+                json!({"urls": urls(1), "posts": [post()]}),
+                "urls",
+                Issue::Conflict,
+            ),
+            (json!({"recent": 0}), "recent", Issue::OutOfRange),
+            (json!({"recent": 101}), "recent", Issue::OutOfRange),
+            (json!({"recent": "all"}), "recent", Issue::InvalidType),
+            (json!({"urls": []}), "urls", Issue::TooShort),
+            (json!({"urls": urls(11)}), "urls", Issue::TooMany),
+            (json!({"urls": "x"}), "urls", Issue::InvalidType),
+            (json!({"urls": [" "]}), "urls[0]", Issue::TooShort),
+            (json!({"urls": [5]}), "urls[0]", Issue::InvalidType),
+            (
+                json!({"urls": ["x".repeat(2_049)]}),
+                "urls[0]",
+                Issue::TooLong,
+            ),
+        ] {
+            assert_eq!(
+                parse(&body).unwrap_err(),
+                [(field.to_owned(), issue)],
+                "{body}"
+            );
+        }
     }
 }

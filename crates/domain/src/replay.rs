@@ -70,7 +70,7 @@ impl CreateReplay {
     }
 }
 
-fn parse_time(
+pub(crate) fn parse_time(
     fields: &Object<'_>,
     field: &'static str,
     value: Option<&Value>,

@@ -237,6 +237,12 @@ pub async fn purge_old(
     Ok(page.last)
 }
 
+/// Whether the post is what [`by_url`] finds by `url`.
+#[must_use]
+pub fn is_at(post: &Post, url: &str) -> bool {
+    post.id == url || url_key(&post.url) == url_key(url)
+}
+
 /// What an address is found by.
 fn url_key(url: &str) -> Uuid {
     let url = words::text(url.trim());

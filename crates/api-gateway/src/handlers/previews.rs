@@ -1,18 +1,21 @@
 //! `/v1/namespaces/{namespaceId}/managers/{managerId}:preview`
 //!
 //! By the matching crate, as the scanner does it. Nothing is stored, and the bound on a day's Scans is
-//! not asked: it depends on what else the day brings.
+//! not asked: it depends on what else the day brings. Posts are the client's, or such that feeds brought
+//! lately, which are kept for this.
 
 use actix_web::web::{self, Data, Path};
 use anyhow::Context as _;
 use domain::{
-    Instructions, Issue, Issues, Manager, Post, PostType, Timestamp,
+    FeedName, Id, Instructions, Issue, Issues, Manager, Match, Post, PostType, Timestamp,
+    feed::FeedRules,
     manager::SourceType,
-    preview::{Preview, PreviewReason, PreviewResult},
+    preview::{Preview, PreviewReason, PreviewResult, Subject},
+    screen::PostKind,
 };
 use matching::{Candidate, Kept, Plan, PlanError, PostText, Reason, Screen};
 use serde::Serialize;
-use store::{managers, namespaces};
+use store::{AsyncPgConnection, managers, namespaces, recent_posts};
 
 use super::ManagerPath;
 use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState};
@@ -47,8 +50,14 @@ pub(crate) async fn preview(
         .await?;
     name?;
     let manager = manager.ok_or(ApiError::NotFound("manager"))?;
-    let plan = plan(&manager, preview.instructions)?;
+    let (plan, instructions) = plan(&manager, preview.instructions)?;
+    let watched = Watched::of(&manager, &instructions);
+    let tried = {
+        let mut conn = state.connection().await?;
+        tried(&mut conn, namespace, preview.subject, &watched).await?
+    };
     let now = Timestamp::now();
+    let feeds = Data::clone(&state);
     // Some milliseconds of computing at worst, which nobody else should wait for.
     let results = web::block(move || {
         let screen = &manager.screen;
@@ -56,11 +65,21 @@ pub(crate) async fn preview(
             Screen::new(&muted, &[]),
             Screen::new(&screen.mutes, &screen.languages),
         ];
-        let watched = Watched::of(&manager, &plan.1);
-        let posts = preview.posts.iter();
-        posts
-            .map(|post| judge(post, &plan.0, &watched, &screens, now))
-            .collect()
+        let rules = feeds.feeds();
+        let judged = tried.into_iter().map(|tried| {
+            let Some((post, feeds)) = tried.post else {
+                return never_seen(tried.url);
+            };
+            let sees = match &feeds {
+                Some(feeds) => watched.hears(feeds),
+                None => watched.sees(&post, rules),
+            };
+            PreviewResult {
+                url: tried.url,
+                ..judge(&post, feeds.is_some(), &plan, sees, &screens, now)
+            }
+        });
+        judged.collect()
     })
     .await
     .context("preview posts")
@@ -87,45 +106,134 @@ fn plan(manager: &Manager, draft: Option<Instructions>) -> Result<(Plan, Instruc
     Ok((plan, instructions))
 }
 
-/// Where posts must come from to be seen. Which of a platform's feeds a post stands in is not known, so
-/// that one of a platform that is watched at all is taken to be seen.
+/// What is asked about.
+struct Tried {
+    /// As it was asked for.
+    url: Option<String>,
+    /// With the feeds that brought it, of a post that is kept.
+    post: Option<(Post, Option<Vec<FeedName>>)>,
+}
+
+/// In the order of the request; of recent posts the newest first.
+async fn tried(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    subject: Subject,
+    watched: &Watched,
+) -> Result<Vec<Tried>, ApiError> {
+    let of = |post: Post, feeds| Tried {
+        url: None,
+        post: Some((post, feeds)),
+    };
+    match subject {
+        Subject::Given(posts) => Ok(posts.into_iter().map(|post| of(post, None)).collect()),
+        Subject::Recent(count) => {
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            let kept = recent_posts::newest(conn, &watched.feeds, count).await?;
+            let tried = kept
+                .into_iter()
+                .map(|kept| of(kept.post, Some(vec![kept.feed])));
+            Ok(tried.collect())
+        }
+        Subject::Urls(urls) => {
+            let kept = recent_posts::by_url(conn, namespace, &urls).await?;
+            let tried = urls.into_iter().map(|url| {
+                let at_url = || {
+                    kept.iter()
+                        .filter(|kept| recent_posts::is_at(&kept.post, &url))
+                };
+                let first = at_url().next().map(|kept| kept.post.clone());
+                let post = first.map(|post| {
+                    let same = at_url().filter(|kept| kept.post.id == post.id);
+                    let feeds = same.map(|kept| kept.feed.clone()).collect();
+                    (post, Some(feeds))
+                });
+                Tried {
+                    url: Some(url),
+                    post,
+                }
+            });
+            Ok(tried.collect())
+        }
+    }
+}
+
+/// Where posts must come from to be heard.
 struct Watched {
     source: SourceType,
-    platforms: Vec<String>,
+    kinds: Vec<PostKind>,
+    feeds: Vec<FeedName>,
 }
 
 impl Watched {
+    /// A draft without feeds means those at work.
     fn of(manager: &Manager, instructions: &Instructions) -> Self {
-        let feeds = instructions.feeds.iter();
+        let at_work = manager.instructions.iter().flat_map(|own| &own.feeds);
+        let feeds = if instructions.feeds.is_empty() {
+            at_work.cloned().collect()
+        } else {
+            instructions.feeds.clone()
+        };
         Self {
             source: manager.source.source_type,
-            platforms: feeds.map(|feed| feed.platform().to_owned()).collect(),
+            kinds: manager.screen.kinds.iter().collect(),
+            feeds,
         }
     }
 
-    /// Without feeds in a draft, those of the source are meant. Ids begin with their platform.
-    fn sees(&self, post: &Post) -> bool {
-        let source = match post.post_type {
-            PostType::ForumLink | PostType::ForumComment => SourceType::Forum,
-            PostType::MicroblogTweet => SourceType::Microblog,
-            PostType::NetworkPost => SourceType::Network,
+    fn hears(&self, feeds: &[FeedName]) -> bool {
+        feeds.iter().any(|feed| self.feeds.contains(feed))
+    }
+
+    /// Which of a platform's feeds a post of the client's stands in is not known, so that one of a platform
+    /// that is watched at all is taken to be heard, and so is one whose id does not tell its platform.
+    fn sees(&self, post: &Post, rules: &dyn FeedRules) -> bool {
+        let (source, kind) = match post.post_type {
+            PostType::ForumLink => (SourceType::Forum, PostKind::Post),
+            PostType::ForumComment => (SourceType::Forum, PostKind::Comment),
+            PostType::MicroblogTweet => (SourceType::Microblog, PostKind::Post),
+            PostType::NetworkPost => (SourceType::Network, PostKind::Post),
         };
         let platform = post.id.split_once(':').map(|(platform, _)| platform);
-        let watched = |platform: &str| self.platforms.iter().any(|one| one == platform);
-        source == self.source && (self.platforms.is_empty() || platform.is_none_or(watched))
+        let platform = platform.filter(|platform| {
+            let feed: Option<FeedName> = format!("{platform}:x").parse().ok();
+            feed.is_some_and(|feed| rules.check(&feed, None) != Err(Issue::NotFound))
+        });
+        let watched = |platform: &str| self.feeds.iter().any(|feed| feed.platform() == platform);
+        source == self.source
+            && self.kinds.contains(&kind)
+            && (self.feeds.is_empty() || platform.is_none_or(watched))
+    }
+}
+
+fn never_seen(url: Option<String>) -> PreviewResult {
+    PreviewResult {
+        url,
+        post: None,
+        value: false,
+        matched: Match {
+            score: 0.0,
+            terms: Vec::new(),
+            focus: None,
+            spans: Vec::new(),
+            signals: None,
+            judged: false,
+        },
+        reason: PreviewReason::NeverSeen,
     }
 }
 
 fn judge(
     post: &Post,
+    shows: bool,
     plan: &Plan,
-    watched: &Watched,
+    sees: bool,
     screens: &[Option<Screen>],
     now: Timestamp,
 ) -> PreviewResult {
     let text = PostText::from(post);
     let decision = matching::evaluate(plan, &text, None);
-    let reason = if watched.sees(post) {
+    let reason = if sees {
         match decision.reason {
             Reason::Matched => PreviewReason::Matched,
             Reason::BelowThreshold | Reason::NoTerm => PreviewReason::BelowThreshold,
@@ -150,6 +258,8 @@ fn judge(
         refused => refused,
     };
     PreviewResult {
+        url: None,
+        post: shows.then(|| post.clone()),
         value: reason == PreviewReason::Matched,
         matched: matching::explain(decision, &text),
         reason,

@@ -6,6 +6,7 @@
 
 mod app;
 mod client;
+mod console;
 mod contract;
 
 mod availability;
@@ -23,6 +24,7 @@ mod lists;
 mod malformed;
 mod managers;
 mod namespaces;
+mod past;
 mod polling;
 mod previews;
 mod rates;

@@ -1,0 +1,54 @@
+//! `/v1/namespaces/{namespaceId}/managers/{managerId}:backfill`
+
+use actix_web::web::{Data, Path};
+use domain::{FeedName, Timestamp, backfill::CreateBackfill};
+use serde::Serialize;
+use store::{backfills, managers};
+
+use super::ManagerPath;
+use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState};
+
+#[derive(Serialize)]
+pub(crate) struct Backfill {
+    feeds: Vec<Reached>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reached {
+    feed: FeedName,
+    reach_time: Timestamp,
+}
+
+/// `POST /v1/namespaces/{namespaceId}/managers/{managerId}:backfill`
+///
+/// The work lies in the database, where scanners find it.
+pub(crate) async fn create(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ManagerPath>,
+    body: RawJson,
+) -> Result<Found<Backfill>, ApiError> {
+    let namespace = caller.writable(&path.namespace_id).await?;
+    let now = Timestamp::now();
+    let draft = body.parse(|json| CreateBackfill::parse(json, now)).await?;
+    let name = path.name(namespace)?;
+    let of_platforms = Data::clone(&state);
+    state
+        .write(&caller, async move |conn| {
+            if !managers::exists(conn, name).await? {
+                return Err(ApiError::NotFound("manager"));
+            }
+            let reach = |feed: &FeedName| of_platforms.feeds().reach_of(feed);
+            let reached =
+                backfills::request(conn, name, draft.start_time, draft.notify, reach).await?;
+            let feeds = reached.into_iter().map(|one| Reached {
+                feed: one.feed,
+                reach_time: one.reach_time,
+            });
+            Ok(Found(Backfill {
+                feeds: feeds.collect(),
+            }))
+        })
+        .await
+}

@@ -1,0 +1,73 @@
+//! `/v1/namespaces/{namespaceId}/managers/{managerId}/feeds`
+//!
+//! Some two hundred at most, so that they come whole and by name.
+
+use actix_web::web::{Data, Path};
+use domain::{FeedName, Timestamp};
+use serde::Serialize;
+use store::{feeds, managers};
+
+use super::ManagerPath;
+use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters, state::AppState};
+
+#[derive(Serialize)]
+pub(crate) struct Feeds {
+    feeds: Vec<Feed>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Feed {
+    feed: FeedName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_poll_time: Option<Timestamp>,
+    next_poll_time: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_post_time: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    posts_per_day: Option<f64>,
+    scans_per_day: f64,
+    gaps: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/feeds`
+pub(crate) async fn list(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<ManagerPath>,
+    query: Parameters,
+) -> Result<Found<Feeds>, ApiError> {
+    let namespace = caller.readable(&path.namespace_id).await?;
+    query.none()?;
+    let name = path.name(namespace)?;
+    let mut conn = state.connection().await?;
+    let health = feeds::health_of(&mut conn, name).await?;
+    if health.is_empty() && !managers::exists(&mut conn, name).await? {
+        return Err(ApiError::NotFound("manager"));
+    }
+    let feeds = health.into_iter().map(|of| Feed {
+        url: state.feeds().page_of(&of.feed),
+        feed: of.feed,
+        state: of.state.as_str(),
+        last_poll_time: of.last_poll_time,
+        next_poll_time: of.next_poll_time,
+        last_post_time: of.last_post_time,
+        posts_per_day: of.posts_per_day.map(rounded),
+        scans_per_day: rounded(of.scans_per_day),
+        gaps: of.gaps,
+        error: of.error,
+    });
+    Ok(Found(Feeds {
+        feeds: feeds.collect(),
+    }))
+}
+
+/// Estimates, which a hundredth is enough for.
+fn rounded(rate: f64) -> f64 {
+    (rate * 100.0).round() / 100.0
+}

@@ -1,0 +1,227 @@
+//! What feeds brought before anybody asked: how they do, posts that are kept, and looking through them.
+
+use domain::{ManagerName, Post, Timestamp};
+use serde_json::{Value, json};
+use store::{AsyncConnection, managers, recent_posts};
+
+use crate::{
+    app::TestApp,
+    client::{Client, manager_body},
+};
+
+const FEED: &str = "hackernews:newest";
+
+/// A MANUAL Manager of Hacker News' newest posts whose instructions are at work.
+async fn manager(app: &TestApp, acme: &Client, namespace: &str) -> String {
+    let instructions = json!({
+        "feeds": [FEED], "include": [{"text": "kettle", "weight": 1}], "threshold": 1
+    });
+    let mut body = manager_body();
+    body.as_object_mut().unwrap().remove("input");
+    body["instructions"] = instructions.clone();
+    let name = acme.made(&format!("/v1/{namespace}/managers"), &body).await;
+    let manager: ManagerName = name.parse().unwrap();
+    let mut conn = app.database.connect().await;
+    let instructions = serde_json::from_value(instructions).unwrap();
+    managers::apply(&mut conn, manager, 1, &instructions, Timestamp::now())
+        .await
+        .unwrap()
+        .unwrap();
+    name
+}
+
+async fn patch(client: &Client, path: &str, body: &Value) -> crate::client::Answer {
+    let method = reqwest::Method::PATCH;
+    client
+        .send(method, path, |request| request.json(body))
+        .await
+}
+
+fn post(id: &str, title: &str) -> Post {
+    test_support::post(id, title)
+}
+
+async fn kept(app: &TestApp, feed: &str, posts: &[Post]) {
+    let mut conn = app.database.connect().await;
+    let feed = feed.parse().unwrap();
+    conn.transaction(async |conn| {
+        let now = Timestamp::now();
+        recent_posts::keep(conn, &feed, posts, now)
+            .await
+            .map_err(store::Error::from)
+    })
+    .await
+    .unwrap();
+}
+
+fn told(body: &Value) -> Vec<(String, String)> {
+    let results = body["results"].as_array().unwrap().iter();
+    results
+        .map(|result| {
+            let title = result["post"]["title"].as_str().unwrap_or_default();
+            (
+                title.to_owned(),
+                result["reason"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn recent_posts_and_posts_by_their_addresses_are_tried() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let name = manager(&app, &acme, &namespace).await;
+    let (old, new) = (
+        post("hackernews:1", "A kettle"),
+        post("hackernews:2", "A toaster"),
+    );
+    kept(&app, FEED, &[old.clone(), new.clone()]).await;
+    let path = format!("/v1/{name}:preview");
+
+    let recent = acme.post(&path, &json!({"recent": 100})).await;
+    assert_eq!(recent.status, 200, "{}", recent.body);
+    let expected = [("A toaster", "BELOW_THRESHOLD"), ("A kettle", "MATCHED")];
+    assert_eq!(
+        told(&recent.body),
+        expected.map(|(a, b)| (a.to_owned(), b.to_owned()))
+    );
+    let one = acme.post(&path, &json!({"recent": 1})).await;
+    assert_eq!(told(&one.body).len(), 1);
+
+    let urls = [old.url.as_str(), "https://nobody.example/1", "hackernews:2"];
+    let by_url = acme.post(&path, &json!({ "urls": urls })).await;
+    assert_eq!(by_url.status, 200, "{}", by_url.body);
+    let expected = [
+        ("A kettle", "MATCHED"),
+        ("", "NEVER_SEEN"),
+        ("A toaster", "BELOW_THRESHOLD"),
+    ];
+    assert_eq!(
+        told(&by_url.body),
+        expected.map(|(a, b)| (a.to_owned(), b.to_owned()))
+    );
+    assert_eq!(by_url.body["results"][1]["url"], urls[1]);
+
+    // Read, but through a feed that the draft does not name.
+    let draft = json!({
+        "urls": [old.url], "instructions": {"feeds": ["hackernews:ask"], "include": [{"text": "kettle", "weight": 1}]}
+    });
+    let unwatched = acme.post(&path, &draft).await;
+    assert_eq!(told(&unwatched.body)[0].1, "NOT_WATCHED");
+
+    // What only others listen to is nobody else's to see.
+    let globex = app.account("globex").await;
+    let theirs = globex.namespace().await;
+    let other = manager(&app, &globex, &theirs).await;
+    let disabled = patch(&globex, &format!("/v1/{other}"), &json!({"enable": false})).await;
+    assert_eq!(disabled.status, 200);
+    let unseen = globex
+        .post(&format!("/v1/{other}:preview"), &json!({"urls": [old.url]}))
+        .await;
+    assert_eq!(told(&unseen.body)[0].1, "NEVER_SEEN");
+}
+
+#[tokio::test]
+async fn feeds_tell_how_they_do() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let waiting = acme.manager(&namespace).await;
+    let none = acme.get(&format!("/v1/{waiting}/feeds")).await;
+    assert_eq!((none.status, &none.body), (200, &json!({"feeds": []})));
+    let name = manager(&app, &acme, &namespace).await;
+    let new = acme.get(&format!("/v1/{name}/feeds")).await;
+    assert_eq!(new.status, 200, "{}", new.body);
+    let feed = &new.body["feeds"][0];
+    assert_eq!(
+        (&feed["feed"], &feed["state"]),
+        (&json!(FEED), &json!("OK"))
+    );
+    assert_eq!(feed["url"], "https://news.ycombinator.com/newest");
+    assert!(feed.get("lastPollTime").is_none() && feed["gaps"] == 0);
+
+    app.database
+        .run(
+            "UPDATE feeds SET trouble = 'BLOCKED', last_error = 'refused by the platform with status 401', \
+             last_poll_time = now(), last_post_time = now(), posts_per_day = 12.345, gap_count = 2",
+        )
+        .await;
+    let told = acme.get(&format!("/v1/{name}/feeds")).await;
+    let feed = &told.body["feeds"][0];
+    assert_eq!(
+        (&feed["state"], &feed["gaps"]),
+        (&json!("BLOCKED"), &json!(2))
+    );
+    assert_eq!(feed["postsPerDay"], json!(12.35));
+    assert_eq!(feed["error"], "refused by the platform with status 401");
+
+    let absent = format!("/v1/{namespace}/managers/01jd3y9m1r2s3t4v5w6x7y8z9a/feeds");
+    assert_eq!(acme.get(&absent).await.status, 404);
+}
+
+#[tokio::test]
+async fn the_past_is_looked_through_on_demand() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let name = manager(&app, &acme, &namespace).await;
+    app.database.run("DELETE FROM backfills").await;
+    let path = format!("/v1/{name}:backfill");
+    let start = Timestamp::now()
+        .minus(std::time::Duration::from_hours(24 * 7))
+        .to_string();
+    let asked = acme.post(&path, &json!({"startTime": start})).await;
+    assert_eq!(asked.status, 200, "{}", asked.body);
+    assert_eq!(
+        asked.body,
+        json!({"feeds": [{"feed": FEED, "reachTime": start}]})
+    );
+    assert_eq!(app.database.count("backfills WHERE NOT notify").await, 1);
+    let loud = acme.post(&path, &json!({"notify": true})).await;
+    assert_eq!(loud.status, 200, "{}", loud.body);
+    assert_eq!(app.database.count("backfills").await, 2);
+
+    let early = Timestamp::now()
+        .minus(std::time::Duration::from_hours(24 * 31))
+        .to_string();
+    let refused = acme.post(&path, &json!({"startTime": early})).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.body["details"][0]["issue"], "out_of_range");
+}
+
+#[tokio::test]
+async fn kinds_and_duplicates_are_kept_and_other_kinds_are_compiled() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let name = manager(&app, &acme, &namespace).await;
+    let shown = acme.get(&format!("/v1/{name}")).await.body;
+    assert!(shown.get("kinds").is_none() && shown.get("duplicates").is_none());
+
+    let body = json!({"duplicates": "COLLAPSE"});
+    let collapsing = patch(&acme, &format!("/v1/{name}"), &body).await;
+    assert_eq!(
+        (collapsing.status, &collapsing.body["state"]),
+        (200, &json!("APPLIED"))
+    );
+    let body = json!({"kinds": ["COMMENT", "POST"]});
+    let hearing = patch(&acme, &format!("/v1/{name}"), &body).await;
+    assert_eq!(hearing.body["state"], "PENDING_APPLY");
+    let shown = acme.get(&format!("/v1/{name}")).await.body;
+    assert_eq!(shown["kinds"], json!(["POST", "COMMENT"]));
+    assert_eq!(shown["duplicates"], "COLLAPSE");
+
+    let mut body = manager_body();
+    body["kinds"] = json!(["COMMENT"]);
+    body["duplicates"] = json!("COLLAPSE");
+    let made = acme.made(&format!("/v1/{namespace}/managers"), &body).await;
+    let shown = acme.get(&format!("/v1/{made}")).await.body;
+    assert_eq!(
+        (&shown["kinds"], &shown["duplicates"]),
+        (&json!(["COMMENT"]), &json!("COLLAPSE"))
+    );
+    let cleared = patch(&acme, &format!("/v1/{made}"), &json!({"kinds": null})).await;
+    assert!(cleared.body.get("kinds").is_none(), "{}", cleared.body);
+}
