@@ -50,6 +50,11 @@ pub(crate) enum Seed {
 }
 
 impl Seed {
+    /// Whether it says where to listen.
+    pub(crate) fn names_feed(&self) -> bool {
+        matches!(self, Self::Place(_) | Self::Subject(_, Some(_)))
+    }
+
     pub(crate) fn read(
         url: &Url,
         content_type: Option<&str>,

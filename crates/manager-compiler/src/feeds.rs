@@ -1,10 +1,17 @@
 //! Which feeds a Manager listens to.
 //!
 //! A seed URL may be a place to listen to rather than a page about the subject: a Lemmy community, a
-//! subreddit, Hacker News, a feed. Where none is, the newest posts of every configured platform of
-//! the Manager's source are listened to.
+//! subreddit, Hacker News, a feed, or a post in one of them ([`pages`]). Where none is, the newest posts of
+//! every configured platform of the Manager's source are listened to.
 
-use domain::{FeedName, instructions::MAX_FEEDS};
+mod pages;
+
+use domain::{
+    FeedName,
+    instructions::MAX_FEEDS,
+    screen::{Kinds, PostKind},
+};
+use platforms::registry;
 use url::Url;
 
 use crate::extract::{LinkKind, PageText};
@@ -27,58 +34,79 @@ pub enum PlatformKind {
     Lemmy,
     Discourse,
     Reddit,
-    Feed,
     Bluesky,
     Mastodon,
-    /// Feeds of others are named by the customer, never guessed.
-    Other,
+    X,
+    LinkedIn,
+    Facebook,
+    Feed,
+}
+
+impl PlatformKind {
+    /// The word for it in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::HackerNews => "hackernews",
+            Self::Lemmy => "lemmy",
+            Self::Discourse => "discourse",
+            Self::Reddit => "reddit",
+            Self::Bluesky => "bluesky",
+            Self::Mastodon => "mastodon",
+            Self::X => "x",
+            Self::LinkedIn => "linkedin",
+            Self::Facebook => "facebook",
+            Self::Feed => "feed",
+        }
+    }
 }
 
 impl Platform {
-    /// What the URL is on this platform; `None` when it is none of its pages.
+    /// Where to listen for what the URL is on this platform: a place there, a post in one, somebody who posts;
+    /// `None` when it is none of its pages, or nobody could listen to it.
     #[must_use]
     pub fn feed_of(&self, url: &Url) -> Option<FeedName> {
         let segments: Vec<&str> = url.path_segments()?.filter(|s| !s.is_empty()).collect();
+        let segments = segments.as_slice();
+        let own = self.is_host_of(url);
         let what = match self.kind {
-            PlatformKind::HackerNews => hacker_news(url, &segments)?,
-            PlatformKind::Lemmy if self.is_host_of(url) => match *segments.as_slice() {
-                [] => "newest".to_owned(),
-                ["c", community, ..] => format!("c/{}", plain(community)?),
-                _ => return None,
-            },
-            PlatformKind::Discourse if self.is_host_of(url) => match *segments.as_slice() {
-                [] | ["latest"] => "latest".to_owned(),
-                ["c", .., slug, id] if is_number(id) => format!("c/{}/{id}", plain(slug)?),
-                _ => return None,
-            },
-            PlatformKind::Reddit if is_under(url, "reddit.com") => match *segments.as_slice() {
-                ["r", subreddit, ..] => format!("r/{}", plain(subreddit)?),
-                _ => return None,
-            },
-            PlatformKind::Mastodon if self.is_host_of(url) => match *segments.as_slice() {
-                ["tags", tag] => format!("tag/{}", plain(tag)?),
-                ["public"] | ["public", "local"] => "public".to_owned(),
-                _ => return None,
-            },
+            PlatformKind::HackerNews => pages::hacker_news(url, segments)?,
+            PlatformKind::Lemmy if own => pages::lemmy(segments)?,
+            PlatformKind::Discourse if own => pages::discourse(segments)?,
+            PlatformKind::Reddit => pages::reddit(url, segments)?,
+            PlatformKind::Bluesky => pages::bluesky(url, segments)?,
+            PlatformKind::Mastodon if own => pages::mastodon(segments)?,
+            PlatformKind::X => pages::x(url, segments)?,
+            PlatformKind::LinkedIn => pages::linkedin(url, segments)?,
+            PlatformKind::Facebook => pages::facebook(url, segments)?,
             PlatformKind::Feed if self.base_url.as_ref() == Some(url) => "newest".to_owned(),
             _ => return None,
         };
-        format!("{}:{what}", self.name).parse().ok()
+        self.feed(&what)
     }
 
     /// The feed of everything new; `None` where a platform has none.
     #[must_use]
     pub fn newest(&self) -> Option<FeedName> {
-        let what = match self.kind {
+        self.feed(match self.kind {
             PlatformKind::HackerNews | PlatformKind::Lemmy => "newest",
             PlatformKind::Discourse => "latest",
-            PlatformKind::Reddit => "new",
             PlatformKind::Feed if self.base_url.is_some() => "newest",
             PlatformKind::Bluesky => "jetstream",
             PlatformKind::Mastodon => "public",
-            PlatformKind::Feed | PlatformKind::Other => return None,
-        };
-        format!("{}:{what}", self.name).parse().ok()
+            PlatformKind::Feed
+            | PlatformKind::Reddit
+            | PlatformKind::X
+            | PlatformKind::LinkedIn
+            | PlatformKind::Facebook => return None,
+        })
+    }
+
+    /// The feed `what`, if the platform's adapter takes it.
+    fn feed(&self, what: &str) -> Option<FeedName> {
+        let taken = registry::accepts(self.kind.as_str(), self.base_url.as_ref(), what);
+        let name = format!("{}:{what}", self.name);
+        taken.then(|| name.parse().ok()).flatten()
     }
 
     fn is_host_of(&self, url: &Url) -> bool {
@@ -138,41 +166,56 @@ pub fn choose(named: Vec<FeedName>, source: &str, platforms: &[Platform]) -> Vec
     feeds
 }
 
-fn hacker_news(url: &Url, segments: &[&str]) -> Option<String> {
-    if url.host_str() != Some("news.ycombinator.com") {
-        return None;
-    }
-    Some(match *segments {
-        [] | ["news"] | ["newest"] => "newest".to_owned(),
-        ["ask"] => "ask".to_owned(),
-        ["show"] | ["shownew"] => "show".to_owned(),
-        _ => return None,
-    })
-}
-
-fn is_under(url: &Url, domain: &str) -> bool {
-    let under = |host: &str| {
-        host.strip_suffix(domain)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+/// What of `feeds` brings posts of these kinds: comments are feeds of their own, of which those join that
+/// belong to the others.
+///
+/// # Errors
+/// When nothing is left to listen to.
+pub fn of_kinds(
+    feeds: Vec<FeedName>,
+    kinds: &Kinds,
+    platforms: &[Platform],
+) -> Result<Vec<FeedName>, &'static str> {
+    let kind_of = |feed: &FeedName| {
+        let mut all = platforms.iter();
+        let own = all.find(|platform| platform.name == feed.platform());
+        own.map_or("", |platform| platform.kind.as_str())
     };
-    url.host_str().is_some_and(under)
-}
-
-/// A community's or tag's name as it may stand in a feed's.
-fn plain(segment: &str) -> Option<&str> {
-    let sane = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '@' | '.' | '+' | '%');
-    segment.chars().all(sane).then_some(segment)
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+    let (comments, posts): (Vec<FeedName>, Vec<FeedName>) = feeds
+        .into_iter()
+        .partition(|feed| registry::holds_comments(kind_of(feed), feed.what()));
+    let mut chosen = Vec::new();
+    if kinds.has(PostKind::Comment) {
+        chosen.extend(posts.iter().filter_map(|feed| {
+            let what = registry::comments_of(kind_of(feed), feed.what())?;
+            format!("{}:{what}", feed.platform()).parse().ok()
+        }));
+        chosen.extend(comments);
+        chosen.sort();
+        chosen.dedup();
+    }
+    if kinds.has(PostKind::Post) {
+        chosen.splice(0..0, posts);
+    }
+    if chosen.is_empty() {
+        return Err(if kinds.has(PostKind::Comment) {
+            "none of the feeds has comments that can be read, and `kinds` names nothing else"
+        } else {
+            "the feeds have comments alone, and `kinds` does not name them"
+        });
+    }
+    // The posts first, should there be too many.
+    chosen.truncate(MAX_FEEDS);
+    Ok(chosen)
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::screen::Kinds;
+    use platforms::registry;
     use url::Url;
 
-    use super::{Platform, PlatformKind, choose, feed_of_page, platform_page};
+    use super::{Platform, PlatformKind, choose, feed_of_page, of_kinds, platform_page};
     use crate::extract::{Link, LinkKind, PageText};
 
     fn platform(name: &str, kind: PlatformKind, source: &str, base_url: &str) -> Platform {
@@ -225,7 +268,11 @@ mod tests {
         for (url, expected) in [
             ("https://news.ycombinator.com/", Some("hackernews:newest")),
             ("https://news.ycombinator.com/ask", Some("hackernews:ask")),
-            ("https://news.ycombinator.com/item?id=1", None),
+            (
+                "https://news.ycombinator.com/item?id=1",
+                Some("hackernews:newest"),
+            ),
+            ("https://news.ycombinator.com/user?id=pg", None),
             (
                 "https://programming.dev/c/rust",
                 Some("programming.dev:c/rust"),
@@ -240,12 +287,83 @@ mod tests {
                 Some("reddit:r/espresso"),
             ),
             ("https://notreddit.com/r/espresso", None),
+            (
+                "https://www.reddit.com/r/espresso/comments/1abc/which_machine/",
+                Some("reddit:r/espresso"),
+            ),
+            ("https://www.reddit.com/r/a+b/", Some("reddit:r/a+b")),
+            ("https://www.reddit.com/r/%2e%2e/", None),
+            ("https://redd.it/1abc", None),
+            (
+                "https://programming.dev/post/123",
+                Some("programming.dev:newest"),
+            ),
+            ("https://programming.dev/u/ana", None),
             ("https://lwn.example/feed.xml", Some("lwn:newest")),
             ("https://brewforge.example/", None),
         ] {
             let feed = platform_page(&Url::parse(url).unwrap(), "FORUM", &platforms());
             assert_eq!(feed.as_ref().map(|f| f.as_str()), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn the_newest_feed_is_one_that_the_adapter_takes() {
+        use PlatformKind::{
+            Bluesky, Discourse, Facebook, Feed, HackerNews, Lemmy, LinkedIn, Mastodon, Reddit, X,
+        };
+        let all = [
+            Bluesky, Discourse, Facebook, Feed, HackerNews, Lemmy, LinkedIn, Mastodon, Reddit, X,
+        ];
+        let known = all.map(PlatformKind::as_str);
+        assert_eq!(known, platforms::registry::KINDS);
+        for kind in all {
+            let own = platform("p", kind, "FORUM", "https://a.example/feed");
+            let newest = own.newest();
+            let none = matches!(kind, Reddit | X | LinkedIn | Facebook);
+            assert_eq!(newest.is_none(), none, "{kind:?}");
+            if let Some(newest) = newest {
+                let base = own.base_url.as_ref();
+                assert!(
+                    registry::accepts(kind.as_str(), base, newest.what()),
+                    "{newest}"
+                );
+            }
+        }
+        assert_eq!(platform("p", Feed, "FORUM", "").newest(), None);
+    }
+
+    #[test]
+    fn comments_join_the_posts_that_they_belong_to() {
+        let chosen = |feeds: &[&str], kinds: &[&str]| {
+            let feeds = feeds.iter().map(|feed| feed.parse().unwrap()).collect();
+            let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+            let chosen = of_kinds(feeds, &Kinds::stored(&kinds), &platforms());
+            chosen.map(|feeds| feeds.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let posts = [
+            "hackernews:newest",
+            "hackernews:ask",
+            "programming.dev:c/rust",
+            "lwn:newest",
+        ];
+        assert_eq!(chosen(&posts, &["POST"]).unwrap(), posts);
+        let comments = ["hackernews:comments", "programming.dev:c/rust/comments"];
+        assert_eq!(chosen(&posts, &["COMMENT"]).unwrap(), comments);
+        let both = chosen(&posts, &["POST", "COMMENT"]).unwrap();
+        assert_eq!(
+            (&both[..4], &both[4..]),
+            (
+                &posts.map(str::to_owned)[..],
+                &comments.map(str::to_owned)[..]
+            )
+        );
+        // What was named stays out and in, by its kind.
+        assert!(chosen(&comments, &["POST"]).is_err());
+        assert_eq!(chosen(&comments, &["COMMENT", "POST"]).unwrap(), comments);
+        assert!(chosen(&["lwn:newest"], &["COMMENT"]).is_err());
+        let reddit = chosen(&["reddit:r/a+b"], &["POST", "COMMENT"]).unwrap();
+        assert_eq!(reddit, ["reddit:r/a+b", "reddit:r/a+b/comments"]);
     }
 
     #[test]
@@ -271,12 +389,7 @@ mod tests {
         let feeds: Vec<_> = feeds.iter().map(|f| f.as_str()).collect();
         assert_eq!(
             feeds,
-            [
-                "hackernews:newest",
-                "lwn:newest",
-                "programming.dev:newest",
-                "reddit:new"
-            ]
+            ["hackernews:newest", "lwn:newest", "programming.dev:newest",]
         );
     }
 }

@@ -4,11 +4,12 @@
 //! page, [`terms`] and [`names`] find what it is about, [`feeds`] where to listen, and [`compile`]
 //! puts them together. [`background`] knows how common words are, and [`evaluate`] measures how well
 //! it all decides on labelled posts. Around the core, `seeds` fetches the pages, `service` takes
-//! submissions and stores what came of them, `refine` asks the operator's model where there is one,
+//! submissions and stores what came of them, `discovery` looks for communities, `refine` asks the operator's model where there is one,
 //! `recompile` does so again for what is applied, and `feedback` heeds what customers said of the matches.
 
 pub mod background;
 pub mod compile;
+mod discovery;
 pub mod evaluate;
 pub mod extract;
 pub mod feeds;

@@ -14,6 +14,7 @@ use bus::{ConsumeOptions, Consumer, Outcome};
 use domain::{
     FeedName, Instructions, ManagerName, Timestamp,
     address::AddressPolicy,
+    instructions::MAX_FEEDS,
     manager::{ApplyError, ApplyErrorCode, Input, Origin, SourceType},
 };
 use events::{ManagerApplied, ManagerSubmitted};
@@ -30,8 +31,10 @@ use store::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    compile, feedback,
-    feeds::{Platform, PlatformKind},
+    compile::{self, Seed},
+    discovery::Discovery,
+    feedback,
+    feeds::{self, Platform, PlatformKind},
     refine::{self, Material},
     seeds::Seeds,
 };
@@ -66,6 +69,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     };
     let compiler = Arc::new(ManagerCompiler {
         platforms: Arc::new(config.platforms.iter().map(platform).collect()),
+        discovery: Discovery::new(&config.platforms)?,
         client: outbound::Client::new(policy, outbound::USER_AGENT),
         model: config.compiler.model.as_ref().map(Endpoint::new),
         in_hand: InHand::default(),
@@ -101,9 +105,9 @@ fn platform(configured: &config::PlatformConfig) -> Platform {
             config::Kind::Reddit => PlatformKind::Reddit,
             config::Kind::Bluesky => PlatformKind::Bluesky,
             config::Kind::Mastodon => PlatformKind::Mastodon,
-            config::Kind::X | config::Kind::LinkedIn | config::Kind::Facebook => {
-                PlatformKind::Other
-            }
+            config::Kind::X => PlatformKind::X,
+            config::Kind::LinkedIn => PlatformKind::LinkedIn,
+            config::Kind::Facebook => PlatformKind::Facebook,
             config::Kind::Feed => PlatformKind::Feed,
         },
         source: configured.source.as_str().to_owned(),
@@ -113,6 +117,7 @@ fn platform(configured: &config::PlatformConfig) -> Platform {
 
 pub(crate) struct ManagerCompiler {
     platforms: Arc<Vec<Platform>>,
+    discovery: Discovery,
     client: outbound::Client,
     model: Option<Endpoint>,
     in_hand: InHand,
@@ -198,7 +203,10 @@ impl ManagerCompiler {
     ) -> Result<Instructions, ApplyError> {
         let mut instructions = match &submission.origin {
             Origin::Input(input) => {
-                let mut compiled = self.compile_input(input, submission.source).await?;
+                let (mut compiled, named) = self.compile_input(input, submission.source).await?;
+                if !named {
+                    self.discover(submission, &mut compiled).await;
+                }
                 feedback::apply(&mut compiled, &self.verdicts(submission.manager).await);
                 compiled
             }
@@ -213,6 +221,9 @@ impl ManagerCompiler {
                 format!("no platform of source {source} is configured that could be watched");
             return Err(error(ApplyErrorCode::InvalidInstructions, &reason));
         }
+        let feeds = std::mem::take(&mut instructions.feeds);
+        instructions.feeds = feeds::of_kinds(feeds, &submission.kinds, &self.platforms)
+            .map_err(|reason| error(ApplyErrorCode::InvalidInstructions, reason))?;
         // What the scanner could not execute must not be called applied.
         Plan::compile(&instructions).map_err(|problem| {
             error(
@@ -235,13 +246,53 @@ impl ManagerCompiler {
         })
     }
 
+    /// Adds communities that the source's platforms find for what was compiled. Of a platform that does not
+    /// answer, those stay that the Manager listens to now.
+    async fn discover(&self, submission: &Submission, compiled: &mut Instructions) {
+        let source = match submission.source {
+            SourceType::Forum => platforms::Source::Forum,
+            SourceType::Microblog => platforms::Source::Microblog,
+            SourceType::Network => platforms::Source::Network,
+        };
+        let mut found = self.discovery.find(source, compiled).await;
+        if !found.silent.is_empty() {
+            let kept = self.feeds_at_work(submission.manager).await;
+            let silent = |feed: &FeedName| found.silent.iter().any(|name| name == feed.platform());
+            let kept: Vec<FeedName> = kept.into_iter().filter(silent).collect();
+            found.feeds.extend(kept);
+        }
+        compiled.feeds.extend(found.feeds);
+        compiled.feeds.sort();
+        compiled.feeds.dedup();
+        compiled.feeds.truncate(MAX_FEEDS);
+    }
+
+    /// None where there are none, or they cannot be read.
+    async fn feeds_at_work(&self, name: ManagerName) -> Vec<FeedName> {
+        let read = async {
+            let mut conn = self.backbone.pool.get().await?;
+            managers::get(&mut conn, name).await
+        };
+        let found: Result<_, store::Error> = read.await;
+        let manager = found.unwrap_or_else(|error| {
+            tracing::warn!(manager.name = %name, "cannot read what it listens to: {:#}", anyhow::Error::from(error));
+            None
+        });
+        let instructions = manager.and_then(|manager| manager.instructions);
+        instructions
+            .map(|at_work| at_work.feeds)
+            .unwrap_or_default()
+    }
+
+    /// With whether its pages name feeds.
     async fn compile_input(
         &self,
         input: &Input,
         source: SourceType,
-    ) -> Result<Instructions, ApplyError> {
+    ) -> Result<(Instructions, bool), ApplyError> {
         let seeds = Seeds::fetch(&self.client, &input.urls, source.as_str(), &self.platforms).await;
         let why = seeds.why();
+        let named = seeds.read.iter().any(Seed::names_feed);
         let (focus, names) = (input.focus.focus_type, input.focus.names.clone());
         let names_are_given = !names.is_empty();
         let platforms = Arc::clone(&self.platforms);
@@ -253,12 +304,15 @@ impl ManagerCompiler {
                 .map(|instructions| (instructions, material))
         });
         match compiled.await {
-            Ok(Ok((instructions, material))) => Ok(match (&self.model, material) {
-                (Some(model), Some(material)) => {
-                    refine::refine(model, instructions, &material, focus, names_are_given).await
-                }
-                _ => instructions,
-            }),
+            Ok(Ok((instructions, material))) => {
+                let refined = match (&self.model, material) {
+                    (Some(model), Some(material)) => {
+                        refine::refine(model, instructions, &material, focus, names_are_given).await
+                    }
+                    _ => instructions,
+                };
+                Ok((refined, named))
+            }
             Ok(Err(failure)) => {
                 let why = why.of(failure);
                 Err(error(why.code, &why.message))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::manager::SourceType;
 use test_support::{Answer, TestServer, eventually};
 
 use crate::support::{SOON, World, applied};
@@ -196,4 +197,41 @@ async fn a_shutdown_finishes_what_was_begun() {
     .await;
     compiler.stop().await;
     assert_eq!(world.get(name).await.state.as_str(), "APPLIED");
+}
+
+#[tokio::test]
+async fn comments_are_heard_by_who_asks_for_them() {
+    let world = World::new().await;
+    let compiler = world.compiler();
+    for (kinds, expected) in [
+        ("{POST}", vec!["hackernews:newest", "lemmy:newest"]),
+        (
+            "{POST,COMMENT}",
+            vec![
+                "hackernews:newest",
+                "lemmy:newest",
+                "hackernews:comments",
+                "lemmy:comments",
+            ],
+        ),
+        ("{COMMENT}", vec!["hackernews:comments", "lemmy:comments"]),
+    ] {
+        // Without feeds: those of the newest posts.
+        let mut instructions = test_support::instructions("kettle");
+        instructions.feeds.clear();
+        let name = world.manual(SourceType::Forum, instructions).await;
+        let id = name.manager.to_uuid();
+        let sql = format!("UPDATE managers SET kinds = '{kinds}' WHERE id = '{id}'");
+        world.database.run(&sql).await;
+        world.tell(name, 1).await;
+        let manager = world.until(name, "APPLIED").await;
+        let feeds: Vec<String> = { manager.instructions }
+            .unwrap()
+            .feeds
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(feeds, expected, "{kinds}");
+    }
+    compiler.stop().await;
 }

@@ -1,0 +1,346 @@
+//! Finds communities to listen to, where a Manager's pages name none.
+//!
+//! Platforms that have a search are asked for what was compiled: its first names and terms. What they find
+//! joins the newest posts of every platform, save for communities that those have anyway. The best come
+//! first: by how many of the words found them, by their place in the answers, and by whether they speak
+//! of the word themselves.
+//!
+//! A compile never fails for it, and waits [`PATIENCE`] at most: a platform that does not answer is left out for
+//! a minute, and communities that it named before stay. A process asks a platform no more than [`SEARCHES_PER_MINUTE`]
+//! times a minute, whatever is compiled; these few are not taken from the budget that scanners share.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use domain::{FeedName, Instructions, instructions::NameKind};
+use platforms::{
+    Community, Fetch, FetchError, FetchLimits, Fetched, Platform, Platforms, Settings, Source,
+    registry,
+};
+use runtime::config::PlatformConfig;
+use url::Url;
+
+/// For all of a Manager's searches.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PER_SEARCH: Duration = Duration::from_secs(3);
+const LEAVE_OUT: Duration = Duration::from_mins(1);
+const SEARCHES_PER_MINUTE: usize = 12;
+const MAX_NAMES: usize = 2;
+const MAX_QUERIES: usize = 4;
+/// Communities that one search may give.
+const LIMIT: usize = 10;
+/// The most of one platform.
+const MAX_PER_PLATFORM: usize = 5;
+
+/// The platforms that can be asked.
+pub(crate) struct Discovery {
+    platforms: Platforms,
+    asked: Mutex<HashMap<String, Asked>>,
+}
+
+/// What was asked of a platform.
+#[derive(Default)]
+struct Asked {
+    times: VecDeque<Instant>,
+    failed: Option<Instant>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Discovered {
+    pub(crate) feeds: Vec<FeedName>,
+    /// Platforms of which nothing is known this time.
+    pub(crate) silent: Vec<String>,
+}
+
+impl Discovery {
+    /// # Errors
+    /// When a platform's settings cannot be used.
+    pub(crate) fn new(configured: &[PlatformConfig]) -> anyhow::Result<Self> {
+        let settings: Vec<Settings> = configured.iter().map(Settings::from).collect();
+        // Feeds that customers name have no search.
+        let nothing: Arc<dyn Fetch> = Arc::new(Nothing);
+        Ok(Self::of(Platforms::from_settings(&settings, &nothing)?))
+    }
+
+    fn of(platforms: Platforms) -> Self {
+        Self {
+            platforms,
+            asked: Mutex::default(),
+        }
+    }
+
+    /// Communities of the source's platforms for what the instructions look for.
+    pub(crate) async fn find(&self, source: Source, instructions: &Instructions) -> Discovered {
+        let queries = queries(instructions);
+        let own = self
+            .platforms
+            .iter()
+            .filter(|platform| platform.source == source);
+        let end = tokio::time::Instant::now() + PATIENCE;
+        let searches = own.map(|platform| {
+            let queries = &queries;
+            async move {
+                let searched = tokio::time::timeout_at(end, self.search(platform, queries));
+                (platform, searched.await.unwrap_or(None))
+            }
+        });
+        let mut discovered = Discovered::default();
+        for (platform, found) in futures::future::join_all(searches).await {
+            match found {
+                Some(found) => discovered.feeds.extend(ranked(platform, found)),
+                None => {
+                    self.leave_out(&platform.name);
+                    discovered.silent.push(platform.name.clone());
+                }
+            }
+        }
+        discovered
+    }
+
+    /// The answers to each query; `None` when the platform did not answer them all.
+    async fn search<'a>(
+        &self,
+        platform: &Platform,
+        queries: &'a [String],
+    ) -> Option<Vec<(&'a str, Vec<Community>)>> {
+        let mut found = Vec::with_capacity(queries.len());
+        for query in queries {
+            if !self.may_ask(&platform.name) {
+                tracing::debug!(
+                    platform = platform.name,
+                    "too many searches for communities"
+                );
+                return None;
+            }
+            let search = platform.adapter.communities(query, LIMIT);
+            match tokio::time::timeout(PER_SEARCH, search).await {
+                Ok(Ok(communities)) => found.push((query.as_str(), communities)),
+                Ok(Err(error)) => {
+                    tracing::info!(
+                        platform = platform.name,
+                        "no search for communities: {:#}",
+                        anyhow::Error::from(error)
+                    );
+                    return None;
+                }
+                Err(_elapsed) => return None,
+            }
+        }
+        Some(found)
+    }
+
+    fn may_ask(&self, platform: &str) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let Asked { times, failed } = asked.entry(platform.to_owned()).or_default();
+        while times
+            .front()
+            .is_some_and(|at| at.elapsed() >= Duration::from_mins(1))
+        {
+            times.pop_front();
+        }
+        let left_out = failed.is_some_and(|at| at.elapsed() < LEAVE_OUT);
+        let may = times.len() < SEARCHES_PER_MINUTE && !left_out;
+        if may {
+            times.push_back(Instant::now());
+        }
+        may
+    }
+
+    /// One that is left out already is not for longer.
+    fn leave_out(&self, platform: &str) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = &mut asked.entry(platform.to_owned()).or_default().failed;
+        if failed.is_none_or(|at| at.elapsed() >= LEAVE_OUT) {
+            *failed = Some(Instant::now());
+        }
+    }
+}
+
+/// What to ask for: names that are watched, and the weightiest terms.
+fn queries(instructions: &Instructions) -> Vec<String> {
+    let names = instructions.names.iter();
+    let watched = names.filter(|name| name.kind == NameKind::Watched);
+    let names = watched.take(MAX_NAMES).map(|name| &name.text);
+    let mut terms: Vec<_> = instructions.include.iter().collect();
+    terms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    let mut queries: Vec<String> = Vec::new();
+    for text in names.chain(terms.into_iter().map(|term| &term.text)) {
+        if queries.len() < MAX_QUERIES && !queries.contains(text) {
+            queries.push(text.clone());
+        }
+    }
+    queries
+}
+
+/// The best of a platform's, as feeds.
+fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedName> {
+    let mut scores: BTreeMap<String, f64> = BTreeMap::new();
+    for (query, communities) in found {
+        let query = query.to_lowercase();
+        for (community, rank) in communities.into_iter().take(LIMIT).zip(1_u8..) {
+            let speaks = [&community.name, &community.about]
+                .iter()
+                .any(|text| text.to_lowercase().contains(&query));
+            let score = if speaks { 2.0 } else { 0.5 } / f64::from(rank);
+            *scores.entry(community.what).or_default() += score;
+        }
+    }
+    let kind = platform.adapter.kind();
+    let has_newest = platform.newest_feed().is_some();
+    let mut best: Vec<(String, f64)> = scores
+        .into_iter()
+        .filter(|(what, _)| platform.adapter.accepts(what))
+        .filter(|(what, _)| !(has_newest && registry::newest_has(kind, what)))
+        // Found once and far down, and says nothing of it: chance.
+        .filter(|(_, score)| *score >= 0.5)
+        .collect();
+    best.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    best.truncate(MAX_PER_PLATFORM);
+    let feeds = best
+        .iter()
+        .map(|(what, _)| format!("{}:{what}", platform.name));
+    feeds.filter_map(|feed| feed.parse().ok()).collect()
+}
+
+/// For platforms without an address of their own, which nobody asks anything here.
+struct Nothing;
+
+#[async_trait]
+impl Fetch for Nothing {
+    async fn get(
+        &self,
+        url: &Url,
+        _headers: &[(&str, &str)],
+        _limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        Err(FetchError::Forbidden(url.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::instructions::{NameKind, Term, WatchedName};
+    use platforms::simulator::{NewPost, Simulator};
+
+    use super::*;
+
+    #[test]
+    fn names_that_are_watched_and_the_weightiest_terms_are_asked_for() {
+        let name = |text: &str, kind| WatchedName {
+            text: text.to_owned(),
+            kind,
+            aliases: Vec::new(),
+            context: Vec::new(),
+            case_sensitive: false,
+        };
+        let term = |text: &str, weight| Term {
+            text: text.to_owned(),
+            weight,
+        };
+        let instructions = Instructions {
+            names: vec![name("Own", NameKind::Own), name("Rival", NameKind::Watched)],
+            include: vec![
+                term("a", 0.1),
+                term("b", 0.9),
+                term("Rival", 0.8),
+                term("c", 0.5),
+                term("d", 0.4),
+            ],
+            ..Instructions::default()
+        };
+        assert_eq!(queries(&instructions), ["Rival", "b", "c", "d"]);
+    }
+
+    fn looking_for(text: &str) -> Instructions {
+        let term = Term {
+            text: text.to_owned(),
+            weight: 1.0,
+        };
+        Instructions {
+            include: vec![term],
+            ..Instructions::default()
+        }
+    }
+
+    fn in_community(platform: &str, community: &str) -> NewPost {
+        NewPost {
+            platform: platform.to_owned(),
+            community: Some(community.to_owned()),
+            title: "a post".to_owned(),
+            author: "ana".to_owned(),
+            ..NewPost::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn communities_are_found_by_the_platforms_searches() {
+        let simulator = Simulator::start(([127, 0, 0, 1], 0).into()).unwrap();
+        let many = (0..30).map(|n| in_community("reddit", &format!("espresso_{n:02}")));
+        let mut posts: Vec<NewPost> = many.collect();
+        posts.push(in_community("reddit", "cats"));
+        posts.push(in_community("lemmy", "espresso"));
+        simulator.publish(posts);
+        let mut settings = simulator.settings();
+        settings.push(simulator.settings_of("reddit"));
+        let nothing: Arc<dyn Fetch> = Arc::new(Nothing);
+        let discovery = Discovery::of(Platforms::from_settings(&settings, &nothing).unwrap());
+        let found = discovery
+            .find(Source::Forum, &looking_for("espresso"))
+            .await;
+        // What the newest posts of the Lemmy instance have anyway is not named again.
+        let names: Vec<String> = found.feeds.iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), MAX_PER_PLATFORM, "{names:?}");
+        assert!(
+            names
+                .iter()
+                .all(|name| name.starts_with("reddit:r/espresso_")),
+            "{names:?}"
+        );
+        assert!(found.silent.is_empty());
+        assert!(
+            discovery
+                .find(Source::Network, &looking_for("espresso"))
+                .await
+                .feeds
+                .is_empty()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_platform_that_is_away_is_left_out_and_the_others_are_asked() {
+        let simulator = Simulator::start(([127, 0, 0, 1], 0).into()).unwrap();
+        simulator.publish(vec![in_community("reddit", "espresso")]);
+        let away = Settings {
+            name: "away".to_owned(),
+            kind: "lemmy".to_owned(),
+            // Nobody listens there.
+            base_url: Url::parse("http://127.0.0.1:9/").ok(),
+            ..Settings::default()
+        };
+        let settings = [away, simulator.settings_of("reddit")];
+        let nothing: Arc<dyn Fetch> = Arc::new(Nothing);
+        let discovery = Discovery::of(Platforms::from_settings(&settings, &nothing).unwrap());
+        for _ in 0..2 {
+            let found = discovery
+                .find(Source::Forum, &looking_for("espresso"))
+                .await;
+            let names: Vec<String> = found.feeds.iter().map(ToString::to_string).collect();
+            assert_eq!(names, ["reddit:r/espresso"]);
+            assert_eq!(found.silent, ["away"]);
+        }
+        assert!(!discovery.may_ask("away"));
+    }
+
+    #[test]
+    fn a_platform_is_not_asked_more_often_than_it_may_be() {
+        let discovery = Discovery::new(&[]).unwrap();
+        let asked = (0..50).filter(|_| discovery.may_ask("lemmy")).count();
+        assert_eq!(asked, SEARCHES_PER_MINUTE);
+        assert!(discovery.may_ask("reddit"));
+    }
+}
