@@ -30,7 +30,10 @@ pub use orphans::{free_orphans, hand_back};
 pub use reopen::reopen;
 pub(crate) use reopen::{reopened, scan_is_there};
 pub use results::{Attempt, AttemptResult, Verdict, move_on, record_results};
-pub use sweep::{Standing, Waiting, cancel_waiting, expire, find_waiting, is_sweeper, standing};
+pub use sweep::{
+    Standing, Standings, Waiting, cancel_waiting, expire, find_waiting, is_sweeper, standing,
+    standings,
+};
 
 /// All that a dispatcher needs to make one attempt.
 #[derive(Debug, Clone, PartialEq)]

@@ -133,3 +133,29 @@ pub(crate) static OLDEST_DUE: LazyLock<Gauge> = LazyLock::new(|| {
     )
     .expect(UNREGISTERED)
 });
+
+pub(crate) static UNFINISHED: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!(
+        "earshot_deliveries_unfinished",
+        "Deliveries that are not finished, counted up to 10,000 that wait and as many in flight, of all replicas",
+        &["state"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static DUE: LazyLock<IntGauge> = LazyLock::new(|| {
+    register_int_gauge!(
+        "earshot_deliveries_due",
+        "Deliveries that wait and are due, counted up to 10,000, of all replicas"
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static ENDPOINTS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!(
+        "earshot_endpoints",
+        "Connections by state, of all replicas",
+        &["state"]
+    )
+    .expect(UNREGISTERED)
+});

@@ -200,7 +200,9 @@ async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> Attem
 async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     let time = Timestamp::now();
     let scan_time = task.scan.scan.time();
-    if task.attempt_count == 0 {
+    // What was reopened was late before it was asked for.
+    let is_first_run = task.open_time == task.delivery.delivery.time();
+    if task.attempt_count == 0 && is_first_run {
         metrics::LATENCY
             .with_label_values(&["first_attempt"])
             .observe(time.since(scan_time).as_secs_f64());
@@ -240,8 +242,7 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     metrics::ATTEMPT_DURATION
         .with_label_values(&[outcome])
         .observe(exchange.phases.total.as_secs_f64());
-    // What was reopened was late before it was asked for.
-    if verdict == Verdict::Succeeded && task.open_time == task.delivery.delivery.time() {
+    if verdict == Verdict::Succeeded && is_first_run {
         metrics::LATENCY
             .with_label_values(&["success"])
             .observe(now.since(scan_time).as_secs_f64());

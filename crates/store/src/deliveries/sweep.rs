@@ -203,3 +203,72 @@ pub async fn standing(conn: &mut AsyncPgConnection) -> QueryResult<Standing> {
         oldest_due: Duration::try_from_secs_f64(row.seconds).unwrap_or_default(),
     })
 }
+
+/// What is not finished, and how Connections are. Of deliveries as many as are counted at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standings {
+    pub pending: i64,
+    pub retrying: i64,
+    pub in_flight: i64,
+    /// Of the first two, those that may be sent by their own time.
+    pub due: i64,
+    /// Active, with its breaker closed.
+    pub active: i64,
+    /// Active, with its breaker open.
+    pub broken: i64,
+    pub disabled: i64,
+}
+
+/// Counts up to `most` deliveries of those that wait and of those in flight, the longest due first; all
+/// Connections. Served by `deliveries_due_idx` and `deliveries_in_flight_idx`; a small row a Connection.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<Standings> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = BigInt)]
+        pending: i64,
+        #[diesel(sql_type = BigInt)]
+        retrying: i64,
+        #[diesel(sql_type = BigInt)]
+        in_flight: i64,
+        #[diesel(sql_type = BigInt)]
+        due: i64,
+        #[diesel(sql_type = BigInt)]
+        active: i64,
+        #[diesel(sql_type = BigInt)]
+        broken: i64,
+        #[diesel(sql_type = BigInt)]
+        disabled: i64,
+    }
+    let row: Row = Prepared(
+        sql_query(
+            "SELECT waiting.*, in_flight.*, endpoints.* FROM \
+                 (SELECT count(*) FILTER (WHERE state = 'PENDING') AS pending, \
+                      count(*) FILTER (WHERE state = 'RETRYING') AS retrying, \
+                      count(*) FILTER (WHERE next_attempt_time <= statement_timestamp()) AS due \
+                  FROM (SELECT state, next_attempt_time FROM deliveries WHERE state IN ('PENDING', 'RETRYING') \
+                        ORDER BY next_attempt_time LIMIT $1) AS w) AS waiting, \
+                 (SELECT count(*) AS in_flight \
+                  FROM (SELECT FROM deliveries WHERE state = 'IN_FLIGHT' LIMIT $1) AS open) AS in_flight, \
+                 (SELECT count(*) FILTER (WHERE c.state = 'ACTIVE' AND l.open_until IS NULL) AS active, \
+                      count(*) FILTER (WHERE c.state = 'ACTIVE' AND l.open_until IS NOT NULL) AS broken, \
+                      count(*) FILTER (WHERE c.state <> 'ACTIVE') AS disabled \
+                  FROM connections AS c LEFT JOIN connection_lanes AS l \
+                    ON l.namespace_id = c.namespace_id AND l.connection_id = c.id) AS endpoints",
+        )
+        .bind::<BigInt, _>(most),
+    )
+    .get_result(conn)
+    .await?;
+    Ok(Standings {
+        pending: row.pending,
+        retrying: row.retrying,
+        in_flight: row.in_flight,
+        due: row.due,
+        active: row.active,
+        broken: row.broken,
+        disabled: row.disabled,
+    })
+}

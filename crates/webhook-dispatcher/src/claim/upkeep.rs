@@ -3,7 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use store::{AsyncPgConnection, deliveries};
+use store::{
+    AsyncPgConnection,
+    deliveries::{self, Standings},
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -13,8 +16,12 @@ const ORPHANS: Duration = Duration::from_secs(1);
 const LANES: Duration = Duration::from_millis(250);
 const SWEEP: Duration = Duration::from_secs(5);
 const EXPIRE: Duration = Duration::from_secs(600);
+/// Unfinished deliveries are counted up to this: a few milliseconds, however many there are.
+const COUNTED: i64 = 10_000;
 /// Rows in one statement at most.
 const ENDED: i64 = 1_000;
+/// Statements at a time, while other work waits.
+const EXPIRE_ROUNDS: u32 = 20;
 /// Longer than from a lease to its delivery's being in hand. What is leased for longer and not in hand
 /// was leased by a transaction whose commit was not answered, or has nothing to be sent.
 const FORGOTTEN: Duration = Duration::from_secs(15);
@@ -111,7 +118,26 @@ async fn sweep_once(conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
     metrics::OPEN_BREAKERS.set(standing.open_breakers);
     metrics::CONNECTIONS_BEHIND.set(standing.behind);
     metrics::OLDEST_DUE.set(standing.oldest_due.as_secs_f64());
+    tell(deliveries::standings(conn, COUNTED).await?);
     Ok(())
+}
+
+fn tell(standings: Standings) {
+    for (state, count) in [
+        ("pending", standings.pending),
+        ("retrying", standings.retrying),
+        ("in_flight", standings.in_flight),
+    ] {
+        metrics::UNFINISHED.with_label_values(&[state]).set(count);
+    }
+    metrics::DUE.set(standings.due);
+    for (state, count) in [
+        ("active", standings.active),
+        ("open", standings.broken),
+        ("disabled", standings.disabled),
+    ] {
+        metrics::ENDPOINTS.with_label_values(&[state]).set(count);
+    }
 }
 
 async fn give_up_expired(
@@ -120,7 +146,14 @@ async fn give_up_expired(
 ) -> Result<(), store::Error> {
     let kept = dispatcher.config.retention.deliveries;
     let max_age = dispatcher.config.dispatcher.max_age;
-    let expired = deliveries::expire(conn, kept, max_age, ENDED).await?;
+    let mut expired = 0;
+    for _ in 0..EXPIRE_ROUNDS {
+        let count = deliveries::expire(conn, kept, max_age, ENDED).await?;
+        expired += count;
+        if i64::try_from(count).is_ok_and(|count| count < ENDED) {
+            break;
+        }
+    }
     if expired > 0 {
         tracing::warn!(deliveries = expired, "given up for their age, unsent");
     }

@@ -5,6 +5,7 @@
 mod breaker;
 mod conformance;
 mod connection_tests;
+mod endings;
 mod failures;
 mod isolation;
 mod replays;
