@@ -1,16 +1,17 @@
 //! How many deliveries a rate limit allows, and when each may go.
 //!
 //! All replicas draw on one time line in the database, `rate_time`, up to which the seconds of the rate are
-//! spent. A claim spends a little of what is to come and paces its requests over it, so that a rate costs
-//! two or three looks a second, however high it is and however much waits. What is late by a little is
-//! caught up, so that the rate is met; what nobody asked for is not saved up.
+//! spent. A claim spends a second of what is to come and paces its requests over it; the next claim is due when
+//! half of that is left (`store::lanes::settle`). So a rate costs two looks a second, however high it is and
+//! however much waits, and a look may be late by half a second and nobody waits for it. What is late by a little
+//! more is caught up, so that the rate is met; what nobody asked for is not saved up.
 
 use std::time::Duration;
 
 use domain::Timestamp;
 
 /// How far ahead of now is spent.
-const AHEAD: Duration = Duration::from_millis(500);
+const AHEAD: Duration = Duration::from_secs(1);
 /// A time line that is behind by no more than this is caught up.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
@@ -112,15 +113,26 @@ mod tests {
         }
     }
 
+    /// A look that comes 600 ms after it was due: a claim before it had paced that long ahead.
+    #[test]
+    fn looks_that_are_late_lose_no_pace() {
+        let sent = simulate(20, Duration::from_millis(1_100), 1);
+        for second in 1..18 {
+            let window = Duration::from_secs(second)..Duration::from_secs(second + 1);
+            let count = sent.iter().filter(|at| window.contains(*at)).count();
+            assert!((18..=22).contains(&count), "{count} in second {second}");
+        }
+    }
+
     #[test]
     fn nothing_is_saved_up() {
         let now = Timestamp::now();
         let long_ago = now.minus(Duration::from_secs(60));
         let allowance = Allowance::new(Some(long_ago), now, 10);
-        assert_eq!(allowance.count, 6);
+        assert_eq!(allowance.count, 11);
         assert_eq!(allowance.wait(0), Duration::ZERO);
         assert_eq!(allowance.wait(5), Duration::from_millis(500));
-        let spent = allowance.spent(6);
+        let spent = allowance.spent(11);
         assert_eq!(Allowance::new(Some(spent), now, 10).count, 0);
     }
 }

@@ -1,4 +1,5 @@
-//! When to look for what waits for a Connection.
+//! When to look for what waits for a Connection. Where its rate is limited, half a second before the time that is
+//! spent ends: what is claimed then is paced behind it, and a look may be late.
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ pub async fn note_due(
     Prepared(
         sql_query(
             "UPDATE connection_lanes AS l SET next_due_time = least(coalesce(l.next_due_time, 'infinity'), \
-                 greatest(clock_timestamp(), l.open_until, l.probe_end_time, l.rate_time - interval '50 milliseconds')) \
+                 greatest(clock_timestamp(), l.open_until, l.probe_end_time, l.rate_time - interval '500 milliseconds')) \
              FROM unnest($1, $2) AS given (namespace_id, connection_id) \
              WHERE l.namespace_id = given.namespace_id AND l.connection_id = given.connection_id",
         )
@@ -111,7 +112,7 @@ pub async fn settle(
         sql_query(
             "UPDATE connection_lanes AS l SET next_due_time = CASE WHEN c.state = 'ACTIVE' THEN ( \
                  SELECT greatest(d.next_attempt_time, l.open_until, l.probe_end_time, \
-                     l.rate_time - interval '50 milliseconds') \
+                     l.rate_time - interval '500 milliseconds') \
                  FROM deliveries AS d WHERE d.namespace_id = given.namespace_id \
                    AND d.connection_id = given.connection_id AND d.state IN ('PENDING', 'RETRYING') \
                  ORDER BY d.next_attempt_time LIMIT 1) END \
