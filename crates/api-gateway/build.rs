@@ -6,13 +6,14 @@ use std::{env, error::Error, fmt::Write as _, fs, path::Path};
 
 const DIST: &str = "../../console/dist";
 
+#[expect(clippy::disallowed_methods, reason = "cargo's, not a setting of ours")]
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={DIST}");
     let dist = Path::new(DIST).canonicalize()?;
     let mut names = Vec::new();
     for entry in fs::read_dir(&dist)? {
         let name = entry?.file_name();
-        names.push(name.into_string().map_err(|_| "a name that is not UTF-8")?);
+        names.push(name.to_str().ok_or("a name that is not UTF-8")?.to_owned());
     }
     names.sort();
 

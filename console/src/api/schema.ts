@@ -199,11 +199,68 @@ export interface paths {
         put?: never;
         /**
          * Try posts
-         * @description What the Manager would make of these posts, by the instructions at work or a draft of others, and by what it and its
-         *     Namespace mute. Nothing is stored, and a disabled Manager can be asked too. `maxScansPerDay` is not held against them: it
-         *     depends on what else the day brings.
+         * @description What the Manager would make of posts, by the instructions at work or a draft of others, and by what it and its
+         *     Namespace mute: `posts` of yours, the `recent` ones of its feeds, or some that were read, by their `urls`; exactly
+         *     one of the three. Of each feed the newest 1,000 posts or 72 hours are kept for it, whichever is less, save for
+         *     streams of a whole network. Nothing is stored, and a disabled Manager can be asked too. `maxScansPerDay` and
+         *     `duplicates` are not held against them: they depend on what else the day brings.
          */
         post: operations["previewManager"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/namespaces/{namespaceId}/managers/{managerId}:backfill": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+                /** @description The last segment of the Manager's `name`. */
+                managerId: components["parameters"]["ManagerId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Look through the past
+         * @description Has the feeds that the Manager watches now looked through from `startTime` on, by the instructions at work. Scans come
+         *     as they are found, once per post as ever, and are delivered only with `notify`. Platforms that show nothing of their
+         *     past give what is kept of it. Asked again, it looks again.
+         *
+         *     Needs a key of role `OWNER` or `EDITOR`.
+         */
+        post: operations["backfillManager"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/namespaces/{namespaceId}/managers/{managerId}/feeds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+                /** @description The last segment of the Manager's `name`. */
+                managerId: components["parameters"]["ManagerId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * See how a Manager's feeds do
+         * @description The feeds that it watches now, all of them, by name: whether they are read, when they last were and will be, and what
+         *     they bring. So silence can be told from blindness. None where the Manager is disabled or was never applied.
+         */
+        get: operations["listManagerFeeds"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -926,7 +983,102 @@ export interface components {
             mutes?: components["schemas"]["Mutes"];
             languages?: components["schemas"]["Languages"];
             maxScansPerDay?: components["schemas"]["MaxScansPerDay"];
+            kinds?: components["schemas"]["Kinds"];
+            duplicates?: components["schemas"]["Duplicates"];
             health: components["schemas"]["ManagerHealth"];
+        };
+        /**
+         * @description What kinds of posts it hears; absent in answers where it is `POST` alone, which is the rule. With `COMMENT` its feeds
+         *     gain those of the comments that belong to them, where the platform has such: another value has it compiled again.
+         */
+        Kinds: ("POST" | "COMMENT")[];
+        /**
+         * @description With `COLLAPSE`, a post with the same link as an earlier one's, or near-same text, becomes another of the `places` of
+         *     the earlier one's Scan for seven days from that, and no Scan of its own. Absent in answers where it is `KEEP`.
+         * @enum {string}
+         */
+        Duplicates: "KEEP" | "COLLAPSE";
+        CreateBackfill: {
+            /** @description No more than 30 days back, which is the rule. */
+            startTime?: components["schemas"]["Timestamp"] | null;
+            /**
+             * @description Whether what is found is delivered to the Manager's Connections.
+             * @default false
+             */
+            notify: boolean | null;
+        };
+        /**
+         * @example {
+         *       "feeds": [
+         *         {
+         *           "feed": "hackernews:newest",
+         *           "reachTime": "2026-10-22T01:02:03.000123Z"
+         *         }
+         *       ]
+         *     }
+         */
+        Backfill: {
+            feeds: {
+                feed: string;
+                /**
+                 * @description From when on its posts will be had. Where a platform bounds their number alone, an estimate by how many it
+                 *     brings.
+                 */
+                reachTime: components["schemas"]["Timestamp"];
+            }[];
+        };
+        /**
+         * @example {
+         *       "feeds": [
+         *         {
+         *           "feed": "hackernews:newest",
+         *           "url": "https://news.ycombinator.com/newest",
+         *           "state": "OK",
+         *           "lastPollTime": "2026-11-21T01:02:03.000123Z",
+         *           "nextPollTime": "2026-11-21T01:02:33.000123Z",
+         *           "lastPostTime": "2026-11-21T01:01:40.000000Z",
+         *           "postsPerDay": 912.5,
+         *           "scansPerDay": 3.14,
+         *           "gaps": 0
+         *         }
+         *       ]
+         *     }
+         */
+        FeedList: {
+            feeds: components["schemas"]["Feed"][];
+        };
+        Feed: {
+            feed: string;
+            /** @description Where people see what it has. */
+            url?: string;
+            /**
+             * @description `LATE`: its look is overdue. `FAILING`: the last look failed, for a reason that may pass. `BLOCKED`: the platform
+             *     refuses it until somebody changes something. `BUDGET_SPENT`: the platform's limit, or the operator's, is reached.
+             * @enum {string}
+             */
+            state: "OK" | "LATE" | "FAILING" | "BLOCKED" | "BUDGET_SPENT";
+            /** @description Whether that look succeeded or not; absent before the first. */
+            lastPollTime?: components["schemas"]["Timestamp"];
+            nextPollTime: components["schemas"]["Timestamp"];
+            /** @description Of the newest post that was read. */
+            lastPostTime?: components["schemas"]["Timestamp"];
+            /** @description How many posts it brings, whoever watches it: an estimate. */
+            postsPerDay?: number;
+            /** @description How many Scans this Manager gets of them, by those of seven days. */
+            scansPerDay: number;
+            /** @description How often posts may have been missing, for the platform gave no more. */
+            gaps: number;
+            /** @description Why the last look gave nothing; absent when it did. */
+            error?: string;
+        };
+        Place: {
+            url: string;
+            subforum?: {
+                id: string;
+                name: string;
+                url: string;
+            };
+            time: components["schemas"]["Timestamp"];
         };
         /** @description Whether the Manager does what is expected of it. */
         ManagerHealth: {
@@ -964,6 +1116,8 @@ export interface components {
             mutes?: components["schemas"]["Mutes"] | null;
             languages?: components["schemas"]["Languages"] | null;
             maxScansPerDay?: components["schemas"]["MaxScansPerDay"] | null;
+            kinds?: components["schemas"]["Kinds"] | null;
+            duplicates?: components["schemas"]["Duplicates"] | null;
         };
         /** @description What changes of a Manager. Output-only fields are ignored where they are given. */
         UpdateManager: {
@@ -986,6 +1140,8 @@ export interface components {
             mutes?: components["schemas"]["Mutes"] | null;
             languages?: components["schemas"]["Languages"] | null;
             maxScansPerDay?: components["schemas"]["MaxScansPerDay"] | null;
+            kinds?: components["schemas"]["Kinds"] | null;
+            duplicates?: components["schemas"]["Duplicates"] | null;
         };
         /**
          * @example {
@@ -1569,6 +1725,11 @@ export interface components {
             value: boolean;
             labels: components["schemas"]["Labels"];
             match: components["schemas"]["Match"];
+            /**
+             * @description Where the same was found again, of a Manager with `duplicates: COLLAPSE`; absent where it was not. `updateTime` does
+             *     not tell of it.
+             */
+            places?: components["schemas"]["Place"][];
         };
         /** @description Why the post matched; in a preview, what speaks for one that does not, too. */
         Match: {
@@ -1598,8 +1759,13 @@ export interface components {
             /** @description True where the operator's model was asked about the post and had the last word: the score then lies close to the threshold, on either side. Absent otherwise. */
             judged?: boolean;
         };
+        /** @description Exactly one of `posts`, `recent` and `urls`. */
         Preview: {
-            posts: components["schemas"]["PreviewPost"][];
+            posts?: components["schemas"]["PreviewPost"][];
+            /** @description So many of the newest posts of the Manager's feeds, or of those of the draft. */
+            recent?: number;
+            /** @description Posts that were read, by `url` or `id`. */
+            urls?: string[];
             /** @description A draft, in the place of those at work; required where none are. */
             instructions?: components["schemas"]["Instructions"];
         };
@@ -1656,15 +1822,19 @@ export interface components {
          */
         PreviewResults: {
             results: {
+                /** @description As it was asked for, of `urls`. */
+                url?: string;
+                post?: components["schemas"]["Post"];
                 /** @description Whether it would be a Scan. */
                 value: boolean;
                 match: components["schemas"]["Match"];
                 /**
-                 * @description What decided. `NOT_WATCHED`: of another type than the Manager's source, or of a platform that none of its
-                 *     feeds is of. `MUTED`, `LANGUAGE`: it matched, and was kept out.
+                 * @description What decided. `NOT_WATCHED`: read through other feeds than the Manager's; of a post of yours, of another type
+                 *     than its source and `kinds`, or of a platform that none of its feeds is of. `MUTED`, `LANGUAGE`: it matched,
+                 *     and was kept out. `NEVER_SEEN`: no such post was read lately.
                  * @enum {string}
                  */
-                reason: "MATCHED" | "BELOW_THRESHOLD" | "REQUIRE" | "EXCLUDE" | "MUTED" | "LANGUAGE" | "NOT_WATCHED";
+                reason: "MATCHED" | "BELOW_THRESHOLD" | "REQUIRE" | "EXCLUDE" | "MUTED" | "LANGUAGE" | "NOT_WATCHED" | "NEVER_SEEN";
             }[];
         };
         /** @description Words of your own, each once. A filter finds one by a part of it: `labels : "lead"`. */
@@ -1743,6 +1913,8 @@ export interface components {
             /**
              * @description A `FORUM_LINK` always has `title` and `subforum`; a `MICROBLOG_TWEET` has `text` and no `title`; a `NETWORK_POST`
              *     has `text`, and `title` when there is one. A `FORUM_COMMENT` has `text`, and `subforum` where the platform says it.
+             *     Of a post that was deleted at its source, `title`, `text` and the fields of `user` become empty, where its platform
+             *     tells of deletions or the operator has them looked for; its `id` and `url` stay.
              * @enum {string}
              */
             type: "FORUM_LINK" | "FORUM_COMMENT" | "MICROBLOG_TWEET" | "NETWORK_POST";
@@ -3033,7 +3205,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A result for each post, in their order. */
+            /** @description A result for each post, in their order; of `recent` ones the newest first. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
@@ -3054,6 +3226,121 @@ export interface operations {
             408: components["responses"]["Timeout"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    backfillManager: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `true` or `yes`, in any case, turn test mode on: the request is checked and executed for real, its answer is the one
+                 *     that the real call would give, and nothing is stored or sent. `false` and `no` turn it off.
+                 * @example true
+                 */
+                "x-test"?: components["parameters"]["XTest"];
+                /**
+                 * @description Up to 128 visible ASCII characters, which the answer repeats. Without it, or when it is anything else, the service
+                 *     makes one up.
+                 * @example 5f0c1f7e-import-17
+                 */
+                "x-request-id"?: components["parameters"]["XRequestId"];
+            };
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+                /** @description The last segment of the Manager's `name`. */
+                managerId: components["parameters"]["ManagerId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "notify": false
+                 *     }
+                 */
+                "application/json": components["schemas"]["CreateBackfill"];
+            };
+        };
+        responses: {
+            /** @description How far back the posts of each feed will be had. None where the Manager watches nothing. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-RateLimit-Limit": components["headers"]["RateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["RateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["RateLimitReset"];
+                    "X-Test": components["headers"]["XTest"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Backfill"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["Timeout"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listManagerFeeds: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `true` or `yes`, in any case, turn test mode on: the request is checked and executed for real, its answer is the one
+                 *     that the real call would give, and nothing is stored or sent. `false` and `no` turn it off.
+                 * @example true
+                 */
+                "x-test"?: components["parameters"]["XTest"];
+                /**
+                 * @description Up to 128 visible ASCII characters, which the answer repeats. Without it, or when it is anything else, the service
+                 *     makes one up.
+                 * @example 5f0c1f7e-import-17
+                 */
+                "x-request-id"?: components["parameters"]["XRequestId"];
+            };
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+                /** @description The last segment of the Manager's `name`. */
+                managerId: components["parameters"]["ManagerId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The feeds. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-RateLimit-Limit": components["headers"]["RateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["RateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["RateLimitReset"];
+                    "X-Test": components["headers"]["XTest"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FeedList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["Timeout"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["InternalError"];

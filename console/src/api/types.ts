@@ -25,37 +25,12 @@ export type Interval = S["Interval"];
 export type TestResult = S["TestResult"];
 export type SourceType = S["Source"]["type"];
 
-export type Kind = "POST" | "COMMENT";
-export type Duplicates = "KEEP" | "COLLAPSE";
-/** Where the same post was found again. */
-export interface Place {
-  url: string;
-  subforum?: { id: string; name: string; url: string };
-  time: string;
-}
-export type Manager = S["Manager"] & { kinds?: Kind[]; duplicates?: Duplicates };
-export type Scan = S["Scan"] & { places?: Place[] };
-export type Reason = S["PreviewResults"]["results"][number]["reason"] | "NEVER_SEEN";
-export interface PreviewResult {
-  value: boolean;
-  match: Match;
-  reason: Reason;
-  /** Of posts that the request did not carry itself. */
-  post?: Post;
-}
-export type FeedState = "OK" | "LATE" | "FAILING" | "BLOCKED" | "BUDGET_SPENT";
-export interface Feed {
-  feed: string;
-  url?: string;
-  state: FeedState;
-  lastPollTime?: string;
-  nextPollTime?: string;
-  lastPostTime?: string;
-  postsPerDay?: number;
-  scansPerDay?: number;
-  gaps?: number | unknown[];
-  error?: string | { message?: string };
-}
+export type Manager = S["Manager"];
+export type Kind = NonNullable<Manager["kinds"]>[number];
+export type Duplicates = NonNullable<Manager["duplicates"]>;
+export type Scan = S["Scan"];
+export type PreviewResult = S["PreviewResults"]["results"][number];
+export type Feed = S["Feed"];
 
 export const DELIVERY_STATES: DeliveryState[] = ["PENDING", "IN_FLIGHT", "SUCCEEDED", "RETRYING", "EXHAUSTED", "CANCELLED"];
 export const FOCUSES: Focus[] = ["SALES", "COMPETITOR", "CRISIS"];

@@ -13,7 +13,7 @@ import { Confirm, Dialog, ObjectMenu } from "../parts/dialog";
 import { errorText, Failed } from "../parts/errors";
 import { ConnectionState, viewConnection } from "../parts/health";
 import { pageOf } from "../parts/names";
-import { useQuery } from "../parts/query";
+import { forgetQueries, useQuery } from "../parts/query";
 import { once, sum } from "../parts/spans";
 import { TestAnswer } from "../parts/test-answer";
 import { duration, now, number, percent, short, Time } from "../parts/time";
@@ -151,6 +151,7 @@ function Settings({ connection, put }: { connection: Connection; put: (connectio
       }
       await api.deleteConnection(connection.name, true);
     }
+    forgetQueries();
     tell(w.deleted);
     go(href(`n/${namespace}/connections`));
   };

@@ -44,20 +44,23 @@ export function ManagerFeeds({ manager }: { manager: Manager }) {
 }
 
 function Row({ feed }: { feed: Feed }) {
-  const gaps = Array.isArray(feed.gaps) ? feed.gaps.length : feed.gaps;
-  const error = typeof feed.error === "string" ? feed.error : feed.error?.message;
   return (
     <tr>
-      <th scope="row"><code><Foreign>{feed.feed}</Foreign></code>{feed.url && <Outside url={feed.url} />}{feed.state !== "OK" && <span class="faint small">{error ?? w.feed.means[feed.state]}</span>}</th>
+      <th scope="row"><code><Foreign>{feed.feed}</Foreign></code>{feed.url && <Outside url={feed.url} />}{feed.state !== "OK" && <span class="faint small">{feed.error ?? w.feed.means[feed.state]}</span>}</th>
       <td data-label={w.managers.state}><FeedStateMark feed={feed} /></td>
       <td data-label={w.feed.last}><Time iso={feed.lastPollTime} focusable /></td>
       <td data-label={w.feed.next}>{feed.nextPollTime ? <Time iso={feed.nextPollTime} focusable /> : "–"}</td>
       <td data-label={w.feed.lastPost}><Time iso={feed.lastPostTime} focusable /></td>
-      <td data-label={w.feed.posts} class="num">{feed.postsPerDay === undefined ? "–" : number(Math.round(feed.postsPerDay))}</td>
-      <td data-label={w.feed.scans} class="num">{feed.scansPerDay === undefined ? "–" : number(Math.round(feed.scansPerDay))}</td>
-      <td data-label={w.feed.gaps} class="num">{gaps === undefined ? "–" : number(gaps)}</td>
+      <td data-label={w.feed.posts} class="num">{feed.postsPerDay === undefined ? "–" : perDay(feed.postsPerDay)}</td>
+      <td data-label={w.feed.scans} class="num">{perDay(feed.scansPerDay)}</td>
+      <td data-label={w.feed.gaps} class="num">{number(feed.gaps)}</td>
     </tr>
   );
+}
+
+/** Few a day are worth a digit behind the point. */
+function perDay(count: number): string {
+  return number(count < 10 ? Math.round(count * 10) / 10 : Math.round(count));
 }
 
 const DAYS = [1, 7, 30];

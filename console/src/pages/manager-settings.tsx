@@ -10,7 +10,7 @@ import { errorText, Failed, fieldError, isUnknownHere } from "../parts/errors";
 import { setMutes } from "../parts/labels";
 import { useConnections, useNamespaces } from "../parts/names";
 import { MAX_NOTICES, NoticeChoice } from "../parts/notices";
-import { useQuery } from "../parts/query";
+import { forgetQueries, useQuery } from "../parts/query";
 import { Time } from "../parts/time";
 import { go, href } from "../router";
 import { mayWrite } from "../session";
@@ -271,7 +271,7 @@ function Delete({ manager }: { manager: Manager }) {
       {asking.value && (
         <Confirm
           title={w.settings.delete} text={<p>{w.settings.deleteMeans}</p>} word={manager.nickname} action={w.delete} danger onClose={() => { asking.value = false; }}
-          run={async () => { await api.deleteManager(manager.name); tell(w.deleted); go(href(`n/${namespace}/managers`)); }}
+          run={async () => { await api.deleteManager(manager.name); forgetQueries(); tell(w.deleted); go(href(`n/${namespace}/managers`)); }}
         />
       )}
     </div>

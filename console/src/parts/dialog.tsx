@@ -1,6 +1,6 @@
 // Dialogs, menus, and what every object has in one: its JSON, the curl that reads it, its name.
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { signal, useSignal } from "@preact/signals";
 import { curl } from "../api/client";
 import { w } from "../words/en";
@@ -10,7 +10,8 @@ import { Failed } from "./errors";
 export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  useEffect(() => {
+  // Before the next frame on both ends: the focus is never nowhere.
+  useLayoutEffect(() => {
     const element = dialog.current;
     const before = document.activeElement;
     element?.showModal();

@@ -1,5 +1,5 @@
 // Keys: single letters, off inside of fields and dialogs and where they are turned off.
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { shortcuts } from "../session";
 
 export type Bindings = Record<string, (event: KeyboardEvent) => void>;
@@ -36,11 +36,12 @@ addEventListener("keydown", (event) => {
 
 /** While the caller is on the page. The newest layer that knows a key has it. */
 export function useKeys(bindings: Bindings): void {
-  const layer = { current: bindings };
+  const layer = useRef(bindings);
+  layer.current = bindings;
   useEffect(() => {
     layers.push(layer);
     return () => {
       layers.splice(layers.indexOf(layer), 1);
     };
-  });
+  }, []);
 }

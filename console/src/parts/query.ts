@@ -28,8 +28,13 @@ function keep(key: string, data: unknown): void {
   }
 }
 
-export function clearQueries(): void {
+/** After something was deleted: no list that names it is shown again. */
+export function forgetQueries(): void {
   kept.clear();
+}
+
+export function clearQueries(): void {
+  forgetQueries();
   lastAnswer.value = 0;
 }
 

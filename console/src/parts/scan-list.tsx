@@ -69,7 +69,8 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
     }
   };
   const move = (by: number) => {
-    const at = list.findIndex((scan) => short(scan) === open);
+    const from = route.peek().query.get(OPEN);
+    const at = list.findIndex((scan) => short(scan) === from);
     choose(list[at === -1 ? 0 : Math.max(0, Math.min(list.length - 1, at + by))]);
   };
   useEffect(() => {
@@ -85,10 +86,12 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
     bindings["/"] = focusFilter;
   }
   if (selected) {
+    // Keys may come faster than pages are drawn: they mean the Scan that was moved to last.
+    const meant = () => scans.list.find((scan) => short(scan) === route.peek().query.get(OPEN)) ?? selected;
     bindings["o"] = () => document.getElementById("open-post")?.click();
     if (mayWrite.value) {
-      bindings["y"] = () => void judge(selected, true, put);
-      bindings["n"] = () => void judge(selected, false, put);
+      bindings["y"] = () => void judge(meant(), true, put);
+      bindings["n"] = () => void judge(meant(), false, put);
       bindings["l"] = () => { dialog.value = "label"; };
       bindings["m"] = () => { dialog.value = "mute"; };
     }

@@ -6,13 +6,13 @@
 
 mod app;
 mod client;
-mod console;
 mod contract;
 
 mod availability;
 mod browsers;
 mod changes;
 mod connections;
+mod console;
 mod deletions;
 mod deliveries;
 mod docs;
