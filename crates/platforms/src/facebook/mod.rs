@@ -12,7 +12,7 @@
 //! - `X-App-Usage`, `X-Page-Usage` and `X-Business-Use-Case-Usage` tell how much of a limit is used, in
 //!   percent; at 100 requests are refused, so none is made until it has passed.
 //!
-//! Cost: one request while at most 50 posts are new.
+//! Cost: one request while less than 100 posts came in ten minutes, and one for each 100 beyond.
 
 mod item;
 mod refusal;
@@ -26,8 +26,9 @@ use url::Url;
 
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Gap, PollError, PollLimits, Polled,
-    cursor::{OVERLAP_ITEMS, to_seconds},
+    cursor::to_seconds,
     hackernews::below,
+    paging::MOST_KNOWN,
     reading::{Met, Reading},
 };
 use item::Item;
@@ -178,7 +179,7 @@ impl Adapter for Facebook {
                 };
             }
             let enough = reading.is_first() && limits.since.is_none() && read >= limits.max_posts;
-            let overlaps = known >= OVERLAP_ITEMS && !any_new;
+            let overlaps = known >= MOST_KNOWN && !any_new;
             let is_past = !page.data.is_empty() && !any_recent;
             let next = page.paging.next.filter(|_| !page.data.is_empty());
             let Some(next) = next.filter(|_| !(enough || overlaps || is_past)) else {

@@ -14,7 +14,7 @@
 //!   a group may see are no posts yet: they are met again once they are.
 //! - Limits are by application and member and UTC day, unpublished; 429 says nothing of when.
 //!
-//! Cost: one request while at most 50 posts are new.
+//! Cost: one request while less than 90 posts came in ten minutes, and one for each 90 beyond.
 
 mod element;
 mod little;
@@ -28,8 +28,8 @@ use url::Url;
 
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
-    cursor::OVERLAP_ITEMS,
     hackernews::below,
+    paging::MOST_KNOWN,
     reading::{Met, Reading},
 };
 use element::Element;
@@ -146,7 +146,7 @@ impl Adapter for LinkedIn {
                 .is_some_and(|total| start + PER_PAGE >= total);
             let short = page.elements.len() < PER_PAGE && !any_new;
             let enough = reading.is_first() && limits.since.is_none() && read >= limits.max_posts;
-            let overlaps = known >= OVERLAP_ITEMS && !any_new;
+            let overlaps = known >= MOST_KNOWN && !any_new;
             if page.elements.is_empty() || is_past || counted_out || short || enough || overlaps {
                 return Ok(reading.finish());
             }

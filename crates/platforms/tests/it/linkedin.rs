@@ -74,14 +74,16 @@ async fn a_post_carries_every_field() {
 #[tokio::test]
 async fn a_burst_over_many_pages_is_read_whole_and_quiet_costs_one_request() {
     let mut feed = Feed::new(FEED);
-    feed.publish(posts(LINKEDIN, 120).into_iter().map(of_12));
-    assert_eq!(feed.poll().await.posts.len(), 120);
-    feed.publish(posts(LINKEDIN, 1_000).into_iter().map(of_12));
-    assert_eq!(feed.poll().await.posts.len(), 1_000);
+    feed.publish(posts(LINKEDIN, 40).into_iter().map(of_12));
+    assert_eq!(feed.poll().await.posts.len(), 40);
     let before = feed.simulator.requests("/linkedin");
     let quiet = feed.poll().await;
     assert!(quiet.posts.is_empty() && quiet.gap.is_none());
     assert_eq!(feed.simulator.requests("/linkedin") - before, 1);
+    let burst = (0..1_000).map(|n| of_12(post(LINKEDIN, format!("burst {n}"))));
+    feed.publish(burst);
+    assert_eq!(feed.poll().await.posts.len(), 1_000);
+    assert!(feed.poll().await.posts.is_empty());
 }
 
 #[tokio::test]

@@ -106,3 +106,78 @@ fn wrong_settings_name_the_platform_and_the_problem() {
         assert!(error.starts_with(message), "{error}");
     }
 }
+
+#[test]
+fn comments_are_feeds_that_their_platform_takes() {
+    use platforms::registry::{accepts, comments_of, holds_comments};
+    for (kind, what, comments) in [
+        ("hackernews", "newest", Some("comments")),
+        ("hackernews", "ask", Some("comments")),
+        ("hackernews", "comments", None),
+        ("lemmy", "newest", Some("comments")),
+        ("lemmy", "c/rust@lemmy.ml", Some("c/rust@lemmy.ml/comments")),
+        ("lemmy", "c/rust/comments", None),
+        ("discourse", "latest", Some("posts")),
+        ("discourse", "c/support/6", None),
+        ("discourse", "posts", None),
+        ("reddit", "r/a1+b2", Some("r/a1+b2/comments")),
+        ("bluesky", "jetstream", None),
+        ("mastodon", "tag/rust", None),
+        ("linkedin", "organization/1", None),
+        ("feed", "https://a.example/", None),
+    ] {
+        let found = comments_of(kind, what);
+        assert_eq!(found.as_deref(), comments, "{kind} {what}");
+        if let Some(found) = found {
+            assert!(
+                accepts(kind, None, &found) && holds_comments(kind, &found),
+                "{kind} {found}"
+            );
+            assert!(!holds_comments(kind, what), "{kind} {what}");
+        }
+    }
+}
+
+#[test]
+fn every_feed_has_a_page_that_shows_nothing_of_the_operator_s() {
+    let base = Some(
+        "https://user:s3cret@a.example/sub?key=s3cret"
+            .parse()
+            .unwrap(),
+    );
+    for (kind, what, page) in [
+        ("hackernews", "ask", "https://news.ycombinator.com/ask"),
+        (
+            "hackernews",
+            "comments",
+            "https://news.ycombinator.com/newcomments",
+        ),
+        ("lemmy", "newest", "https://a.example/sub/"),
+        ("lemmy", "c/rust/comments", "https://a.example/sub/c/rust"),
+        (
+            "discourse",
+            "c/support/6",
+            "https://a.example/sub/c/support/6",
+        ),
+        ("reddit", "r/a1+b2", "https://www.reddit.com/r/a1+b2/new/"),
+        ("bluesky", "jetstream", "https://bsky.app/"),
+        ("mastodon", "tag/rust", "https://a.example/sub/tags/rust"),
+        (
+            "x",
+            "search/\"a b\" lang:en",
+            "https://x.com/search?q=%22a+b%22+lang%3Aen&f=live",
+        ),
+        (
+            "linkedin",
+            "organization/1",
+            "https://www.linkedin.com/company/1/posts/",
+        ),
+        ("facebook", "page/acme", "https://www.facebook.com/acme"),
+        ("feed", "newest", "https://a.example/sub"),
+    ] {
+        let found = platforms::registry::page_of(kind, base.as_ref(), what).unwrap();
+        assert_eq!(found.as_str(), page, "{kind} {what}");
+    }
+    let own = platforms::registry::page_of("feed", None, "https://a.example/feed.xml").unwrap();
+    assert_eq!(own.as_str(), "https://a.example/feed.xml");
+}
