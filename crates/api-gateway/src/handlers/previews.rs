@@ -8,7 +8,6 @@ use actix_web::web::{self, Data, Path};
 use anyhow::Context as _;
 use domain::{
     FeedName, Id, Instructions, Issue, Issues, Manager, Match, Post, PostType, Timestamp,
-    feed::FeedRules,
     manager::SourceType,
     preview::{Preview, PreviewReason, PreviewResult, Subject},
     screen::PostKind,
@@ -19,6 +18,9 @@ use store::{AsyncPgConnection, managers, namespaces, recent_posts};
 
 use super::ManagerPath;
 use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState};
+
+/// Ids that begin so are the same on every platform that has the post.
+const SCHEMES: [&str; 5] = ["at", "http", "https", "tag", "urn"];
 
 #[derive(Serialize)]
 pub(crate) struct Previewed {
@@ -57,7 +59,6 @@ pub(crate) async fn preview(
         tried(&mut conn, namespace, preview.subject, &watched).await?
     };
     let now = Timestamp::now();
-    let feeds = Data::clone(&state);
     // Some milliseconds of computing at worst, which nobody else should wait for.
     let results = web::block(move || {
         let screen = &manager.screen;
@@ -65,14 +66,13 @@ pub(crate) async fn preview(
             Screen::new(&muted, &[]),
             Screen::new(&screen.mutes, &screen.languages),
         ];
-        let rules = feeds.feeds();
         let judged = tried.into_iter().map(|tried| {
             let Some((post, feeds)) = tried.post else {
                 return never_seen(tried.url);
             };
             let sees = match &feeds {
                 Some(feeds) => watched.hears(feeds),
-                None => watched.sees(&post, rules),
+                None => watched.sees(&post),
             };
             PreviewResult {
                 url: tried.url,
@@ -187,7 +187,7 @@ impl Watched {
 
     /// Which of a platform's feeds a post of the client's stands in is not known, so that one of a platform
     /// that is watched at all is taken to be heard, and so is one whose id does not tell its platform.
-    fn sees(&self, post: &Post, rules: &dyn FeedRules) -> bool {
+    fn sees(&self, post: &Post) -> bool {
         let (source, kind) = match post.post_type {
             PostType::ForumLink => (SourceType::Forum, PostKind::Post),
             PostType::ForumComment => (SourceType::Forum, PostKind::Comment),
@@ -195,10 +195,7 @@ impl Watched {
             PostType::NetworkPost => (SourceType::Network, PostKind::Post),
         };
         let platform = post.id.split_once(':').map(|(platform, _)| platform);
-        let platform = platform.filter(|platform| {
-            let feed: Option<FeedName> = format!("{platform}:x").parse().ok();
-            feed.is_some_and(|feed| rules.check(&feed, None) != Err(Issue::NotFound))
-        });
+        let platform = platform.filter(|platform| !SCHEMES.contains(platform));
         let watched = |platform: &str| self.feeds.iter().any(|feed| feed.platform() == platform);
         source == self.source
             && self.kinds.contains(&kind)
