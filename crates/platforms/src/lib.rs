@@ -3,7 +3,8 @@
 //! A feed is one pollable thing on one configured platform (`hackernews:newest`). An [`Adapter`] polls
 //! it: it reads pages from the newest back to the feed's [`Cursor`], gives the posts that the cursor
 //! has not seen in the one shape of [`domain::Post`], and the cursor to store beside them. An adapter
-//! keeps no state of its own, so any replica can take the next poll.
+//! keeps nothing of its own but what it can ask for again (tokens, names, an open stream), so any replica
+//! can take the next poll.
 //!
 //! What comes from a platform is hostile until it is a `Post`: answers are bounded in size, time and
 //! pages, markup becomes plain text in [`text`], and what cannot be read is skipped or reported as a

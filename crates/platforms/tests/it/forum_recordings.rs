@@ -21,7 +21,7 @@ use url::Url;
 struct Recorded(std::sync::Mutex<Vec<(String, Value)>>);
 
 impl Recorded {
-    fn new(answers: Vec<(String, Value)>) -> Arc<dyn Fetch> {
+    fn answering(answers: Vec<(String, Value)>) -> Arc<dyn Fetch> {
         Arc::new(Self(answers.into()))
     }
 }
@@ -140,7 +140,7 @@ async fn reddit(body: &Value) -> Compared {
             if list.is_object() && list["data"].is_object() {
                 list["data"]["after"] = Value::Null;
             }
-            let fetch = Recorded::new(vec![(listed.to_owned(), list)]);
+            let fetch = Recorded::answering(vec![(listed.to_owned(), list)]);
             let (id, secret) = ("id".to_owned(), "secret".to_owned().into());
             let adapter = Reddit::new("reddit".into(), base(), id, secret, fetch);
             compared[at].1.extend(poll(adapter, what, "reddit:").await);
@@ -154,7 +154,12 @@ async fn hackernews(body: &Value) -> Compared {
     let search = |answer: Value, items: Option<Url>, more: Vec<(String, Value)>| {
         let mut answers = vec![("search_by_date".to_owned(), answer)];
         answers.extend(more);
-        HackerNews::new("hackernews".into(), base(), items, Recorded::new(answers))
+        HackerNews::new(
+            "hackernews".into(),
+            base(),
+            items,
+            Recorded::answering(answers),
+        )
     };
     if body["hits"].is_array() {
         for hit in body["hits"].as_array().into_iter().flatten() {
@@ -216,7 +221,7 @@ async fn lemmy(body: &Value) -> Compared {
             Value::Array(_) => body.clone(),
             _ => json!({list: views}),
         };
-        let fetch = Recorded::new(vec![
+        let fetch = Recorded::answering(vec![
             (format!("{kind}/list"), answer),
             (format!("{kind}/list"), json!({list: []})),
         ]);
@@ -227,7 +232,14 @@ async fn lemmy(body: &Value) -> Compared {
 
 async fn discourse(body: &Value) -> Compared {
     let mut compared = Compared::default();
-    let site = |answers| Discourse::new("discourse".into(), base(), None, Recorded::new(answers));
+    let site = |answers| {
+        Discourse::new(
+            "discourse".into(),
+            base(),
+            None,
+            Recorded::answering(answers),
+        )
+    };
     let users = body["users"].as_array().cloned().unwrap_or_default();
     let mut topics = Vec::new();
     if body["topic_list"].is_object() {

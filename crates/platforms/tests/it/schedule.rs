@@ -277,6 +277,7 @@ pub(crate) struct Staged<P> {
 }
 
 impl<P: Place + 'static> Staged<P> {
+    #[expect(clippy::new_ret_no_self, reason = "what is wanted of it is a fetch")]
     pub(crate) fn new(stage: &Arc<Stage<P>>, fetch: Arc<dyn Fetch>) -> Arc<dyn Fetch> {
         Arc::new(Self {
             stage: Arc::clone(stage),
