@@ -319,7 +319,7 @@ impl Adapter for Jetstream {
         taken.posts.sort_by_key(|post| post.time);
         let mut next = cursor.cloned().unwrap_or_else(Cursor::new);
         next.high_water = Timestamp::from_micros(recent.at);
-        next.stream = Some(recent.to_position());
+        next.stream = Some(recent.position());
         if taken.ended.is_none() {
             reader.given = Some(next.clone());
             self.readers().insert(what.to_owned(), reader);

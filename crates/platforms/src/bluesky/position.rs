@@ -96,7 +96,7 @@ impl Recent {
         new
     }
 
-    pub(super) fn to_position(&mut self) -> Position {
+    pub(super) fn position(&mut self) -> Position {
         self.forget();
         let coded =
             |(second, keys): (&i64, &Vec<Key>)| (*second, BASE64.encode(keys.as_flattened()));
@@ -143,9 +143,9 @@ mod tests {
             recent.advance(START + n * SECOND / 10);
             assert!(recent.meet(key(&n.to_string()), START + n * SECOND / 10));
         }
-        let json = serde_json::to_string(&recent.to_position()).unwrap();
+        let json = serde_json::to_string(&recent.position()).unwrap();
         let read: Position = serde_json::from_str(&json).unwrap();
-        assert_eq!(read, recent.to_position());
+        assert_eq!(read, recent.position());
         let mut again = Recent::from(&read);
         assert_eq!((again.at, again.met), (START + 99 * SECOND / 10, true));
         for n in 0..100 {
@@ -163,9 +163,9 @@ mod tests {
             recent.advance(START + n);
             recent.meet(key(&n.to_string()), START + n);
         }
-        let size = serde_json::to_string(&recent.to_position()).unwrap().len();
+        let size = serde_json::to_string(&recent.position()).unwrap().len();
         assert!(size < 70_000, "{size}");
-        let mut again = Recent::from(&recent.to_position());
+        let mut again = Recent::from(&recent.position());
         assert!(!again.meet(key("19999"), START));
         assert!(again.meet(key("11999"), START));
     }

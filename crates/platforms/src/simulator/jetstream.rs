@@ -254,10 +254,10 @@ pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
                 return Reply::status(400, json!({"error": "InvalidRequest"}));
             }
             let posts = world.select(BLUESKY, |_| true);
-            let known = |wanted: &&str| posts.iter().find(|post| did(&post.new.author) == **wanted);
+            let known = |wanted: &str| posts.iter().find(|post| did(&post.new.author) == wanted);
             let profiles = dids
-                .iter()
-                .filter_map(|did| known(did))
+                .into_iter()
+                .filter_map(known)
                 .map(|post| profile(&post.new.author));
             Reply::ok(json!({"profiles": profiles.collect::<Vec<_>>()}))
         }
