@@ -213,7 +213,11 @@ impl Backfill {
         let look_back = (from < covered).then_some((from, covered));
         let rest = Rest {
             manager: asked.manager,
-            reach_time: since.max(covered),
+            // Where nothing is kept, nothing of before can be had.
+            reach_time: match kept.since {
+                None if kept.is_read => asked.create_time,
+                _ => since.max(covered),
+            },
             look_back,
         };
         (since, rest)

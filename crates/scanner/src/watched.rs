@@ -36,6 +36,19 @@ struct Failures {
     unsaid: u64,
 }
 
+impl Failures {
+    /// Whether a failure is told of, and then how many were not since the last line.
+    fn say(&mut self, now: Instant) -> Option<u64> {
+        let said = |line: Instant| now.saturating_duration_since(line) < LINE_EVERY;
+        if self.last_line.is_some_and(said) {
+            self.unsaid += 1;
+            return None;
+        }
+        self.last_line = Some(now);
+        Some(std::mem::take(&mut self.unsaid))
+    }
+}
+
 impl Watched {
     /// The platform of `settings`, its requests within its budget.
     pub(crate) fn new(
@@ -77,14 +90,7 @@ impl Watched {
             .inc();
         let unsaid = {
             let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            let said = |line: Instant| line.elapsed() < LINE_EVERY;
-            if failures.last_line.is_some_and(said) {
-                failures.unsaid += 1;
-                None
-            } else {
-                failures.last_line = Some(Instant::now());
-                Some(std::mem::take(&mut failures.unsaid))
-            }
+            failures.say(Instant::now())
         };
         let platform = self.name();
         match unsaid {
@@ -116,5 +122,25 @@ pub(crate) fn classify(error: &PollError) -> (Trouble, &'static str) {
         PollError::Unavailable(_) => (Trouble::Failing, "unavailable"),
         PollError::Status { .. } => (Trouble::Failing, "status"),
         PollError::Malformed(_) => (Trouble::Failing, "malformed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_platform_that_fails_for_all_its_feeds_makes_a_line_a_minute() {
+        let mut failures = Failures::default();
+        let begin = Instant::now();
+        // 500 feeds, each asked every two seconds, for two minutes and a half.
+        let mut lines = Vec::new();
+        for second in 0..75 {
+            for _ in 0..500 {
+                let now = begin + Duration::from_secs(second * 2);
+                lines.extend(failures.say(now).map(|unsaid| (second * 2, unsaid)));
+            }
+        }
+        assert_eq!(lines, [(0, 0), (60, 14_999), (120, 14_999)]);
     }
 }

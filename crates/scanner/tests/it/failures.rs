@@ -84,6 +84,58 @@ async fn garbage_from_a_platform_stops_nothing() {
     replica.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody() {
+    let world = World::new().await;
+    let feeds = [HACKER_NEWS, LEMMY, "lemmy:c/rust"];
+    let manager = world.manager("kettle", &feeds).await;
+    world.publish("lemmy", "A first post");
+    let replica = world.ready_scanner().await;
+    eventually("all are read", SOON, async || {
+        world.database.count("feeds WHERE cursor IS NOT NULL").await == 3
+    })
+    .await;
+    let mut number = 0;
+    for (kind, value) in [
+        (FaultKind::Status, 500),
+        (FaultKind::RetryAfter, 1),
+        (FaultKind::Garbage, 0),
+        (FaultKind::Huge, 1 << 40),
+        (FaultKind::Reset, 0),
+        // Nothing, for longer than anybody waits.
+        (FaultKind::Delay, 60_000),
+    ] {
+        world.platforms.fail(fault(kind, 3, value));
+        for _ in 0..3 {
+            number += 1;
+            world.publish("lemmy", &format!("Kettle {number} on Lemmy"));
+            let title = format!("Kettle {number} on Hacker News");
+            world.publish("hackernews", &title);
+            let took = world.until(manager, &title, SOON).await;
+            assert!(took < Duration::from_millis(2_000), "{kind:?}: {took:?}");
+        }
+        eventually("what failed shows", SOON, async || {
+            let failed =
+                "feeds WHERE platform = 'lemmy' AND (trouble IS NOT NULL OR leased_by IS NOT NULL)";
+            world.database.count(failed).await > 0
+        })
+        .await;
+    }
+    let all = number * 2;
+    eventually("nothing is lost", Duration::from_secs(90), async || {
+        // A feed that failed often waits for long.
+        let soon =
+            "UPDATE feeds SET next_poll_time = least(next_poll_time, now() + interval '1 second')";
+        world.database.run(soon).await;
+        world.scanned(manager).await.len() >= all
+    })
+    .await;
+    let found = world.scanned(manager).await;
+    let distinct: std::collections::BTreeSet<_> = found.iter().collect();
+    assert_eq!((found.len(), distinct.len()), (all, all));
+    replica.stop().await;
+}
+
 #[tokio::test]
 async fn a_database_that_comes_and_goes_loses_no_post() {
     let world = World::new().await;

@@ -87,7 +87,7 @@ async fn managers(world: &World, count: usize, feeds: &[String], each: usize) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn feeds_are_polled_on_time_by_one_replica_each_while_replicas_come_and_go() {
     let (count, interval, seconds) = if is_large() {
-        (500, Duration::from_secs(10), 90)
+        (500, Duration::from_secs(40), 130)
     } else {
         (120, Duration::from_secs(4), 24)
     };
@@ -166,7 +166,7 @@ async fn feeds_are_polled_on_time_by_one_replica_each_while_replicas_come_and_go
         stolen.len()
     );
     assert!(late * 100 <= polls, "{late} of {polls} polls were late");
-    let few = "SELECT feed FROM log WHERE now IS NOT NULL GROUP BY feed HAVING count(*) >= 3";
+    let few = "SELECT feed FROM log WHERE now IS NOT NULL GROUP BY feed HAVING count(*) >= 2";
     let polled = world.database.count(&format!("({few}) AS polled")).await;
     assert_eq!(
         usize::try_from(polled).unwrap(),

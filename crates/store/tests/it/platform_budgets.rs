@@ -29,7 +29,8 @@ async fn replicas_together_never_get_more_than_the_limit() {
                 let mut got = 0;
                 for _ in 0..20 {
                     let mut conn = pool.get().await.unwrap();
-                    let stand = budgets::lease(&mut conn, "x", 30, None, Some(&wanted(3)), 0);
+                    let wanted = wanted(3);
+                    let stand = budgets::lease(&mut conn, "x", 30, None, Some(&wanted), 0);
                     got += stand.await.unwrap().grant.unwrap().points;
                 }
                 got
@@ -66,9 +67,10 @@ async fn what_is_not_spent_comes_back_and_half_is_kept_for_what_is_urgent() {
         lease: first.id,
         spent: Vec::new(),
     };
-    let low = budgets::lease(conn, "x", 10, Some(&settlement), Some(&wanted(1)), 5).await;
+    let next = wanted(1);
+    let low = budgets::lease(conn, "x", 10, Some(&settlement), Some(&next), 5).await;
     assert_eq!(low.unwrap().grant.unwrap().points, 1);
-    let other = budgets::lease(conn, "y", 1, None, Some(&wanted(1)), 0).await;
+    let other = budgets::lease(conn, "y", 1, None, Some(&next), 0).await;
     assert_eq!(
         other.unwrap().grant.unwrap().points,
         1,
