@@ -53,8 +53,8 @@ struct List<'a> {
 
 #[derive(Deserialize)]
 struct Page {
-    #[serde(alias = "comments")]
-    posts: Vec<serde_json::Value>,
+    posts: Option<Vec<serde_json::Value>>,
+    comments: Option<Vec<serde_json::Value>>,
     next_page: Option<String>,
 }
 
@@ -169,17 +169,23 @@ impl Adapter for Lemmy {
         let mut next: Option<String> = None;
         for number in 1..=limits.max_pages {
             let page = self.page(list, number, next.as_deref()).await?;
+            let listed = if list.comments {
+                page.comments
+            } else {
+                page.posts
+            };
+            let listed = listed.ok_or_else(|| PollError::Malformed("no list".to_owned()))?;
             let mut any_new = false;
-            for value in &page.posts {
+            for value in &listed {
                 let Some(view) = View::read(value, list.comments) else {
                     continue;
                 };
                 any_new |= self.take(&view, &mut reading, &mut pages);
             }
             let exhausted =
-                page.posts.is_empty() || (number > 1 && page.next_page == next && next.is_some());
+                listed.is_empty() || (number > 1 && page.next_page == next && next.is_some());
             // A short page is the last one; read on all the same when it brought something.
-            let ended = page.posts.len() < PER_PAGE && !any_new;
+            let ended = listed.len() < PER_PAGE && !any_new;
             if pages.turn() || exhausted || ended {
                 return Ok(reading.finish());
             }

@@ -73,10 +73,9 @@ async fn poll(adapter: impl Adapter, what: &str, strip: &str) -> BTreeSet<String
         let json = serde_json::to_string(post).unwrap();
         assert!(!json.contains("\\u00"), "a control character in {json}");
         assert!(post.text.as_deref() != Some(""), "{json}");
-        assert!(
-            post.title.as_deref().is_some_and(|title| !title.is_empty()),
-            "{json}"
-        );
+        // A comment that is looked up by its id comes without what it is on.
+        assert!(post.title.is_some() || post.text.is_some(), "{json}");
+        assert!(post.title.as_deref() != Some(""), "{json}");
         assert!(
             post.subforum.is_some() && !post.user.name.is_empty(),
             "{json}"
