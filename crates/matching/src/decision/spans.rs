@@ -79,11 +79,14 @@ impl Spans<'_> {
 
 /// Whether there is room for more.
 fn push(spans: &mut Vec<Span>, term: &str, field: Field, start: usize, end: usize) -> bool {
-    spans.push(Span {
-        field,
-        start,
-        end,
-        term: term.to_owned(),
-    });
+    // Asked for each phrase anew, also after the last that found no room.
+    if spans.len() < MAX_SPANS {
+        spans.push(Span {
+            field,
+            start,
+            end,
+            term: term.to_owned(),
+        });
+    }
     spans.len() < MAX_SPANS
 }

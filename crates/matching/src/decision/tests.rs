@@ -174,6 +174,15 @@ fn spans_show_where_the_terms_stand() {
 }
 
 #[test]
+fn spans_are_bounded_however_often_the_terms_stand() {
+    let plan = json!({"include": [{"text": "crm", "weight": 1.0}, {"text": "tool", "weight": 1.0}], "threshold": 2.0});
+    let plan = Plan::compile(&serde_json::from_value(plan).unwrap()).unwrap();
+    let text = "crm tool ".repeat(300);
+    let found = evaluate(&plan, &PostText::new(None, Some(&text)), None);
+    assert_eq!(found.spans.len(), 100);
+}
+
+#[test]
 fn a_post_of_one_word_ends() {
     let terms: Vec<_> = (1..=50)
         .flat_map(|count| {
