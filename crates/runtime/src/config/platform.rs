@@ -116,7 +116,7 @@ impl Kind {
     }
 
     /// How its API's versions are written, where it has any.
-    fn version_form(self) -> Option<(&'static str, fn(&str) -> bool)> {
+    fn version_form(self) -> Option<VersionForm> {
         match self {
             Self::LinkedIn => Some(("six digits such as `202610`", is_year_and_month)),
             Self::Facebook => Some(("a version such as `v25.0`", is_graph_version)),
@@ -137,6 +137,9 @@ impl Kind {
         Self::Feed,
     ];
 }
+
+/// In words, and what holds of it.
+type VersionForm = (&'static str, fn(&str) -> bool);
 
 fn is_year_and_month(version: &str) -> bool {
     version.len() == 6 && version.bytes().all(|b| b.is_ascii_digit())
@@ -349,10 +352,17 @@ impl Access {
             && !is_reddit_user_agent(agent)
         {
             let form = "expected `<platform>:<app id>:<version> (by /u/<name>)`";
-            reader.reject(&format!("{path}.user_agent"), format!("{form}, not `{agent}`"));
+            reader.reject(
+                &format!("{path}.user_agent"),
+                format!("{form}, not `{agent}`"),
+            );
         }
         if kind == Kind::Discourse && self.token.is_some() != self.client_id.is_some() {
-            let missing = if self.token.is_some() { "client_id" } else { "token" };
+            let missing = if self.token.is_some() {
+                "client_id"
+            } else {
+                "token"
+            };
             let reason = "is required beside the other of `token` and `client_id`".to_owned();
             reader.reject(&format!("{path}.{missing}"), reason);
         }

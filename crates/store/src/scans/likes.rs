@@ -38,13 +38,16 @@ enum Original {
     Found(Key),
 }
 
+/// An original that a key leads to, and its text where that has to be compared.
+type Known = (Original, Option<Sketch>);
+
 /// The likenesses of a poll's posts, and of the Scans that share a key with them.
 #[derive(Default)]
 pub(super) struct Likes {
     /// Of the posts that are decided on, for Managers that collapse.
     own: BTreeMap<Key, Likeness>,
     /// The oldest first.
-    known: HashMap<(ManagerName, i64), Vec<(Original, Option<Sketch>)>>,
+    known: HashMap<(ManagerName, i64), Vec<Known>>,
     places: BTreeMap<Original, Vec<Place>>,
 }
 
@@ -135,9 +138,8 @@ impl Likes {
         let by_text = || {
             let sketch = likeness.sketch.as_ref()?;
             let met = likeness.bands.iter().flat_map(|band| of(*band));
-            let alike = |other: &&(Original, Option<Sketch>)| {
-                other.1.as_ref().is_some_and(|other| other.is_like(sketch))
-            };
+            let alike =
+                |other: &&Known| other.1.as_ref().is_some_and(|other| other.is_like(sketch));
             met.filter(alike).min_by_key(|(original, _)| *original)
         };
         let Some((original, _)) = by_link.or_else(by_text) else {
