@@ -19,7 +19,7 @@ pub struct Settings {
     /// Given by the kind, except for `feed`, which must say.
     pub source: Option<Source>,
     pub base_url: Option<Url>,
-    /// Hacker News only: where single items are read.
+    /// Hacker News: where single items are read. Bluesky: where authors' handles are.
     pub items_url: Option<Url>,
     /// Kept exactly, where given.
     pub poll_interval: Option<Duration>,
