@@ -186,7 +186,7 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
             let speaks = [&community.name, &community.about]
                 .iter()
                 .any(|text| text.to_lowercase().contains(&query));
-            let score = if speaks { 2.0 } else { 0.5 } / f64::from(rank);
+            let score = if speaks { 5.0 } else { 0.5 } / f64::from(rank);
             *scores.entry(community.what).or_default() += score;
         }
     }
@@ -196,7 +196,7 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
         .into_iter()
         .filter(|(what, _)| platform.adapter.accepts(what))
         .filter(|(what, _)| !(has_newest && registry::newest_has(kind, what)))
-        // Found once and far down, and says nothing of it: chance.
+        // Found once and not first, and says nothing of it: chance.
         .filter(|(_, score)| *score >= 0.5)
         .collect();
     best.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

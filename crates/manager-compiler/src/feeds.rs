@@ -291,7 +291,10 @@ mod tests {
                 "https://www.reddit.com/r/espresso/comments/1abc/which_machine/",
                 Some("reddit:r/espresso"),
             ),
-            ("https://www.reddit.com/r/a+b/", Some("reddit:r/a+b")),
+            (
+                "https://www.reddit.com/r/tea+rust/",
+                Some("reddit:r/tea+rust"),
+            ),
             ("https://www.reddit.com/r/%2e%2e/", None),
             ("https://redd.it/1abc", None),
             (

@@ -200,8 +200,8 @@ async fn what_cannot_be_tried_is_named() {
         (json!({"posts": [one]}), vec![("instructions", "required")]),
         (json!({"posts": []}), vec![("posts", "too_short")]),
         (
-            json!({"recent": 5}),
-            vec![("posts", "required"), ("recent", "unknown_field")],
+            json!({"recent": 0, "urls": ["x"]}),
+            vec![("urls", "conflict"), ("recent", "out_of_range")],
         ),
         (
             json!({"posts": [one], "instructions": {"feeds": ["reddit:r/rust"], "exclude": ["x"]}}),
