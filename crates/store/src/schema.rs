@@ -396,6 +396,17 @@ diesel::table! {
 }
 
 diesel::table! {
+    scan_likes (namespace_id, manager_id, key, scan_id) {
+        namespace_id -> Uuid,
+        manager_id -> Uuid,
+        key -> BigInt,
+        scan_id -> Uuid,
+        create_time -> Timestamptz,
+        sketch -> Nullable<Bytea>,
+    }
+}
+
+diesel::table! {
     scans (namespace_id, manager_id, create_time, id) {
         namespace_id -> Uuid,
         manager_id -> Uuid,
@@ -464,6 +475,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     replicas,
     scan_clocks,
     scan_keys,
+    scan_likes,
     scans,
     stats,
     stats_deltas,
