@@ -258,7 +258,7 @@ export interface paths {
          * @description The feeds that it watches now, all of them, by name: whether they are read, when they last were and will be, and what
          *     they bring. So silence can be told from blindness. None where the Manager is disabled or was never applied.
          */
-        get: operations["listManagerFeeds"];
+        get: operations["getManagerFeeds"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3295,7 +3295,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    listManagerFeeds: {
+    getManagerFeeds: {
         parameters: {
             query?: never;
             header?: {

@@ -101,7 +101,7 @@ fn resources() -> Vec<Path> {
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}/feeds",
-            [get(feeds::list)],
+            [get(feeds::of_manager)],
         ),
         path(
             "/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}",

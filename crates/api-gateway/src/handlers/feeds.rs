@@ -36,7 +36,7 @@ struct Feed {
 }
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/feeds`
-pub(crate) async fn list(
+pub(crate) async fn of_manager(
     state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
