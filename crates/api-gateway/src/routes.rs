@@ -23,8 +23,8 @@ use crate::{
     authenticate::authenticate,
     console,
     handlers::{
-        backfills, caller, connection_tests, connections, deliveries, docs, documents, feeds, managers,
-        namespaces, previews, replays, scans, stats,
+        backfills, caller, connection_tests, connections, deliveries, docs, documents, feeds,
+        managers, namespaces, previews, replays, scans, stats,
     },
 };
 

@@ -68,8 +68,9 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
 async fn measure(options: &Options) -> Result<Report> {
     let _ = fs::remove_dir_all(&options.home);
     fs::create_dir_all(&options.home)?;
-    let postgres = Postgres::start(&options.home.join("postgres"), &PostgresOptions::durable())?;
-    let rabbitmq = RabbitMq::start(&options.home.join("rabbitmq"))?;
+    let mut postgres =
+        Postgres::start(&options.home.join("postgres"), &PostgresOptions::durable())?;
+    let mut rabbitmq = RabbitMq::start(&options.home.join("rabbitmq"))?;
     let url = postgres.url();
     store::migrations::migrate(&url).await?;
     let mut conn = store::establish(&url).await?;

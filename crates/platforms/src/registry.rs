@@ -178,7 +178,11 @@ pub fn page_of(kind: &str, base_url: Option<&Url>, what: &str) -> Option<Url> {
     let at = |url: String| Url::parse(&url).ok();
     match kind {
         "hackernews" => {
-            let list = if what == "comments" { "newcomments" } else { what };
+            let list = if what == "comments" {
+                "newcomments"
+            } else {
+                what
+            };
             at(format!("https://news.ycombinator.com/{list}"))
         }
         "lemmy" => match what.strip_suffix("comments").unwrap_or(what) {
@@ -196,14 +200,19 @@ pub fn page_of(kind: &str, base_url: Option<&Url>, what: &str) -> Option<Url> {
         "x" => {
             let mut url = at("https://x.com/search".to_owned())?;
             let query = what.strip_prefix("search/").unwrap_or(what);
-            url.query_pairs_mut().append_pair("q", query).append_pair("f", "live");
+            url.query_pairs_mut()
+                .append_pair("q", query)
+                .append_pair("f", "live");
             Some(url)
         }
         "linkedin" => {
             let id = what.strip_prefix("organization/")?;
             at(format!("https://www.linkedin.com/company/{id}/posts/"))
         }
-        "facebook" => at(format!("https://www.facebook.com/{}", what.strip_prefix("page/")?)),
+        "facebook" => at(format!(
+            "https://www.facebook.com/{}",
+            what.strip_prefix("page/")?
+        )),
         "feed" if base_url.is_some() => below("").map(|mut url| {
             url.set_path(base_url.map_or("/", Url::path));
             url

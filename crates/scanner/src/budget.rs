@@ -344,7 +344,11 @@ impl platforms::Budget for Budget {
         };
         if let Err(error) = given.await {
             let error = anyhow::Error::from(error);
-            tracing::debug!(platform = self.platform, posts, "posts count as paid for: {error:#}");
+            tracing::debug!(
+                platform = self.platform,
+                posts,
+                "posts count as paid for: {error:#}"
+            );
         }
     }
 

@@ -112,7 +112,10 @@ fn configured(config: &Config, backbone: &Backbone) -> (Vec<Watched>, Vec<(Strin
             Ok(watched) => usable.push(watched),
             Err(error) => {
                 let reason = format!("{:#}", anyhow::Error::from(error));
-                tracing::error!(platform = settings.name, "the platform is not watched: {reason}");
+                tracing::error!(
+                    platform = settings.name,
+                    "the platform is not watched: {reason}"
+                );
                 unusable.push((settings.name, reason));
             }
         }

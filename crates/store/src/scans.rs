@@ -30,8 +30,8 @@ mod record;
 mod tests;
 
 pub use edit::{lock, update};
-pub(crate) use record::key_of;
 pub use likes::ALIKE_WITHIN;
+pub(crate) use record::key_of;
 pub use record::{NewScan, record, record_poll, record_silently};
 
 #[derive(QueryableByName)]
@@ -236,7 +236,10 @@ pub(crate) const LISTING: Listing = Listing {
         column("post.user.url", "p.user_url"),
         column("match.score", "(s.matched ->> 'score')::float8"),
         nullable("match.focus", "(s.matched ->> 'focus')"),
-        column("match.judged", "coalesce((s.matched ->> 'judged')::boolean, false)"),
+        column(
+            "match.judged",
+            "coalesce((s.matched ->> 'judged')::boolean, false)",
+        ),
     ],
     id: "s.id",
 };

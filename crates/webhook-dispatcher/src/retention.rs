@@ -90,7 +90,9 @@ pub(crate) async fn clean(
     let before = Timestamp::now().minus(deliveries);
     retention::purge_replays(conn, before).await?;
 
-    let before = Timestamp::now().minus(store::scans::ALIKE_WITHIN).to_chrono();
+    let before = Timestamp::now()
+        .minus(store::scans::ALIKE_WITHIN)
+        .to_chrono();
     let mut pages = Pages::of(conn, "scan_likes").await?;
     while retention::purge_scan_likes(conn, &mut pages, before)
         .await?

@@ -121,12 +121,12 @@ proptest! {
     }
 
     #[test]
-    fn case_space_and_points_do_not_count(words in words(), seed in any::<u64>()) {
+    fn case_space_and_points_do_not_count(words in words(), seed in any::<u32>()) {
         let plain = of(&words.join(" "));
         let points = [" ", ", ", ".\n\n", " - ", "! "];
         let dressed: String = words.iter().enumerate().map(|(at, word)| {
-            let word = if (seed >> (at % 64)) & 1 == 0 { word.clone() } else { word.to_uppercase() };
-            word + points[(seed as usize).wrapping_add(at) % points.len()]
+            let word = if (seed >> (at % 32)) & 1 == 0 { word.clone() } else { word.to_uppercase() };
+            word + points[(seed as usize + at) % points.len()]
         }).collect();
         prop_assert_eq!(plain, of(&dressed));
     }

@@ -42,7 +42,9 @@ impl Ask {
             is_post: false,
             path: path.trim_start_matches('/').to_owned(),
             query: pairs(query.as_bytes()),
-            all: url::form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
+            all: url::form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
             headers: headers.iter().map(lower).collect(),
             form: pairs(body),
         }

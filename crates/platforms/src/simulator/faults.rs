@@ -139,7 +139,8 @@ pub(super) async fn meddle(
 fn platform_of(path: &str) -> Option<String> {
     let (first, rest) = path.trim_start_matches('/').split_once('/')?;
     match first {
-        "hackernews" | "lemmy" | "discourse" | "reddit" | "linkedin" | "facebook" | "bluesky" | "mastodon" | "x" => Some(first.to_owned()),
+        "hackernews" | "lemmy" | "discourse" | "reddit" | "linkedin" | "facebook" | "bluesky"
+        | "mastodon" | "x" => Some(first.to_owned()),
         "feeds" => {
             let name = rest.split(['.', '/']).next().unwrap_or_default();
             Some(format!("feed:{name}"))

@@ -55,9 +55,12 @@ async fn posts(
     };
     let author = query.get("author").map(String::as_str).unwrap_or_default();
     let organization = author.strip_prefix("urn:li:organization:");
-    let (Some(organization), Some(count), Some(start), true) =
-        (organization, number("count", 10), number("start", 0), finder)
-    else {
+    let (Some(organization), Some(count), Some(start), true) = (
+        organization,
+        number("count", 10),
+        number("start", 0),
+        finder,
+    ) else {
         return refuse(400, "ILLEGAL_ARGUMENT");
     };
     if !(1..=MAX_COUNT).contains(&count) {

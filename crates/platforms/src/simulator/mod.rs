@@ -251,7 +251,9 @@ impl Simulator {
 
     /// Bluesky: an author's account goes.
     pub fn end_account(&self, author: &str) {
-        self.world.jetstream.account(author, false, self.world.now());
+        self.world
+            .jetstream
+            .account(author, false, self.world.now());
     }
 
     /// Mastodon: sets the instance up otherwise.

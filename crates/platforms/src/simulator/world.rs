@@ -12,7 +12,10 @@ use std::{
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{BLUESKY, MASTODON, X, DISCOURSE, FACEBOOK, HACKER_NEWS, LINKEDIN, REDDIT, faults::Faults, reddit, jetstream, mastodon, x};
+use super::{
+    BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LINKEDIN, MASTODON, REDDIT, X, faults::Faults,
+    jetstream, mastodon, reddit, x,
+};
 
 /// A post to publish.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,7 +157,8 @@ impl World {
     /// Makes all tokens given so far bad, and new ones live so many seconds.
     pub(super) fn renew_tokens(&self, lifetime_seconds: i64) {
         self.token_number.fetch_add(1, Ordering::Relaxed);
-        self.token_lifetime.store(lifetime_seconds, Ordering::Relaxed);
+        self.token_lifetime
+            .store(lifetime_seconds, Ordering::Relaxed);
     }
 
     pub(super) fn publish(&self, posts: Vec<NewPost>) -> Vec<Published> {
@@ -226,7 +230,12 @@ impl World {
             BLUESKY => jetstream::uri(&new.author, id),
             MASTODON => {
                 let native_id = mastodon::native_id(time, id);
-                mastodon::uri(&self.base_url, new.community.as_deref(), &new.author, native_id)
+                mastodon::uri(
+                    &self.base_url,
+                    new.community.as_deref(),
+                    &new.author,
+                    native_id,
+                )
             }
             X => x::post_id(x::native_id(time, id)),
             _ if new.parent.is_some() => format!("{}/lemmy/comment/{id}", self.base_url),

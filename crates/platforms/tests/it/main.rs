@@ -5,9 +5,9 @@
 mod bluesky;
 mod control;
 mod discourse;
-mod facebook;
 mod exactly_once;
 mod exactly_once_microblog;
+mod facebook;
 mod feeds;
 mod fetch;
 mod forum_recordings;

@@ -28,11 +28,19 @@ impl Feed {
             source: Some(platforms::Source::Forum),
             ..platforms::Settings::default()
         });
-        settings.extend(["bluesky", "discourse", "mastodon", "reddit", "x"].map(|kind| simulator.settings_of(kind)));
+        settings.extend(
+            ["bluesky", "discourse", "mastodon", "reddit", "x"]
+                .map(|kind| simulator.settings_of(kind)),
+        );
         settings.extend(["linkedin", "facebook"].map(|kind| own(&simulator, kind, kind, "good")));
-        settings.extend(["expired", "forbidden", "busy"].into_iter().flat_map(|token| {
-            ["linkedin", "facebook"].map(|kind| own(&simulator, &format!("{kind}-{token}"), kind, token))
-        }));
+        settings.extend(
+            ["expired", "forbidden", "busy"]
+                .into_iter()
+                .flat_map(|token| {
+                    ["linkedin", "facebook"]
+                        .map(|kind| own(&simulator, &format!("{kind}-{token}"), kind, token))
+                }),
+        );
         let mut wrong = simulator.settings_of("reddit");
         wrong.name = "reddit-wrong".into();
         wrong.access.client_secret = Some("hunter2".into());
@@ -97,7 +105,11 @@ impl Feed {
 
 /// A platform that is read with the operator's own token.
 fn own(simulator: &Simulator, name: &str, kind: &str, token: &str) -> platforms::Settings {
-    let version = if kind == "linkedin" { "202610" } else { "v25.0" };
+    let version = if kind == "linkedin" {
+        "202610"
+    } else {
+        "v25.0"
+    };
     platforms::Settings {
         name: name.into(),
         kind: kind.into(),

@@ -40,8 +40,7 @@ async fn a_recheck_blanks_posts_that_are_gone_at_their_source() {
     })
     .await;
     let kept = "title <> '' AND text IS NULL AND user_name <> ''";
-    let blank =
-        "title = '' AND text IS NULL AND user_id = '' AND user_name = '' AND user_url = ''";
+    let blank = "title = '' AND text IS NULL AND user_id = '' AND user_name = '' AND user_url = ''";
     assert_eq!(
         world.database.count(&format!("posts WHERE {kept}")).await,
         1

@@ -15,7 +15,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Array, Bool, Date, Double, Integer, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, Bool, Date, Double, Integer, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName, Match, Post, PostType, ScanName, Timestamp};

@@ -5,8 +5,8 @@
 mod connections;
 mod deletions;
 mod deliveries;
-mod duplicates;
 mod delivery_log;
+mod duplicates;
 mod feedback;
 mod feeds;
 mod filter_properties;
