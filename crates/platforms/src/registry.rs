@@ -185,9 +185,10 @@ pub fn page_of(kind: &str, base_url: Option<&Url>, what: &str) -> Option<Url> {
             };
             at(format!("https://news.ycombinator.com/{list}"))
         }
-        "lemmy" => match what.strip_suffix("comments").unwrap_or(what) {
-            "newest" | "" => below(""),
-            community => below(community.trim_end_matches('/')),
+        "lemmy" => match what {
+            "newest" | "comments" => below(""),
+            list if holds_comments(kind, list) => below(list.strip_suffix("/comments")?),
+            community => below(community),
         },
         "discourse" => below(if what == "posts" { "latest" } else { what }),
         "reddit" if holds_comments(kind, what) => at(format!("https://www.reddit.com/{what}/")),
@@ -244,7 +245,11 @@ pub fn comments_of(kind: &str, what: &str) -> Option<String> {
 pub fn holds_comments(kind: &str, what: &str) -> bool {
     match kind {
         "hackernews" => what == "comments",
-        "lemmy" | "reddit" => what == "comments" || what.ends_with("/comments"),
+        // A community may itself be called so.
+        "lemmy" | "reddit" => match what.split_once('/') {
+            Some((_, place)) => place.ends_with("/comments"),
+            None => what == "comments",
+        },
         "discourse" => what == "posts",
         _ => false,
     }

@@ -236,10 +236,7 @@ pub(crate) const LISTING: Listing = Listing {
         column("post.user.url", "p.user_url"),
         column("match.score", "(s.matched ->> 'score')::float8"),
         nullable("match.focus", "(s.matched ->> 'focus')"),
-        column(
-            "match.judged",
-            "coalesce((s.matched ->> 'judged')::boolean, false)",
-        ),
+        nullable("match.judged", "(s.matched ->> 'judged')::boolean"),
     ],
     id: "s.id",
 };

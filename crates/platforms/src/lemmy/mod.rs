@@ -60,19 +60,20 @@ struct Page {
 
 impl<'a> List<'a> {
     fn parse(what: &'a str) -> Option<Self> {
-        let (place, comments) = match what.strip_suffix("comments") {
-            Some("") => return Some(Self::of_instance(true)),
-            Some(place) => (place.strip_suffix('/')?, true),
-            None => (what, false),
-        };
-        match place.strip_prefix("c/") {
-            Some(community) if is_community(community) => Some(Self {
-                community: Some(community),
-                comments,
-            }),
-            None if place == "newest" && !comments => Some(Self::of_instance(false)),
-            _ => None,
+        match what {
+            "newest" => return Some(Self::of_instance(false)),
+            "comments" => return Some(Self::of_instance(true)),
+            _ => {}
         }
+        let place = what.strip_prefix("c/")?;
+        let (community, comments) = match place.strip_suffix("/comments") {
+            Some(community) => (community, true),
+            None => (place, false),
+        };
+        is_community(community).then_some(Self {
+            community: Some(community),
+            comments,
+        })
     }
 
     fn of_instance(comments: bool) -> Self {
@@ -284,6 +285,8 @@ mod tests {
             "c/rust",
             "c/rust@a.b/comments",
             "c/comments",
+            "c/bestcomments",
+            "c/comments/comments",
         ] {
             assert!(accepts(right), "{right}");
         }

@@ -138,13 +138,13 @@ mod tests {
     fn a_long_post_is_whole_and_unescaped_and_an_edit_keeps_the_first_id() {
         let tweet = Tweet::read(&json!({
             "id": "1578578218171359232", "text": "a &amp;lt; b…", "author_id": "7",
-            "note_tweet": {"text": "a &amp;lt; b &lt;c&gt;"}, "created_at": "2022-10-07T22:46:53.000Z",
+            "note_tweet": {"text": "a &amp;lt; b &lt;c&gt;"}, "created_at": "2022-10-08T02:49:10.000Z",
             "edit_history_tweet_ids": ["1578578200000000000", "1578578218171359232"],
         }));
         let tweet = tweet.unwrap();
         assert_eq!(tweet.first_id(), "1578578200000000000");
         let time = tweet.time().unwrap();
-        assert_eq!(time.to_string(), "2022-10-07T21:24:25.893000Z");
+        assert_eq!(time.to_string(), "2022-10-08T02:49:06.101000Z");
         let post = tweet.post(time, Some("ana")).unwrap();
         assert_eq!(post.text.as_deref(), Some("a &lt; b <c>"));
         assert_eq!(post.id, "https://x.com/i/status/1578578200000000000");

@@ -212,7 +212,7 @@ fn of_reddit(shape: Shape) -> Shape {
 }
 
 proptest! {
-    #![proptest_config(cases(64))]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn by_windows_of_time(schedule in schedules(&of_algolia(Shape::default()))) {

@@ -155,7 +155,7 @@ fn prompt(shape: Shape) -> Shape {
 }
 
 proptest! {
-    #![proptest_config(cases(64))]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn a_hashtag_forward(schedule in schedules(&Shape::default())) {
@@ -309,7 +309,7 @@ fn stream(schedule: &Schedule, breaks: &[Break]) -> Result<Played, TestCaseError
 }
 
 proptest! {
-    #![proptest_config(cases(40))]
+    #![proptest_config(cases(16))]
 
     #[test]
     fn a_stream_that_breaks(schedule in schedules(&Shape::default()), breaks in breaks()) {

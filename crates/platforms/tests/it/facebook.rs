@@ -294,7 +294,7 @@ fn check(schedule: &Schedule) -> Result<Played, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(cases(256))]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn every_post_is_given_once(schedule in schedules(&Shape::default())) {

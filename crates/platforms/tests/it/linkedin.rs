@@ -296,7 +296,7 @@ fn check(schedule: &crate::schedule::Schedule) -> Result<crate::schedule::Played
 }
 
 proptest! {
-    #![proptest_config(cases(256))]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn every_post_is_given_once(schedule in schedules(&Shape::default())) {

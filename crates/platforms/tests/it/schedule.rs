@@ -113,10 +113,12 @@ pub(crate) enum Event {
     },
 }
 
-/// As many cases as are asked for, and no file of failed ones.
+/// As many cases as are asked for, or as `PROPTEST_CASES` says, and no file of failed ones.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    let asked = asked.and_then(|asked| asked.parse().ok());
     ProptestConfig {
-        cases,
+        cases: asked.unwrap_or(cases),
         failure_persistence: None,
         max_shrink_iters: 150,
         ..ProptestConfig::default()

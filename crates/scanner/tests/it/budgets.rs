@@ -68,6 +68,12 @@ async fn a_platform_that_asks_for_quiet_gets_it_from_all_feeds_and_replicas() {
         world.database.count("feeds WHERE cursor IS NOT NULL").await == 3
     })
     .await;
+    // The fault shall meet a poll, not a look back for the new Manager.
+    eventually("the past is read", SOON, async || {
+        let open = "backfills WHERE state <> 'DONE'";
+        world.database.count(open).await == 0
+    })
+    .await;
     world.platforms.fail(Fault {
         platform: "lemmy".to_owned(),
         kind: FaultKind::RetryAfter,
