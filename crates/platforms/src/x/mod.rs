@@ -299,7 +299,8 @@ impl Adapter for X {
                     let written = number(&tweet.id).and_then(time_of);
                     charged -=
                         u32::from(written.is_some_and(|at| at.to_chrono().date_naive() == today));
-                } else {
+                } else if !reading.is_old(tweet.time()) {
+                    // What is forgotten and old must not count, or a poll would leave a rest for ever.
                     new += 1;
                 }
                 tweets.push(tweet);
