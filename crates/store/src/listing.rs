@@ -348,6 +348,7 @@ impl<'a> Builder<'a> {
             }
             (Kind::Time, true) => format!("coalesce({}, 'epoch'::timestamptz)", column.sql),
             (Kind::Number, true) => format!("coalesce({}, 0)", column.sql),
+            (Kind::Bool, true) => format!("coalesce({}, false)", column.sql),
             (Kind::Time | Kind::Bool | Kind::Number, _) => column.sql.to_owned(),
         }
     }
