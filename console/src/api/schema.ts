@@ -1756,7 +1756,7 @@ export interface components {
                 /** @description Somebody complains or needs help. */
                 trouble: number;
             };
-            /** @description True where the operator's model was asked about the post and had the last word: the score then lies close to the threshold, on either side. Absent otherwise. */
+            /** @description True where the operator's model was asked about the post and had the last word: the score then lies close to the threshold, on either side. Absent otherwise: a filter says `NOT match.judged = true`. */
             judged?: boolean;
         };
         /** @description Exactly one of `posts`, `recent` and `urls`. */
