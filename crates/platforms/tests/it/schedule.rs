@@ -114,6 +114,10 @@ pub(crate) enum Event {
 }
 
 /// As many cases as are asked for, or as `PROPTEST_CASES` says, and no file of failed ones.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "proptest's, not a setting of ours"
+)]
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok();
     let asked = asked.and_then(|asked| asked.parse().ok());
