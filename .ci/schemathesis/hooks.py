@@ -169,7 +169,25 @@ def map_body(context, body):
         del body["instructions"]
     if isinstance(body.get("instructions"), dict):
         make_sound(body["instructions"])
+    if context.operation.path.endswith(":preview"):
+        choose_one_subject(body)
     return body
+
+
+def choose_one_subject(preview):
+    """Exactly one of three; the first stays, of the others what is well-formed goes."""
+    named = [key for key in ["posts", "recent", "urls"] if key in preview]
+    if not named:
+        preview["recent"] = 10
+    for key in named[1:]:
+        value = preview[key]
+        if key == "recent":
+            good = type(value) is int and 1 <= value <= 100
+        else:
+            good = isinstance(value, list) and 1 <= len(value) <= 10
+            good = good and all(isinstance(url, str) and 1 <= len(url) <= 2048 for url in value)
+        if good:
+            del preview[key]
 
 
 def is_manager(body):

@@ -252,8 +252,9 @@ async fn a_cursor_beyond_the_look_back_is_a_gap_and_told_once() {
     stream
         .simulator
         .set_now(start.plus(Duration::from_hours(2)));
-    stream.publish(numbered(5..8));
+    // Cut first: what an open stream was sent is not missed.
     stream.simulator.cut_streams(None);
+    stream.publish(numbered(5..8));
     // However long it takes to be connected again, and then some polls more: it is told once.
     let mut more = 3;
     for _ in 0..100 {
