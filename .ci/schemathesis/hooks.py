@@ -165,7 +165,7 @@ def map_body(context, body):
         body["instructions"] = {"include": [{"text": "backup", "weight": 1}]}
     if "input" in body and body["input"] is None:
         del body["input"]
-    if isinstance(body.get("input"), dict) and isinstance(body.get("instructions"), dict):
+    if isinstance(body.get("input"), dict) and has_lists(body.get("instructions")):
         del body["instructions"]
     if isinstance(body.get("instructions"), dict):
         make_sound(body["instructions"])
@@ -179,6 +179,8 @@ def choose_one_subject(preview):
     named = [key for key in ["posts", "recent", "urls"] if key in preview]
     if not named:
         preview["recent"] = 10
+    # A Manager that is not compiled yet has none of its own.
+    preview.setdefault("instructions", {"include": [{"text": "backup", "weight": 1}]})
     for key in named[1:]:
         value = preview[key]
         if key == "recent":
@@ -192,6 +194,12 @@ def choose_one_subject(preview):
 
 def is_manager(body):
     return isinstance(body, dict) and {"type", "source", "nickname"} <= set(body)
+
+
+def has_lists(instructions):
+    """Whether nothing about it is wrong that would be lost with it."""
+    kinds = ["include", "names", "require", "exclude", "feeds"]
+    return isinstance(instructions, dict) and all(isinstance(instructions.get(kind, []), list) for kind in kinds)
 
 
 def make_sound(instructions):
