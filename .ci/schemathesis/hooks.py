@@ -150,6 +150,10 @@ def map_body(context, body):
     headers = body.get("headers")
     if isinstance(headers, dict) and all(value is None or isinstance(value, str) for value in headers.values()):
         body["headers"] = {f"X-Header-{n}": value and f"value {n}" for n, value in enumerate(headers.values())}
+    # A name of blanks alone is none.
+    nickname = body.get("nickname")
+    if isinstance(nickname, str) and nickname and not nickname.strip():
+        body["nickname"] = "blank"
     # That a Connection exists is for tests that make one.
     notices = body.get("notices")
     if isinstance(notices, list) and len(notices) <= 10:
