@@ -47,7 +47,7 @@ pub(crate) struct Reading {
     new: Vec<New>,
     /// The time of the oldest new post that was left to the next poll.
     left: Option<Timestamp>,
-    /// This poll did not read the lists, so what it did not meet may yet be met.
+    /// This poll did not read the lists, or not to their ends, so what it did not meet may yet be met.
     pub(crate) partial: bool,
     /// Posts, by [`Post::id`], that the platform says are deleted.
     pub(crate) deleted: Vec<String>,

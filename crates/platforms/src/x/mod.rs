@@ -342,6 +342,8 @@ impl Adapter for X {
             .and_then(number)
             .max(newest);
         reading.cursor.anchor = anchor.map(|id| id.to_string());
+        // What is still to be read overlaps what was: nothing of it may be forgotten meanwhile.
+        reading.partial = cut;
         if !cut {
             note_search(&mut reading);
         }

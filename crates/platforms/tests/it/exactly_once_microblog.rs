@@ -176,6 +176,11 @@ proptest! {
     fn a_search_newest_first(schedule in schedules(&prompt(Shape::default()))) {
         x(&schedule, &PollLimits::default())?;
     }
+
+    #[test]
+    fn a_search_newest_first_in_small_bites(schedule in schedules(&prompt(shifting()))) {
+        x(&schedule, &few())?;
+    }
 }
 
 /// What happens to a stream before a poll.
