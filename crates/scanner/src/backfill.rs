@@ -121,7 +121,17 @@ impl Backfill {
         let leased = look_backs::lease(&mut conn, &platforms, replica, take_over).await?;
         drop(conn);
         match leased {
-            Some(look_back) => self.look_back(look_back).await.map(|()| true),
+            Some(look_back) => {
+                let (id, failures) = (look_back.id, look_back.failure_count);
+                let stored = self.look_back(look_back).await;
+                if stored.is_err() {
+                    // The platform is not asked without a pause for what cannot be stored.
+                    let wait = backoff(failures);
+                    let mut conn = self.backbone.pool.get().await?;
+                    look_backs::fail(&mut conn, id, replica, false, wait).await?;
+                }
+                stored.map(|()| true)
+            }
             None => Ok(false),
         }
     }
@@ -322,12 +332,11 @@ impl Backfill {
     ) -> Result<(), store::Error> {
         let (trouble, reason) = classify(&error);
         let put_off = trouble == Trouble::BudgetSpent;
-        let doubled = RETRY.saturating_mul(1 << look_back.failure_count.min(16));
         let asked = error.retry_after().unwrap_or_default();
         let wait = if put_off {
             asked.max(RETRY)
         } else {
-            doubled.min(MAX_RETRY).max(asked)
+            backoff(look_back.failure_count).max(asked)
         };
         let error = format!("{:#}", anyhow::Error::from(error));
         watched.tell_failure(look_back.feed.as_str(), reason, &error);
@@ -356,6 +365,10 @@ impl Backfill {
             tracing::info!(feed.name = %feed, scans = made, source, "found posts of the past");
         }
     }
+}
+
+fn backoff(failures: u32) -> Duration {
+    RETRY.saturating_mul(1 << failures.min(16)).min(MAX_RETRY)
 }
 
 /// What goes before the last transaction, in blocks, and what goes into it.

@@ -5,7 +5,7 @@
 //! each within a second.
 //!
 //! A poll that has begun waits for its next request, since giving up would waste those that it made; one that
-//! has not is put off. Requests of low priority, for what is not fresh, leave half of the limit free.
+//! has not is put off. What is of low priority, for it is not fresh, leaves half of each limit free.
 //!
 //! Costs one short transaction for each lease of requests, for each request of low priority and for each call
 //! for paid posts; where nothing is bounded, one read by primary key in a second in which anything is asked.
@@ -308,16 +308,25 @@ impl platforms::Budget for Budget {
         let Some(per_day) = self.posts_per_day else {
             return Ok(wanted);
         };
+        let is_low = SPENDING.try_with(|spending| spending.is_low);
+        // Nor may what is not fresh take the second half of a day's posts.
+        let open = if is_low.unwrap_or(false) {
+            per_day / 2
+        } else {
+            per_day
+        };
         let taken = async {
             let mut conn = self.pool.get().await?;
             let credential = &self.credential;
             Ok::<_, store::Error>(
-                platform_budgets::take_posts(&mut conn, credential, per_day, wanted).await?,
+                platform_budgets::take_posts(&mut conn, credential, open, wanted).await?,
             )
         };
         match taken.await {
             Ok(posts) => {
-                self.show(f64::from(posts.left) / f64::from(per_day.max(1)));
+                if open == per_day {
+                    self.show(f64::from(posts.left) / f64::from(per_day.max(1)));
+                }
                 if posts.granted == 0 {
                     Err(posts.day_ends_in)
                 } else {
@@ -362,5 +371,35 @@ impl platforms::Budget for Budget {
             state.most_left = state.most_left.max(left.requests);
             self.show(f64::from(left.requests) / f64::from(state.most_left));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platforms::Budget as _;
+    use runtime::config::Access;
+    use test_support::TestDatabase;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_not_fresh_leaves_half_of_a_days_paid_posts() {
+        let database = TestDatabase::create().await;
+        let settings = Settings {
+            name: "x".to_owned(),
+            kind: "x".to_owned(),
+            access: Access {
+                posts_per_day: Some(100),
+                ..Access::default()
+            },
+            ..Settings::default()
+        };
+        let budget = Budget::new(database.pool(), &settings);
+        let low = |wanted| undertake(true, budget.posts(wanted));
+        assert_eq!(low(40).await, Ok(40));
+        assert_eq!(low(40).await, Ok(10));
+        assert!(low(1).await.is_err());
+        assert_eq!(undertake(false, budget.posts(80)).await, Ok(50));
+        assert!(undertake(false, budget.posts(1)).await.is_err());
     }
 }

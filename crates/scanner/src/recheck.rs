@@ -53,7 +53,8 @@ impl Recheck {
                         platform = self.watched.name(),
                         "cannot re-check now: {error:#}"
                     );
-                    LOOK
+                    // Asking costs, and what was answered may be what cannot be stored.
+                    AFTER_FAILURE
                 }
             };
             tokio::select! {
