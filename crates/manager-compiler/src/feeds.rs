@@ -12,6 +12,7 @@ use domain::{
     screen::{Kinds, PostKind},
 };
 use platforms::registry;
+use runtime::config::Kind;
 use url::Url;
 
 use crate::extract::{LinkKind, PageText};
@@ -21,44 +22,10 @@ use crate::extract::{LinkKind, PageText};
 pub struct Platform {
     /// The first part of its feeds' names.
     pub name: String,
-    pub kind: PlatformKind,
+    pub kind: Kind,
     /// `FORUM`, `MICROBLOG` or `NETWORK`.
     pub source: String,
     pub base_url: Option<Url>,
-}
-
-/// Which adapter serves a platform.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlatformKind {
-    HackerNews,
-    Lemmy,
-    Discourse,
-    Reddit,
-    Bluesky,
-    Mastodon,
-    X,
-    LinkedIn,
-    Facebook,
-    Feed,
-}
-
-impl PlatformKind {
-    /// The word for it in the configuration.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::HackerNews => "hackernews",
-            Self::Lemmy => "lemmy",
-            Self::Discourse => "discourse",
-            Self::Reddit => "reddit",
-            Self::Bluesky => "bluesky",
-            Self::Mastodon => "mastodon",
-            Self::X => "x",
-            Self::LinkedIn => "linkedin",
-            Self::Facebook => "facebook",
-            Self::Feed => "feed",
-        }
-    }
 }
 
 impl Platform {
@@ -70,16 +37,16 @@ impl Platform {
         let segments = segments.as_slice();
         let own = self.is_host_of(url);
         let what = match self.kind {
-            PlatformKind::HackerNews => pages::hacker_news(url, segments)?,
-            PlatformKind::Lemmy if own => pages::lemmy(segments)?,
-            PlatformKind::Discourse if own => pages::discourse(segments)?,
-            PlatformKind::Reddit => pages::reddit(url, segments)?,
-            PlatformKind::Bluesky => pages::bluesky(url, segments)?,
-            PlatformKind::Mastodon if own => pages::mastodon(segments)?,
-            PlatformKind::X => pages::x(url, segments)?,
-            PlatformKind::LinkedIn => pages::linkedin(url, segments)?,
-            PlatformKind::Facebook => pages::facebook(url, segments)?,
-            PlatformKind::Feed if self.base_url.as_ref() == Some(url) => "newest".to_owned(),
+            Kind::HackerNews => pages::hacker_news(url, segments)?,
+            Kind::Lemmy if own => pages::lemmy(segments)?,
+            Kind::Discourse if own => pages::discourse(segments)?,
+            Kind::Reddit => pages::reddit(url, segments)?,
+            Kind::Bluesky => pages::bluesky(url, segments)?,
+            Kind::Mastodon if own => pages::mastodon(segments)?,
+            Kind::X => pages::x(url, segments)?,
+            Kind::LinkedIn => pages::linkedin(url, segments)?,
+            Kind::Facebook => pages::facebook(url, segments)?,
+            Kind::Feed if self.base_url.as_ref() == Some(url) => "newest".to_owned(),
             _ => return None,
         };
         self.feed(&what)
@@ -89,16 +56,12 @@ impl Platform {
     #[must_use]
     pub fn newest(&self) -> Option<FeedName> {
         self.feed(match self.kind {
-            PlatformKind::HackerNews | PlatformKind::Lemmy => "newest",
-            PlatformKind::Discourse => "latest",
-            PlatformKind::Feed if self.base_url.is_some() => "newest",
-            PlatformKind::Bluesky => "jetstream",
-            PlatformKind::Mastodon => "public",
-            PlatformKind::Feed
-            | PlatformKind::Reddit
-            | PlatformKind::X
-            | PlatformKind::LinkedIn
-            | PlatformKind::Facebook => return None,
+            Kind::HackerNews | Kind::Lemmy => "newest",
+            Kind::Discourse => "latest",
+            Kind::Feed if self.base_url.is_some() => "newest",
+            Kind::Bluesky => "jetstream",
+            Kind::Mastodon => "public",
+            Kind::Feed | Kind::Reddit | Kind::X | Kind::LinkedIn | Kind::Facebook => return None,
         })
     }
 
@@ -117,7 +80,7 @@ impl Platform {
 
     /// Takes any feed by its address.
     fn takes_any_feed(&self) -> bool {
-        self.kind == PlatformKind::Feed && self.base_url.is_none()
+        self.kind == Kind::Feed && self.base_url.is_none()
     }
 }
 
@@ -215,10 +178,10 @@ mod tests {
     use platforms::registry;
     use url::Url;
 
-    use super::{Platform, PlatformKind, choose, feed_of_page, of_kinds, platform_page};
+    use super::{Kind, Platform, choose, feed_of_page, of_kinds, platform_page};
     use crate::extract::{Link, LinkKind, PageText};
 
-    fn platform(name: &str, kind: PlatformKind, source: &str, base_url: &str) -> Platform {
+    fn platform(name: &str, kind: Kind, source: &str, base_url: &str) -> Platform {
         Platform {
             name: name.to_owned(),
             kind,
@@ -231,32 +194,22 @@ mod tests {
         vec![
             platform(
                 "hackernews",
-                PlatformKind::HackerNews,
+                Kind::HackerNews,
                 "FORUM",
                 "https://hn.algolia.com/api/v1",
             ),
             platform(
                 "programming.dev",
-                PlatformKind::Lemmy,
+                Kind::Lemmy,
                 "FORUM",
                 "https://programming.dev",
             ),
-            platform(
-                "reddit",
-                PlatformKind::Reddit,
-                "FORUM",
-                "https://oauth.reddit.com",
-            ),
-            platform(
-                "lwn",
-                PlatformKind::Feed,
-                "FORUM",
-                "https://lwn.example/feed.xml",
-            ),
-            platform("blogs", PlatformKind::Feed, "NETWORK", ""),
+            platform("reddit", Kind::Reddit, "FORUM", "https://oauth.reddit.com"),
+            platform("lwn", Kind::Feed, "FORUM", "https://lwn.example/feed.xml"),
+            platform("blogs", Kind::Feed, "NETWORK", ""),
             platform(
                 "bluesky",
-                PlatformKind::Bluesky,
+                Kind::Bluesky,
                 "MICROBLOG",
                 "wss://jetstream.example",
             ),
@@ -312,13 +265,13 @@ mod tests {
 
     #[test]
     fn the_newest_feed_is_one_that_the_adapter_takes() {
-        use PlatformKind::{
+        use Kind::{
             Bluesky, Discourse, Facebook, Feed, HackerNews, Lemmy, LinkedIn, Mastodon, Reddit, X,
         };
         let all = [
             Bluesky, Discourse, Facebook, Feed, HackerNews, Lemmy, LinkedIn, Mastodon, Reddit, X,
         ];
-        let known = all.map(PlatformKind::as_str);
+        let known = all.map(Kind::as_str);
         assert_eq!(known, platforms::registry::KINDS);
         for kind in all {
             let own = platform("p", kind, "FORUM", "https://a.example/feed");

@@ -34,7 +34,7 @@ use crate::{
     compile::{self, Seed},
     discovery::Discovery,
     feedback,
-    feeds::{self, Platform, PlatformKind},
+    feeds::{self, Platform},
     refine::{self, Material},
     seeds::Seeds,
 };
@@ -98,18 +98,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
 fn platform(configured: &config::PlatformConfig) -> Platform {
     Platform {
         name: configured.name.clone(),
-        kind: match configured.kind {
-            config::Kind::HackerNews => PlatformKind::HackerNews,
-            config::Kind::Lemmy => PlatformKind::Lemmy,
-            config::Kind::Discourse => PlatformKind::Discourse,
-            config::Kind::Reddit => PlatformKind::Reddit,
-            config::Kind::Bluesky => PlatformKind::Bluesky,
-            config::Kind::Mastodon => PlatformKind::Mastodon,
-            config::Kind::X => PlatformKind::X,
-            config::Kind::LinkedIn => PlatformKind::LinkedIn,
-            config::Kind::Facebook => PlatformKind::Facebook,
-            config::Kind::Feed => PlatformKind::Feed,
-        },
+        kind: configured.kind,
         source: configured.source.as_str().to_owned(),
         base_url: configured.base_url.clone(),
     }

@@ -175,9 +175,9 @@ fn decoded_path(segment: &str) -> String {
 mod tests {
     use url::Url;
 
-    use crate::feeds::{Platform, PlatformKind, platform_page};
+    use crate::feeds::{Kind, Platform, platform_page};
 
-    fn of(kind: PlatformKind, base_url: &str, url: &str) -> Option<String> {
+    fn of(kind: Kind, base_url: &str, url: &str) -> Option<String> {
         let platform = Platform {
             name: "p".to_owned(),
             kind,
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn pages_of_every_platform_are_told_by_their_address() {
-        use PlatformKind::{
+        use Kind::{
             Bluesky, Discourse, Facebook, HackerNews, Lemmy, LinkedIn, Mastodon, Reddit, X,
         };
         let hn = "https://hn.algolia.com/api/v1";

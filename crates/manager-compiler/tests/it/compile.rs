@@ -3,9 +3,10 @@
 use domain::{Focus, Instructions, instructions::NameKind};
 use manager_compiler::{
     compile::{CompileFailure, FetchedPage, compile},
-    feeds::{Platform, PlatformKind},
+    feeds::Platform,
 };
 use matching::{Plan, PostText};
+use runtime::config::Kind;
 
 const ESPRESSO: &str = include_str!("pages/espresso.html");
 const BACKUP: &str = include_str!("pages/backup.html");
@@ -186,13 +187,13 @@ fn platform_pages_name_feeds_and_say_nothing_of_the_subject() {
     let platforms = [
         Platform {
             name: "lemmy.example".to_owned(),
-            kind: PlatformKind::Lemmy,
+            kind: Kind::Lemmy,
             source: "FORUM".to_owned(),
             base_url: "https://lemmy.example".parse().ok(),
         },
         Platform {
             name: "hackernews".to_owned(),
-            kind: PlatformKind::HackerNews,
+            kind: Kind::HackerNews,
             source: "FORUM".to_owned(),
             base_url: None,
         },
