@@ -12,11 +12,13 @@
 //!
 //! One short lock; a step costs the same however many Connections there are.
 
+mod held;
 mod lane;
 mod ring;
+mod state;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -25,8 +27,8 @@ use domain::{ConnectionName, Id};
 use store::deliveries::Task;
 use tokio::sync::Notify;
 
-use lane::Lane;
-use ring::Ring;
+pub(crate) use held::{Permit, Place, Unwritten};
+use state::State;
 
 use crate::record::InHand;
 
@@ -42,29 +44,6 @@ pub(crate) struct Lanes {
     state: Mutex<State>,
     freed: Notify,
     hungry: Notify,
-}
-
-#[derive(Default)]
-struct State {
-    open: u32,
-    /// Of lanes on probation.
-    probation_open: u32,
-    /// Open, queued or promised.
-    held: u32,
-    probation_held: u32,
-    unwritten: u32,
-    /// Nothing more is opened.
-    closing: bool,
-    opened: u64,
-    lanes: HashMap<ConnectionName, Lane>,
-    /// Lanes with something queued that may open more, by class.
-    steady: Ring,
-    probation: Ring,
-    /// Lanes of which more waits in the database.
-    behind: Ring,
-    probation_turn: bool,
-    /// One that is under restraint, and found no place, has one now.
-    fed: bool,
 }
 
 /// A leased delivery that waits for its request.
@@ -90,26 +69,6 @@ enum Origin {
     Fresh,
     /// It has waited in the database.
     Waiting,
-}
-
-/// A promised place in a lane, until it is filled or dropped.
-pub(crate) struct Place {
-    lanes: Arc<Lanes>,
-    pub(crate) connection: ConnectionName,
-    filled: bool,
-}
-
-/// The right to have one request open, until it is done or dropped.
-pub(crate) struct Permit {
-    lanes: Arc<Lanes>,
-    connection: ConnectionName,
-    opened: u64,
-    success: bool,
-}
-
-/// A result that is to be written, until it is dropped.
-pub(crate) struct Unwritten {
-    lanes: Arc<Lanes>,
 }
 
 impl Lanes {
@@ -447,159 +406,6 @@ impl Lanes {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn lane(&mut self, connection: ConnectionName, account: Id) -> &mut Lane {
-        self.lanes
-            .entry(connection)
-            .or_insert_with(|| Lane::new(account))
-    }
-
-    fn hold(&mut self, connection: ConnectionName, count: u32) {
-        self.held += count;
-        if self
-            .lanes
-            .get(&connection)
-            .is_some_and(|lane| lane.on_probation)
-        {
-            self.probation_held += count;
-        }
-    }
-
-    fn release(&mut self, connection: ConnectionName, count: u32) {
-        self.held = self.held.saturating_sub(count);
-        if self
-            .lanes
-            .get(&connection)
-            .is_some_and(|lane| lane.on_probation)
-        {
-            self.probation_held = self.probation_held.saturating_sub(count);
-        }
-    }
-
-    /// Puts a lane with something to open where [`Self::take`] finds it.
-    fn list(&mut self, connection: ConnectionName) {
-        let Some(lane) = self.lanes.get_mut(&connection) else {
-            return;
-        };
-        if lane.listed || !lane.can_open() {
-            return;
-        }
-        lane.listed = true;
-        let ring = if lane.on_probation {
-            &mut self.probation
-        } else {
-            &mut self.steady
-        };
-        ring.push(lane.account, connection);
-    }
-
-    /// The next of a class. Lanes that have changed class since they were listed are moved on the way.
-    fn take(&mut self, on_probation: bool) -> Option<(ConnectionName, Ready)> {
-        loop {
-            let ring = if on_probation {
-                &mut self.probation
-            } else {
-                &mut self.steady
-            };
-            let (_, connection) = ring.pop()?;
-            let Some(lane) = self.lanes.get_mut(&connection) else {
-                continue;
-            };
-            lane.listed = false;
-            if !lane.can_open() {
-                continue;
-            }
-            if lane.on_probation != on_probation {
-                self.list(connection);
-                continue;
-            }
-            if let Some(ready) = lane.queue.pop_front() {
-                return Some((connection, ready));
-            }
-        }
-    }
-
-    /// Counts a lane where it belongs, after something about it has changed.
-    fn classify(&mut self, connection: ConnectionName) {
-        let Some(lane) = self.lanes.get_mut(&connection) else {
-            return;
-        };
-        let on_probation = lane.belongs_on_probation();
-        if std::mem::replace(&mut lane.on_probation, on_probation) == on_probation {
-            return;
-        }
-        let (open, held) = (lane.open_count(), lane.held());
-        if on_probation {
-            self.probation_open += open;
-            self.probation_held += held;
-        } else {
-            self.probation_open = self.probation_open.saturating_sub(open);
-            self.probation_held = self.probation_held.saturating_sub(held);
-        }
-    }
-}
-
-impl Permit {
-    /// The request has ended; whether it was acknowledged.
-    pub(crate) fn done(mut self, success: bool) {
-        self.success = success;
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let mut guard = self.lanes.lock();
-        let state = &mut *guard;
-        state.open = state.open.saturating_sub(1);
-        if let Some(lane) = state.lanes.get_mut(&self.connection) {
-            if lane.on_probation {
-                state.probation_open = state.probation_open.saturating_sub(1);
-            }
-            lane.close(self.opened, self.success, self.lanes.lane_limit);
-        }
-        state.release(self.connection, 1);
-        state.classify(self.connection);
-        state.list(self.connection);
-        let hungry = state
-            .lanes
-            .get_mut(&self.connection)
-            .filter(|lane| lane.is_hungry());
-        let fed = hungry.as_ref().is_some_and(|lane| lane.starved);
-        let hungry = hungry.map(|lane| lane.starved = false).is_some();
-        state.fed |= fed;
-        drop(guard);
-        self.lanes.freed.notify_waiters();
-        if hungry {
-            self.lanes.hungry.notify_one();
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if self.filled {
-            return;
-        }
-        let mut guard = self.lanes.lock();
-        let state = &mut *guard;
-        if let Some(lane) = state.lanes.get_mut(&self.connection) {
-            lane.promised = lane.promised.saturating_sub(1);
-        }
-        state.release(self.connection, 1);
-        drop(guard);
-        self.lanes.freed.notify_waiters();
-    }
-}
-
-impl Drop for Unwritten {
-    fn drop(&mut self) {
-        let mut state = self.lanes.lock();
-        state.unwritten = state.unwritten.saturating_sub(1);
-        drop(state);
-        self.lanes.freed.notify_waiters();
     }
 }
 

@@ -1,0 +1,89 @@
+//! What is held of a lane: a place, an open request, a result that is not written. Each gives itself back when
+//! it is dropped, so that nothing is held for ever, however a task ends.
+
+use std::sync::Arc;
+
+use domain::ConnectionName;
+
+use super::Lanes;
+
+/// A promised place in a lane, until it is filled or dropped.
+pub(crate) struct Place {
+    pub(super) lanes: Arc<Lanes>,
+    pub(crate) connection: ConnectionName,
+    pub(super) filled: bool,
+}
+
+/// The right to have one request open, until it is done or dropped.
+pub(crate) struct Permit {
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) connection: ConnectionName,
+    pub(super) opened: u64,
+    pub(super) success: bool,
+}
+
+/// A result that is to be written, until it is dropped.
+pub(crate) struct Unwritten {
+    pub(super) lanes: Arc<Lanes>,
+}
+
+impl Permit {
+    /// The request has ended; whether it was acknowledged.
+    pub(crate) fn done(mut self, success: bool) {
+        self.success = success;
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut guard = self.lanes.lock();
+        let state = &mut *guard;
+        state.open = state.open.saturating_sub(1);
+        if let Some(lane) = state.lanes.get_mut(&self.connection) {
+            if lane.on_probation {
+                state.probation_open = state.probation_open.saturating_sub(1);
+            }
+            lane.close(self.opened, self.success, self.lanes.lane_limit);
+        }
+        state.release(self.connection, 1);
+        state.classify(self.connection);
+        state.list(self.connection);
+        let hungry = state
+            .lanes
+            .get_mut(&self.connection)
+            .filter(|lane| lane.is_hungry());
+        let fed = hungry.as_ref().is_some_and(|lane| lane.starved);
+        let hungry = hungry.map(|lane| lane.starved = false).is_some();
+        state.fed |= fed;
+        drop(guard);
+        self.lanes.freed.notify_waiters();
+        if hungry {
+            self.lanes.hungry.notify_one();
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.filled {
+            return;
+        }
+        let mut guard = self.lanes.lock();
+        let state = &mut *guard;
+        if let Some(lane) = state.lanes.get_mut(&self.connection) {
+            lane.promised = lane.promised.saturating_sub(1);
+        }
+        state.release(self.connection, 1);
+        drop(guard);
+        self.lanes.freed.notify_waiters();
+    }
+}
+
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        let mut state = self.lanes.lock();
+        state.unwritten = state.unwritten.saturating_sub(1);
+        drop(state);
+        self.lanes.freed.notify_waiters();
+    }
+}
