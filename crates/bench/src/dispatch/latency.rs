@@ -128,6 +128,16 @@ impl<'a> Stream<'a> {
         managers: &[ManagerName],
         seconds: u64,
     ) -> Result<(f64, f64)> {
+        let delays = self.delays(managers, seconds).await?;
+        Ok((share(&delays, 50), share(&delays, 99)))
+    }
+
+    /// As [`Self::send`]; each delay in milliseconds, the shortest first.
+    pub(super) async fn delays(
+        &mut self,
+        managers: &[ManagerName],
+        seconds: u64,
+    ) -> Result<Vec<f64>> {
         let each = Duration::from_secs(1) / (PER_SECOND * if managers.len() == 2 { 2 } else { 1 });
         let begin = Instant::now();
         let mut sent: Vec<(ScanName, Instant)> = Vec::new();
@@ -161,7 +171,13 @@ impl<'a> Stream<'a> {
             })
             .collect();
         delays.sort_by(f64::total_cmp);
-        let at = |share: usize| delays[(delays.len() * share / 100).min(delays.len() - 1)];
-        Ok((at(50), at(99)))
+        Ok(delays)
     }
+}
+
+/// What so many percent of what is sorted are not above.
+pub(super) fn share(sorted: &[f64], percent: usize) -> f64 {
+    let at = sorted.len() * percent / 100;
+    let last = sorted.len().saturating_sub(1);
+    sorted.get(at.min(last)).copied().unwrap_or(f64::NAN)
 }

@@ -323,6 +323,14 @@ impl Load {
         Ok(())
     }
 
+    /// Has the database do at once what it would do sooner or later after so much was written.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        for sql in ["VACUUM ANALYZE", "CHECKPOINT"] {
+            sql_query(sql).execute(&mut self.conn).await?;
+        }
+        Ok(())
+    }
+
     /// Leaves nothing for the next part.
     pub(super) async fn forget(&mut self) -> Result<()> {
         for sql in [
