@@ -42,8 +42,14 @@ impl PageToken {
             Some(Literal::Bool(flag)) => Value::from(*flag),
             Some(Literal::Number(number)) => Value::from(*number),
         }));
-        let place = Value::from(parts).to_string().into_bytes();
-        let mut bytes = checksum(binding, &place).to_vec();
+        Self::forge(Value::from(parts).to_string().as_bytes(), binding)
+    }
+
+    /// A token with a right checksum over whatever `place` is, as anybody can make it: so that tests reach
+    /// what is behind the checksum.
+    #[must_use]
+    pub fn forge(place: &[u8], binding: &str) -> String {
+        let mut bytes = checksum(binding, place).to_vec();
         bytes.extend(place);
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }

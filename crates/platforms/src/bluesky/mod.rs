@@ -354,6 +354,16 @@ impl Adapter for Jetstream {
     }
 }
 
+/// The post that one frame of the stream tells of, received at `received`: for tests that bring frames without
+/// a stream.
+#[must_use]
+pub fn post_of_frame(frame: &str, received: Timestamp) -> Option<Post> {
+    match Event::read(frame, received) {
+        Event::Created { post, .. } => post.map(|post| *post),
+        _ => None,
+    }
+}
+
 /// Whether `what` is the stream.
 pub(crate) fn accepts(what: &str) -> bool {
     what == JETSTREAM

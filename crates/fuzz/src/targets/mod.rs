@@ -1,0 +1,7 @@
+//! The targets, by what they read.
+
+pub(crate) mod adapters;
+pub(crate) mod config;
+pub(crate) mod event;
+pub(crate) mod page;
+pub(crate) mod requests;
