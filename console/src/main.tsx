@@ -2,7 +2,7 @@
 //
 // All that it does goes through the public API with the key that was typed in; there is no other way in.
 import { Component, render, type ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { Announcements } from "./parts/announce";
 import { Empty, Page, Skeleton } from "./parts/basics";
@@ -74,8 +74,14 @@ function Signed() {
   const help = useSignal(false);
   const namespaces = useNamespaces();
   const path = route.value.path;
-  const namespace = path[0] === "n" ? path[1] : undefined;
   const list = namespaces.data;
+  const visited = useRef<string | undefined>(undefined);
+  if (path[0] === "n" && path[1] !== undefined) {
+    visited.current = path[1];
+  }
+  // Pages that are of no Namespace keep the way back to the one that was visited last.
+  const first = visited.current ?? (list?.[0] && id(list[0].name));
+  const namespace = path[0] === "n" ? path[1] : path[0] === "help" || path[0] === "key" ? first : undefined;
   const start = () => {
     failed.value = undefined;
     resume().catch((error: unknown) => { failed.value = error; });
@@ -96,8 +102,7 @@ function Signed() {
     }
   }, [path.length, list]);
   const place = path.join("/");
-  const current = namespace ?? (list?.[0] && id(list[0].name));
-  const to = (page: string) => () => { if (current) { go(href(`n/${current}/${page}`)); } };
+  const to = (page: string) => () => { if (first) { go(href(`n/${first}/${page}`)); } };
   useKeys({
     "g o": to("overview"), "g i": to("inbox"), "g m": to("managers"), "g c": to("connections"),
     "?": () => { help.value = true; },

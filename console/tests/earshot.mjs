@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, request } from "node:http";
 import { connect, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -126,6 +126,24 @@ export async function receiver() {
   state.url = `http://127.0.0.1:${server.address().port}/hook`;
   state.stop = () => { server.closeAllConnections(); server.close(); };
   return state;
+}
+
+/** A proxy that serves a gateway below a path of its own, as operators do. */
+export async function below(prefix, url) {
+  const server = createServer((incoming, answer) => {
+    if (!incoming.url.startsWith(`${prefix}/`)) {
+      answer.writeHead(404).end();
+      return;
+    }
+    const onward = request(new URL(incoming.url.slice(prefix.length), url), { method: incoming.method, headers: incoming.headers }, (came) => {
+      answer.writeHead(came.statusCode, came.headers);
+      came.pipe(answer);
+    });
+    onward.on("error", () => answer.writeHead(502).end());
+    incoming.pipe(onward);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${server.address().port}${prefix}`, stop: () => { server.closeAllConnections(); server.close(); } };
 }
 
 /** A way to a TCP server that can be cut. */

@@ -9,14 +9,8 @@ let description;
 const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true });
 const compiled = new Map();
 
-/** What the API is to have and a gateway may not have yet; a page says so, and goes on. */
-const ANNOUNCED = [/\/managers\/[^/]+\/feeds$/, /\/managers\/[^/:]+:backfill$/];
-/** The same of fields: `:preview` of what was read lately. */
-let announcedFields = [];
-
 export async function describe(url) {
   description = parse(await (await fetch(`${url}/openapi.yaml`)).text());
-  announcedFields = ["recent", "urls"].filter((field) => description.components.schemas.Preview.properties[field] === undefined);
 }
 
 export const requests = new Map();
@@ -71,7 +65,7 @@ export function faults({ method, url, body, status, answer }) {
   const { pathname, searchParams } = new URL(url);
   const found = template(pathname);
   if (!found) {
-    return ANNOUNCED.some((one) => one.test(pathname)) && status === 404 ? [] : [`no such path: ${pathname}`];
+    return [`no such path: ${pathname}`];
   }
   const operation = found.item[method.toLowerCase()];
   if (!operation) {
@@ -89,8 +83,7 @@ export function faults({ method, url, body, status, answer }) {
     }
   }
   const wanted = resolve(operation.requestBody)?.content?.["application/json"]?.schema;
-  const asksAhead = status === 400 && pathname.endsWith(":preview") && announcedFields.some((field) => body?.includes(`"${field}":`));
-  if (body !== undefined && !asksAhead) {
+  if (body !== undefined) {
     wrong.push(...(wanted ? validate(`${method} ${found.spelled}`, wanted, JSON.parse(body)).map((fault) => `body ${fault}`) : ["a body where none is taken"]));
   }
   if (status !== undefined) {
@@ -134,19 +127,10 @@ export async function watch(page, origin) {
     requests.set(`${made.method} ${new URL(url).pathname.replace(/[0-7][0-9a-z]{25}/g, "*")} ${[...new URL(url).searchParams.keys()].sort()} ${made.status}`, made);
   });
   seen.check = () => {
-    const errors = seen.errors.filter((text) => !seen.expected.some((one) => one.test(text)) && !isAnnounced(text));
+    const errors = seen.errors.filter((text) => !seen.expected.some((one) => one.test(text)));
     assert.deepEqual(errors, [], "errors on the console");
     assert.deepEqual(seen.violations, [], "violations of the policy");
     assert.deepEqual(seen.foreign, [], "requests to other origins");
   };
   return seen;
-}
-
-/** The browser says 404 of what this gateway does not have yet; only while its description lacks it too. */
-function isAnnounced(text) {
-  const url = /https?:\S+/.exec(text.split(" ").at(-1) ?? "")?.[0];
-  if (url?.endsWith(":preview") && text.includes("400") && announcedFields.length > 0) {
-    return true;
-  }
-  return url !== undefined && text.includes("404") && ANNOUNCED.some((one) => one.test(new URL(url).pathname)) && !template(new URL(url).pathname);
 }

@@ -10,13 +10,13 @@ import { Chart } from "../parts/chart";
 import { body, ConnectionFields, draftOf } from "../parts/connection-form";
 import { Deliveries } from "../parts/deliveries";
 import { Confirm, Dialog, ObjectMenu } from "../parts/dialog";
-import { errorText, Failed } from "../parts/errors";
+import { Failed, tellError } from "../parts/errors";
 import { ConnectionState, viewConnection } from "../parts/health";
 import { pageOf } from "../parts/names";
 import { forgetQueries, useQuery } from "../parts/query";
 import { once, sum } from "../parts/spans";
 import { TestAnswer } from "../parts/test-answer";
-import { duration, now, number, percent, short, Time } from "../parts/time";
+import { duration, now, percent, short, Time } from "../parts/time";
 import { go, href, route } from "../router";
 import { mayWrite } from "../session";
 import { w } from "../words/en";
@@ -30,7 +30,7 @@ export function ConnectionPage({ namespace, connection, tab }: { namespace: stri
   const query = useQuery(name, (read) => api.connection(name, read));
   const dialog = useSignal<"replay" | "test" | null>(null);
   const result = useSignal<TestResult | null>(null);
-  const failed = (error: unknown) => tell(errorText(error), undefined, true);
+  const failed = (error: unknown) => tellError(error);
   const data = query.data;
   const current = TABS.find((one) => one === tab) ?? "deliveries";
 
@@ -108,7 +108,7 @@ function Health({ connection }: { connection: Connection }) {
       {points && (
         <Chart
           title={w.connection.chart} interval={stats.data?.interval ?? "1h"} times={times} format={short}
-          sentence={w.overview.saysDeliveries(number(sum(points, (point) => point.deliveries?.succeeded)), number(sum(points, (point) => point.deliveries?.failedAttempts)), number(sum(points, (point) => point.deliveries?.exhausted)))}
+          sentence={w.overview.saysDeliveries(sum(points, (point) => point.deliveries?.succeeded), sum(points, (point) => point.deliveries?.failedAttempts), sum(points, (point) => point.deliveries?.exhausted))}
           series={[
             { label: w.overview.acknowledged, colour: "accent", bars: true, values: points.map((point) => point.deliveries?.succeeded ?? 0) },
             { label: w.overview.failedAttempts, colour: "warn", dash: "5 3", values: points.map((point) => point.deliveries?.failedAttempts ?? 0) },
@@ -157,14 +157,16 @@ function Settings({ connection, put }: { connection: Connection; put: (connectio
   };
   return (
     <div class="settings">
-      <form noValidate class="form card" onSubmit={(event) => { event.preventDefault(); }}>
-        <ConnectionFields draft={draft} failed={failed.value} isNew={false} />
-        {failed.value !== undefined && <Failed error={failed.value} />}
-        <div class="actions"><Act class="primary" run={save} onError={(error) => { failed.value = error; }}>{w.save}</Act></div>
+      <form noValidate class="part card" onSubmit={(event) => { event.preventDefault(); }}>
+        <div class="part-words"><h2>{w.connection.what}</h2><p class="faint">{w.connection.whatHint}</p></div>
+        <div class="part-fields">
+          <ConnectionFields draft={draft} failed={failed.value} isNew={false} />
+          {failed.value !== undefined && <Failed error={failed.value} />}
+          <div class="actions"><Act class="primary" run={save} onError={(error) => { failed.value = error; }}>{w.save}</Act></div>
+        </div>
       </form>
-      <div class="card danger-zone">
-        <h2>{w.delete}</h2>
-        <p class="faint">{w.connection.deleteMeans}</p>
+      <div class="card part">
+        <div class="part-words"><h2>{w.delete}</h2><p class="faint">{w.connection.deleteMeans}</p></div>
         <div class="actions"><button type="button" class="danger" onClick={() => { asking.value = true; }}>{w.connection.delete}</button></div>
       </div>
       {asking.value && <Confirm title={w.connection.delete} text={<p>{w.connection.deleteMeans}</p>} word={connection.nickname} action={w.delete} danger run={remove} onClose={() => { asking.value = false; }} />}

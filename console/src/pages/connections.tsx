@@ -28,11 +28,11 @@ export function Connections({ namespace }: { namespace: string }) {
                   {list.map((one) => (
                     <tr key={one.name}>
                       <th scope="row"><a href={pageOf(one.name)}><Foreign>{one.nickname}</Foreign></a><span class="faint small"><Foreign>{hostOf(one.url)}</Foreign></span></th>
-                      <td data-label={w.managers.state}><ConnectionState connection={one} now={now.value} /></td>
+                      <td><ConnectionState connection={one} now={now.value} /></td>
                       <td data-label={w.connections.rate} class="num">{one.health?.successRate === undefined ? "–" : percent(one.health.successRate)}</td>
                       <td data-label={w.connections.last}><Time iso={one.health?.lastSuccessTime} focusable /></td>
                       <td data-label={w.connections.waiting} class="num">{one.health ? waiting(one.health.pending) : "–"}</td>
-                      <td data-label={w.connections.oldest}>{one.health?.oldestPendingTime ? duration(now.value - Date.parse(one.health.oldestPendingTime)) : "–"}</td>
+                      <td data-label={w.connections.oldest} class={one.health?.oldestPendingTime ? "" : "none"}>{one.health?.oldestPendingTime ? duration(now.value - Date.parse(one.health.oldestPendingTime)) : "–"}</td>
                       <td data-label={w.connections.breaker}>{one.health ? w.connection.breakers[one.health.breaker] : "–"}</td>
                     </tr>
                   ))}

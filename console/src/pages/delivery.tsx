@@ -4,7 +4,7 @@ import { parent, type Attempt, type Connection, type DeliveryWithAttempts } from
 import { tell } from "../parts/announce";
 import { Act, Foreign, Loaded, Page, State } from "../parts/basics";
 import { ObjectMenu } from "../parts/dialog";
-import { errorText, Failed } from "../parts/errors";
+import { Failed, tellError } from "../parts/errors";
 import { DeliveryMark } from "../parts/health";
 import { headline } from "../parts/marked";
 import { pageOf } from "../parts/names";
@@ -38,10 +38,10 @@ export function DeliveryPage({ connection: connectionName, delivery }: { connect
   return (
     <Page
       title={w.delivery.one} back={{ href: pageOf(connectionName), text: connection.data?.nickname ?? w.connections.one }}
-      lead={data && <p class="lead-states"><DeliveryMark state={data.state} /> <span class="faint">{w.delivery.createdAt} <Time iso={data.createTime} focusable />{data.nextAttemptTime && <>, {w.delivery.nextAt} <Time iso={data.nextAttemptTime} focusable /></>}</span></p>}
+      lead={data && <p class="lead-states"><DeliveryMark state={data.state} /> <span class="faint">{w.delivery.createdAt} <Time iso={data.createTime} focusable />{data.nextAttemptTime && <>, {w.delivery.nextAt} <Time iso={data.nextAttemptTime} focusable due /></>}</span></p>}
       actions={data && (
         <>
-          {mayWrite.value && <Act class="primary" run={retry} onError={(error) => tell(errorText(error), undefined, true)}>{w.delivery.retry}</Act>}
+          {mayWrite.value && <Act class={data.state === "SUCCEEDED" ? "" : "primary"} run={retry} onError={tellError}>{data.state === "SUCCEEDED" ? w.delivery.again : w.delivery.retry}</Act>}
           <ObjectMenu name={data.name} value={data} path={data.name} />
         </>
       )}

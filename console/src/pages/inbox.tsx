@@ -1,13 +1,13 @@
 // The Scans of all Managers, newest first, and the one that is read.
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { ApiError } from "../api/client";
+import { ApiError, curl } from "../api/client";
 import type { Manager } from "../api/types";
 import { id } from "../api/types";
 import { tell } from "../parts/announce";
 import { Page } from "../parts/basics";
-import { Dialog, Menu } from "../parts/dialog";
-import { errorText } from "../parts/errors";
+import { copy, Dialog, Menu } from "../parts/dialog";
+import { tellError } from "../parts/errors";
 import { csv, jsonLines, MAX_EXPORT, readAll, save } from "../parts/export";
 import { narrowed, NO_CHOICES, TIMES, toFilter, type Choices } from "../parts/filter";
 import { site } from "../parts/marked";
@@ -80,6 +80,7 @@ export function ScansView({ title, namespace, managers, of }: { title: string | 
     <Menu label={w.inbox.export} button={<>{w.inbox.export} ▾</>}>
       <button type="button" onClick={() => { exporting.value = "csv"; }}>CSV</button>
       <button type="button" onClick={() => { exporting.value = "jsonl"; }}>JSON Lines</button>
+      <button type="button" onClick={() => void copy(curl(`${managerName}/scans`, { query: { filter } }))}>{w.object.copyCurl}</button>
     </Menu>
   );
   const body = (
@@ -90,22 +91,24 @@ export function ScansView({ title, namespace, managers, of }: { title: string | 
           value={choices.text} onInput={(event) => set({ text: event.currentTarget.value })}
         />
         <div class="filter-strip">
-        {of === undefined && (
-          <Choice label={w.inbox.manager} value={chosenManager === "-" ? "" : chosenManager} onChange={(manager) => setQuery({ manager })}
-            options={(managers ?? []).map((one) => [id(one.name), one.nickname])} />
-        )}
-        <Choice label={w.inbox.feed} value={choices.feed} onChange={(feed) => set({ feed })} options={feeds.map((one) => [one, one.slice(one.indexOf(":") + 1)])} groups={[[w.inbox.sites, "site:"], [w.inbox.placesIn, "place:"]]} />
-        <Choice label={w.inbox.score} value={choices.score} onChange={(score) => set({ score })} options={["0.5", "0.6", "0.7", "0.8", "0.9"].map((one) => [one, `≥ ${one}`])} />
-        <Choice label={w.inbox.value} value={choices.value} onChange={(value) => set({ value })} options={[["right", w.inbox.notWrong], ["wrong", w.scan.wrong]]} />
-        <Choice label={w.inbox.time} value={choices.time} onChange={(time) => set({ time })} options={Object.keys(TIMES).map((one) => [one, w.overview.ranges[one as "1h"]])} />
-        <input class="label-filter" aria-label={w.inbox.label} placeholder={w.inbox.label} maxLength={50} dir="auto" value={choices.label} onInput={(event) => set({ label: event.currentTarget.value })} />
-        {isFiltered && <button type="button" onClick={clear}>{w.inbox.clear}</button>}
+          {of === undefined && (
+            <Choice label={w.inbox.manager} value={chosenManager === "-" ? "" : chosenManager} onChange={(manager) => setQuery({ manager })}
+              options={(managers ?? []).map((one) => [id(one.name), one.nickname])} />
+          )}
+          <Choice label={w.inbox.feed} value={choices.feed} onChange={(feed) => set({ feed })} options={feeds.map((one) => [one, one.slice(one.indexOf(":") + 1)])} groups={[[w.inbox.sites, "site:"], [w.inbox.placesIn, "place:"]]} />
+          <Choice label={w.inbox.score} value={choices.score} onChange={(score) => set({ score })} options={["0.5", "0.6", "0.7", "0.8", "0.9"].map((one) => [one, `≥ ${one}`])} />
+          <Choice label={w.inbox.value} value={choices.value} onChange={(value) => set({ value })} options={[["right", w.inbox.notWrong], ["wrong", w.scan.wrong]]} />
+          <Choice label={w.inbox.time} value={choices.time} onChange={(time) => set({ time })} options={Object.keys(TIMES).map((one) => [one, w.overview.ranges[one as "1h"]])} />
+          <input class="label-filter" aria-label={w.inbox.label} placeholder={w.inbox.label} maxLength={50} dir="auto" value={choices.label} onInput={(event) => set({ label: event.currentTarget.value })} />
         </div>
         {title === undefined && <><span class="grow" />{tools}</>}
       </form>
-      <FilterText filter={filter} problem={wrongFilter} />
+      <div class="filter-line">
+        <FilterText filter={filter} problem={wrongFilter} />
+        {isFiltered && <button type="button" class="link" onClick={clear}>{w.inbox.clear}</button>}
+      </div>
       <ScanList
-        scans={scans} list={list} managers={managers} namespace={namespace} showManager={of === undefined && chosenManager === "-"}
+        scans={scans} list={list} managers={managers} namespace={namespace} showManager={of === undefined && chosenManager === "-" && (managers ?? []).length > 1}
         focusFilter={() => field.current?.focus()}
         empty={
           managers === undefined ? null : (
@@ -170,7 +173,7 @@ function Export({ kind, manager, filter, onClose }: { kind: "csv" | "jsonl"; man
       },
       (error: unknown) => {
         if (!stop.signal.aborted) {
-          tell(errorText(error), undefined, true);
+          tellError(error);
           onClose();
         }
       },

@@ -1,9 +1,9 @@
-// Where a Manager looks, and whether it sees: an older gateway tells of the feeds' names alone.
+// Where a Manager looks, and whether it sees; and having it look back.
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
 import { timestamp, type Feed, type Manager } from "../api/types";
 import { Act, Empty, Foreign, Outside, Skeleton } from "../parts/basics";
-import { Failed, isUnknownHere } from "../parts/errors";
+import { Failed } from "../parts/errors";
 import { FeedStateMark } from "../parts/health";
 import { useQuery } from "../parts/query";
 import { number, Time } from "../parts/time";
@@ -12,14 +12,6 @@ import { w } from "../words/en";
 
 export function ManagerFeeds({ manager }: { manager: Manager }) {
   const feeds = useQuery(`${manager.name}/feeds`, (read) => api.feeds(manager.name, read));
-  if (feeds.data === undefined && isUnknownHere(feeds.error)) {
-    return (
-      <>
-        <p class="notice">{w.feed.untold}</p>
-        <ul class="plain">{(manager.instructions?.feeds ?? []).map((feed) => <li key={feed}><code>{feed}</code></li>)}</ul>
-      </>
-    );
-  }
   return (
     <>
       {feeds.error !== undefined && <Failed error={feeds.error} retry={feeds.reload} />}
@@ -46,10 +38,10 @@ export function ManagerFeeds({ manager }: { manager: Manager }) {
 function Row({ feed }: { feed: Feed }) {
   return (
     <tr>
-      <th scope="row"><code><Foreign>{feed.feed}</Foreign></code>{feed.url && <Outside url={feed.url} />}{feed.state !== "OK" && <span class="faint small">{feed.error ?? w.feed.means[feed.state]}</span>}</th>
-      <td data-label={w.managers.state}><FeedStateMark feed={feed} /></td>
+      <th scope="row"><code><Foreign>{feed.feed}</Foreign></code>{feed.url && <span class="small"><Outside url={feed.url} /></span>}{feed.state !== "OK" && <span class="faint small">{[w.feed.means[feed.state], feed.error].filter(Boolean).join(" ")}</span>}</th>
+      <td><FeedStateMark feed={feed} /></td>
       <td data-label={w.feed.last}><Time iso={feed.lastPollTime} focusable /></td>
-      <td data-label={w.feed.next}>{feed.nextPollTime ? <Time iso={feed.nextPollTime} focusable /> : "–"}</td>
+      <td data-label={w.feed.next}>{feed.nextPollTime ? <Time iso={feed.nextPollTime} focusable due /> : "–"}</td>
       <td data-label={w.feed.lastPost}><Time iso={feed.lastPostTime} focusable /></td>
       <td data-label={w.feed.posts} class="num">{feed.postsPerDay === undefined ? "–" : perDay(feed.postsPerDay)}</td>
       <td data-label={w.feed.scans} class="num">{perDay(feed.scansPerDay)}</td>
@@ -85,7 +77,7 @@ function Backfill({ manager }: { manager: Manager }) {
         </select>
         <Act run={run} onError={(error) => { failed.value = error; }}>{w.backfill.run}</Act>
       </div>
-      {failed.value !== undefined && (isUnknownHere(failed.value) ? <p class="notice">{w.backfill.untold}</p> : <Failed error={failed.value} />)}
+      {failed.value !== undefined && <Failed error={failed.value} />}
       {answer.value && (
         <ul class="plain" role="status">
           {answer.value.map((one) => <li key={one.feed}><code>{one.feed}</code> {one.reachTime ? <>{w.backfill.back} <Time iso={one.reachTime} focusable /></> : w.backfill.cannot}</li>)}

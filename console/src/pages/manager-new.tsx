@@ -4,7 +4,7 @@ import { api } from "../api";
 import { FOCUSES, id, SOURCES, type Focus, type Manager, type SourceType } from "../api/types";
 import { tell } from "../parts/announce";
 import { Act, Field, Loaded, Page, Skeleton, State, Words } from "../parts/basics";
-import { errorText, Failed, fieldError } from "../parts/errors";
+import { Failed, fieldError, tellError } from "../parts/errors";
 import { pageOf, useConnections } from "../parts/names";
 import { NoticeChoice } from "../parts/notices";
 import { PreviewList, previewRecent } from "../parts/preview";
@@ -131,7 +131,7 @@ function FailedCompile({ manager, reload }: { manager: Manager; reload: () => vo
       <p><strong>{w.manager.applyErrors[manager.applyError?.code ?? ""] ?? manager.applyError?.message}</strong></p>
       {manager.applyError && <p class="faint">{manager.applyError.message}</p>}
       <div class="actions">
-        <Act run={async () => { await api.applyManager(manager.name); reload(); }} onError={(error) => tell(errorText(error), undefined, true)}>{w.manager.applyAgain}</Act>
+        <Act run={async () => { await api.applyManager(manager.name); reload(); }} onError={(error) => tellError(error)}>{w.manager.applyAgain}</Act>
         <a class="button" href={pageOf(manager.name, "settings")}>{w.newManager.changeUrls}</a>
       </div>
     </div>
@@ -153,10 +153,10 @@ function Ready({ manager }: { manager: Manager }) {
       </section>
       <section class="block">
         <h2>{w.newManager.preview}</h2>
-        <Loaded query={previewed}>{(data) => <PreviewList previewed={data} threshold={manager.instructions?.threshold} />}</Loaded>
+        <Loaded query={previewed}>{(data) => <PreviewList list={data} threshold={manager.instructions?.threshold} />}</Loaded>
       </section>
       <div class="actions sticky">
-        {!manager.enable && <Act class="primary" run={turnOn} onError={(error) => tell(errorText(error), undefined, true)}>{w.newManager.turnOn}</Act>}
+        {!manager.enable && <Act class="primary" run={turnOn} onError={(error) => tellError(error)}>{w.newManager.turnOn}</Act>}
         <a class="button" href={pageOf(manager.name, "looks")}>{w.newManager.refine}</a>
       </div>
     </>

@@ -6,7 +6,7 @@ import { FOCUSES, parent, timestamp, type Duplicates, type Focus, type Kind, typ
 import { tell } from "../parts/announce";
 import { Field, Foreign, Loaded, Words } from "../parts/basics";
 import { Confirm } from "../parts/dialog";
-import { errorText, Failed, fieldError, isUnknownHere } from "../parts/errors";
+import { Failed, fieldError, tellError } from "../parts/errors";
 import { setMutes } from "../parts/labels";
 import { useConnections, useNamespaces } from "../parts/names";
 import { MAX_NOTICES, NoticeChoice } from "../parts/notices";
@@ -59,12 +59,13 @@ function Part({ title, hint, changed, save, children, failed }: { title: string;
     }
   };
   return (
-    <form noValidate class="form card" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
-      <h2>{title}</h2>
-      {hint && <p class="faint">{hint}</p>}
-      {children}
-      {failed.value !== undefined && (isUnknownHere(failed.value) ? <p class="notice" role="alert">{w.settings.unknownHere}</p> : <Failed error={failed.value} />)}
-      <div class="actions"><button type="submit" class={changed ? "primary" : ""} disabled={!changed || busy.value}>{w.save}</button></div>
+    <form noValidate class="part card" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
+      <div class="part-words"><h2>{title}</h2>{hint && <p class="faint">{hint}</p>}</div>
+      <div class="part-fields">
+        {children}
+        {failed.value !== undefined && <Failed error={failed.value} />}
+        <div class="actions"><button type="submit" class={changed ? "primary" : ""} disabled={!changed || busy.value}>{w.save}</button></div>
+      </div>
     </form>
   );
 }
@@ -151,17 +152,17 @@ function Mutes({ title, hint, target, mutes, changed }: { title: string; hint: s
     changed(mutes.filter((one) => !same(one, mute)));
     try {
       await edit((list) => list.filter((one) => !same(one, mute)));
-      tell(w.mute.removed, () => void edit((list) => [...list, mute]).catch((error: unknown) => tell(errorText(error), undefined, true)));
+      tell(w.mute.removed, () => void edit((list) => [...list, mute]).catch((error: unknown) => tellError(error)));
     } catch (error) {
       changed(mutes);
-      tell(errorText(error), undefined, true);
+      tellError(error);
     }
   };
   return (
-    <form noValidate class="form card" onSubmit={(event) => { event.preventDefault(); void add(); }}>
-      <h2>{title}</h2>
-      <p class="faint">{hint}</p>
-      {mutes.length === 0 ? <p>{w.settings.noMutes}</p> : (
+    <form noValidate class="part card" onSubmit={(event) => { event.preventDefault(); void add(); }}>
+      <div class="part-words"><h2>{title}</h2><p class="faint">{hint}</p></div>
+      <div class="part-fields">
+      {mutes.length === 0 ? <p class="faint">{w.settings.noMutes}</p> : (
         <ul class="mutes">
           {mutes.map((mute) => (
             <li key={mute.type + mute.value}>
@@ -177,12 +178,13 @@ function Mutes({ title, hint, target, mutes, changed }: { title: string; hint: s
           <select aria-label={w.mute.what} value={type.value} onChange={(event) => { type.value = event.currentTarget.value as Mute["type"]; }}>
             {MUTE_TYPES.map((one) => <option key={one} value={one}>{w.mute.types[one]}</option>)}
           </select>
-          <input aria-label={w.mute.value} placeholder={w.mute.value} dir="auto" maxLength={type.value === "TERM" ? 100 : 200} value={value.value} onInput={(event) => { value.value = event.currentTarget.value; }} />
+          <input aria-label={w.mute.value} placeholder={w.mute.hints[type.value]} dir="auto" maxLength={type.value === "TERM" ? 100 : 200} value={value.value} onInput={(event) => { value.value = event.currentTarget.value; }} />
           <label class="date"><span class="faint small">{w.mute.until}</span> <input type="date" value={until.value} onInput={(event) => { until.value = event.currentTarget.value; }} /></label>
           <button type="submit" disabled={value.value.trim() === ""}>{w.mute.mute}</button>
         </div>
       )}
       {failed.value !== undefined && <Failed error={failed.value} />}
+      </div>
     </form>
   );
 }
@@ -207,7 +209,6 @@ function Screen({ manager, put }: { manager: Manager; put: Put }) {
     if (max.value !== was[1]) {
       change["maxScansPerDay"] = max.value.trim() === "" ? null : Number(max.value);
     }
-    // Only what was touched: an older gateway knows neither.
     if (differs(kinds.value, was[2])) {
       change["kinds"] = kinds.value;
     }
@@ -264,9 +265,8 @@ function Delete({ manager }: { manager: Manager }) {
   const asking = useSignal(false);
   const namespace = manager.name.split("/")[1] ?? "";
   return (
-    <div class="card danger-zone">
-      <h2>{w.delete}</h2>
-      <p class="faint">{w.settings.deleteMeans}</p>
+    <div class="card part">
+      <div class="part-words"><h2>{w.delete}</h2><p class="faint">{w.settings.deleteMeans}</p></div>
       <div class="actions"><button type="button" class="danger" onClick={() => { asking.value = true; }}>{w.settings.delete}</button></div>
       {asking.value && (
         <Confirm

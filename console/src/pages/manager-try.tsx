@@ -3,18 +3,17 @@ import { useSignal } from "@preact/signals";
 import { api } from "../api";
 import { timestamp, type Manager, type Post } from "../api/types";
 import { Act, Empty, Field, safeUrl } from "../parts/basics";
-import { Failed, isUnknownHere } from "../parts/errors";
+import { Failed } from "../parts/errors";
 import { Marked, Score } from "../parts/marked";
-import { paired, PreviewList, previewPosts, previewRecent, Verdict, type Judged, type Previewed } from "../parts/preview";
+import { paired, PreviewList, previewPosts, previewRecent, Verdict, type Judged } from "../parts/preview";
 import { w } from "../words/en";
 
 export function ManagerTry({ manager }: { manager: Manager }) {
   const title = useSignal("");
   const text = useSignal("");
   const result = useSignal<Judged | null>(null);
-  const recent = useSignal<Previewed | null>(null);
+  const recent = useSignal<Judged[] | null>(null);
   const failed = useSignal<unknown>(undefined);
-  const untold = useSignal(false);
   const threshold = manager.instructions?.threshold;
 
   if (!manager.instructions) {
@@ -22,7 +21,6 @@ export function ManagerTry({ manager }: { manager: Manager }) {
   }
   const begin = () => {
     failed.value = undefined;
-    untold.value = false;
     result.value = null;
     recent.value = null;
   };
@@ -30,17 +28,9 @@ export function ManagerTry({ manager }: { manager: Manager }) {
     begin();
     const address = title.value.trim() === "" ? safeUrl(text.value.trim()) : undefined;
     if (address && !/\s/.test(text.value.trim())) {
-      try {
-        const { results } = await api.preview(manager.name, { urls: [address.href] }, undefined);
-        result.value = paired(results)[0] ?? (results[0] ? { post: madeUp(manager, "", address.href), result: results[0] } : null);
-        return;
-      } catch (error) {
-        if (!isUnknownHere(error)) {
-          throw error;
-        }
-        untold.value = true;
-        return;
-      }
+      const { results } = await api.preview(manager.name, { urls: [address.href] }, undefined);
+      result.value = paired(results)[0] ?? (results[0] ? { post: madeUp(manager, "", address.href), result: results[0] } : null);
+      return;
     }
     result.value = (await previewPosts(manager.name, [madeUp(manager, title.value.trim(), text.value)], undefined))[0] ?? null;
   };
@@ -64,7 +54,7 @@ export function ManagerTry({ manager }: { manager: Manager }) {
       </form>
       <section class="try-answer" aria-label={w.tryIt.answer} aria-live="polite">
         {failed.value !== undefined && <Failed error={failed.value} />}
-        {untold.value && <p class="notice">{w.tryIt.untold}</p>}
+        {!judged && !recent.value && failed.value === undefined && <Empty title={w.tryIt.none} why={w.tryIt.noneWhy} />}
         {judged && (
           <div class="card">
             <p class="verdict-line"><Verdict result={judged.result} /> {w.reason.means[judged.result.reason]}</p>
@@ -73,7 +63,7 @@ export function ManagerTry({ manager }: { manager: Manager }) {
             <Score match={judged.result.match} threshold={threshold} value={judged.result.value} />
           </div>
         )}
-        {recent.value && <PreviewList previewed={recent.value} threshold={threshold} />}
+        {recent.value && <PreviewList list={recent.value} threshold={threshold} />}
       </section>
     </div>
   );

@@ -3,7 +3,7 @@ import { api } from "../api";
 import { tell } from "../parts/announce";
 import { Act, Loaded, Page, Tabs } from "../parts/basics";
 import { ObjectMenu } from "../parts/dialog";
-import { errorText } from "../parts/errors";
+import { tellError } from "../parts/errors";
 import { ManagerState } from "../parts/health";
 import { pageOf } from "../parts/names";
 import { useQuery } from "../parts/query";
@@ -52,7 +52,7 @@ export function ManagerPage({ namespace, manager, tab }: { namespace: string; ma
         <>
           <OnOff manager={data} reload={slow.reload} />
           <ObjectMenu name={data.name} value={data} path={data.name}>
-            {mayWrite.value && data.mode === "AUTOMATIC" && <Act run={apply} onError={(error) => tell(errorText(error), undefined, true)}>{w.manager.applyAgain}</Act>}
+            {mayWrite.value && data.mode === "AUTOMATIC" && <Act run={apply} onError={(error) => tellError(error)}>{w.manager.applyAgain}</Act>}
           </ObjectMenu>
         </>
       )}
@@ -65,7 +65,7 @@ export function ManagerPage({ namespace, manager, tab }: { namespace: string; ma
               <div class="notice bad">
                 <p><strong>{w.manager.applyErrors[found.applyError?.code ?? ""] ?? w.manager.states.failed}</strong> {found.applyError?.message}</p>
                 {found.instructions && <p>{w.manager.oldAtWork}</p>}
-                {mayWrite.value && <div class="actions"><Act run={apply} onError={(error) => tell(errorText(error), undefined, true)}>{w.manager.applyAgain}</Act></div>}
+                {mayWrite.value && <div class="actions"><Act run={apply} onError={(error) => tellError(error)}>{w.manager.applyAgain}</Act></div>}
               </div>
             )}
             {found.state !== "APPLY_FAILED" && found.health.state !== "OK" && found.health.reasons.map((reason) => <p class="notice warn" key={reason}>{w.manager.reasons[reason] ?? reason}</p>)}

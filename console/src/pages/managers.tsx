@@ -3,12 +3,12 @@ import { useMemo } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
 import type { Manager, Scan } from "../api/types";
-import { parent } from "../api/types";
+import { id, parent } from "../api/types";
 import { tell } from "../parts/announce";
 import { Empty, Foreign, Loaded, Page, Switch } from "../parts/basics";
 import { Spark } from "../parts/spark";
-import { errorText } from "../parts/errors";
-import { ManagerState } from "../parts/health";
+import { tellError } from "../parts/errors";
+import { FeedsMark, ManagerState } from "../parts/health";
 import { isJudged } from "../parts/labels";
 import { pageOf, useManagers } from "../parts/names";
 import { useQuery } from "../parts/query";
@@ -18,18 +18,22 @@ import { href } from "../router";
 import { mayWrite } from "../session";
 import { w } from "../words/en";
 
-/** A read each; of more Managers, the rest go without a spark line. */
-const MAX_SPARKS = 30;
+/** A read each; of more Managers, the rest go without a spark line and a word on their feeds. */
+const MAX_READ = 30;
+const CALM_MS = 120_000;
 
 export function Managers({ namespace }: { namespace: string }) {
   const name = `namespaces/${namespace}`;
   const managers = useManagers(name);
   const sparks = useQuery(managers.data ? `${name}/sparks?${managers.data.length}` : null, async (read) => {
-    const shown = (managers.data ?? []).slice(0, MAX_SPARKS);
+    const shown = (managers.data ?? []).slice(0, MAX_READ);
     const points = await Promise.all(shown.map((one) => api.stats(one.name, once("24h"), read)));
     return new Map(shown.map((one, at) => [one.name, points[at]?.points ?? []]));
-  }, 120_000);
-  const judged = useQuery(`${name}/judged`, (read) => api.scans(`${name}/managers/-`, {}, read), 120_000);
+  }, CALM_MS);
+  const watching = (managers.data ?? []).filter((one) => one.enable && one.instructions).slice(0, MAX_READ);
+  const feeds = useQuery(watching.length > 0 ? `${name}/watching?${watching.map((one) => id(one.name)).join()}` : null, async (read) =>
+    new Map(await Promise.all(watching.map(async (one) => [one.name, await api.feeds(one.name, read)] as const))));
+  const judged = useQuery(`${name}/judged`, (read) => api.scans(`${name}/managers/-`, {}, read), CALM_MS);
   const quality = useMemo(() => tally(judged.data?.items ?? []), [judged.data]);
   const create = mayWrite.value && <a class="button primary" href={href(`n/${namespace}/managers/new`)}>{w.managers.new}</a>;
 
@@ -45,6 +49,7 @@ export function Managers({ namespace }: { namespace: string }) {
                   <tr>
                     <th scope="col">{w.managers.name}</th>
                     <th scope="col">{w.managers.state}</th>
+                    <th scope="col">{w.manager.tabs.feeds}</th>
                     <th scope="col">{w.managers.focus}</th>
                     <th scope="col">{w.managers.day}</th>
                     <th scope="col" title={w.managers.qualityMeans}>{w.managers.quality}</th>
@@ -59,11 +64,12 @@ export function Managers({ namespace }: { namespace: string }) {
                     return (
                       <tr key={one.name}>
                         <th scope="row"><a href={pageOf(one.name)}><Foreign>{one.nickname}</Foreign></a><span class="faint small">{w.sources[one.source.type]} · {w.manager.modes[one.mode]}</span></th>
-                        <td data-label={w.managers.state}><ManagerState manager={one} /></td>
+                        <td><ManagerState manager={one} /></td>
+                        <td data-label={w.manager.tabs.feeds}>{watching.includes(one) && feeds.data?.get(one.name) ? <a class="plain-link" href={pageOf(one.name, "feeds")}><FeedsMark feeds={feeds.data.get(one.name) ?? []} /></a> : <span class="faint">–</span>}</td>
                         <td data-label={w.managers.focus}>{focusOf(one)}</td>
                         <td data-label={w.managers.day}>{points && scans !== undefined ? <span class="spark-cell"><Spark values={points.map((point) => point.scans ?? 0)} label={w.managers.scansInDay(number(scans))} /> <span class="num">{number(scans)}</span></span> : <span class="faint">–</span>}</td>
                         <td data-label={w.managers.quality}>{said ? w.managers.ratio(said.right, said.wrong) : <span class="faint">{w.managers.unjudged}</span>}</td>
-                        <td data-label={w.managers.on}><OnOff manager={one} reload={managers.reload} /></td>
+                        <td class="on"><OnOff manager={one} reload={managers.reload} /></td>
                       </tr>
                     );
                   })}
@@ -94,7 +100,7 @@ export function OnOff({ manager, reload }: { manager: Manager; reload: () => voi
       tell(enable ? w.manager.turnedOn : w.manager.turnedOff);
       reload();
     } catch (error) {
-      tell(errorText(error), undefined, true);
+      tellError(error);
     } finally {
       busy.value = false;
     }

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { api } from "../api";
 import { id } from "../api/types";
 import { Empty, Field, Loaded, Page } from "../parts/basics";
+import { ObjectMenu } from "../parts/dialog";
 import { Failed, fieldError } from "../parts/errors";
 import { useNamespaces } from "../parts/names";
 import { Time } from "../parts/time";
@@ -14,7 +15,7 @@ export function Namespaces() {
   const namespaces = useNamespaces();
   const me = caller.value;
   return (
-    <Page title={w.namespaces.title} lead={me && w.namespaces.lead(me.account, w.roles[me.role])}>
+    <Page title={w.namespaces.title} lead={me && <>{w.namespaces.lead(me.account, w.roles[me.role])} {me.expireTime ? <>{w.namespaces.expires} <Time iso={me.expireTime} focusable />.</> : w.namespaces.expiresNever}</>}>
       <Loaded query={namespaces}>
         {(list) => (
           <>
@@ -23,11 +24,12 @@ export function Namespaces() {
               : (
                 <ul class="cards">
                   {list.map((one) => (
-                    <li key={one.name}>
+                    <li key={one.name} class="with-menu">
                       <a class="card" href={href(`n/${id(one.name)}/overview`)}>
                         <strong><bdi dir="auto">{one.nickname}</bdi></strong>
                         <span class="faint small">{w.namespaces.since} <Time iso={one.createTime} /></span>
                       </a>
+                      <ObjectMenu name={one.name} value={one} path={one.name} />
                     </li>
                   ))}
                 </ul>

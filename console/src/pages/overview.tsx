@@ -1,11 +1,12 @@
 // A Namespace at a glance: what came, what went out, how late, and what needs somebody.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
+import { useSignal } from "@preact/signals";
 import { api } from "../api";
 import type { Connection, Feed, Manager, Point, Stats } from "../api/types";
 import { Act, Empty, Foreign, Loaded, Page, Skeleton, State, type Tone } from "../parts/basics";
 import { Chart } from "../parts/chart";
-import { errorText, Failed, isUnknownHere } from "../parts/errors";
+import { Failed, tellError } from "../parts/errors";
 import { tell } from "../parts/announce";
 import { isFailing, viewConnection } from "../parts/health";
 import { pageOf, useConnections, useManagers } from "../parts/names";
@@ -18,6 +19,8 @@ import { w } from "../words/en";
 
 /** Feeds are asked for Manager by Manager; of many Managers, those that are in trouble tell it by their health. */
 const MAX_FEED_READS = 12;
+/** So many things that need somebody, the worst first; the rest on demand. */
+const SHOWN = 6;
 
 export function Overview({ namespace }: { namespace: string }) {
   const name = `namespaces/${namespace}`;
@@ -99,14 +102,14 @@ function Charts({ stats, range }: { stats: Stats; range: Range }) {
   return (
     <div class="charts">
       <Chart
-        title={w.overview.postsAndScans} sentence={w.overview.saysPosts(number(posts), number(scans))} interval={interval} times={times} format={short}
+        title={w.overview.postsAndScans} sentence={w.overview.saysPosts(posts, scans)} interval={interval} times={times} format={short}
         series={[
           { label: w.overview.posts, colour: "muted", fill: true, values: of((point) => point.posts) },
           { label: w.overview.scansRight, colour: "accent", bars: true, right: true, values: of((point) => point.scans) },
         ]}
       />
       <Chart
-        title={w.overview.deliveries} sentence={w.overview.saysDeliveries(number(good), number(bad), number(lost))} interval={interval} times={times} format={short}
+        title={w.overview.deliveries} sentence={w.overview.saysDeliveries(good, bad, lost)} interval={interval} times={times} format={short}
         series={[
           { label: w.overview.acknowledged, colour: "accent", bars: true, values: of((point) => point.deliveries?.succeeded) },
           { label: w.overview.failedAttempts, colour: "warn", dash: "5 3", values: of((point) => point.deliveries?.failedAttempts) },
@@ -114,14 +117,14 @@ function Charts({ stats, range }: { stats: Stats; range: Range }) {
         ]}
       />
       <Chart
-        title={w.overview.delayScan} sentence={w.overview.saysDelay(duration(worst((point) => point.scanDelayMs?.p99)))} interval={interval} times={times} format={duration}
+        title={w.overview.delayScan} sentence={w.overview.saysDelay(worst((point) => point.scanDelayMs?.p99), duration)} interval={interval} times={times} format={duration}
         series={[
           { label: "p50", colour: "accent", values: of((point) => measured(point.scanDelayMs?.p50)) },
           { label: "p99", colour: "muted", dash: "5 3", values: of((point) => measured(point.scanDelayMs?.p99)) },
         ]}
       />
       <Chart
-        title={w.overview.delayDelivery} sentence={w.overview.saysDelay(duration(worst((point) => point.deliveryDelayMs?.p99)))} interval={interval} times={times} format={duration}
+        title={w.overview.delayDelivery} sentence={w.overview.saysDelay(worst((point) => point.deliveryDelayMs?.p99), duration)} interval={interval} times={times} format={duration}
         series={[
           { label: "p50", colour: "accent", values: of((point) => measured(point.deliveryDelayMs?.p50)) },
           { label: "p99", colour: "muted", dash: "5 3", values: of((point) => measured(point.deliveryDelayMs?.p99)) },
@@ -146,21 +149,15 @@ function Attention({ name, managers, connections, reload }: { name: string; mana
   const feeds = useQuery(watching.length === 0 ? null : `${name}/feeds?${watching.map((one) => one.name).join()}`, async (read) => {
     const found: { manager: Manager; feed: Feed }[] = [];
     for (const manager of watching) {
-      try {
-        found.push(...(await api.feeds(manager.name, read)).map((feed) => ({ manager, feed })));
-      } catch (error) {
-        if (isUnknownHere(error)) {
-          break;
-        }
-        throw error;
-      }
+      found.push(...(await api.feeds(manager.name, read)).map((feed) => ({ manager, feed })));
     }
     return found;
   });
+  const all = useSignal(false);
   if (managers === undefined || connections === undefined) {
     return <section class="block"><h2>{w.attention.title}</h2><Skeleton rows={2} /></section>;
   }
-  const failed = (error: unknown) => tell(errorText(error), undefined, true);
+  const failed = (error: unknown) => tellError(error);
   const concerns: Concern[] = [];
   for (const manager of managers) {
     const bad = manager.state === "APPLY_FAILED" || manager.health.state === "FAILING";
@@ -201,6 +198,7 @@ function Attention({ name, managers, connections, reload }: { name: string; mana
         : <a class="button" href={pageOf(connection.name, "", { state: "FAILED" })}>{w.attention.deliveries}</a>,
     });
   }
+  concerns.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
   return (
     <section class="block" aria-label={w.attention.title}>
       <h2>{w.attention.title} {concerns.length > 0 && <span class="count">{concerns.length}</span>}</h2>
@@ -208,7 +206,7 @@ function Attention({ name, managers, connections, reload }: { name: string; mana
         ? <p class="calm"><State tone="good">{w.attention.nothing}</State> <span class="faint">{w.attention.looked(managers.length, connections.length)}</span></p>
         : (
           <ul class="concerns">
-            {concerns.map((one) => (
+            {(all.value ? concerns : concerns.slice(0, SHOWN)).map((one) => (
               <li key={one.key}>
                 <State tone={one.tone}>{one.what}</State>
                 <span class="concern-words"><a href={one.href}><Foreign>{one.nickname}</Foreign></a> <span class="faint">{one.why}</span></span>
@@ -217,6 +215,7 @@ function Attention({ name, managers, connections, reload }: { name: string; mana
             ))}
           </ul>
         )}
+      {!all.value && concerns.length > SHOWN && <button type="button" class="block" onClick={() => { all.value = true; }}>{w.attention.all(concerns.length)}</button>}
     </section>
   );
 }

@@ -4,8 +4,8 @@ import { api } from "../api";
 import { DELIVERY_STATES, type DeliveryState, type Replay } from "../api/types";
 import { tell } from "../parts/announce";
 import { Act, Empty, Field, Loaded, State } from "../parts/basics";
-import { Dialog } from "../parts/dialog";
-import { errorText, Failed, fieldError } from "../parts/errors";
+import { Dialog, ObjectMenu } from "../parts/dialog";
+import { Failed, fieldError, tellError } from "../parts/errors";
 import { useQuery } from "../parts/query";
 import { moment, number, Time } from "../parts/time";
 import { mayWrite } from "../session";
@@ -66,7 +66,7 @@ export function ReplayDialog({ connection, onClose }: { connection: string; onCl
           <p class="hint">{w.replay.statesHint}</p>
         </fieldset>
         {failed.value !== undefined && <Failed error={failed.value} />}
-        <p role="status">{count.value !== null && <strong>{w.replay.count(number(count.value))}</strong>}</p>
+        <p role="status">{count.value !== null && <strong>{w.replay.count(count.value)}</strong>}</p>
       </div>
       <footer>
         <button type="button" onClick={() => onClose(false)}>{w.cancel}</button>
@@ -95,13 +95,14 @@ export function Replays({ connection }: { connection: string }) {
       {(list) => (list.length === 0 ? <Empty title={w.replay.none} why={w.replay.noneWhy} /> : (
         <ul class="replays">
           {list.map((one) => (
-            <li key={one.name} class="card">
+            <li key={one.name} class="card with-menu">
               <p>
                 <State tone={one.state === "RUNNING" ? "busy" : one.state === "DONE" ? "good" : "idle"}>{w.replay.words[one.state]}</State>{" "}
                 <span class="faint">{moment(one.startTime)} – {moment(one.endTime)}, {(one.states ?? []).map((state) => w.delivery.states[state]).join(", ") || w.replay.anyState}</span>
               </p>
               <p class="progress-line"><progress aria-label={w.replay.progress} max={Math.max(1, one.total)} value={one.total === 0 ? 1 : one.done} /> {w.replay.done(number(one.done), number(one.total))} <span class="faint"><Time iso={one.createTime} focusable /></span></p>
-              {one.state === "RUNNING" && mayWrite.value && <Act run={() => cancel(one)} onError={(error) => tell(errorText(error), undefined, true)}>{w.replay.cancel}</Act>}
+              <ObjectMenu name={one.name} value={one} path={one.name} />
+              {one.state === "RUNNING" && mayWrite.value && <Act run={() => cancel(one)} onError={(error) => tellError(error)}>{w.replay.cancel}</Act>}
             </li>
           ))}
         </ul>

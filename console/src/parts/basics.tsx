@@ -35,11 +35,23 @@ export function Page(props: { title: string; actions?: ComponentChildren; lead?:
 }
 
 export type Tone = "good" | "warn" | "bad" | "idle" | "busy";
-const MARKS: Record<Tone, string> = { good: "●", warn: "▲", bad: "■", idle: "○", busy: "◐" };
+/** A disc, a triangle, a square, a ring, and a disc half full. */
+const MARKS: Record<Tone, string> = {
+  good: "M5 1a4 4 0 1 0 0 8 4 4 0 0 0 0-8z",
+  warn: "M5 .8 9.7 9.2H.3z",
+  bad: "M1.5 1.5h7v7h-7z",
+  idle: "M5 1a4 4 0 1 0 0 8 4 4 0 0 0 0-8zm0 1.6a2.4 2.4 0 1 1 0 4.8 2.4 2.4 0 0 1 0-4.8z",
+  busy: "M5 1a4 4 0 1 0 0 8 4 4 0 0 0 0-8zm0 1.4v5.2a2.6 2.6 0 0 1 0-5.2z",
+};
 
 /** A state as a word, with a mark that differs by more than its colour. */
 export function State({ tone, children, title }: { tone: Tone; children: ComponentChildren; title?: string | undefined }) {
-  return <span class={`state ${tone}`} title={title}><span aria-hidden="true">{MARKS[tone]}</span> <span>{children}</span></span>;
+  return (
+    <span class={`state ${tone}`} title={title}>
+      <svg viewBox="0 0 10 10" width="9" height="9" aria-hidden="true"><path fill-rule="evenodd" d={MARKS[tone]} /></svg>
+      <span>{children}</span>
+    </span>
+  );
 }
 
 export function Empty({ title, why, children }: { title: string; why?: ComponentChildren; children?: ComponentChildren }) {
@@ -186,8 +198,16 @@ export function Act(props: { run: () => Promise<unknown>; class?: string; childr
 }
 
 export function Tabs({ tabs, current, label }: { tabs: { id: string; text: string; href: string }[]; current: string; label: string }) {
+  const nav = useRef<HTMLElement>(null);
+  // Where there is no room for all of them, the present one is in sight.
+  useEffect(() => {
+    const tab = nav.current?.querySelector<HTMLElement>("[aria-current]");
+    if (nav.current && tab) {
+      nav.current.scrollLeft = tab.offsetLeft - (nav.current.clientWidth - tab.offsetWidth) / 2;
+    }
+  }, [current]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={nav}>
       {tabs.map((tab) => <a key={tab.id} href={tab.href} aria-current={tab.id === current ? "page" : undefined}>{tab.text}</a>)}
     </nav>
   );

@@ -33,15 +33,17 @@ interface Props {
 const HEIGHT = 176;
 const TOP = 8;
 const BOTTOM = 22;
-const SIDE = 58;
-const TICK_WIDTH = 84;
+/** Of a figure beside the axis. */
+const DIGIT_WIDTH = 6.6;
+const TICK_WIDTH = 76;
 const MAX_BAR = 22;
 
 /** The end of a scale, and its steps: round numbers, about four. */
 export function scale(most: number): { end: number; steps: number[] } {
   const rough = Math.max(1, most) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = Math.max(1, [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough);
+  const round = [1, 2, 2.5, 5, 10].map((one) => one * power).filter((one) => Number.isInteger(one));
+  const step = Math.max(1, round.find((one) => one >= rough) ?? rough);
   const count = Math.max(1, Math.ceil(Math.max(1, most) / step));
   return { end: count * step, steps: Array.from({ length: count + 1 }, (_, at) => at * step) };
 }
@@ -95,17 +97,34 @@ export function Chart({ title, sentence, interval, times, series, format }: Prop
   );
 }
 
+const MINUTES = [5, 10, 15, 30];
+const HOURS = [1, 2, 3, 6, 12, 24, 48, 96];
+const DAYS = [1, 2, 3, 5, 7, 10];
+
+/** Which points get a word on the axis: round minutes, hours or days of the reader's clock, `apart` points from each other. */
+export function roundTimes(times: string[], interval: Interval, apart: number): number[] {
+  const steps = { "1m": MINUTES, "1h": HOURS, "1d": DAYS }[interval];
+  const step = steps.find((one) => one >= apart) ?? steps.at(-1) ?? 1;
+  return times.flatMap((time, index) => {
+    const date = new Date(time);
+    const at = interval === "1m" ? date.getMinutes() : interval === "1d" ? times.length - 1 - index
+      : date.getHours() + (step > 24 ? 24 * Math.floor((date.getTime() - date.getTimezoneOffset() * 60_000) / 86_400_000) : 0);
+    return at % step === 0 ? [index] : [];
+  });
+}
+
 type DrawingProps = Omit<Props, "title" | "sentence"> & { width: number; at: number | null; point: (index: number | null) => void };
 
 function Drawing({ width, interval, times, series, format, at, point }: DrawingProps) {
   const most = (right: boolean) => Math.max(0, ...series.filter((one) => (one.right ?? false) === right).flatMap((one) => one.values.map((value) => value ?? 0)));
   const hasRight = series.some((one) => one.right);
   const scales = { left: scale(most(false)), right: scale(most(true)) };
-  const inner = { left: SIDE, right: width - (hasRight ? SIDE : 8), top: TOP, bottom: HEIGHT - BOTTOM };
+  const beside = (steps: number[]) => 10 + DIGIT_WIDTH * Math.max(...steps.map((step) => format(step).length));
+  const inner = { left: beside(scales.left.steps), right: width - (hasRight ? beside(scales.right.steps) : 8), top: TOP, bottom: HEIGHT - BOTTOM };
   const slot = (inner.right - inner.left) / times.length;
   const x = (index: number) => inner.left + (index + 0.5) * slot;
   const y = (value: number, right: boolean) => inner.bottom - (value / (right ? scales.right : scales.left).end) * (inner.bottom - inner.top);
-  const every = Math.max(1, Math.ceil((TICK_WIDTH * times.length) / Math.max(1, inner.right - inner.left)));
+  const ticks = roundTimes(times, interval, TICK_WIDTH / Math.max(1, slot));
   const indexOf = (event: PointerEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
     const index = Math.floor((event.clientX - box.left - inner.left) / slot);
@@ -116,12 +135,12 @@ function Drawing({ width, interval, times, series, format, at, point }: DrawingP
       {scales.left.steps.map((step) => (
         <g key={step}>
           <line class="grid" x1={inner.left} x2={inner.right} y1={y(step, false)} y2={y(step, false)} />
-          <text x={inner.left - 8} y={y(step, false) + 4} text-anchor="end">{format(step)}</text>
+          <text x={inner.left - 6} y={y(step, false) + 4} text-anchor="end">{format(step)}</text>
         </g>
       ))}
-      {hasRight && scales.right.steps.map((step) => <text key={step} x={inner.right + 8} y={y(step, true) + 4}>{format(step)}</text>)}
-      {times.map((time, index) => index % every === Math.floor(every / 2) && (
-        <text key={time} x={x(index)} y={HEIGHT - 5} text-anchor="middle">{axisTick(time, interval)}</text>
+      {hasRight && scales.right.steps.map((step) => <text key={step} x={inner.right + 6} y={y(step, true) + 4}>{format(step)}</text>)}
+      {ticks.map((index) => x(index) < width - 18 && (
+        <text key={index} x={x(index)} y={HEIGHT - 5} text-anchor="middle">{axisTick(times[index] ?? "", interval)}</text>
       ))}
       {at !== null && <line class="cursor" x1={x(at)} x2={x(at)} y1={inner.top} y2={inner.bottom} />}
       {series.map((one) => (one.bars
@@ -153,14 +172,16 @@ function Line({ series, x, y, floor }: Marks) {
   if (series.values.every((value) => !value)) {
     return null; // A line along the floor says nothing, and hides others.
   }
+  // Along the floor a line hides others and says nothing: it comes down to it and leaves it, no more.
+  const silent = (index: number) => !series.fill && series.values[index] === 0 && !series.values[index - 1] && !series.values[index + 1];
   // Runs without a gap; one of a single point is a dot.
   const runs: [number, number][][] = [];
   series.values.forEach((value, index) => {
-    if (value === null) {
+    if (value === null || silent(index)) {
       return;
     }
     const at: [number, number] = [x(index), y(value, series.right ?? false)];
-    const follows = index > 0 && series.values[index - 1] !== null && runs.length > 0;
+    const follows = index > 0 && series.values[index - 1] !== null && !silent(index - 1) && runs.length > 0;
     if (follows) {
       runs.at(-1)?.push(at);
     } else {

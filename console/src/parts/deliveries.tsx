@@ -1,5 +1,5 @@
 // The delivery log of a Connection, with what one looks for in it.
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
 import { DELIVERY_STATES, id, parent, type Delivery } from "../api/types";
@@ -9,12 +9,14 @@ import { Empty, Foreign, Skeleton } from "./basics";
 import { Failed } from "./errors";
 import { quoted, TIMES } from "./filter";
 import { DeliveryMark } from "./health";
+import { headline } from "./marked";
 import { pageOf, useManagers } from "./names";
-import { REFRESH_MS } from "./query";
+import { REFRESH_MS, useQuery } from "./query";
 import { Time } from "./time";
 
 /** More than one state in one word, for links from elsewhere. */
 const FAILED = "FAILED";
+const PAGE_SIZE = 50;
 const STATUSES = ["2xx", "3xx", "4xx", "5xx", "none"];
 
 function toFilter(query: URLSearchParams): string {
@@ -43,6 +45,7 @@ export function Deliveries({ connection }: { connection: string }) {
   const query = route.value.query;
   const key = ["state", "time", "status"].map((one) => query.get(one) ?? "").join(" ");
   const list = useSignal<Delivery[] | null>(null);
+  const waiting = useSignal<Delivery[]>([]);
   const next = useSignal<string | undefined>(undefined);
   const failed = useSignal<unknown>(undefined);
   const round = useSignal(0);
@@ -50,20 +53,28 @@ export function Deliveries({ connection }: { connection: string }) {
   const filter = toFilter(query);
   const managers = useManagers(parent(connection));
   const nickname = (scan: string) => managers.data?.find((one) => one.name === parent(scan))?.nickname;
+  // The log tells of Scans by their names; those lately made have their titles at hand.
+  const all = `${parent(connection)}/managers/-`;
+  const scans = useQuery(`${all}/titles`, (read) => api.scans(all, {}, read));
+  const titles = useMemo(() => new Map((scans.data?.items ?? []).map((scan) => [scan.name, headline(scan.post)])), [scans.data]);
 
   useEffect(() => {
     const stop = new AbortController();
     const load = async (background: boolean) => {
       try {
-        const page = await api.deliveries(connection, { filter, pageSize: 50 }, { signal: stop.signal, background });
-        const first = page.items;
-        // What was read further down stays; states of what is at the top are new.
-        const older = background ? (list.value ?? []).filter((one) => first.every((fresh) => fresh.name !== one.name) && one.createTime < (first.at(-1)?.createTime ?? "")) : [];
-        list.value = [...first, ...older];
-        if (!background || older.length === 0) {
-          next.value = page.next;
-        }
+        const page = await api.deliveries(connection, { filter, pageSize: PAGE_SIZE }, { signal: stop.signal, background });
         failed.value = undefined;
+        if (!background || list.value === null) {
+          list.value = page.items;
+          next.value = page.next;
+          waiting.value = [];
+          return;
+        }
+        // Rows stay where they are, their states become the present ones; what is new waits until somebody wants it.
+        const fresh = new Map(page.items.map((one) => [one.name, one]));
+        list.value = list.value.map((one) => fresh.get(one.name) ?? one);
+        const known = new Set(list.value.map((one) => one.name));
+        waiting.value = page.items.filter((one) => !known.has(one.name) && one.createTime > (list.value?.[0]?.createTime ?? ""));
       } catch (error) {
         if (!stop.signal.aborted && !background) {
           failed.value = error;
@@ -75,10 +86,18 @@ export function Deliveries({ connection }: { connection: string }) {
     return () => { stop.abort(); clearInterval(timer); };
   }, [connection, key, round.value]);
 
+  const showWaiting = () => {
+    if (waiting.value.length >= PAGE_SIZE) {
+      round.value += 1; // There may be more between.
+    } else {
+      list.value = [...waiting.value, ...(list.value ?? [])];
+      waiting.value = [];
+    }
+  };
   const more = async () => {
     busy.value = true;
     try {
-      const page = await api.deliveries(connection, { filter, pageSize: 50, pageToken: next.value }, {});
+      const page = await api.deliveries(connection, { filter, pageSize: PAGE_SIZE, pageToken: next.value }, {});
       list.value = [...(list.value ?? []), ...page.items.filter((one) => !(list.value ?? []).some((old) => old.name === one.name))];
       next.value = page.next;
     } catch (error) {
@@ -102,23 +121,24 @@ export function Deliveries({ connection }: { connection: string }) {
         {filter !== "" && <button type="button" onClick={() => setQuery({ state: undefined, time: undefined, status: undefined })}>{w.inbox.clear}</button>}
       </form>
       {failed.value !== undefined && <Failed error={failed.value} retry={() => { round.value += 1; }} />}
+      {waiting.value.length > 0 && <button type="button" class="fresh" onClick={showWaiting}>{w.delivery.fresh(waiting.value.length, PAGE_SIZE)}</button>}
       {list.value === null && failed.value === undefined && <Skeleton rows={6} />}
       {list.value?.length === 0 && <Empty title={filter === "" ? w.delivery.none : w.delivery.noneSuch} why={filter === "" ? w.delivery.noneWhy : undefined} />}
       {list.value !== null && list.value.length > 0 && (
         <div class="scroll">
-          <table class="list">
+          <table class="list one-line">
             <thead>
-              <tr><th scope="col">{w.delivery.created}</th><th scope="col">{w.delivery.manager}</th><th scope="col">{w.delivery.state}</th><th scope="col">{w.delivery.answer}</th><th scope="col" class="num">{w.delivery.attempts}</th><th scope="col">{w.delivery.next}</th></tr>
+              <tr><th scope="col">{w.delivery.scan}</th><th scope="col">{w.delivery.state}</th><th scope="col">{w.delivery.answer}</th><th scope="col" class="num">{w.delivery.attempts}</th><th scope="col">{w.delivery.created}</th><th scope="col">{w.delivery.next}</th></tr>
             </thead>
             <tbody>
               {list.value.map((one) => (
                 <tr key={one.name}>
-                  <th scope="row"><a href={pageOf(connection, `deliveries/${id(one.name)}`)}><Time iso={one.createTime} /></a></th>
-                  <td data-label={w.delivery.manager}><Foreign>{nickname(one.scan) ?? "–"}</Foreign></td>
-                  <td data-label={w.delivery.state}><DeliveryMark state={one.state} /></td>
+                  <th scope="row"><a href={pageOf(connection, `deliveries/${id(one.name)}`)}><Foreign>{titles.get(one.scan) ?? id(one.scan)}</Foreign></a>{(managers.data ?? []).length > 1 && <span class="faint small"><Foreign>{nickname(one.scan) ?? ""}</Foreign></span>}</th>
+                  <td><DeliveryMark state={one.state} /></td>
                   <td data-label={w.delivery.answer}>{one.lastStatusCode ?? (one.lastError ? <span class="bad">{w.delivery.errors[one.lastError] ?? one.lastError}</span> : <span class="faint">–</span>)}</td>
-                  <td data-label={w.delivery.attempts} class="num">{one.attemptCount}</td>
-                  <td data-label={w.delivery.next}>{one.nextAttemptTime ? <Time iso={one.nextAttemptTime} focusable /> : <span class="faint">–</span>}</td>
+                  <td data-label={w.delivery.attempts} class={one.attemptCount > 1 ? "num" : "num none"}>{one.attemptCount}</td>
+                  <td><Time iso={one.createTime} focusable /></td>
+                  <td data-label={w.delivery.next} class={one.nextAttemptTime ? "" : "none"}>{one.nextAttemptTime ? <Time iso={one.nextAttemptTime} focusable due /> : <span class="faint">–</span>}</td>
                 </tr>
               ))}
             </tbody>

@@ -1,6 +1,7 @@
 // What failed, why, and what to do about it.
 import { ApiError, Unreachable } from "../api/client";
 import { w } from "../words/en";
+import { warn } from "./announce";
 
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
@@ -15,6 +16,14 @@ function capital(text: string): string {
 
 export function issueText(issue: string): string {
   return w.error.issues[issue] ?? issue;
+}
+
+/** What did not come of something that was pressed, where no form is to show it in. */
+export function tellError(error: unknown, what = ""): void {
+  const api = error instanceof ApiError ? error : undefined;
+  const details = (api?.details ?? []).map(({ field, issue }) => `${field}: ${issueText(issue)}`);
+  const detail = [...details, ...(api?.requestId ? [`${w.error.requestId} ${api.requestId}`] : [])].join("; ");
+  warn(`${what} ${errorText(error)}`.trim(), detail);
 }
 
 /** A part of a page that could not be had; the rest lives on. */
@@ -44,10 +53,4 @@ export function fieldError(error: unknown, field: string): string | undefined {
   }
   const found = error.details.filter((detail) => detail.field === field || detail.field.startsWith(`${field}[`) || detail.field.startsWith(`${field}.`));
   return found.length === 0 ? undefined : found.map((detail) => (detail.field === field ? "" : `${detail.field}: `) + issueText(detail.issue)).join(", ");
-}
-
-/** Whether the API does not have what was asked for: an older gateway. */
-export function isUnknownHere(error: unknown): boolean {
-  return error instanceof ApiError
-    && ((error.status === 404 && /path/.test(error.message)) || error.status === 405 || error.has("unknown_field"));
 }

@@ -72,6 +72,17 @@ export function FeedStateMark({ feed }: { feed: Feed }) {
   return <State tone={FEED_TONES[feed.state] ?? "warn"}>{w.feed.states[feed.state] ?? feed.state}</State>;
 }
 
+const WORST: Feed["state"][] = ["BLOCKED", "FAILING", "BUDGET_SPENT", "LATE"];
+
+/** All feeds of a Manager by the one that is worst off. */
+export function FeedsMark({ feeds }: { feeds: Feed[] }) {
+  const worst = WORST.find((state) => feeds.some((feed) => feed.state === state));
+  const count = feeds.filter((feed) => feed.state === worst).length;
+  return worst === undefined
+    ? <State tone={feeds.length === 0 ? "idle" : "good"}>{feeds.length === 0 ? w.feed.none : w.feed.allGood(feeds.length)}</State>
+    : <State tone={FEED_TONES[worst]} title={w.feed.means[worst]}>{w.feed.some(count, feeds.length, w.feed.states[worst].toLowerCase())}</State>;
+}
+
 const DELIVERY_TONES: Record<Delivery["state"], Tone> = {
   PENDING: "busy", IN_FLIGHT: "busy", SUCCEEDED: "good", RETRYING: "warn", EXHAUSTED: "bad", CANCELLED: "idle",
 };

@@ -1,19 +1,22 @@
 // A person's word on a Scan: right or wrong, labels, mutes. Shown at once, sent at once, and taken back for 8 seconds.
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
-import type { Mute, Namespace, Scan } from "../api/types";
+import type { Manager, Mute, Namespace, Scan } from "../api/types";
 import { parent, timestamp } from "../api/types";
 import { w } from "../words/en";
 import { tell } from "./announce";
 import { Dialog } from "./dialog";
-import { errorText } from "./errors";
+import { Failed, tellError } from "./errors";
 import { headline } from "./marked";
 import { safeUrl } from "./basics";
 
 /** What the list is told of. */
 export type Put = (scan: Scan) => void;
 
-/** Whether a person has said that it is right, as far as the API tells. */
+/**
+ * Whether the service counts it as judged: what was marked wrong, and whatever else was changed since it was made, be it
+ * by its labels alone or by taking a verdict back. That is by what Managers learn, and so what is shown.
+ */
 export function isJudged(scan: Scan): boolean {
   return !scan.value || scan.updateTime !== scan.createTime;
 }
@@ -26,7 +29,7 @@ export async function change(scan: Scan, to: { value?: boolean; labels?: string[
     try {
       put(await api.updateScan(scan.name, before));
     } catch (error) {
-      tell(errorText(error), undefined, true);
+      tellError(error);
     }
   };
   tell(said, () => void back());
@@ -34,11 +37,15 @@ export async function change(scan: Scan, to: { value?: boolean; labels?: string[
     put(await api.updateScan(scan.name, to));
   } catch (error) {
     put(scan);
-    tell(`${w.scan.notSaved} ${errorText(error)}`, undefined, true);
+    tellError(error, w.scan.notSaved);
   }
 }
 
-export const judge = (scan: Scan, value: boolean, put: Put) => change(scan, { value }, put, value ? w.scan.markedRight : w.scan.markedWrong);
+/** Instructions that are kept by hand learn nothing of themselves, and the page does not say that they do. */
+export function judge(scan: Scan, value: boolean, put: Put, manager: Manager | undefined): Promise<void> {
+  const said = value ? w.scan.markedRight : w.scan.markedWrong;
+  return change(scan, { value }, put, `${said} ${manager?.mode === "MANUAL" ? w.scan.learnsNothing : w.scan.learns}`);
+}
 
 export function LabelDialog({ scan, put, onClose }: { scan: Scan; put: Put; onClose: () => void }) {
   const typed = useSignal(scan.labels.join(", "));
@@ -64,7 +71,7 @@ export function LabelDialog({ scan, put, onClose }: { scan: Scan; put: Put; onCl
 }
 
 /** What can be muted of a post. */
-function candidates(scan: Scan): { mute: Mute; words: string }[] {
+function candidates(scan: Scan): Candidate[] {
   const { post } = scan;
   const host = safeUrl(post.url)?.hostname;
   const author = post.user.id || post.user.name;
@@ -74,6 +81,34 @@ function candidates(scan: Scan): { mute: Mute; words: string }[] {
     ...(post.subforum ? [{ mute: { type: "SUBFORUM", value: post.subforum.id } as Mute, words: w.mute.place(post.subforum.name) }] : []),
     ...(host ? [{ mute: { type: "SITE", value: host } as Mute, words: w.mute.site(host) }] : []),
   ];
+}
+
+interface Candidate {
+  mute: Mute;
+  words: string;
+}
+
+/** Adds it to the mutes of a Manager or Namespace, with a way back. */
+async function muteIn(target: string, { mute, words }: Candidate): Promise<void> {
+  const others = (mutes: Mute[]) => mutes.filter((one) => one.type !== mute.type || one.value !== mute.value);
+  await setMutes(target, (mutes) => [...others(mutes), mute]);
+  tell(w.mute.done(words, !target.includes("/managers/")), () => {
+    void setMutes(target, others).then(() => tell(w.mute.undone), (error: unknown) => tellError(error));
+  });
+}
+
+/** Without a dialog: its author or its place, of this Manager, until it is taken back. */
+export async function muteAtOnce(scan: Scan, type: "AUTHOR" | "SUBFORUM"): Promise<void> {
+  const candidate = candidates(scan).find((one) => one.mute.type === type);
+  if (!candidate) {
+    tell(w.mute.nothing[type]);
+    return;
+  }
+  try {
+    await muteIn(parent(scan.name), candidate);
+  } catch (error) {
+    tellError(error);
+  }
 }
 
 const EXPIRIES: [string, number | null][] = [["always", null], ["week", 7], ["month", 30]];
@@ -96,11 +131,7 @@ export function MuteDialog({ scan, namespace, onClose }: { scan: Scan; namespace
     const wanted: Mute = days === null ? choice.mute : { ...choice.mute, expireTime: timestamp(Date.now() + days * 86_400_000) };
     const target = everywhere.value ? parent(parent(scan.name)) : parent(scan.name);
     try {
-      await setMutes(target, (mutes) => [...mutes.filter((one) => one.type !== wanted.type || one.value !== wanted.value), wanted]);
-      tell(w.mute.done(choice.words, everywhere.value), () => {
-        void setMutes(target, (mutes) => mutes.filter((one) => one.type !== wanted.type || one.value !== wanted.value))
-          .then(() => tell(w.mute.undone), (error: unknown) => tell(errorText(error), undefined, true));
-      });
+      await muteIn(target, { mute: wanted, words: choice.words });
       onClose();
     } catch (error) {
       failed.value = error;
@@ -132,7 +163,7 @@ export function MuteDialog({ scan, namespace, onClose }: { scan: Scan; namespace
           </fieldset>
           <label class="choice"><input type="checkbox" checked={everywhere.value} onChange={(event) => { everywhere.value = event.currentTarget.checked; }} /> {w.mute.everywhere(namespace?.nickname)}</label>
           <p class="hint">{w.mute.means}</p>
-          {failed.value !== undefined && <p class="hint bad" role="alert">{errorText(failed.value)}</p>}
+          {failed.value !== undefined && <Failed error={failed.value} />}
         </div>
         <footer><button type="button" onClick={onClose}>{w.cancel}</button><button type="submit" class="primary" disabled={busy.value}>{w.mute.mute}</button></footer>
       </form>

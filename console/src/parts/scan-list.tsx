@@ -12,7 +12,7 @@ import { announce, undoLast } from "./announce";
 import { Failed } from "./errors";
 import { Foreign, Skeleton } from "./basics";
 import { useKeys, type Bindings } from "./keys";
-import { isJudged, judge, LabelDialog, MuteDialog } from "./labels";
+import { isJudged, judge, LabelDialog, muteAtOnce, MuteDialog } from "./labels";
 import { headline, shownScore, site } from "./marked";
 import { useNamespaces } from "./names";
 import { useQuery } from "./query";
@@ -40,7 +40,7 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
   // A link to a Scan that is not among those listed.
   const apart = useQuery(open !== null && listed === undefined && scans.of !== null ? fullName(namespace, open) : null, (read) => api.scan(fullName(namespace, open ?? ""), read), null);
   const selected = listed ?? (open === null ? undefined : apart.data);
-  const nicknames = useMemo(() => new Map((managers ?? []).map((one) => [one.name, one])), [managers]);
+  const byName = useMemo(() => new Map((managers ?? []).map((one) => [one.name, one])), [managers]);
   const namespaces = useNamespaces();
   const dialog = useSignal<"label" | "mute" | null>(null);
   const rows = useRef<HTMLUListElement>(null);
@@ -90,8 +90,14 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
     const meant = () => scans.list.find((scan) => short(scan) === route.peek().query.get(OPEN)) ?? selected;
     bindings["o"] = () => document.getElementById("open-post")?.click();
     if (mayWrite.value) {
-      bindings["y"] = () => void judge(meant(), true, put);
-      bindings["n"] = () => void judge(meant(), false, put);
+      const say = (value: boolean) => () => {
+        const scan = meant();
+        void judge(scan, value, put, byName.get(parent(scan.name)));
+      };
+      bindings["y"] = say(true);
+      bindings["n"] = say(false);
+      bindings["a"] = () => void muteAtOnce(meant(), "AUTHOR");
+      bindings["p"] = () => void muteAtOnce(meant(), "SUBFORUM");
       bindings["l"] = () => { dialog.value = "label"; };
       bindings["m"] = () => { dialog.value = "mute"; };
     }
@@ -99,14 +105,14 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
   useKeys(bindings);
 
   return (
-    <div class={selected ? "reader open" : "reader"}>
+    <div class={`reader${selected ? " open" : ""}${list.length === 0 && open === null ? " bare" : ""}`}>
       <section class="reader-list" aria-label={w.inbox.list}>
         {scans.waiting.length > 0 && <button type="button" class="fresh" onClick={scans.showWaiting}>{w.inbox.fresh(scans.waiting.length)}</button>}
         {scans.error !== undefined && <Failed error={scans.error} retry={scans.reload} />}
         {scans.of === null && scans.error === undefined && <Skeleton rows={8} />}
         {scans.of !== null && list.length === 0 && !scans.busy && scans.error === undefined && empty}
         <ul class="rows" ref={rows} aria-busy={scans.busy}>
-          {list.map((scan) => row(scan, short(scan) === open, showManager ? nicknames.get(parent(scan.name))?.nickname : undefined))}
+          {list.map((scan) => row(scan, short(scan) === open, showManager ? byName.get(parent(scan.name))?.nickname : undefined))}
         </ul>
         {scans.more && <button type="button" class="block more" aria-busy={scans.busy} onClick={scans.loadMore}>{w.more}</button>}
       </section>
@@ -114,9 +120,9 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
         {selected
           ? (
             <ScanPane
-              scan={selected} manager={nicknames.get(parent(selected.name))} put={put}
+              scan={selected} manager={byName.get(parent(selected.name))} put={put}
               onLabel={() => { dialog.value = "label"; }} onMute={() => { dialog.value = "mute"; }}
-              back={<button type="button" class="pane-back" onClick={() => setQuery({ [OPEN]: undefined })}>← {w.inbox.back}</button>}
+              back={<button type="button" class="pane-back" aria-label={w.inbox.back} onClick={() => setQuery({ [OPEN]: undefined })}>←</button>}
             />
           )
           : apart.error !== undefined ? <Failed error={apart.error} retry={apart.reload} />

@@ -25,11 +25,14 @@ export function ScanPane({ scan, manager, put, onLabel, onMute, back }: Props) {
     <div class="pane-inner">
       <div class="pane-bar">
         {back}
-        {mayWrite.value && <Verdict scan={scan} put={put} />}
+        {mayWrite.value && <Verdict scan={scan} put={put} manager={manager} />}
         <span class="grow" />
-        {mayWrite.value && <button type="button" onClick={onLabel}>{w.scan.label}</button>}
-        {mayWrite.value && <button type="button" onClick={onMute}>{w.mute.mute}…</button>}
-        <ObjectMenu name={scan.name} value={scan} path={scan.name} />
+        {mayWrite.value && <button type="button" class="roomy" aria-keyshortcuts="l" title={w.scan.byKey("l")} onClick={onLabel}>{w.scan.label}</button>}
+        {mayWrite.value && <button type="button" class="roomy" aria-keyshortcuts="m" title={w.scan.byKey("m")} onClick={onMute}>{w.mute.mute}…</button>}
+        <ObjectMenu name={scan.name} value={scan} path={scan.name}>
+          {mayWrite.value && <button type="button" class="narrow" onClick={onLabel}>{w.scan.label}</button>}
+          {mayWrite.value && <button type="button" class="narrow" onClick={onMute}>{w.mute.mute}…</button>}
+        </ObjectMenu>
       </div>
       {scan.labels.length > 0 && <p class="labels">{scan.labels.map((label) => <span class="chip" key={label}><Foreign>{label}</Foreign></span>)}</p>}
       <PostText post={scan.post} match={scan.match} />
@@ -57,11 +60,11 @@ export function ScanPane({ scan, manager, put, onLabel, onMute, back }: Props) {
   );
 }
 
-function Verdict({ scan, put }: { scan: Scan; put: Put }) {
+function Verdict({ scan, put, manager }: { scan: Scan; put: Put; manager: Manager | undefined }) {
   return (
     <div class="segments" role="group" aria-label={w.scan.verdict}>
-      <button type="button" aria-pressed={scan.value && isJudged(scan)} onClick={() => void judge(scan, true, put)}>✓ {w.scan.right}</button>
-      <button type="button" aria-pressed={!scan.value} onClick={() => void judge(scan, false, put)}>✕ {w.scan.wrong}</button>
+      <button type="button" aria-pressed={scan.value && isJudged(scan)} aria-keyshortcuts="y" title={w.scan.byKey("y")} onClick={() => void judge(scan, true, put, manager)}>✓ {w.scan.right}</button>
+      <button type="button" aria-pressed={!scan.value} aria-keyshortcuts="n" title={w.scan.byKey("n")} onClick={() => void judge(scan, false, put, manager)}>✕ {w.scan.wrong}</button>
     </div>
   );
 }

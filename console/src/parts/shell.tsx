@@ -66,7 +66,7 @@ function NamespaceChoice({ current }: { current: string | undefined }) {
   const namespaces = useNamespaces();
   const list = namespaces.data ?? [];
   if (list.length === 0) {
-    return null;
+    return namespaces.data === undefined ? <div class="namespace-place" /> : null;
   }
   const chosen = (value: string) => go(value === "" ? href("namespaces") : href(`n/${value}/${PAGES.find((page) => page === route.value.path[2]) ?? "overview"}`));
   return (

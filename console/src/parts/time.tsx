@@ -10,6 +10,7 @@ const clock = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digi
 const day = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short" });
 const full = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
 
+const SOON_MS = 10_000;
 const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
 
 /** Moves on slowly: relative times follow it. */
@@ -35,14 +36,17 @@ export function utc(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 }
 
-/** Relative, with the instant on hover and focus. `focusable` where nothing around it takes the focus. */
-export function Time({ iso, focusable = false }: { iso: string | undefined; focusable?: boolean }) {
+/**
+ * Relative, with the instant on hover and focus. `focusable` where nothing around it takes the focus; `due` of what is yet
+ * to come, which a clock that is a little behind ours would else call past.
+ */
+export function Time({ iso, focusable = false, due = false }: { iso: string | undefined; focusable?: boolean; due?: boolean }) {
   if (iso === undefined) {
     return <span class="faint">{w.time.never}</span>;
   }
   return (
     <time class="when" dateTime={iso} data-utc={utc(iso)} tabIndex={focusable ? 0 : undefined}>
-      {ago(iso)}
+      {due && Math.abs(Date.parse(iso) - now.value) < SOON_MS ? w.time.soon : ago(iso)}
     </time>
   );
 }

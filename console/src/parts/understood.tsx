@@ -1,12 +1,19 @@
 // Instructions as people read them: the brief, terms by weight, groups as sentences.
-import type { Instructions } from "../api/types";
+import type { Instructions, Mute } from "../api/types";
 import { w } from "../words/en";
 import { Foreign } from "./basics";
 import { shownScore } from "./marked";
 
 const SHOWN_TERMS = 60;
 
-export function Understood({ instructions }: { instructions: Instructions }) {
+interface Props {
+  instructions: Instructions;
+  /** Of a Manager, what its customer keeps out beside the instructions, and where that is set. */
+  mutes?: Mute[];
+  settings?: string;
+}
+
+export function Understood({ instructions, mutes, settings }: Props) {
   const include = [...(instructions.include ?? [])].sort((a, b) => b.weight - a.weight);
   return (
     <div class="understood">
@@ -31,6 +38,15 @@ export function Understood({ instructions }: { instructions: Instructions }) {
         <dd>{instructions.threshold === undefined ? "–" : shownScore(instructions.threshold)} <span class="faint">{instructions.focus ? w.looks.calibrated : w.looks.summed}</span></dd>
         <dt>{w.looks.feeds}</dt>
         <dd class="chips">{(instructions.feeds ?? []).map((feed) => <span class="chip mono" key={feed}>{feed}</span>)}</dd>
+        {mutes && (
+          <>
+            <dt>{w.looks.mutes}</dt>
+            <dd class="chips">
+              {mutes.map((mute) => <span class="chip" key={mute.type + mute.value}><span class="faint small">{w.mute.types[mute.type]}</span> <Foreign>{mute.value}</Foreign></span>)}
+              {mutes.length === 0 && <span class="faint">{w.settings.noMutes}</span>} <a href={settings}>{w.looks.change}</a>
+            </dd>
+          </>
+        )}
       </dl>
     </div>
   );

@@ -8,6 +8,7 @@ const quotedList = (words: string[]) => {
   const quoted = words.map((word) => `“${word}”`);
   return quoted.length < 2 ? quoted.join("") : `${quoted.slice(0, -1).join(", ")} and ${quoted.at(-1)}`;
 };
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 const spanWords: Record<string, string> = { "1h": "hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days" };
 
 export const w = {
@@ -28,8 +29,8 @@ export const w = {
   addWord: "Add…",
   remove: (what: string) => `Remove ${what}`,
 
-  time: { now: "just now", never: "never" },
-  toast: { undo: "Undo", undoHint: "Can be undone.", close: "Dismiss" },
+  time: { now: "just now", soon: "in a moment", never: "never" },
+  toast: { messages: "Messages", undo: "Undo", undoHint: "Can be undone.", close: "Dismiss" },
   confirm: { type: "To confirm, type" },
 
   roles: { OWNER: "Owner", EDITOR: "Editor", VIEWER: "Viewer" },
@@ -82,7 +83,7 @@ export const w = {
   },
   namespaces: {
     title: "Namespaces", lead: (account: string, role: string) => `Signed in to ${account} as ${role}.`, none: "No Namespaces yet", noneWhy: "A Namespace holds Managers, which watch, and Connections, which deliver. Create the first one.",
-    noneAsk: "This key opens no Namespace. An owner of the account can create one.", since: "since", create: "New Namespace", createHint: "A team or a product, for example.",
+    noneAsk: "This key opens no Namespace. An owner of the account can create one.", since: "made", expires: "The key expires", expiresNever: "The key does not expire.", create: "New Namespace", createHint: "A team or a product, for example.",
   },
 
   chart: { asTable: "As a table", time: "Time" },
@@ -92,16 +93,17 @@ export const w = {
     ofConnections: (count: number) => `of ${count}`,
     same: (range: string) => `as in the ${spanWords[range]} before`,
     noneBefore: (range: string) => `none in the ${spanWords[range]} before`,
-    change: (up: boolean, percent: number, range: string) => `${up ? "↑" : "↓"} ${percent.toLocaleString("en")} % on the ${spanWords[range]} before`,
+    change: (up: boolean, percent: number, range: string) => `${up ? "↑" : "↓"} ${percent.toLocaleString("en")}\u00a0% on the ${spanWords[range]} before`,
     postsAndScans: "Posts and Scans", deliveries: "Deliveries", delayScan: "From post to Scan", delayDelivery: "From Scan to acknowledgement",
     acknowledged: "Acknowledged", failedAttempts: "Failed attempts", exhausted: "Given up",
-    saysPosts: (posts: string, scans: string) => `${posts} posts read, ${scans} Scans made of them.`,
-    saysDeliveries: (good: string, bad: string, lost: string) => `${good} acknowledged, ${bad} attempts failed, ${lost} given up.`,
-    saysDelay: (worst: string) => `99 of 100 within ${worst}, at worst.`,
+    saysPosts: (posts: number, scans: number) => (posts + scans === 0 ? "No post was read in this time." : `${plural(posts, "post", "posts")} read, ${plural(scans, "Scan", "Scans")} made.`),
+    saysDeliveries: (good: number, bad: number, lost: number) => (good + bad + lost === 0 ? "Nothing was delivered in this time."
+      : `${good.toLocaleString("en")} acknowledged, ${bad === 0 ? "no attempt failed" : `${plural(bad, "attempt", "attempts")} failed`}${lost === 0 ? "" : `, ${lost.toLocaleString("en")} given up`}.`),
+    saysDelay: (worst: number, time: (ms: number) => string) => (worst === 0 ? "Nothing was measured in this time." : `99 of 100 within ${time(worst)}, at worst.`),
     fresh: "Nothing is watched yet", freshWhy: "A Manager watches forums and feeds for posts that matter to you. Give it a page about your product, and it works out what to look for.",
   },
   attention: {
-    title: "Needs attention", nothing: "Nothing needs you.", tune: "Tune it", feeds: "See feeds", deliveries: "See deliveries", feedOf: "Feed of",
+    title: "Needs attention", all: (count: number) => `Show all ${count}`, nothing: "Nothing needs you.", tune: "Tune it", feeds: "See feeds", deliveries: "See deliveries", feedOf: "Feed of",
     looked: (managers: number, connections: number) => `${plural(managers, "Manager", "Managers")} and ${plural(connections, "Connection", "Connections")} looked at.`,
     waiting: (count: number) => (count === 0 ? "Attempts fail." : `${plural(count, "delivery waits", "deliveries wait")}.`),
   },
@@ -120,23 +122,23 @@ export const w = {
     noManagers: "No Manager watches yet", nothing: "Nothing matched", filtered: "Nothing matches these filters", cannotLook: "We could not look",
     allOff: "It is turned off, so nothing is read for it.", notApplied: "No Manager has instructions yet: they are being worked out, or could not be.",
     read: (posts: string) => `${posts} posts were read in the last 24 hours.`, lastPost: "The newest post was made", lastLook: "We looked", nextLook: "and look again",
-    untold: "This server does not tell when it looks next.", unknown: "When we last looked could not be found out just now.", blind: (bad: number, all: number) => `${bad} of ${plural(all, "feed", "feeds")} cannot be read.`,
+    unknown: "When we last looked could not be found out just now.", blind: (bad: number, all: number) => `${bad} of ${plural(all, "feed", "feeds")} cannot be read.`,
     seeManagers: "See Managers",
   },
   post: { wordless: "(no words)", by: "by", open: "Open the post" },
   score: {
     title: "Score", alone: (score: string) => `Score ${score}.`, of: (score: string, threshold: string) => `Score ${score}, threshold ${threshold}.`,
-    noTerms: "No term counted.", counted: (terms: string[]) => `${quotedList(terms)} counted.`,
+    noTerms: "No term counted.", judged: "A language model was asked as well, and had the last word.", counted: (terms: string[]) => `${quotedList(terms)} counted.`,
     tipped: (terms: string[], more: number) => `${quotedList(terms)} counted most${more > 0 ? `, and ${more} more` : ""}.`,
     signal: {
-      buying: (percent: number) => `Reads like somebody who wants to buy (${percent} %).`, comparison: (percent: number) => `Weighs things against each other (${percent} %).`,
-      trouble: (percent: number) => `Reads like trouble (${percent} %).`,
+      buying: (percent: number) => `Reads like somebody who wants to buy (${percent}\u00a0%).`, comparison: (percent: number) => `Weighs things against each other (${percent}\u00a0%).`,
+      trouble: (percent: number) => `Reads like trouble (${percent}\u00a0%).`,
     } as Record<string, ((percent: number) => string) | undefined>,
   },
   scan: {
-    verdict: "Your verdict", right: "Right", wrong: "Wrong", label: "Label…", labels: "Labels", labelsField: "Labels, with commas between", labelsHint: "Up to 10 words of your own; they can be filtered by.",
+    verdict: "Your verdict", byKey: (key: string) => `By key: ${key}`, right: "Right", wrong: "Wrong", label: "Label…", labels: "Labels", labelsField: "Labels, with commas between", labelsHint: "Up to 10 words of your own; they can be filtered by. A Scan with labels counts as right unless it is marked as wrong.",
     why: "Why you were shown this", foundBy: "Found by", aManager: "a Manager", places: "Also posted at", notSaved: "Not saved.",
-    markedRight: "Marked as right: the next compile of the Manager learns from it.", markedWrong: "Marked as wrong: the next compile of the Manager learns from it.", labelled: "Labels saved.",
+    markedRight: "Marked as right.", markedWrong: "Marked as wrong.", learns: "The Manager learns from it when it is compiled next: by itself, after a few verdicts.", learnsNothing: "This Manager is kept by hand: verdicts do not change what it looks for.", labelled: "Labels saved.",
   },
   mute: {
     title: "Mute", mute: "Mute", what: "What", howLong: "For how long", value: "Author, place, site or word", until: "until",
@@ -144,7 +146,8 @@ export const w = {
     expiries: { always: "Until I take it back", week: "A week", month: "30 days" } as ByWord,
     everywhere: (namespace: string | undefined) => `For all Managers of ${namespace ?? "the Namespace"}`,
     means: "New posts of it make no Scans from now on. Scans that are there stay.", done: (what: string, everywhere: boolean) => `${what} is muted${everywhere ? " for all Managers" : ""} from now on.`,
-    undone: "No longer muted.", added: "Muted from now on.", removed: "No longer muted.",
+    nothing: { AUTHOR: "This post names no author to mute.", SUBFORUM: "This post is of no place that could be muted." }, undone: "No longer muted.", added: "Muted from now on.", removed: "No longer muted.",
+    hints: { AUTHOR: "Their name there", SUBFORUM: "Its name", SITE: "example.com", TERM: "Word or phrase" } satisfies Record<Mute["type"], string>,
     types: { AUTHOR: "Author", SUBFORUM: "Place", SITE: "Site", TERM: "Word" } satisfies Record<Mute["type"], string>,
   },
 
@@ -172,18 +175,20 @@ export const w = {
     none: "No instructions yet", noneYet: "They are being worked out from its pages.", noneFailed: "Its pages could not be turned into instructions.",
     must: "Must mention", mustMention: "must mention", terms: "Terms", names: "Names", exclude: "Never with", threshold: "Threshold", feeds: "Feeds", near: "near",
     nameKinds: { OWN: "yours", WATCHED: "watched" }, moreTerms: (count: number) => `and ${count} more`, calibrated: "of a score from 0 to 1", summed: "of the sum of the weights of the terms that occur",
-    muted: (count: number) => `${plural(count, "mute", "mutes")} in effect:`, noMutes: "Nothing is muted:", takeOver: "Take over", edit: "Edit",
+    mutes: "Mutes", change: "Change", takeOver: "Take over", edit: "Edit",
     takeOverMeans: "You change the instructions yourself from now on. Once you save, they are not compiled from the pages any more, and verdicts on Scans do not change them. Giving pages in the settings makes it automatic again.",
     takingOver: "Nothing changes until you save. Saving makes this Manager one that is kept by hand.", save: "Save and put to work", saved: "Saved; they are put to work in a moment.",
-    addTerm: "Add a term…", weightOf: (term: string) => `Weight of ${term}`, newGroup: "Add a group…", groupLabel: (at: number) => `Group ${at}`, excludeHint: "A post with any of these never matches.", namesHint: "Yours and others': companies, brands, products.",
+    addTerm: "Add a term…", weightOf: (term: string) => `Weight of ${term}`, newGroup: "Add a group…", groupLabel: (at: number) => `Group ${at}`, excludeHint: "A post with any of these never matches.", namesHint: "Yours and others': companies, brands, products. Each opens for more.",
+    addName: "Add a name…", nameIs: (kind: "OWN" | "WATCHED", aliases: number) => `${kind === "OWN" ? "yours" : "watched"}${aliases === 0 ? "" : `, ${plural(aliases, "alias", "aliases")}`}`,
+    whose: "Whose name", kindMeans: { OWN: "Our own", WATCHED: "Another's, which is watched" }, aliases: "Also called", aliasesHint: "Other spellings and short forms that count as this name.",
+    context: "Only near", contextHint: "One of these must occur too for the name to count; without any, it always does.", caseSensitive: "Only as it is written, in upper and lower case",
+    feedsHint: "As platform:feed. Without any, the newest posts of all platforms of its source.", brief: "In a sentence", briefHint: "What is relevant, for people to read.",
     effect: "What it would change", counting: "Comparing…",
   },
   preview: {
     count: (matched: number, all: number) => `${matched} of ${plural(all, "recent post", "recent posts")} would match.`, all: (count: number) => `Show all ${count}`,
-    kept: (count: number) => `${count} kept`, lost: (count: number) => `${count} lost`, gained: (count: number) => `${count} gained`, lostMark: "lost", gainedMark: "gained",
+    kept: (count: number) => `${count} kept`, lost: (count: number) => `${count} lost`, gained: (count: number) => `${count} gained`, lostMark: "lost", gainedMark: "gained", keptMark: "kept", showKept: (count: number) => `Show the ${count} that are kept`, hideKept: "Hide what is kept",
     ofRecent: (count: number) => `of ${plural(count, "post", "posts")}.`, noPosts: "No posts have been read yet: its feeds are looked at for the first time soon.",
-    noScans: "This server keeps no recent posts to look at, and there are no Scans yet to try it on.",
-    fromScans: "These posts are from Scans: this server keeps no others, so what would be new cannot show.",
   },
   reason: {
     words: { MATCHED: "Matches", BELOW_THRESHOLD: "Below threshold", REQUIRE: "Lacks a word", EXCLUDE: "Excluded", MUTED: "Muted", LANGUAGE: "Language", NOT_WATCHED: "Not watched", NEVER_SEEN: "Never seen" } as ByWord,
@@ -193,18 +198,17 @@ export const w = {
     } as ByWord,
   },
   feed: {
-    feed: "Feed", last: "Last look", next: "Next look", lastPost: "Newest post", posts: "Posts a day", scans: "Scans a day", gaps: "Gaps", none: "No feeds", noneWhy: "They appear once its instructions are at work.",
+    feed: "Feed", last: "Last look", next: "Next look", lastPost: "Newest post", posts: "Posts a day", scans: "Scans a day", gaps: "Gaps", allGood: (count: number) => (count === 1 ? "1 good" : `${count} good`), some: (count: number, all: number, how: string) => (all === 1 ? capital(how) : `${count} of ${all} ${how}`), none: "No feeds", noneWhy: "They appear once its instructions are at work.",
     states: { OK: "Good", LATE: "Late", FAILING: "Failing", BLOCKED: "Blocked", BUDGET_SPENT: "Budget spent" } satisfies Record<Feed["state"], string>,
     means: { OK: "", LATE: "It is looked at later than planned.", FAILING: "It could not be read lately.", BLOCKED: "The platform does not let us read it.", BUDGET_SPENT: "The platform's allowance for now is used up." } satisfies Record<Feed["state"], string>,
-    untold: "This server does not tell how single feeds are. These are watched:",
   },
   backfill: {
     title: "Look back", means: "Reads older posts of feeds that can look back, and makes Scans of those that match. They are in the inbox as they are found, and are not sent to Connections.", reach: "How far back",
-    days: (days: number) => (days === 1 ? "1 day" : `${days} days`), run: "Look back", back: "back to", cannot: "cannot look back", none: "None of its feeds can look back.", untold: "This server cannot look back.",
+    days: (days: number) => (days === 1 ? "1 day" : `${days} days`), run: "Look back", back: "back to", cannot: "cannot look back", none: "None of its feeds can look back.",
   },
   tryIt: {
     postTitle: "Title", post: "Post, or its address", hint: "Paste a post's text. An address alone is looked up among the posts that were read.", judge: "Judge it", recent: "The last 100 posts", answer: "Answer",
-    untold: "This server cannot look up posts by their address; paste the text.",
+    none: "Nothing tried yet", noneWhy: "The verdict stands here with its reason: which words counted, the score and the threshold, and the gate that a post failed.",
   },
   settings: {
     general: "General", mutes: "Mutes of this Manager", mutesHint: "Posts that make no Scans, whatever the instructions say.", namespaceMutes: "Mutes of the whole Namespace", namespaceMutesHint: "They hold for all its Managers.", noMutes: "Nothing is muted.",
@@ -212,7 +216,7 @@ export const w = {
     screen: "What is let through", screenHint: "Of posts that match.", languages: "Languages", languagesHint: "Tags such as en or pt; without any, all are welcome.", anyLanguage: "all", kinds: "Kinds",
     kindWords: { POST: "Posts", COMMENT: "Comments" } satisfies Record<Kind, string>, duplicates: "The same post in several places", duplicatesHint: "Collapsed, it is one Scan that lists the places.",
     keep: "A Scan each", collapse: "One Scan", maxScans: "Scans a day, at most", maxScansHint: "A guard against floods: near the bound only the best come through.", noMax: "no bound",
-    connections: "Connections", connectionsHint: "Each Scan is sent to these.", delete: "Delete this Manager", deleteMeans: "It stops watching, and its Scans are gone with it. This cannot be undone.", unknownHere: "This server does not know that setting yet.",
+    connections: "Connections", connectionsHint: "Each Scan is sent to these.", delete: "Delete this Manager", deleteMeans: "It stops watching, and its Scans are gone with it. This cannot be undone.",
   },
   newManager: {
     title: "New Manager", lead: "It reads your pages, works out what to look for, and shows you before it starts.", urls: "Pages about your product", urlsHint: "One to twenty addresses; press Enter after each. Pages of communities to watch may be among them.",
@@ -232,7 +236,7 @@ export const w = {
     breakerMeans: { CLOSED: "all is sent", OPEN: "given a rest", HALF_OPEN: "one delivery tells" } satisfies Record<NonNullable<Connection["health"]>["breaker"], string>,
     openBreaker: "It has failed so often that it is given a rest. Retrying one delivery by hand goes through at once.", ofLast: "of the last attempts", nobodyWaits: "nothing waits", oldest: (age: string) => `oldest for ${age}`,
     test: "Send test", pause: "Pause", enable: "Enable", enabled: "Enabled: what waits is sent now.", pausedNow: "Paused: what comes waits.", chart: "Deliveries, 24 hours",
-    tabs: { deliveries: "Deliveries", replays: "Replays", settings: "Settings" }, delete: "Delete this Connection", deleteMeans: "Nothing more is sent to it; it is taken out of the Managers that name it, and what waits is cancelled. This cannot be undone.",
+    what: "Where it delivers", whatHint: "Changes hold for what is sent from now on, and for what is tried again.", tabs: { deliveries: "Deliveries", replays: "Replays", settings: "Settings" }, delete: "Delete this Connection", deleteMeans: "Nothing more is sent to it; it is taken out of the Managers that name it, and what waits is cancelled. This cannot be undone.",
   },
   newConnection: {
     title: "New Connection", lead: "A server that answers any 2xx within 10 seconds, or a chat channel's incoming webhook.", url: "Address", urlHint: "https, on a public host.", format: "Format", formatHint: "The shape of what is sent.",
@@ -245,7 +249,7 @@ export const w = {
   test: { ok: "Acknowledged", failed: "Not acknowledged", answered: (status: number) => `Answered ${status}`, within: (time: string) => `within ${time}.`, means: "One made-up Scan was sent. It is in no log and no statistics." },
   delivery: {
     one: "Delivery", filters: "Filters", state: "State", status: "Answer", noAnswer: "No answer", anyFailed: "Failed, any", none: "Nothing was delivered yet", noneSuch: "No such delivery", noneWhy: "A delivery is made for each Scan of the Managers that name this Connection.",
-    created: "Made", manager: "Scan of", answer: "Answer", attempts: "Attempts", next: "Next attempt", createdAt: "made", nextAt: "next attempt", retry: "Retry", retried: "It is sent again now.", request: "Request", headers: "With headers", body: "Body",
+    created: "Made", scan: "Scan", fresh: (count: number, page: number) => `${count >= page ? `${page} or more` : count} new – show`, answer: "Answer", attempts: "Attempts", next: "Next attempt", createdAt: "made", nextAt: "next attempt", retry: "Retry", again: "Send again", retried: "It is sent again now.", request: "Request", headers: "With headers", body: "Body",
     otherFormat: (format: string) => `Sent in the form of ${format}.`, notYet: "Not sent yet.", newestOnly: (count: number) => `The newest ${count} are shown.`, total: "total",
     states: { PENDING: "To be sent", IN_FLIGHT: "Being sent", SUCCEEDED: "Acknowledged", RETRYING: "Retrying", EXHAUSTED: "Given up", CANCELLED: "Cancelled" } satisfies Record<Delivery["state"], string>,
     phases: { dns: "DNS", connect: "Connect", tls: "TLS", firstByte: "First byte", rest: "Rest" },
@@ -257,13 +261,13 @@ export const w = {
   },
   replay: {
     open: "Replay…", title: "Replay deliveries", means: "Deliveries made in this window are sent again, slower than what is new. Receivers see the same names as before.", from: "From", to: "To", toHint: "Empty: until now.", states: "In state", statesHint: "None chosen: all of them.",
-    ask: "Count first", count: (count: string) => `${count} deliveries would be sent again.`, begin: (count: string) => `Send ${count} again`, begun: "The replay has begun.", none: "No replays", noneWhy: "After an outage of your server, a replay sends what it missed.",
+    ask: "Count first", count: (count: number) => `${plural(count, "delivery", "deliveries")} would be sent again.`, begin: (count: string) => `Send ${count} again`, begun: "The replay has begun.", none: "No replays", noneWhy: "After an outage of your server, a replay sends what it missed.",
     words: { RUNNING: "Running", DONE: "Done", CANCELLED: "Cancelled" }, anyState: "any state", progress: "Progress", done: (done: string, total: string) => `${done} of ${total}`, cancel: "Cancel replay", cancelled: "Cancelled: nothing more is reopened.",
   },
   help: {
     title: "Help", keys: "Keys", keysOn: "Single letters do something", more: "More", docs: "The API, with examples", licences: "Licences of what this page is made of", version: "Version",
     keyList: [
-      ["j k", "Next and previous Scan"], ["o", "Open the post"], ["y", "Right"], ["n", "Wrong"], ["m", "Mute…"], ["l", "Label…"], ["u", "Undo"], ["/", "To the search field"],
+      ["j k", "Next and previous Scan"], ["o", "Open the post"], ["y", "Right"], ["n", "Wrong"], ["a", "Mute its author"], ["p", "Mute its place"], ["m", "Mute…"], ["l", "Label…"], ["u", "Undo"], ["/", "To the search field"],
       ["g o", "Overview"], ["g i", "Inbox"], ["g m", "Managers"], ["g c", "Connections"], ["?", "These keys"],
     ] as [string, string][],
   },

@@ -1,0 +1,59 @@
+// Every page, wide and narrow, light and dark. They run side by side, and beside what mostly waits.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { chromium, demo, DESK, earshot, go, hold, id, ns, PHONE, settled, signedIn } from "./context.mjs";
+import { troubled } from "./failing.mjs";
+import { watch } from "./watch.mjs";
+
+export function everyPage() {
+  const manager = `${ns()}/managers/${id(demo.manager)}`;
+  const connection = `${ns()}/connections/${id(demo.connection)}`;
+  return {
+    overview: `${ns()}/overview`, inbox: `${ns()}/inbox`, reading: `${ns()}/inbox?scan=${id(demo.manager)}.${id(demo.scan)}`,
+    "nothing-found": `${ns()}/inbox?text=zzzzzz`, managers: `${ns()}/managers`, "manager-new": `${ns()}/managers/new`,
+    manager, "manager-looks": `${manager}/looks`, "manager-feeds": `${manager}/feeds`, "manager-try": `${manager}/try`, "manager-settings": `${manager}/settings`,
+    connections: `${ns()}/connections`, "connection-new": `${ns()}/connections/new`, connection, delivery: `${connection}/deliveries/${demo.delivery}`,
+    "connection-replays": `${connection}/replays`, "connection-settings": `${connection}/settings`, key: "key", namespaces: "namespaces", help: "help", nowhere: "nowhere",
+  };
+}
+
+describe("side by side", { concurrency: 3 }, () => {
+  test("a server without its database, one that fails, and a key without points", troubled);
+  for (const viewport of [DESK, PHONE]) {
+    for (const colorScheme of ["light", "dark"]) {
+      test(`every page at ${viewport.width} px, ${colorScheme}: axe finds nothing, nothing overflows`, () => every(viewport, colorScheme));
+    }
+  }
+  test("at 200 % nothing is lost", doubled);
+});
+
+async function every(viewport, colorScheme) {
+  demo.delivery ??= id((await earshot.call("GET", `${demo.connection}/deliveries`)).deliveries[0].name);
+  const signIn = await chromium.newContext({ viewport, colorScheme });
+  const first = await signIn.newPage();
+  const seenFirst = await watch(first, new URL(earshot.url).origin);
+  await first.goto(earshot.console);
+  await first.getByLabel("API key").waitFor();
+  await hold(first, `sign-in-${viewport.width}-${colorScheme}`, seenFirst);
+  await signIn.close();
+
+  const { page, seen, close } = await signedIn("", { viewport, colorScheme });
+  for (const [name, route] of Object.entries(everyPage())) {
+    await go(page, route);
+    await settled(page);
+    await hold(page, `${name}-${viewport.width}-${colorScheme}`, seen);
+  }
+  await close();
+}
+
+async function doubled() {
+  demo.delivery ??= id((await earshot.call("GET", `${demo.connection}/deliveries`)).deliveries[0].name);
+  const { page, seen, close } = await signedIn(`${ns()}/overview`, { viewport: { width: 640, height: 430 }, deviceScaleFactor: 2 });
+  for (const route of Object.values(everyPage())) {
+    await go(page, route);
+    await settled(page);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), route);
+  }
+  seen.check();
+  await close();
+}

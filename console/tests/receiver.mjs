@@ -1,0 +1,83 @@
+// What the author of an API client came for: did my server get it, what did it answer, send it again.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { closing, demo, earshot, go, hold, id, ns, settled, signedIn, until } from "./context.mjs";
+import { receiver } from "./earshot.mjs";
+
+test("a receiver that fails: seen, tested, retried, replayed", async () => {
+  const hook = await receiver();
+  closing.push(() => hook.stop());
+  const { page, seen, close } = await signedIn(`${ns()}/connections/new`);
+  const look = (what) => hold(page, `state-${what}`, seen, { whole: false });
+  hook.status = 500;
+  hook.body = "<script>window.pwned=1</script> out of order";
+  await page.getByLabel("Name", { exact: true }).fill("Our shaky hook");
+  await page.getByLabel("Address").fill(hook.url);
+  await page.getByRole("button", { name: "Test it" }).click();
+  await page.getByText("Not acknowledged").waitFor();
+  await look("test-failed");
+  hook.status = 204;
+  await page.getByRole("button", { name: "Test again" }).click();
+  await page.getByText("Acknowledged", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Keep it" }).click();
+  await page.getByRole("heading", { name: "Our shaky hook" }).waitFor();
+  const connection = (await earshot.call("GET", `${demo.namespace}/connections?pageSize=100`)).connections.find((one) => one.nickname === "Our shaky hook").name;
+
+  // The Manager sends to it too, by its settings.
+  await go(page, `${ns()}/managers/${id(demo.manager)}/settings`);
+  await page.getByRole("checkbox", { name: /Our shaky hook/ }).check();
+  await page.locator("form").filter({ hasText: "Each Scan is sent to these." }).getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved.").first().waitFor();
+
+  hook.status = 503;
+  hook.got.length = 0;
+  await earshot.publish([{ platform: "hackernews", author: "sam", title: "Ask HN: backup software for a clinic?", text: "Looking for encrypted offsite backups of a NAS, with restores." }]);
+  await until("an attempt that failed", () => hook.got.length > 0);
+  await go(page, `${ns()}/connections/${id(connection)}`);
+  await page.getByRole("combobox", { name: "State" }).selectOption("FAILED");
+  await page.locator("tbody tr a").first().click();
+  await page.getByText("503").first().waitFor();
+  await page.getByText(/out of order/).first().waitFor();
+  assert.equal(await page.evaluate(() => window.pwned), undefined);
+  await hold(page, "state-failing-delivery", seen);
+  hook.status = 200;
+  await page.getByRole("button", { name: "Retry" }).click();
+  await page.getByText("Acknowledged", { exact: true }).first().waitFor();
+
+  // Counted first, then sent again.
+  const before = hook.got.length;
+  await page.getByRole("link", { name: "← Our shaky hook" }).click();
+  await page.getByRole("button", { name: "Replay…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("checkbox", { name: "Given up" }).uncheck();
+  await dialog.getByRole("checkbox", { name: "Acknowledged" }).check();
+  await dialog.getByRole("button", { name: "Count first" }).click();
+  await dialog.getByText(/[1-9]\d* deliver(y|ies) would be sent again/).waitFor();
+  await look("replay");
+  await dialog.getByRole("button", { name: /^Send [1-9]\d* again$/ }).click();
+  await page.getByText("Done", { exact: true }).waitFor();
+  await look("replayed");
+  await until("the deliveries again", () => hook.got.length > before);
+
+  // Paused and enabled; secrets do not come back to the screen.
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByText("Paused", { exact: true }).first().waitFor();
+  await go(page, `${ns()}/overview`);
+  await page.getByRole("button", { name: "Enable" }).waitFor();
+  await settled(page);
+  await hold(page, "state-attention", seen);
+  await page.getByRole("button", { name: "Enable" }).click();
+  await page.getByText(/Enabled: what waits/).first().waitFor();
+  await go(page, `${ns()}/connections/${id(demo.connection)}/settings`);
+  assert.equal(await page.getByLabel("Value").first().inputValue(), "");
+  assert.ok(!(await page.content()).includes("larkspur-demo"));
+  seen.check();
+
+  await go(page, `${ns()}/connections/${id(connection)}/settings`);
+  await page.getByRole("button", { name: "Delete this Connection" }).click();
+  await page.getByLabel(/To confirm/).fill("Our shaky hook");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  // It is in use: the browser tells of the first refusal, and the console goes on with what was confirmed.
+  await page.getByRole("heading", { name: "Connections" }).waitFor();
+  await close();
+});
