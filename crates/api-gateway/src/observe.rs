@@ -14,7 +14,7 @@ use actix_web::{
     body::{BoxBody, EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{
-        Method, StatusCode,
+        ConnectionType, Method, StatusCode,
         header::{self, HeaderMap, HeaderName, HeaderValue},
     },
     middleware::Next,
@@ -123,6 +123,12 @@ pub(crate) async fn observe(
     }
     compress::unmark(headers);
     protect(headers, secure);
+    let state = answer.request().app_data::<Data<AppState>>();
+    if state.is_some_and(|state| state.is_draining()) {
+        // HTTP/2 has no such header, and leaves it out.
+        let head = answer.response_mut().head_mut();
+        head.set_connection_type(ConnectionType::Close);
+    }
     span.in_scope(|| conclude(&span, method, route, answer.status(), start.elapsed()));
     Ok(answer)
 }

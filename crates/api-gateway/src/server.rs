@@ -4,6 +4,10 @@
 //!
 //! This is what `actix_web::HttpServer` does, put together by hand for the one thing that it does not
 //! let one do: to stand between the HTTP library and the connection ([`crate::wire`]).
+//!
+//! A stop has two parts. For `gateway.drain_delay` all goes on, while whoever sends requests here learns that
+//! the replica is not ready, and each answer of HTTP/1 tells its client to go on over another connection.
+//! Then nobody new is taken, and what is being answered ends.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -27,7 +31,10 @@ use actix_web::{
 use anyhow::Context as _;
 use backbone::Backbone;
 use runtime::Config;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -61,6 +68,7 @@ pub struct Gateway {
     state: web::Data<AppState>,
     grace_period: Duration,
     head_timeout: Duration,
+    drain_delay: Duration,
     keep_alive: Duration,
     tls: Option<Tls>,
     own: Option<Own>,
@@ -93,6 +101,7 @@ impl Gateway {
             grace_period: config.ops.grace_period,
             head_timeout: config.gateway.head_timeout,
             keep_alive: config.gateway.keep_alive,
+            drain_delay: config.gateway.drain_delay,
             tls: Tls::new(&config.gateway)?,
             own: None,
         })
@@ -111,8 +120,9 @@ impl Gateway {
         self.address
     }
 
-    /// Answers until `shutdown`, and then what it has begun to answer. No client can make that last: it
-    /// ends within half of the process's grace period, and [`MAX_STOP`].
+    /// Answers until `shutdown` and for the drain delay after it, and then what it has begun to answer. No
+    /// client can make that last: the delay takes half of the process's grace period at most, and the rest
+    /// half of what is left then, and [`MAX_STOP`].
     ///
     /// # Errors
     /// When the server cannot be started, or fails.
@@ -194,7 +204,10 @@ impl Gateway {
         let handle = server.handle();
         let server = tokio::spawn(server);
         shutdown.cancelled().await;
-        let bound = (self.grace_period / 2).min(MAX_STOP);
+        state.drain();
+        let delay = self.drain_delay.min(self.grace_period / 2);
+        sleep(delay).await;
+        let bound = ((self.grace_period - delay) / 2).min(MAX_STOP);
         let body_grace = BODY_GRACE.min(bound / 2);
         let mut stopped = pin!(handle.stop(true));
         if timeout(body_grace, &mut stopped).await.is_err() {

@@ -48,6 +48,7 @@ pub(crate) struct AppState {
     schema_suits: AtomicBool,
     runtime: OnceLock<Handle>,
     /// Cancelled when bodies that are still on their way are waited for no more.
+    draining: AtomicBool,
     bodies: CancellationToken,
 }
 
@@ -98,6 +99,7 @@ impl AppState {
             runtime: OnceLock::new(),
             bodies: CancellationToken::new(),
         })
+            draining: AtomicBool::new(false),
     }
 
     /// Database connections are driven on the present runtime from now on.
@@ -108,6 +110,16 @@ impl AppState {
 
     /// The gateway stops: whoever has not sent all of a body by now is told to come again.
     pub(crate) fn cut_bodies(&self) {
+    /// The gateway will stop soon: clients are to go on elsewhere, one answer at a time.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`AppState::drain`] was called.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
         self.bodies.cancel();
     }
 

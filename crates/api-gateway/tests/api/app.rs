@@ -110,6 +110,7 @@ pub(crate) fn config(database_url: &str) -> Config {
     config.bus.url = SecretString::from("in-process:");
     config.gateway.listen = ([127, 0, 0, 1], 0).into();
     config.gateway.rate_limit_per_minute = 1_000_000;
+    config.gateway.drain_delay = std::time::Duration::ZERO;
     config.secrets.encryption_keys = vec![EncryptionKey::new("test", [7; 32])];
     config.platforms = vec![PlatformConfig {
         name: "hackernews".to_owned(),

@@ -1,6 +1,12 @@
-//! Clients that would keep the gateway from ending.
+//! The gateway's end: clients that go on elsewhere, and those that would keep it from ending.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use tokio::{io::AsyncWriteExt, time::sleep};
 
@@ -52,5 +58,73 @@ async fn the_stop_takes_half_the_grace_period_at_most() {
     let start = Instant::now();
     app.stop();
     app.stopped().await.unwrap();
+    assert!(start.elapsed() < grace, "{:?}", start.elapsed());
+}
+
+/// As a load balancer's pool: connections are kept, requests follow each other without a pause, and the
+/// replica is left a while after it was told to stop.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_request_of_a_busy_pool_fails_while_the_gateway_drains() {
+    const CLIENTS: usize = 8;
+    let mut app = TestApp::start_with(|config| {
+        config.gateway.drain_delay = Duration::from_secs(2);
+    })
+    .await;
+    let acme = app.account("acme").await;
+    let (leave, answered) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let pool: Vec<_> = (0..CLIENTS)
+        .map(|nth| {
+            let (acme, leave, answered) = (acme.clone(), Arc::clone(&leave), Arc::clone(&answered));
+            tokio::spawn(async move {
+                let mut closing = 0;
+                while !leave.load(Ordering::Relaxed) {
+                    let answer = match nth % 2 {
+                        0 => acme.get("/v1/namespaces").await,
+                        _ => {
+                            let body = serde_json::json!({"nickname": "x"});
+                            acme.post("/v1/namespaces", &body).await
+                        }
+                    };
+                    assert!(matches!(answer.status, 200 | 201), "{answer:?}");
+                    answered.fetch_add(1, Ordering::Relaxed);
+                    let close = answer.headers.get("connection");
+                    closing += usize::from(close.is_some_and(|value| value == "close"));
+                }
+                closing
+            })
+        })
+        .collect();
+    let after = async |count: usize| {
+        let seen = answered.load(Ordering::Relaxed);
+        while answered.load(Ordering::Relaxed) < seen + count {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    after(4 * CLIENTS).await;
+    app.stop();
+    sleep(Duration::from_millis(500)).await;
+    leave.store(true, Ordering::Relaxed);
+    for client in pool {
+        let closing = client.await.unwrap();
+        assert!(closing > 0, "told to close its connection");
+    }
+    app.stopped().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_drain_delay_leaves_half_of_the_grace_period() {
+    let grace = Duration::from_secs(2);
+    let mut app = TestApp::start_with(|config| {
+        config.ops.grace_period = grace;
+        config.gateway.drain_delay = Duration::from_secs(60);
+    })
+    .await;
+    let start = Instant::now();
+    app.stop();
+    app.stopped().await.unwrap();
+    assert!(start.elapsed() >= grace / 2, "{:?}", start.elapsed());
     assert!(start.elapsed() < grace, "{:?}", start.elapsed());
 }

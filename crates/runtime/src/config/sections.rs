@@ -91,6 +91,7 @@ impl Config {
         config.gateway.listen = SocketAddr::from(([127, 0, 0, 1], 8080));
         config.ops.listen = SocketAddr::from(([127, 0, 0, 1], 9090));
         config.outbound.allow_cidrs = vec![
+        config.gateway.drain_delay = Duration::ZERO;
             IpNet::new_assert(std::net::Ipv4Addr::new(127, 0, 0, 0).into(), 8),
             IpNet::new_assert(std::net::Ipv6Addr::LOCALHOST.into(), 128),
         ];
@@ -163,8 +164,12 @@ sections! {
         /// How long a connection without a request stays open, and how long a client may stop reading
         /// its answer. Longer than that of a load balancer in front.
         pub keep_alive: Duration = 75 * SECOND, within SECOND..=HOUR;
-        /// Networks of proxies whose `X-Forwarded-For` is believed when failed keys are throttled.
-        /// Has no effect yet.
+        /// How long requests are still taken after SIGTERM, with each answer closing its connection, so that
+        /// load balancers learn that this replica is not ready before it is gone. Half of
+        /// `ops.grace_period` at most; `earshot dev` takes none.
+        pub drain_delay: Duration = 3 * SECOND, within Duration::ZERO..=MINUTE;
+        /// Networks of proxies whose `X-Forwarded-For` is believed when addresses that come with keys
+        /// that do not work are slowed down. Without it all clients behind a proxy count as one address.
         pub trusted_proxies: Vec<IpNet> = Vec::new();
     }
 
