@@ -71,6 +71,8 @@ def one_set(root, chart, folder, values):
         for obj in objects
         if obj["kind"] == "ConfigMap" and "earshot.toml" in obj.get("data", {})
     }
+    for obj in objects:
+        yield from unmounted(obj, configurations)
     for service in SERVICES:
         yield from refused(root, service, configurations[service], SECRETS, SECRET_FILES)
 
@@ -89,6 +91,19 @@ def invalid(obj):
             yield f"Kubernetes {version}: {'.'.join(map(str, error.path))}: {error.message}"
         except kubernetes_validate.SchemaNotFoundError as error:
             yield f"Kubernetes {version}: {error}"
+
+
+def unmounted(obj, configurations):
+    """Files of Secrets that a configuration names and its pod does not have."""
+    name = obj["metadata"]["name"].removeprefix("release-earshot-")
+    name = "migrate" if name.startswith("migrate") else name
+    if obj["kind"] not in ("Deployment", "Job") or name not in configurations:
+        return
+    pod = obj["spec"]["template"]["spec"]
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    mounts = {mount["mountPath"] for container in pod["containers"] for mount in container["volumeMounts"] if mount["name"] in volumes}
+    for named in sorted(set(re.findall(rf'"({SECRETS}/[^/"]+)/', configurations[name])) - mounts):
+        yield f"{obj['kind']}/{name}: reads {named}, which is not mounted"
 
 
 def unconfined(obj):

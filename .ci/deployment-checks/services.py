@@ -9,7 +9,7 @@ import tomllib
 SERVICES = ("api-gateway", "manager-compiler", "scanner", "webhook-dispatcher")
 SAMPLES = {
     "database": "postgres://earshot:x@database.internal/earshot",
-    "bus": "amqp://earshot:x@rabbitmq.internal/earshot",
+    "bus": "amqps://earshot:x@rabbitmq.internal/earshot",
     "keys": "2026-11:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
 }
 

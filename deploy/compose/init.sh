@@ -34,7 +34,7 @@ for service in $services operator; do
     password=$(random 24)
     users="$users${users:+, }{\"name\": \"earshot-$service\", \"password\": \"$password\", \"tags\": \"\"}"
     folder=$secrets/$service
-    printf 'postgres://earshot:%s@postgres:5432/earshot' "$database" | write "$folder/database-url"
+    printf 'postgres://earshot:%s@postgres:5432/earshot?sslmode=disable' "$database" | write "$folder/database-url"
     printf 'amqp://earshot-%s:%s@rabbitmq:5672/earshot' "$service" "$password" | write "$folder/bus-url"
     case $service in
     api-gateway | webhook-dispatcher) write "$folder/encryption-keys" <"$secrets/rabbitmq/key.tmp" ;;

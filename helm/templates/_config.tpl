@@ -61,6 +61,11 @@
     "ops" (dict "listen" "0.0.0.0:9090" "grace_period" (printf "%ds" (int $grace)))
     "database" (dict "url_file" "/etc/earshot/secrets/database/url")
     "bus" (dict "url_file" "/etc/earshot/secrets/rabbitmq/url") }}
+{{- range $kind, $section := dict "database" "database" "rabbitmq" "bus" }}
+{{- if include "earshot.hasCA" (dict "root" $.root "kind" $kind) }}
+{{- $_ := set (get $config $section) "ca_certificates_file" (printf "/etc/earshot/secrets/%s-ca/ca.crt" $kind) }}
+{{- end }}
+{{- end }}
 {{- if has "encryption" (include "earshot.secretKinds" $name | fromJson).items }}
 {{- $_ := set $config "secrets" (dict "encryption_keys_file" "/etc/earshot/secrets/encryption/keys") }}
 {{- end }}

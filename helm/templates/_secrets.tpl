@@ -10,7 +10,7 @@
 {{- $fullname := include "earshot.fullname" . }}
 {{- if .Values.evaluation.enabled }}
 {{- $password := required "evaluation.password is required: there is no default password" .Values.evaluation.password }}
-{{- $_ := set $data "database-url" (printf "postgres://earshot:%s@%s-postgresql:5432/earshot" $password $fullname) }}
+{{- $_ := set $data "database-url" (printf "postgres://earshot:%s@%s-postgresql:5432/earshot?sslmode=disable" $password $fullname) }}
 {{- $_ := set $data "bus-url" (printf "amqp://earshot:%s@%s-rabbitmq:5672/earshot" $password $fullname) }}
 {{- $_ := set $data "password" $password }}
 {{- else }}
@@ -21,7 +21,10 @@
 {{- toJson $data }}
 {{- end }}
 
-{{/* The Secrets of a component, as JSON: a list of (name, secret, key, file). */}}
+{{/*
+The Secrets of a component, as JSON: a list of (name, secret, key, file). After the one of a server comes that with
+the certificates it is known by, where there is one.
+*/}}
 {{- define "earshot.secretSources" -}}
 {{- $root := .root }}
 {{- $own := include "earshot.ownSecretData" $root | fromJson }}
@@ -46,8 +49,19 @@
 {{- $_ := set $source "key" $given.key }}
 {{- end }}
 {{- $sources = append $sources $source }}
+{{- if include "earshot.hasCA" (dict "root" $root "kind" $kind) }}
+{{- $ca := dict "name" (printf "%s-ca" $kind) "secret" $given.existingCASecret "key" $given.caKey "file" "ca.crt" }}
+{{- $sources = append $sources $ca }}
+{{- end }}
 {{- end }}
 {{- toJson (dict "items" $sources) }}
+{{- end }}
+
+{{/* Whether a server, "database" or "rabbitmq", is known by certificates of our own. Not those of the evaluation. */}}
+{{- define "earshot.hasCA" -}}
+{{- if and (ne .kind "encryption") (not .root.Values.evaluation.enabled) }}
+{{- if (get .root.Values .kind).existingCASecret }}yes{{ end }}
+{{- end }}
 {{- end }}
 
 {{/* The kinds of secrets that a service needs, as JSON. Only two see the encryption keys. */}}

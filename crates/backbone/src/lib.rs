@@ -43,11 +43,7 @@ impl Backbone {
     /// # Errors
     /// When an address cannot be read.
     pub fn new(config: &Config, service: &str) -> anyhow::Result<Self> {
-        let options = RabbitMqOptions {
-            connection_name: format!("earshot-{service}"),
-            ..RabbitMqOptions::default()
-        };
-        let bus = RabbitMq::new(config.bus.url.expose_secret(), options).context("bus.url")?;
+        let bus = broker(config, &format!("earshot-{service}"))?;
         Self::with_bus(config, Arc::new(bus))
     }
 
@@ -63,6 +59,11 @@ impl Backbone {
         let url = config.database.url.expose_secret();
         let size = usize::try_from(config.database.max_connections)?;
         let heartbeat_pool = store::connect(url, 1).context("database.url")?;
+        if store::is_plain_by_omission(url) {
+            tracing::warn!(
+                "connections to the database are not encrypted; should that be so, say sslmode=disable in database.url"
+            );
+        }
         let replica = Uuid::new_v4();
         Ok(Self {
             pool: store::connect(url, size).context("database.url")?,
@@ -170,15 +171,16 @@ async fn is_set(flag: &watch::Sender<bool>, stop: &CancellationToken) -> bool {
     }
 }
 
-/// The sealer of the configured keys.
+/// The configured broker. Connects to nothing yet.
 ///
 /// # Errors
-/// When `secrets.encryption_keys` is empty.
-pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
-    let keys = config
-        .secrets
-        .encryption_keys
-        .iter()
-        .map(|key| (key.id().to_owned(), *key.expose_bytes()));
-    Sealer::new(keys).context("secrets.encryption_keys")
+/// When its address cannot be read.
+pub fn broker(config: &Config, connection_name: &str) -> anyhow::Result<RabbitMq> {
+    let file = &config.bus.ca_certificates_file;
+    let options = RabbitMqOptions {
+        connection_name: connection_name.to_owned(),
+        ca_certificates_file: (!file.is_empty()).then(|| file.into()),
+        ..RabbitMqOptions::default()
+    };
+    RabbitMq::new(config.bus.url.expose_secret(), options).context("bus.url")
 }

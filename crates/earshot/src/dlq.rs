@@ -1,7 +1,7 @@
 //! `earshot dlq`: messages that could not be processed.
 
 use anyhow::{Context, bail};
-use bus::{RabbitMq, RabbitMqOptions};
+use bus::RabbitMq;
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
@@ -41,11 +41,7 @@ impl Arguments {
         if url.is_empty() {
             bail!("no broker: give --config or EARSHOT_BUS__URL");
         }
-        let options = RabbitMqOptions {
-            connection_name: "earshot-dlq".to_owned(),
-            ..RabbitMqOptions::default()
-        };
-        RabbitMq::new(url, options).context("bus.url")
+        backbone::broker(&config, "earshot-dlq")
     }
 
     fn queues(&self) -> Vec<&str> {

@@ -43,6 +43,30 @@ impl TraceContext {
         self.traceparent.is_none()
     }
 
+    /// The context that [`TraceContext::sampled`] gave.
+    #[must_use]
+    pub fn of_traceparent(traceparent: Option<String>) -> Self {
+        Self {
+            traceparent,
+            tracestate: None,
+        }
+    }
+
+    /// Whether somebody will see the trace that the caller is in.
+    #[must_use]
+    pub fn is_sampled_now() -> bool {
+        let context = Span::current().context();
+        context.span().span_context().is_sampled()
+    }
+
+    /// What is worth keeping of it with work that waits: nothing where nobody will see the trace.
+    #[must_use]
+    pub fn sampled(&self) -> Option<&str> {
+        let traceparent = self.traceparent.as_deref()?;
+        let sampled = self.extract()?.span().span_context().is_sampled();
+        sampled.then_some(traceparent)
+    }
+
     /// Makes the span that this context was taken of the parent of `span`, which must not be entered yet.
     pub fn set_as_parent_of(&self, span: &Span) {
         if let Some(context) = self.extract() {

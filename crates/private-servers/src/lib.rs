@@ -17,11 +17,13 @@ mod ports;
 pub mod postgres;
 mod process;
 pub mod rabbitmq;
+mod tls;
 mod watcher;
 
 pub use ports::free_port;
 pub use postgres::Postgres;
 pub use rabbitmq::RabbitMq;
+pub use tls::Tls;
 
 /// Whether some process has a server with this home directory.
 pub fn is_in_use(home: &std::path::Path) -> bool {

@@ -665,6 +665,48 @@ fn a_drain_must_outlast_an_attempt() {
          [secrets]\nencryption_keys = ['k:{KEY}']\n[dispatcher]\ntimeout = '30s'"
     );
     let config = load(&toml, &[]).unwrap();
+
+#[test]
+fn the_database_is_encrypted_or_not_but_never_perhaps() {
+    let with = |query: &str, more: &str| {
+        format!("[database]\nurl = 'postgres://u:a?b@h/d{query}'\n{more}")
+    };
+    let file = "ca_certificates_file = '/a b/ca&1.pem'";
+    for (query, more, url) in [
+        ("", "", "postgres://u:a?b@h/d"),
+        (
+            "?sslmode=disable",
+            "",
+            "postgres://u:a?b@h/d?sslmode=disable",
+        ),
+        ("", file, "postgres://u:a?b@h/d?sslrootcert=/a b/ca%261.pem"),
+        (
+            "?sslmode=verify-full",
+            file,
+            "postgres://u:a?b@h/d?sslmode=verify-full&sslrootcert=/a b/ca%261.pem",
+        ),
+    ] {
+        let config = load(&with(query, more), &[]).unwrap();
+        assert_eq!(config.database.url.expose_secret(), url);
+    }
+    for (query, more) in [
+        ("?sslmode=prefer", ""),
+        ("?a=b&sslmode=allow", ""),
+        ("?sslmode=disable", file),
+        ("?sslmode=disable&sslmode=verify-full", ""),
+        ("?sslrootcert=/ca", file),
+    ] {
+        let said = refused(&with(query, more), &[]);
+        assert!(said.starts_with("database.url: has "), "{said}");
+    }
+    let plain = "[bus]\nurl = 'amqp://h'\nca_certificates_file = '/ca'";
+    let said = refused(plain, &[]);
+    assert!(
+        said.starts_with("bus.ca_certificates_file: is for"),
+        "{said}"
+    );
+    load(&plain.replace("amqp:", "amqps:"), &[]).unwrap();
+}
     config.check_service("api-gateway").unwrap();
     let error = config.check_service("webhook-dispatcher").unwrap_err();
     assert_eq!(

@@ -8,9 +8,11 @@
 
 mod error;
 mod listing;
+mod observe;
 mod pool;
 mod prepared;
 mod schema;
+mod tls;
 mod words;
 
 pub mod backfills;
@@ -43,4 +45,6 @@ pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};
 pub use error::{Error, is_passing, lost_namespace};
 pub use listing::Page;
-pub use pool::{ConnectError, Connection, Pool, connect, establish, idle, unused};
+pub use pool::{
+    ConnectError, Connection, Pool, connect, establish, idle, is_plain_by_omission, unused,
+};

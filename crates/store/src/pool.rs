@@ -1,23 +1,52 @@
 //! The pool of connections that a process shares.
 
-use std::time::Duration;
+use std::{
+    ops::Deref,
+    time::{Duration, Instant},
+};
 
 use ::deadpool::managed::{TimeoutType, Timeouts};
 use diesel::{ConnectionError, ConnectionResult};
 use diesel_async::{
-    AsyncPgConnection, SimpleAsyncConnection,
+    AsyncConnection as _, AsyncPgConnection, SimpleAsyncConnection,
     pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod, deadpool},
 };
 use futures::FutureExt;
 use tokio_postgres::{NoTls, config::Host};
 
-use crate::Error;
+use crate::{
+    Error,
+    observe::{self, Statements},
+    tls::{Address, Mode, Verifying},
+};
 
 /// How long what was sent may stay unacknowledged before the connection is taken for dead.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Cheap to clone: all clones share the connections.
-pub type Pool = deadpool::Pool<AsyncPgConnection>;
+#[derive(Clone)]
+pub struct Pool(deadpool::Pool<AsyncPgConnection>);
+
+impl Pool {
+    /// A connection; whoever waits longer than five seconds for one gets an error instead.
+    ///
+    /// # Errors
+    /// That, and when the database does not answer.
+    pub async fn get(&self) -> Result<Connection, deadpool::PoolError> {
+        let begin = Instant::now();
+        let got = self.0.get().await;
+        observe::WAIT.observe(begin.elapsed().as_secs_f64());
+        got
+    }
+}
+
+impl Deref for Pool {
+    type Target = deadpool::Pool<AsyncPgConnection>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
 
 /// One of the pool's connections; it goes back when it is dropped.
 pub type Connection = deadpool::Object<AsyncPgConnection>;
@@ -38,14 +67,16 @@ pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
     // A connection that was closed is known to be, without a question to the server before each use.
     settings.recycling_method = RecyclingMethod::Fast;
     let manager = AsyncDieselConnectionManager::new_with_config(url, settings);
-    Pool::builder(manager)
+    let pool = deadpool::Pool::builder(manager)
         .max_size(size)
         .runtime(::deadpool::Runtime::Tokio1)
         .wait_timeout(Some(Duration::from_secs(5)))
         .create_timeout(Some(Duration::from_secs(5)))
         .recycle_timeout(Some(Duration::from_secs(3)))
         .build()
-        .map_err(ConnectError)
+        .map_err(ConnectError)?;
+    observe::watch(&pool);
+    Ok(Pool(pool))
 }
 
 /// A connection that is open and idle, if there is one, without waiting.
@@ -89,19 +120,25 @@ async fn establish_bounded(url: &str) -> ConnectionResult<AsyncPgConnection> {
     conn.batch_execute(BOUNDS)
         .await
         .map_err(ConnectionError::CouldntSetupConfiguration)?;
+    conn.set_instrumentation(Statements::default());
     Ok(conn)
 }
 
-/// Connects to `url`. The error names the server and every cause down to the system's own, which
+/// Connects to `url`, encrypted or not as its `sslmode` and `sslrootcert` say ([`crate::tls`]). The error names the server and every cause down to the system's own, which
 /// diesel's does not; it never repeats the URL, which may hold a password.
 ///
 /// # Errors
 /// When the URL cannot be read, nobody answers, or the server refuses.
 pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
+    let address = Address::read(url).map_err(ConnectionError::InvalidConnectionUrl)?;
     let mut config: tokio_postgres::Config =
-        url.parse().map_err(|error: tokio_postgres::Error| {
-            ConnectionError::InvalidConnectionUrl(chain(&error))
-        })?;
+        address
+            .url
+            .parse()
+            .map_err(|error: tokio_postgres::Error| {
+                ConnectionError::InvalidConnectionUrl(chain(&error))
+            })?;
+    config.ssl_mode(address.mode.ssl_mode());
     // A server that has gone without a word is given up.
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(SILENCE);
@@ -109,10 +146,40 @@ pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
     config.keepalives_idle(Duration::from_secs(5));
     config.keepalives_interval(Duration::from_secs(5));
     config.keepalives_retries(3);
-    let (client, connection) = config.connect(NoTls).await.map_err(|error| {
+    let failed = |error: tokio_postgres::Error| {
         ConnectionError::BadConnection(format!("{}: {}", servers(&config), chain(&error)))
-    })?;
-    AsyncPgConnection::try_from_client_and_connection(client, connection).await
+    };
+    match &address.mode {
+        Mode::Plain => {
+            let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
+            AsyncPgConnection::try_from_client_and_connection(client, connection).await
+        }
+        Mode::Verified(roots) => {
+            let tls = Verifying::new(roots.as_deref()).map_err(ConnectionError::BadConnection)?;
+            let (client, connection) = config.connect(tls).await.map_err(failed)?;
+            AsyncPgConnection::try_from_client_and_connection(client, connection).await
+        }
+    }
+}
+
+/// Whether connections to `url` cross a network without encryption, and it does not say that they shall.
+#[must_use]
+pub fn is_plain_by_omission(url: &str) -> bool {
+    let Ok(address) = Address::read(url) else {
+        return false;
+    };
+    let Ok(config) = address.url.parse::<tokio_postgres::Config>() else {
+        return false;
+    };
+    let is_far = |host: &Host| match host {
+        Host::Tcp(name) => {
+            let address = name.parse::<std::net::IpAddr>();
+            name != "localhost" && !address.is_ok_and(|address| address.is_loopback())
+        }
+        #[cfg(unix)]
+        Host::Unix(_) => false,
+    };
+    !address.is_said && config.get_hosts().iter().any(is_far)
 }
 
 fn servers(config: &tokio_postgres::Config) -> String {
@@ -142,7 +209,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::establish;
+    use super::{establish, is_plain_by_omission};
 
     #[tokio::test]
     async fn the_cause_is_named_and_the_password_is_not() {
@@ -156,5 +223,24 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("hush"), "{text}");
+    }
+
+    #[test]
+    fn a_url_that_says_nothing_of_encryption_is_found_out() {
+        for (url, omits) in [
+            ("postgres://u:p@database.internal/d", true),
+            ("postgres://u:p@10.0.0.1:5433/d?application_name=x", true),
+            ("postgres://u:p@database.internal/d?sslmode=disable", false),
+            (
+                "postgres://u:p@database.internal/d?sslmode=verify-full",
+                false,
+            ),
+            ("postgres://u:p@database.internal/d?sslrootcert=/ca", false),
+            ("postgres://u:p@127.0.0.1/d", false),
+            ("postgres://u:p@localhost,[::1]/d", false),
+            ("postgres:///d?host=/run/postgresql", false),
+        ] {
+            assert_eq!(is_plain_by_omission(url), omits, "{url}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! replicas that can be killed, a server that answers as told. A dev-dependency only.
 
 mod builders;
+pub mod certificates;
 mod database;
 mod replica;
 mod server;

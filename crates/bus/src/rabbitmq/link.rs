@@ -3,7 +3,7 @@
 //! It tries once each time it is asked; waiting between tries is for whoever asks. It tells the log when
 //! the broker goes and when it comes back, not each try.
 
-use std::{sync::Mutex, time::Duration};
+use std::{io, path::PathBuf, sync::Mutex, time::Duration};
 
 use lapin::{Channel, Connection, ConnectionProperties, tcp::OwnedTLSConfig, uri::AMQPUri};
 use tokio::time::timeout;
@@ -25,7 +25,7 @@ pub(super) struct Link {
     uri: AMQPUri,
     role: Role,
     name: String,
-    ca_certificates: Option<String>,
+    ca_certificates_file: Option<PathBuf>,
     connection: tokio::sync::Mutex<Option<Connection>>,
     /// What the log was told last: whether the broker is there.
     told: Mutex<Option<bool>>,
@@ -36,7 +36,7 @@ impl Link {
         mut uri: AMQPUri,
         role: Role,
         name: &str,
-        ca_certificates: Option<String>,
+        ca_certificates_file: Option<PathBuf>,
     ) -> Self {
         uri.query.heartbeat.get_or_insert(HEARTBEAT_SECONDS);
         let role_name = match role {
@@ -47,7 +47,7 @@ impl Link {
             uri,
             role,
             name: format!("{name} {role_name}"),
-            ca_certificates,
+            ca_certificates_file,
             connection: tokio::sync::Mutex::new(None),
             told: Mutex::new(None),
         }
@@ -86,7 +86,7 @@ impl Link {
             ConnectionProperties::default().with_connection_name(self.name.as_str().into());
         let tls = OwnedTLSConfig {
             identity: None,
-            cert_chain: self.ca_certificates.clone(),
+            cert_chain: self.ca_certificates().await?,
         };
         let runtime = lapin::runtime::default_runtime().map_err(away)?;
         let connection = answer(Connection::connect_uri_with_config(
@@ -98,6 +98,18 @@ impl Link {
         .await?;
         let channel = answer(connection.create_channel()).await?;
         Ok((connection, channel))
+    }
+
+    async fn ca_certificates(&self) -> Result<Option<String>, Error> {
+        let Some(file) = &self.ca_certificates_file else {
+            return Ok(None);
+        };
+        let read = tokio::fs::read_to_string(file).await;
+        let named = |error: io::Error| {
+            let text = format!("certificates to trust: {}: {error}", file.display());
+            Error::Away(io::Error::new(error.kind(), text).into())
+        };
+        read.map(Some).map_err(named)
     }
 
     fn tell(&self, error: Option<&Error>) {

@@ -15,7 +15,7 @@ mod properties;
 mod publisher;
 mod subscription;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use lapin::uri::AMQPUri;
@@ -48,8 +48,9 @@ pub struct RabbitMqOptions {
     pub topology: Topology,
     /// Shown in the broker's list of connections, such as `earshot-scanner`.
     pub connection_name: String,
-    /// Certificates, as PEM, to trust for `amqps:` beside the usual ones.
-    pub ca_certificates: Option<String>,
+    /// A PEM file with certificates to trust for `amqps:` beside the public ones; read again for each
+    /// connection.
+    pub ca_certificates_file: Option<PathBuf>,
 }
 
 /// The text is no `amqp:` or `amqps:` address. It may hold a password, so it is not repeated.
@@ -69,7 +70,7 @@ impl RabbitMq {
                 uri.clone(),
                 role,
                 &options.connection_name,
-                options.ca_certificates.clone(),
+                options.ca_certificates_file.clone(),
             ))
         };
         let topology = Arc::new(options.topology);

@@ -10,3 +10,4 @@ mod failures;
 mod outbox;
 mod promises;
 mod support;
+mod tls;

@@ -23,6 +23,7 @@ use crate::account::Account;
 use crate::home::Home;
 use crate::log::Log;
 use crate::process::{Process, Reach};
+use crate::tls::Tls;
 
 /// Passwords cross the loopback alone; SCRAM would cost each test connection thousands of hashes.
 const ACCESS: &str = "# type database user address method\nhost all all 127.0.0.1/32 password\n";
@@ -158,6 +159,19 @@ impl Cluster {
             );
         }
         Ok(())
+    }
+
+    /// Puts the certificate and its key where the server looks for them.
+    pub(crate) fn write_tls(&self, tls: &Tls) -> Result<()> {
+        for (name, text) in [("server.crt", &tls.certificate), ("server.key", &tls.key)] {
+            let path = self.data.join(name);
+            fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        }
+        match &self.account {
+            Some(account) => account.take_over(&self.data),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {

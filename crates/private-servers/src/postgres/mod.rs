@@ -28,6 +28,7 @@ use crate::log::Log;
 use crate::ports::{free_port, is_free};
 use crate::process::{Process, Reach};
 
+use crate::tls::Tls;
 /// The role, and the database.
 const NAME: &str = "earshot";
 /// Recovery after a crash may have much to read.
@@ -47,6 +48,8 @@ pub struct Options {
     /// The port to listen on; none takes a free one at each start.
     pub port: Option<u16>,
 }
+    /// The certificate with which the server also takes encrypted connections.
+    pub tls: Option<Tls>,
 
 impl Options {
     /// For data that matters.
@@ -55,6 +58,7 @@ impl Options {
             durable: true,
             port: None,
         }
+            tls: None,
     }
 
     /// For tests.
@@ -63,6 +67,7 @@ impl Options {
             durable: false,
             port: None,
         }
+            tls: None,
     }
 }
 
@@ -91,6 +96,9 @@ impl Postgres {
         let cluster = Cluster::open(&home, &password, options.durable, &mut log)
             .with_context(|| format!("prepare PostgreSQL in {}", home.path().display()))?;
         let mut server = Self {
+        if let Some(tls) = &options.tls {
+            cluster.write_tls(tls)?;
+        }
             cluster,
             options: options.clone(),
             password,
@@ -191,7 +199,7 @@ impl Postgres {
     /// Starts the process and waits until it takes connections, or ends: then gives what it printed.
     fn try_launch(&mut self) -> Result<Result<(), String>> {
         let mut command = self.cluster.command("postgres")?;
-        command.args(settings(self.port, self.options.durable));
+        command.args(settings(self.port, &self.options));
         self.log.attach(&mut command)?;
         let mut process = Process::spawn(&mut command, Reach::Process, Signal::SIGINT)?;
 
@@ -228,7 +236,7 @@ fn url(password: &str, port: u16) -> String {
 }
 
 /// Small and private; a server for one machine.
-fn settings(port: u16, durable: bool) -> Vec<String> {
+fn settings(port: u16, options: &Options) -> Vec<String> {
     let mut settings = vec![
         format!("port={port}"),
         "listen_addresses=127.0.0.1".into(),
@@ -248,7 +256,10 @@ fn settings(port: u16, durable: bool) -> Vec<String> {
         "logging_collector=off".into(),
         "log_destination=stderr".into(),
     ];
-    if !durable {
+    if options.tls.is_some() {
+        settings.push("ssl=on".into());
+    }
+    if !options.durable {
         settings.extend(
             [
                 "fsync=off",

@@ -26,6 +26,7 @@ use crate::home::Home;
 use crate::log::Log;
 use crate::ports::free_port;
 use crate::process::{Process, Reach, wait_until};
+use crate::tls::Tls;
 
 /// About 6 s on two idle cores; more while they compile.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -49,6 +50,7 @@ raft.wal_max_size_bytes = 33554432
 pub struct RabbitMq {
     installation: Installation,
     ports: Ports,
+    speaks_tls: bool,
     log: Log,
     node: Option<Process>,
     epmd: Option<Process>,
@@ -59,6 +61,7 @@ pub struct RabbitMq {
 #[derive(Debug)]
 struct Ports {
     amqp: u16,
+    amqps: u16,
     distribution: u16,
     epmd: u16,
 }
@@ -68,15 +71,24 @@ impl RabbitMq {
     ///
     /// Fails with [`NotInstalled`] where the machine lacks RabbitMQ.
     pub fn start(home: &Path) -> Result<Self> {
+        Self::start_with(home, None)
+    }
+
+    /// As [`RabbitMq::start`]; with a certificate, also for encrypted connections.
+    pub fn start_with(home: &Path, tls: Option<Tls>) -> Result<Self> {
         let installation = Installation::find()?;
         let home = Home::open(home)?;
-        write(&home.join("rabbitmq.conf"), CONFIG)?;
+        if let Some(tls) = &tls {
+            write(&home.join("server.crt"), &tls.certificate)?;
+            write(&home.join("server.key"), &tls.key)?;
+        }
         write(&home.join("enabled_plugins"), "[].\n")?;
         write(&home.join("rabbitmq-env.conf"), "")?;
         let log = Log::new(home.join("server.log"));
         let mut server = Self {
             installation,
             ports: Ports::free()?,
+            speaks_tls: tls.is_some(),
             log,
             node: None,
             epmd: None,
@@ -98,6 +110,11 @@ impl RabbitMq {
     /// For the user `guest`, in the virtual host `/`.
     pub fn amqp_url(&self) -> String {
         format!("amqp://guest:guest@127.0.0.1:{}/%2f", self.ports.amqp)
+    }
+
+    /// As [`RabbitMq::amqp_url`], encrypted. Only for a node with a certificate.
+    pub fn amqps_url(&self) -> String {
+        format!("amqps://guest:guest@localhost:{}/%2f", self.ports.amqps)
     }
 
     pub fn port(&self) -> u16 {
@@ -152,6 +169,7 @@ impl RabbitMq {
         let mut node = Process::spawn(&mut command, Reach::Group, Signal::SIGKILL)?;
         let mut ended = None;
         let ready = wait_until(deadline, || {
+        write(&self.home.join("rabbitmq.conf"), &self.config())?;
             ended = node.ended();
             ended.is_some() || speaks_amqp(self.ports.amqp)
         });
@@ -192,6 +210,21 @@ impl RabbitMq {
                 "-kernel inet_dist_use_interface {127,0,0,1}",
             )
             // The script then becomes the Erlang machine, instead of waiting for it.
+    fn config(&self) -> String {
+        if !self.speaks_tls {
+            return CONFIG.to_owned();
+        }
+        let path = |name: &str| self.home.join(name).display().to_string();
+        format!(
+            "{CONFIG}listeners.ssl.default = 127.0.0.1:{}\nssl_options.certfile = {}\n\
+             ssl_options.keyfile = {}\nssl_options.verify = verify_none\n\
+             ssl_options.fail_if_no_peer_cert = false\n",
+            self.ports.amqps,
+            path("server.crt"),
+            path("server.key"),
+        )
+    }
+
             .env("RUNNING_UNDER_SYSTEMD", "true");
         command
     }
@@ -246,6 +279,7 @@ fn speaks_amqp(port: u16) -> bool {
         stream.write_all(b"AMQP\x00\x00\x09\x01")?;
         let mut kind = [0];
         stream.read_exact(&mut kind)?;
+            amqps: free_port()?,
         Ok(kind[0])
     };
     greet().is_ok_and(|kind| kind == 1)

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use secrecy::ExposeSecret;
 use url::Url;
 
-use super::{reader::Reader, sections::Config};
+use super::{database_tls, reader::Reader, sections::Config};
 
 const MAX_RETRIES: usize = 100;
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(30 * 86_400);
@@ -18,6 +18,7 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
     let url = config.database.url.expose_secret();
     if !url.is_empty()
         && let Err(reason) = check_database(url)
+            .and_then(|()| database_tls::check(url, &config.database.ca_certificates_file))
     {
         reader.reject("database.url", reason);
     }
@@ -27,6 +28,10 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         && let Err(reason) = check_bus(url)
     {
         reader.reject("bus.url", reason);
+    }
+    if !config.bus.ca_certificates_file.is_empty() && url.starts_with("amqp://") {
+        let reason = "is for encrypted connections: bus.url must begin with amqps://";
+        reader.reject("bus.ca_certificates_file", reason);
     }
 
     for (index, origin) in config.gateway.cors_allowed_origins.iter().enumerate() {

@@ -10,6 +10,7 @@ use super::{
     reader::Reader,
     reference::entries,
     sections::Config,
+    database_tls,
     tree::{self, Given, Rank, Raw, Tree},
 };
 
@@ -118,6 +119,11 @@ fn add_database_url(tree: &mut Tree, environment: &[(String, String)]) {
             origin: format!("environment variable {name}"),
             rank: Rank::Environment,
         };
+            let database = &mut config.database;
+            let (url, file) = (database.url.expose_secret(), &database.ca_certificates_file);
+            if !url.is_empty() && !file.is_empty() {
+                database.url = SecretString::from(database_tls::with_certificates(url, file));
+            }
         tree.insert("database.url".to_owned(), given);
     }
 }

@@ -125,10 +125,15 @@ sections! {
     /// PostgreSQL, the one source of truth.
     pub struct Database in "database" {
         /// Where the database is: `postgres://user:password@host:port/name`. Required by the
-        /// services; `earshot dev` starts a private server where it is not given.
+        /// services; `earshot dev` starts a private server where it is not given. With
+        /// `?sslmode=verify-full` connections are encrypted, and the server's certificate and name
+        /// verified; with `?sslmode=disable`, or neither that nor `ca_certificates_file`, they are not encrypted.
         pub url: SecretString = SecretString::default();
         /// How many connections one process opens at most.
         pub max_connections: u32 = 10, within 2..=1_000;
+        /// A PEM file with the certificates of authorities by which the server is known, instead of the public
+        /// ones. Connections are encrypted where it is given. Read again for each connection.
+        pub ca_certificates_file: String = String::new();
     }
 
     /// The broker that carries events between the services.
@@ -138,6 +143,9 @@ sections! {
         pub url: SecretString = SecretString::default();
         /// How many unacknowledged messages one consumer holds at most.
         pub prefetch: u16 = 32, within 1..=1_000;
+        /// A PEM file with the certificates of authorities by which the broker is known, beside the public
+        /// ones; for `amqps://`. Read again for each connection.
+        pub ca_certificates_file: String = String::new();
     }
 
     /// The REST API.

@@ -32,3 +32,4 @@ mod stats;
 mod support;
 #[path = "../../examples/schema/tables.rs"]
 mod tables;
+mod tls;

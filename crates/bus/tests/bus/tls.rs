@@ -1,0 +1,64 @@
+//! `amqps:` to a real broker with a certificate of an authority that nobody knows.
+
+use std::{fs, path::Path};
+
+use bus::{Bus, RabbitMq, RabbitMqOptions};
+use private_servers::Tls;
+use test_support::certificates::Authority;
+
+use crate::support::{PATIENCE, QUEUE, outgoing, publish, submitted, topology};
+
+fn bus(url: &str, trusted: Option<&Path>) -> RabbitMq {
+    let options = RabbitMqOptions {
+        topology: topology(),
+        connection_name: "bus-tls-test".into(),
+        ca_certificates_file: trusted.map(Path::to_owned),
+    };
+    RabbitMq::new(url, options).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_is_trusted_by_the_authority_that_is_given() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (certificate, key) = authority.certify("localhost");
+    let home = tempfile::tempdir().unwrap();
+    let tls = Tls { certificate, key };
+    let path = home.path().to_owned();
+    let broker = tokio::task::spawn_blocking(move || {
+        private_servers::RabbitMq::start_with(&path, Some(tls)).unwrap()
+    })
+    .await
+    .unwrap();
+    let url = broker.amqps_url();
+    let trusted = home.path().join("ca.pem");
+
+    // By the public authorities, by another one, and by a file that is not there.
+    assert_refused(&bus(&url, None), "certificate").await;
+    fs::write(&trusted, stranger.pem()).unwrap();
+    assert_refused(&bus(&url, Some(&trusted)), "certificate").await;
+    assert_refused(
+        &bus(&url, Some(Path::new("/nowhere/ca.pem"))),
+        "/nowhere/ca.pem",
+    )
+    .await;
+    fs::write(&trusted, authority.pem()).unwrap();
+    // Under a name that the certificate does not hold.
+    let other_name = url.replace("localhost", "127.0.0.1");
+    assert_refused(&bus(&other_name, Some(&trusted)), "certificate").await;
+
+    let bus = bus(&url, Some(&trusted));
+    let mut work = bus.work(QUEUE, &["manager.submitted"], 1);
+    assert!(matches!(work.next().await, bus::Received::Connected));
+    publish(&bus, outgoing(submitted(7))).await;
+    let received = tokio::time::timeout(PATIENCE, work.next()).await.unwrap();
+    let bus::Received::Delivery(delivery) = received else {
+        panic!("not a delivery");
+    };
+    delivery.settle.ack().await.unwrap();
+}
+
+async fn assert_refused(bus: &RabbitMq, reason: &str) {
+    let error = bus.check().await.unwrap_err();
+    let text = format!("{:#}", anyhow::Error::from(error));
+    assert!(text.contains(reason), "{text}");
+}

@@ -1,0 +1,285 @@
+//! What is counted and traced of the database: statements, connections, and the wait for them.
+//!
+//! A statement is known by its first word alone (`SELECT`, `WITH`), and in a trace by the table it begins with;
+//! its values are never looked at. Names of metrics are a contract with dashboards and alerts.
+//!
+//! Cost: of a statement its first bytes are read as text, which diesel builds for that, a few microseconds;
+//! a span is made where the caller's is sampled.
+
+use std::{
+    fmt::{self, Write as _},
+    sync::{LazyLock, Mutex, PoisonError},
+    time::Instant,
+};
+
+use diesel::connection::{Instrumentation, InstrumentationEvent};
+use diesel_async::pooled_connection::{AsyncDieselConnectionManager, deadpool};
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts,
+    core::{Collector, Desc},
+    proto::MetricFamily,
+};
+use tracing::{Span, field::Empty};
+
+use crate::AsyncPgConnection;
+
+/// As the OpenTelemetry conventions give them.
+const SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
+/// The words that statements begin with; others share one label.
+const OPERATIONS: &[&str] = &[
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "WITH",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "RELEASE",
+    "SET",
+    "COPY",
+];
+/// So much of a statement is read.
+const HEAD: usize = 400;
+
+static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
+    let opts = HistogramOpts::new(
+        "db_client_operation_duration_seconds",
+        "Time of a statement, from sending it to its result.",
+    );
+    let metric = HistogramVec::new(opts.buckets(SECONDS.to_vec()), &["operation", "error_type"])
+        .expect("the names are valid");
+    register(Box::new(metric.clone()));
+    metric
+});
+
+pub(crate) static WAIT: LazyLock<Histogram> = LazyLock::new(|| {
+    let opts = HistogramOpts::new(
+        "db_client_connection_wait_time_seconds",
+        "Time that was waited for a connection of the pool.",
+    );
+    let metric = Histogram::with_opts(opts.buckets(SECONDS.to_vec())).expect("the names are valid");
+    register(Box::new(metric.clone()));
+    metric
+});
+
+static POOLS: LazyLock<Mutex<Vec<Weak>>> = LazyLock::new(|| {
+    register(Box::new(Pools::new()));
+    Mutex::default()
+});
+
+type Weak = ::deadpool::managed::WeakPool<
+    AsyncDieselConnectionManager<AsyncPgConnection>,
+    deadpool::Object<AsyncPgConnection>,
+>;
+
+fn register(metric: Box<dyn Collector>) {
+    if let Err(error) = prometheus::default_registry().register(metric) {
+        tracing::error!(%error, "a metric will be missing");
+    }
+}
+
+/// The pool's connections are counted from now on, for as long as it lives.
+pub(crate) fn watch(pool: &deadpool::Pool<AsyncPgConnection>) {
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    pools.retain(|pool| pool.upgrade().is_some());
+    pools.push(pool.weak());
+}
+
+/// Reads all pools of the process when it is asked.
+struct Pools {
+    count: IntGaugeVec,
+    pending: IntGauge,
+}
+
+impl Pools {
+    fn new() -> Self {
+        let count = Opts::new(
+            "db_client_connection_count",
+            "Connections that are open, by state.",
+        );
+        let pending = Opts::new(
+            "db_client_connection_pending_requests",
+            "Work that waits for a connection.",
+        );
+        Self {
+            count: IntGaugeVec::new(count, &["state"]).expect("the names are valid"),
+            pending: IntGauge::with_opts(pending).expect("the names are valid"),
+        }
+    }
+}
+
+impl Collector for Pools {
+    fn desc(&self) -> Vec<&Desc> {
+        let mut all = self.count.desc();
+        all.extend(self.pending.desc());
+        all
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let (mut idle, mut used, mut pending) = (0, 0, 0);
+        {
+            let pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+            for pool in pools.iter().filter_map(Weak::upgrade) {
+                let status = pool.status();
+                idle += status.available;
+                used += status.size.saturating_sub(status.available);
+                pending += status.waiting;
+            }
+        }
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.count.with_label_values(&["idle"]).set(number(idle));
+        self.count.with_label_values(&["used"]).set(number(used));
+        self.pending.set(number(pending));
+        let mut all = self.count.collect();
+        all.extend(self.pending.collect());
+        all
+    }
+}
+
+/// Follows the statements of one connection.
+#[derive(Default)]
+pub(crate) struct Statements(Option<Open>);
+
+/// A statement that has no result yet. One whose caller has gone is replaced by the next.
+struct Open {
+    operation: &'static str,
+    begin: Instant,
+    span: Option<Span>,
+}
+
+impl Instrumentation for Statements {
+    fn on_connection_event(&mut self, event: InstrumentationEvent<'_>) {
+        match event {
+            InstrumentationEvent::StartQuery { query, .. } => {
+                let mut head = Head::default();
+                // Its end is cut off.
+                let _ = write!(head, "{query}");
+                let operation = head.operation();
+                let is_sampled = events::TraceContext::is_sampled_now();
+                self.0 = Some(Open {
+                    operation,
+                    begin: Instant::now(),
+                    span: is_sampled.then(|| span(operation, &head.table())),
+                });
+            }
+            InstrumentationEvent::FinishQuery { error, .. } => {
+                let Some(open) = self.0.take() else { return };
+                let error_type = if error.is_some() { "error" } else { "" };
+                DURATION
+                    .with_label_values(&[open.operation, error_type])
+                    .observe(open.begin.elapsed().as_secs_f64());
+                if let (Some(span), Some(_)) = (&open.span, error) {
+                    span.record("otel.status_code", "ERROR");
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn span(operation: &str, table: &str) -> Span {
+    let name = format!("{operation} {table}");
+    tracing::info_span!(
+        "statement",
+        otel.name = name.trim_end(),
+        otel.kind = "client",
+        otel.status_code = Empty,
+        db.system.name = "postgresql",
+        db.operation.name = operation,
+        db.collection.name = table,
+        db.query.summary = name.trim_end(),
+    )
+}
+
+/// The beginning of a statement.
+#[derive(Default)]
+struct Head(String);
+
+impl fmt::Write for Head {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = HEAD - self.0.len();
+        let taken = text.floor_char_boundary(room);
+        self.0.push_str(&text[..taken]);
+        if taken < text.len() {
+            return Err(fmt::Error);
+        }
+        Ok(())
+    }
+}
+
+impl Head {
+    fn operation(&self) -> &'static str {
+        let first = self.0.split_whitespace().next().unwrap_or_default();
+        let known = OPERATIONS.iter().copied();
+        known
+            .into_iter()
+            .find(|word| first.trim_end_matches(';').eq_ignore_ascii_case(word))
+            .unwrap_or("OTHER")
+    }
+
+    /// The first that is named, where one is; nothing that follows the text, where diesel shows values.
+    fn table(&self) -> String {
+        let text = self.0.split(" -- binds").next().unwrap_or_default();
+        let mut words = text.split_whitespace();
+        while let Some(word) = words.next() {
+            let names_table = ["FROM", "INTO", "UPDATE"];
+            if !names_table.iter().any(|key| word.eq_ignore_ascii_case(key)) {
+                continue;
+            }
+            let Some(table) = words.next() else { break };
+            let table = table.trim_matches(['"', ',', ';', ')']);
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+            if !table.is_empty() && table.bytes().all(is_name) {
+                return table.to_ascii_lowercase();
+            }
+        }
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::{HEAD, Head};
+
+    fn head(text: &str) -> Head {
+        let mut head = Head::default();
+        let _ = write!(head, "{text}");
+        head
+    }
+
+    #[test]
+    fn a_statement_is_known_by_its_first_word_and_table() {
+        for (text, operation, table) in [
+            ("SELECT \"a\".\"b\" FROM \"keys\" WHERE x", "SELECT", "keys"),
+            ("INSERT INTO outbox (a) VALUES ($1)", "INSERT", "outbox"),
+            ("update feeds set a = 1", "UPDATE", "feeds"),
+            (
+                "WITH due AS (SELECT * FROM unnest($1)) UPDATE scans AS s",
+                "WITH",
+                "scans",
+            ),
+            ("SELECT 1 -- binds: [\"from secrets\"]", "SELECT", ""),
+            ("BEGIN", "BEGIN", ""),
+            ("VACUUM x", "OTHER", ""),
+            ("", "OTHER", ""),
+        ] {
+            let head = head(text);
+            assert_eq!(
+                (head.operation(), head.table().as_str()),
+                (operation, table),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_beginning_is_read() {
+        let head = head(&format!("SELECT {}", "é".repeat(HEAD)));
+        assert!(head.0.len() <= HEAD);
+        assert_eq!(head.operation(), "SELECT");
+    }
+}
