@@ -66,13 +66,13 @@ test("budgets: small, usable within a second, 100 Scans filtered within 50 ms, n
   const round = async (count) => {
     for (let at = 0; at < count; at += 1) {
       await page.evaluate((route) => { location.hash = `#/${route}`; }, routes[at % routes.length]);
-      await page.waitForTimeout(60);
+      await page.waitForTimeout(40);
     }
     await go(page, "help");
     await settled(page);
   };
-  // What is compiled and remembered by then is no leak.
-  await round(100);
+  // What is compiled and remembered by then is no leak: what was read of late is kept, up to a bound.
+  await round(200);
   const first = await heap();
   await round(100);
   const last = await heap();
@@ -80,7 +80,7 @@ test("budgets: small, usable within a second, 100 Scans filtered within 50 ms, n
   console.log(`budget: ${kib(weighed.js)} of JavaScript, of 60 KiB; ${kib(weighed.css)} of CSS, of 10 KiB; gzipped, as the gateway sends them`);
   console.log(`budget: usable ${usable} ms after navigation, of 1,000 (median of ${loads.join(", ")})`);
   console.log(`budget: 100 Scans filtered in ${filtered.toFixed(1)} ms, of 50 (median of 5)`);
-  console.log(`budget: heap ${(last / 1e6).toFixed(2)} MB after 200 route changes, ${(growth * 100).toFixed(1)} % more than after 100, of 10 %`);
+  console.log(`budget: heap ${(last / 1e6).toFixed(2)} MB after 300 route changes, ${(growth * 100).toFixed(1)} % more than after 200, of 10 %`);
   assert.ok(weighed.js <= 60 * 1024 && weighed.css <= 10 * 1024, JSON.stringify(weighed));
   assert.ok(usable <= 1_000, `usable after ${usable} ms`);
   assert.ok(filtered <= 50, `filtered in ${filtered} ms`);

@@ -64,6 +64,9 @@ export async function settled(page) {
 
 /** Kept as a picture, and held to what every page is: axe finds nothing, and nothing is wider than the window. */
 export async function hold(page, name, seen, { whole = true } = {}) {
+  if (whole) {
+    await page.evaluate(() => scrollTo(0, 0));
+  }
   await page.screenshot({ path: join(artefacts, `${name}.png`), fullPage: whole });
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   assert.ok(wide <= 0, `${name} is ${wide} px too wide`);

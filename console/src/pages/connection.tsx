@@ -111,8 +111,8 @@ function Health({ connection }: { connection: Connection }) {
           sentence={w.overview.saysDeliveries(sum(points, (point) => point.deliveries?.succeeded), sum(points, (point) => point.deliveries?.failedAttempts), sum(points, (point) => point.deliveries?.exhausted))}
           series={[
             { label: w.overview.acknowledged, colour: "accent", bars: true, values: points.map((point) => point.deliveries?.succeeded ?? 0) },
-            { label: w.overview.failedAttempts, colour: "warn", dash: "5 3", values: points.map((point) => point.deliveries?.failedAttempts ?? 0) },
-            { label: w.overview.exhausted, colour: "bad", dash: "2 2", values: points.map((point) => point.deliveries?.exhausted ?? 0) },
+            { label: w.overview.failedAttempts, colour: "warn", bars: true, values: points.map((point) => point.deliveries?.failedAttempts ?? 0) },
+            { label: w.overview.exhausted, colour: "bad", bars: true, values: points.map((point) => point.deliveries?.exhausted ?? 0) },
           ]}
         />
       )}

@@ -15,7 +15,6 @@ import { useManagers } from "../parts/names";
 import { ScanList } from "../parts/scan-list";
 import { useScans } from "../parts/scans";
 import { Silence } from "../parts/silence";
-import { number } from "../parts/time";
 import { href, route, setQuery } from "../router";
 import { mayWrite } from "../session";
 import { w } from "../words/en";
@@ -168,7 +167,7 @@ function Export({ kind, manager, filter, onClose }: { kind: "csv" | "jsonl"; man
         } else {
           save(`scans-${day}.jsonl`, "application/jsonl", jsonLines(scans));
         }
-        tell(scans.length >= MAX_EXPORT ? w.inbox.exportedSome(number(scans.length)) : w.inbox.exported(number(scans.length)));
+        tell(scans.length >= MAX_EXPORT ? w.inbox.exportedSome(scans.length) : w.inbox.exported(scans.length));
         onClose();
       },
       (error: unknown) => {
@@ -182,7 +181,7 @@ function Export({ kind, manager, filter, onClose }: { kind: "csv" | "jsonl"; man
   }, []);
   return (
     <Dialog title={w.inbox.exporting} onClose={onClose}>
-      <div class="body"><p role="status">{w.inbox.exportedSoFar(number(count.value))}</p></div>
+      <div class="body"><p role="status">{w.inbox.exportedSoFar(count.value)}</p></div>
       <footer><button type="button" onClick={onClose}>{w.cancel}</button></footer>
     </Dialog>
   );

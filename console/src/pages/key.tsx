@@ -57,7 +57,7 @@ export function SignIn() {
               <button type="button" aria-pressed={visible.value} onClick={() => { visible.value = !visible.value; }}>{w.key.show}</button>
             </div>
             {problem.value !== null && <p class="hint bad" role="alert">{problem.value}</p>}
-            <p class="hint" id={`${input}-hint`}>{w.key.hint} <code>earshot keys create --account …</code></p>
+            <p class="hint" id={`${input}-hint`}>{w.key.hint} <code>earshot keys create</code></p>
           </div>
           <button type="submit" class="primary block" disabled={busy.value}>{busy.value ? w.key.checking : w.key.enter}</button>
         </form>

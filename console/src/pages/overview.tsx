@@ -112,8 +112,8 @@ function Charts({ stats, range }: { stats: Stats; range: Range }) {
         title={w.overview.deliveries} sentence={w.overview.saysDeliveries(good, bad, lost)} interval={interval} times={times} format={short}
         series={[
           { label: w.overview.acknowledged, colour: "accent", bars: true, values: of((point) => point.deliveries?.succeeded) },
-          { label: w.overview.failedAttempts, colour: "warn", dash: "5 3", values: of((point) => point.deliveries?.failedAttempts) },
-          { label: w.overview.exhausted, colour: "bad", dash: "2 2", values: of((point) => point.deliveries?.exhausted) },
+          { label: w.overview.failedAttempts, colour: "warn", bars: true, values: of((point) => point.deliveries?.failedAttempts) },
+          { label: w.overview.exhausted, colour: "bad", bars: true, values: of((point) => point.deliveries?.exhausted) },
         ]}
       />
       <Chart

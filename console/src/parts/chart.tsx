@@ -14,6 +14,7 @@ export interface Series {
   colour: "accent" | "muted" | "warn" | "bad";
   dash?: string;
   fill?: boolean;
+  /** Bars stand upon those of the series before. */
   bars?: boolean;
   /** Null is a gap. */
   values: (number | null)[];
@@ -72,7 +73,11 @@ export function Chart({ title, sentence, interval, times, series, format }: Prop
       <p class="legend">
         {series.map((one) => (
           <span key={one.label}>
-            <svg width="18" height="8" aria-hidden="true"><line class={`line ${one.colour}`} x1="1" x2="17" y1="4" y2="4" stroke-dasharray={one.dash} style={{ strokeWidth: one.bars ? 6 : 2 }} /></svg>
+            <svg width="18" height="10" aria-hidden="true">
+              {one.bars
+                ? <g class={`bars ${one.colour}`}><rect x="4.5" y="0.5" width="9" height="9" rx="1" /></g>
+                : <line class={`line ${one.colour}`} x1="1" x2="17" y1="5" y2="5" stroke-dasharray={one.dash} />}
+            </svg>
             {one.label}
           </span>
         ))}
@@ -116,7 +121,11 @@ export function roundTimes(times: string[], interval: Interval, apart: number): 
 type DrawingProps = Omit<Props, "title" | "sentence"> & { width: number; at: number | null; point: (index: number | null) => void };
 
 function Drawing({ width, interval, times, series, format, at, point }: DrawingProps) {
-  const most = (right: boolean) => Math.max(0, ...series.filter((one) => (one.right ?? false) === right).flatMap((one) => one.values.map((value) => value ?? 0)));
+  const below = (one: Series, index: number) => {
+    const bars = series.slice(0, series.indexOf(one)).filter((other) => other.bars && other.right === one.right);
+    return bars.reduce((total, other) => total + (other.values[index] ?? 0), 0);
+  };
+  const most = (right: boolean) => Math.max(0, ...series.filter((one) => (one.right ?? false) === right).flatMap((one) => one.values.map((value, index) => (value ?? 0) + (one.bars ? below(one, index) : 0))));
   const hasRight = series.some((one) => one.right);
   const scales = { left: scale(most(false)), right: scale(most(true)) };
   const beside = (steps: number[]) => 10 + DIGIT_WIDTH * Math.max(...steps.map((step) => format(step).length));
@@ -144,7 +153,7 @@ function Drawing({ width, interval, times, series, format, at, point }: DrawingP
       ))}
       {at !== null && <line class="cursor" x1={x(at)} x2={x(at)} y1={inner.top} y2={inner.bottom} />}
       {series.map((one) => (one.bars
-        ? <Bars key={one.label} series={one} x={x} y={y} bar={Math.max(1, Math.min(MAX_BAR, slot * 0.62))} floor={inner.bottom} />
+        ? <Bars key={one.label} series={one} x={x} y={y} bar={Math.max(1, Math.min(MAX_BAR, slot * 0.62))} below={(index) => below(one, index)} />
         : <Line key={one.label} series={one} x={x} y={y} floor={inner.bottom} />))}
     </svg>
   );
@@ -157,12 +166,17 @@ interface Marks {
   floor: number;
 }
 
-function Bars({ series, x, y, bar, floor }: Marks & { bar: number }) {
+/** One of a few among thousands is a pixel high: it is not to be missed. */
+function Bars({ series, x, y, bar, below }: Omit<Marks, "floor"> & { bar: number; below: (index: number) => number }) {
   return (
     <g class={`bars ${series.colour}`}>
       {series.values.map((value, index) => {
-        const top = value === null ? floor : y(value, series.right ?? false);
-        return value !== null && value > 0 && <rect key={index} x={x(index) - bar / 2} y={Math.min(top, floor - 1)} width={bar} height={Math.max(1, floor - top)} rx={Math.min(2, bar / 3)} />;
+        if (value === null || value === 0) {
+          return null;
+        }
+        const foot = y(below(index), series.right ?? false);
+        const height = Math.max(1.5, foot - y(below(index) + value, series.right ?? false));
+        return <rect key={index} x={x(index) - bar / 2} y={foot - height} width={bar} height={height} rx={Math.min(1.5, bar / 3)} />;
       })}
     </g>
   );

@@ -44,7 +44,7 @@ export const w = {
 
   nav: {
     skip: "Skip to content", main: "Pages", overview: "Overview", inbox: "Inbox", managers: "Managers", connections: "Connections", help: "Help",
-    namespace: "Namespace", chooseNamespace: "Choose a Namespace…", allNamespaces: "All Namespaces…", account: "Account", key: "This key", theme: "Appearance",
+    namespace: "Namespace", chooseNamespace: "Namespace…", allNamespaces: "All Namespaces…", account: "Account", key: "This key", theme: "Appearance",
     themes: { auto: "System", light: "Light", dark: "Dark" }, signOut: "Sign out",
   },
   banner: {
@@ -111,8 +111,8 @@ export const w = {
   inbox: {
     title: "Inbox", list: "Scans", reading: "Reading", filters: "Filters", text: "Text in title, post or author", textHint: "Search text…", manager: "Manager", feed: "Feed", sites: "Sites", placesIn: "Places",
     score: "Score", value: "Verdict", time: "Time", label: "Label", notWrong: "Not wrong", clear: "Clear filters", asFilter: "Filter:", noFilter: "none", filterField: "Filter of the API", apply: "Apply",
-    export: "Export", exporting: "Exporting", exportedSoFar: (count: string) => `${count} Scans so far…`, exported: (count: string) => `${count} Scans exported.`,
-    exportedSome: (count: string) => `${count} Scans exported, which is as many as one file holds; narrow the filter for the rest.`,
+    export: "Export", exporting: "Exporting", exportedSoFar: (count: number) => `${plural(count, "Scan", "Scans")} so far…`, exported: (count: number) => `${plural(count, "Scan", "Scans")} exported.`,
+    exportedSome: (count: number) => `${plural(count, "Scan", "Scans")} exported, which is as many as one file holds; narrow the filter for the rest.`,
     choose: "Choose a Scan to read it.", back: "Back to the list", keysMove: "to move", keysAll: "for all keys",
     fresh: (count: number) => `${count >= 100 ? "100 or more" : count} new – show`,
     shown: (count: number) => `${plural(count, "new Scan", "new Scans")} shown.`,
@@ -138,7 +138,7 @@ export const w = {
   scan: {
     verdict: "Your verdict", byKey: (key: string) => `By key: ${key}`, right: "Right", wrong: "Wrong", label: "Label…", labels: "Labels", labelsField: "Labels, with commas between", labelsHint: "Up to 10 words of your own; they can be filtered by. A Scan with labels counts as right unless it is marked as wrong.",
     why: "Why you were shown this", foundBy: "Found by", aManager: "a Manager", places: "Also posted at", notSaved: "Not saved.",
-    markedRight: "Marked as right.", markedWrong: "Marked as wrong.", learns: "The Manager learns from it when it is compiled next: by itself, after a few verdicts.", learnsNothing: "This Manager is kept by hand: verdicts do not change what it looks for.", labelled: "Labels saved.",
+    markedRight: "Marked as right.", markedWrong: "Marked as wrong.", learns: "The Manager learns from it at its next compile, after a few verdicts.", learnsNothing: "This Manager is kept by hand: verdicts do not change what it looks for.", labelled: "Labels saved.",
   },
   mute: {
     title: "Mute", mute: "Mute", what: "What", howLong: "For how long", value: "Author, place, site or word", until: "until",
