@@ -10,12 +10,13 @@
 //! - Boosts are left out: what they boost is a status of its own. So is what authors do not want indexed.
 //!   An edit keeps its id and is the same post.
 //! - 300 requests in five minutes, told by `X-RateLimit-*` with an RFC 3339 time ([`left`]).
-//! - A deletion shows by asking again, here for statuses of the instance's own: others' native ids are not
-//!   known, and their servers are not ours to ask.
+//! - A deletion shows by asking again ([`recheck`]); hashtags are found by [`search`].
 //!
 //! Cost: two requests while nothing is new, one more for each forty statuses.
 
 mod instance;
+mod recheck;
+mod search;
 mod status;
 
 use std::{
@@ -27,7 +28,6 @@ use std::{
 use async_trait::async_trait;
 use domain::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
@@ -41,14 +41,11 @@ use crate::{
     cursor::{OVERLAP, OVERLAP_ITEMS},
     hackernews::below,
     reading::{Met, Reading},
-    text,
 };
 
 const PER_PAGE: usize = 40;
 const MAX_TAG_CHARS: usize = 100;
 const MAX_ID_BYTES: usize = 32;
-/// How many statuses one request may name.
-const PER_RECHECK: usize = 20;
 /// What an instance allows changes rarely.
 const ACCESS_FOR: Duration = Duration::from_hours(1);
 
@@ -274,70 +271,15 @@ impl Adapter for Mastodon {
     }
 
     async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {
-        let mut url = below(&self.base_url, "api/v2/search");
-        url.query_pairs_mut()
-            .append_pair("type", "hashtags")
-            .append_pair("limit", &limit.min(PER_PAGE).to_string())
-            .append_pair("q", words);
-        let answer = self.get(&url).await?;
-        let tags = match answer.status {
-            // Some instances let users search alone.
-            401 | 403 => {
-                let trends = below(&self.base_url, "api/v1/trends/tags");
-                let mut tags: Vec<Tag> = self.get(&trends).await?.success("trends")?.json()?;
-                let words = words.to_lowercase();
-                let about = |tag: &Tag| {
-                    let name = tag.name.to_lowercase();
-                    words.split_whitespace().any(|word| name.contains(word))
-                };
-                tags.retain(about);
-                tags
-            }
-            _ => answer.success("search")?.json::<Found>()?.hashtags,
-        };
-        let tags = tags.into_iter().filter(|tag| is_tag(&tag.name));
-        Ok(tags
-            .take(limit)
-            .map(|tag| tag.community(&self.base_url))
-            .collect())
+        search::communities(self, words, limit).await
     }
 
     fn recheck_batch(&self) -> usize {
-        PER_RECHECK
+        recheck::BATCH
     }
 
     async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
-        let own = post_ids
-            .iter()
-            .filter_map(|uri| Some((uri, self.native_id(uri)?)));
-        let own: Vec<(&String, String)> = own.collect();
-        let mut gone = Vec::new();
-        for some in own.chunks(PER_RECHECK) {
-            let mut url = below(&self.base_url, "api/v1/statuses");
-            let pairs = some.iter().map(|(_, id)| ("id[]", id));
-            url.query_pairs_mut().extend_pairs(pairs);
-            let answer = self.get(&url).await?;
-            if matches!(answer.status, 404 | 405) {
-                // Before 4.3 they are asked for one by one.
-                for (uri, id) in some {
-                    let url = below(&self.base_url, &format!("api/v1/statuses/{id}"));
-                    match self.get(&url).await?.success(uri) {
-                        Ok(_) => {}
-                        Err(PollError::NotFound(_)) => gone.push((*uri).clone()),
-                        Err(error) => return Err(error),
-                    }
-                }
-                continue;
-            }
-            let there: Vec<Value> = answer.success("statuses")?.json()?;
-            let is_there = |id: &str| there.iter().any(|status| status["id"] == id);
-            gone.extend(
-                some.iter()
-                    .filter(|(_, id)| !is_there(id))
-                    .map(|(uri, _)| (*uri).clone()),
-            );
-        }
-        Ok(gone)
+        recheck::gone(self, post_ids).await
     }
 }
 
@@ -386,50 +328,6 @@ impl Mastodon {
                 .filter(|older| *older != url && recent(&page));
         }
         Ok(())
-    }
-
-    /// The native id in the URI of a status of this instance.
-    fn native_id(&self, uri: &str) -> Option<String> {
-        let url = Url::parse(uri).ok()?;
-        let own = (url.host(), url.port_or_known_default())
-            == (self.base_url.host(), self.base_url.port_or_known_default());
-        let id = url.path_segments()?.next_back()?;
-        (own && url.path().contains("/statuses/") && is_id(id)).then(|| id.to_owned())
-    }
-}
-
-#[derive(Deserialize)]
-struct Found {
-    hashtags: Vec<Tag>,
-}
-
-#[derive(Deserialize)]
-struct Tag {
-    name: String,
-    url: Option<String>,
-    #[serde(default)]
-    history: Vec<Value>,
-}
-
-impl Tag {
-    fn community(self, base: &Url) -> Community {
-        let here = || below(base, &format!("tags/{}", self.name)).to_string();
-        // By day, the newest first, as strings.
-        let used = self
-            .history
-            .iter()
-            .filter_map(|day| day["accounts"].as_str()?.parse::<u64>().ok());
-        Community {
-            what: format!("tag/{}", self.name),
-            about: String::new(),
-            url: self
-                .url
-                .clone()
-                .filter(|url| Url::parse(url).is_ok())
-                .unwrap_or_else(here),
-            members: used.max(),
-            name: format!("#{}", text::line(&self.name)),
-        }
     }
 }
 

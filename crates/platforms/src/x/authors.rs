@@ -12,7 +12,8 @@ use std::{
 
 use serde::Deserialize;
 
-use super::tweet::number;
+use super::{X, tweet::number};
+use crate::hackernews::below;
 
 /// What a user costs, in posts.
 pub(super) const PRICE: u32 = 2;
@@ -68,6 +69,43 @@ impl Authors {
 
     fn known(&self) -> MutexGuard<'_, Generations> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks up the authors that are not known, as far as the budget goes. Never fails.
+pub(super) async fn name(platform: &X, ids: impl Iterator<Item = &str>) {
+    let unknown = platform.authors.unknown(ids);
+    for some in unknown.chunks(PER_CALL) {
+        let wanted = u32::try_from(some.len()).unwrap_or_default() * PRICE;
+        let Ok(granted) = platform.spend(wanted, PRICE).await else {
+            return;
+        };
+        let asked = usize::try_from(granted / PRICE).unwrap_or_default();
+        let asked = &some[..asked.min(some.len())];
+        let mut url = below(&platform.base_url, "2/users");
+        url.query_pairs_mut()
+            .append_pair("ids", &asked.join(","))
+            .append_pair("user.fields", "username,name");
+        match platform.get(&url, "users").await {
+            Ok(answer) => {
+                let users: Vec<User> = answer
+                    .data
+                    .iter()
+                    .filter_map(|one| User::deserialize(one).ok())
+                    .collect();
+                let paid = u32::try_from(users.len()).unwrap_or_default() * PRICE;
+                platform
+                    .budget
+                    .give_back(granted.saturating_sub(paid))
+                    .await;
+                platform.authors.learn(asked, users);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "authors stay unnamed");
+                platform.was_not_answered(granted, &error).await;
+                return;
+            }
+        }
     }
 }
 

@@ -4,11 +4,11 @@
 //! - A feed is `search/<query>`, a query of X's own. `GET /2/tweets/search/recent` gives the posts of the
 //!   last seven days, newest first, 10 to 100 a page, on by `next_token`; no `data` where nothing matches.
 //!   Some failures come in `errors` beside a success.
-//! - `since_id` begins after an id. Each poll begins [`OVERLAP`] before the newest, for the index lags, and
+//! - `since_id` begins after an id. Each poll begins two minutes before the newest, for the index lags, and
 //!   what it meets again on the same day is not charged again. What a poll leaves unread, for the budget or
 //!   its bounds, the next one reads, before anything newer.
 //! - Each page's posts are taken out of the budget before it is asked for, and what it did not bring is
-//!   given back; fewer than [`LEAST`] cannot be asked for. Names of authors: [`authors`].
+//!   given back, but for an answer that was cut or could not be read: it may be charged for. Fewer than [`LEAST`] cannot be asked for. Names of authors: [`authors`].
 //! - Long posts are whole in `note_tweet` alone. An edit is a new id, and the same post here: the first id
 //!   of its history names it. Reposts are left out.
 //! - `x-rate-limit-*` tells the limit, its reset in epoch seconds ([`left`]).
@@ -17,6 +17,8 @@
 //! Cost: one request while there is at most a page, and the price of what it brings.
 
 mod authors;
+mod recheck;
+mod stretch;
 mod tweet;
 
 use std::{sync::Arc, time::Duration};
@@ -29,12 +31,13 @@ use serde_json::Value;
 use url::Url;
 
 use self::{
-    authors::{Authors, User},
-    tweet::{Tweet, id_at, native_id, number, post_id, time_of},
+    authors::Authors,
+    stretch::Stretch,
+    tweet::{Tweet, number, time_of},
 };
 use crate::{
-    Adapter, Budget, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
-    budget::Left, cursor::Unread, hackernews::below, reading::Reading,
+    Adapter, Budget, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
+    Polled, budget::Left, cursor::Unread, hackernews::below, reading::Reading,
 };
 
 /// The longest query that the ordinary access takes.
@@ -42,14 +45,6 @@ const MAX_QUERY_CHARS: usize = 512;
 /// What one page may be asked for.
 const MOST: u32 = 100;
 const LEAST: u32 = 10;
-const PER_RECHECK: usize = 100;
-const OVERLAP: Duration = Duration::from_mins(2);
-/// How far back the search reaches, less a minute for the way there.
-const REACH: Duration = Duration::from_secs(7 * 24 * 3_600 - 60);
-/// How exactly a whole reading is remembered.
-const SEARCHED_EVERY: Duration = Duration::from_hours(1);
-/// A search may not begin later than this before now.
-const EDGE: Duration = Duration::from_secs(30);
 
 /// The adapter of kind `x`.
 pub struct X {
@@ -82,14 +77,6 @@ struct Problem {
     title: String,
     resource_id: Option<String>,
     value: Option<String>,
-}
-
-/// The stretch of ids that a poll reads.
-struct Stretch {
-    after: Option<u64>,
-    before: Option<u64>,
-    /// Where the platform's reach ends before `after`.
-    start: Option<Timestamp>,
 }
 
 impl X {
@@ -163,6 +150,23 @@ impl X {
         Ok(granted)
     }
 
+    /// Gives back what was taken for an answer that did not come. What X gave and we could not read, it
+    /// charges for.
+    async fn was_not_answered(&self, granted: u32, error: &PollError) {
+        let charged = match error {
+            PollError::Malformed(_) => true,
+            PollError::Unavailable(FetchError::Failed(source)) => {
+                let own = source.downcast_ref::<reqwest::Error>();
+                !own.is_some_and(reqwest::Error::is_connect)
+            }
+            PollError::Unavailable(_) => true,
+            _ => false,
+        };
+        if !charged {
+            self.budget.give_back(granted).await;
+        }
+    }
+
     fn address(&self, query: &str, stretch: &Stretch, token: Option<&str>, most: u32) -> Url {
         let mut url = below(&self.base_url, "2/tweets/search/recent");
         let mut pairs = url.query_pairs_mut();
@@ -193,40 +197,6 @@ impl X {
         drop(pairs);
         url
     }
-
-    /// Looks up the authors that are not known, as far as the budget goes. Never fails.
-    async fn name_authors(&self, ids: impl Iterator<Item = &str>) {
-        let unknown = self.authors.unknown(ids);
-        for some in unknown.chunks(authors::PER_CALL) {
-            let wanted = u32::try_from(some.len()).unwrap_or_default() * authors::PRICE;
-            let Ok(granted) = self.spend(wanted, authors::PRICE).await else {
-                return;
-            };
-            let asked = usize::try_from(granted / authors::PRICE).unwrap_or_default();
-            let asked = &some[..asked.min(some.len())];
-            let mut url = below(&self.base_url, "2/users");
-            url.query_pairs_mut()
-                .append_pair("ids", &asked.join(","))
-                .append_pair("user.fields", "username,name");
-            match self.get(&url, "users").await {
-                Ok(answer) => {
-                    let users: Vec<User> = answer
-                        .data
-                        .iter()
-                        .filter_map(|one| User::deserialize(one).ok())
-                        .collect();
-                    let paid = u32::try_from(users.len()).unwrap_or_default() * authors::PRICE;
-                    self.budget.give_back(granted.saturating_sub(paid)).await;
-                    self.authors.learn(asked, users);
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "authors stay unnamed");
-                    self.budget.give_back(granted).await;
-                    return;
-                }
-            }
-        }
-    }
 }
 
 #[async_trait]
@@ -255,7 +225,7 @@ impl Adapter for X {
             ..limits.clone()
         };
         let mut reading = Reading::new(cursor, &roomy);
-        let stretch = stretch(cursor, limits, &mut reading);
+        let stretch = Stretch::of(cursor, limits, &mut reading);
         let mut tweets: Vec<Tweet> = Vec::new();
         let mut token: Option<String> = None;
         let mut new = 0;
@@ -269,8 +239,8 @@ impl Adapter for X {
                 let granted = self.spend(MOST, LEAST).await?;
                 let url = self.address(query, &stretch, token.as_deref(), granted);
                 let page = self.get(&url, what).await;
-                if page.is_err() {
-                    self.budget.give_back(granted).await;
+                if let Err(error) = &page {
+                    self.was_not_answered(granted, error).await;
                 }
                 Ok((granted, page?))
             };
@@ -319,7 +289,7 @@ impl Adapter for X {
             .iter()
             .filter(|tweet| !reading.knows(tweet.first_id()) && !tweet.is_repost());
         let authors: Vec<String> = fresh.filter_map(|tweet| tweet.author_id.clone()).collect();
-        self.name_authors(authors.iter().map(String::as_str)).await;
+        authors::name(self, authors.iter().map(String::as_str)).await;
         let ids = tweets.iter().filter_map(|tweet| number(&tweet.id));
         let newest = ids.clone().max();
         let oldest = ids.min();
@@ -345,7 +315,7 @@ impl Adapter for X {
         // What is still to be read overlaps what was: nothing of it may be forgotten meanwhile.
         reading.partial = cut;
         if !cut {
-            note_search(&mut reading);
+            stretch::note_search(&mut reading);
         }
         let earlier = reading.cursor.unread.take();
         let left = oldest.filter(|_| cut).map(|before| Unread {
@@ -375,86 +345,11 @@ impl Adapter for X {
     }
 
     fn recheck_batch(&self) -> usize {
-        PER_RECHECK
+        recheck::BATCH
     }
 
     async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
-        let ids: Vec<&str> = post_ids.iter().filter_map(|id| native_id(id)).collect();
-        let mut gone = Vec::new();
-        for some in ids.chunks(PER_RECHECK) {
-            let wanted = u32::try_from(some.len()).unwrap_or(MOST);
-            // All or none: of a part nobody could tell which.
-            let granted = self.spend(wanted, wanted).await?;
-            let mut url = below(&self.base_url, "2/tweets");
-            url.query_pairs_mut().append_pair("ids", &some.join(","));
-            let answer = match self.get(&url, "tweets").await {
-                Ok(answer) => answer,
-                Err(error) => {
-                    self.budget.give_back(granted).await;
-                    return Err(error);
-                }
-            };
-            let paid = u32::try_from(answer.data.len()).unwrap_or(granted);
-            self.budget.give_back(granted.saturating_sub(paid)).await;
-            for problem in &answer.errors {
-                let away = ["/resource-not-found", "/not-authorized-for-resource"];
-                let away = away.iter().any(|end| problem.r#type.ends_with(end));
-                let id = problem.resource_id.as_deref().or(problem.value.as_deref());
-                if let Some(id) = id.filter(|id| away && some.contains(id)) {
-                    gone.push(post_id(id));
-                }
-            }
-        }
-        Ok(gone)
-    }
-}
-
-/// What to read: first what an earlier poll left, else from the newest on.
-fn stretch(cursor: Option<&Cursor>, limits: &PollLimits, reading: &mut Reading) -> Stretch {
-    let reach = reading.now.minus(REACH);
-    let latest = reading.now.minus(EDGE);
-    let unread = cursor.and_then(|cursor| cursor.unread.as_ref());
-    let anchor = cursor
-        .and_then(|cursor| cursor.anchor.as_deref())
-        .and_then(number);
-    let (after, before) = match unread {
-        Some(unread) => (
-            unread.after.as_deref().and_then(number),
-            number(&unread.before),
-        ),
-        // Where ids tell no times there is no overlap.
-        None => {
-            let from = |id| time_of(id).map_or(id, |time| id_at(time.minus(OVERLAP)));
-            (anchor.map(from), None)
-        }
-    };
-    let since = match after {
-        Some(after) => time_of(after),
-        // Nothing has matched so far: all that is there now came since.
-        None => cursor.map_or(limits.since, |_| reading.floor().or(Some(reach))),
-    };
-    let start = since.filter(|since| after.is_none() || *since < reach);
-    // An old id alone says that nothing has matched since.
-    let left = time_of(after.unwrap_or_default()).max(reading.cursor.searched);
-    if let Some(left) = left.filter(|left| *left < reach) {
-        reading.gap = Some(Gap {
-            from: Some(left),
-            to: Some(reach),
-            reason: "the search reaches back seven days",
-        });
-    }
-    Stretch {
-        after,
-        before,
-        start: start.map(|start| start.max(reach).min(latest)),
-    }
-}
-
-/// Remembers that everything until now was read; by the hour, so that a poll without news changes nothing.
-fn note_search(reading: &mut Reading) {
-    let before = reading.cursor.searched;
-    if before.is_none_or(|before| reading.now.since(before) >= SEARCHED_EVERY) {
-        reading.cursor.searched = Some(reading.now);
+        recheck::gone(self, post_ids).await
     }
 }
 

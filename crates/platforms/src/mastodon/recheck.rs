@@ -1,0 +1,57 @@
+//! Whether statuses still stand: asked of the instance for its own. Others' native ids are not known, and their
+//! servers are not ours to ask.
+
+use serde_json::Value;
+use url::Url;
+
+use super::{Mastodon, is_id};
+use crate::{PollError, hackernews::below};
+
+/// How many statuses one request may name.
+pub(super) const BATCH: usize = 20;
+
+pub(super) async fn gone(
+    platform: &Mastodon,
+    post_ids: &[String],
+) -> Result<Vec<String>, PollError> {
+    let own = post_ids
+        .iter()
+        .filter_map(|uri| Some((uri, native_id(&platform.base_url, uri)?)));
+    let own: Vec<(&String, String)> = own.collect();
+    let mut gone = Vec::new();
+    for some in own.chunks(BATCH) {
+        let mut url = below(&platform.base_url, "api/v1/statuses");
+        let pairs = some.iter().map(|(_, id)| ("id[]", id));
+        url.query_pairs_mut().extend_pairs(pairs);
+        let answer = platform.get(&url).await?;
+        if matches!(answer.status, 404 | 405) {
+            // Before 4.3 they are asked for one by one.
+            for (uri, id) in some {
+                let url = below(&platform.base_url, &format!("api/v1/statuses/{id}"));
+                match platform.get(&url).await?.success(uri) {
+                    Ok(_) => {}
+                    Err(PollError::NotFound(_)) => gone.push((*uri).clone()),
+                    Err(error) => return Err(error),
+                }
+            }
+            continue;
+        }
+        let there: Vec<Value> = answer.success("statuses")?.json()?;
+        let is_there = |id: &str| there.iter().any(|status| status["id"] == id);
+        gone.extend(
+            some.iter()
+                .filter(|(_, id)| !is_there(id))
+                .map(|(uri, _)| (*uri).clone()),
+        );
+    }
+    Ok(gone)
+}
+
+/// The native id in the URI of a status of this instance.
+fn native_id(base: &Url, uri: &str) -> Option<String> {
+    let url = Url::parse(uri).ok()?;
+    let own =
+        (url.host(), url.port_or_known_default()) == (base.host(), base.port_or_known_default());
+    let id = url.path_segments()?.next_back()?;
+    (own && url.path().contains("/statuses/") && is_id(id)).then(|| id.to_owned())
+}
