@@ -126,6 +126,12 @@ impl Cursor {
         self.high_water
     }
 
+    /// How many posts the cursor knows, of those around where the reading stands.
+    #[must_use]
+    pub fn known(&self) -> usize {
+        self.seen.len()
+    }
+
     /// From when on posts must be read again.
     pub(crate) fn window_start(&self) -> Option<Timestamp> {
         let mut times: Vec<i64> = self.seen.iter().filter_map(|seen| seen.1).collect();

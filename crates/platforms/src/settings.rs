@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use domain::{PostType, manager::SourceType};
 use runtime::config::{Access, PlatformConfig};
+use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::FetchError;
+use crate::{FetchError, text::hex};
 
 /// One `[[platforms]]` entry of the configuration.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +43,24 @@ impl From<&PlatformConfig> for Settings {
             items_url: config.items_url.clone(),
             poll_interval: config.poll_interval,
             access: config.access.clone(),
+        }
+    }
+}
+
+impl Settings {
+    /// What stands for the credential under which the platform is asked, and shows nothing of it: entries for
+    /// one host and credential share what may be asked there.
+    #[must_use]
+    pub fn credential(&self) -> String {
+        let access = &self.access;
+        let token = access.token.as_ref().map(|token| token.expose_secret());
+        let who = access.client_id.as_deref().or(token).unwrap_or_default();
+        match self.base_url.as_ref().and_then(Url::host_str) {
+            Some(host) => {
+                let who = hex(&Sha256::digest(who.as_bytes())[..8]);
+                format!("{}:{host}:{who}", self.kind)
+            }
+            None => format!("{}:{}", self.kind, self.name),
         }
     }
 }

@@ -59,6 +59,7 @@ const GATHER: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(1);
 /// A stream that is silent for this long is asked for a sign of life, and given up after as long again.
 const SILENCE: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most posts and deletions of one poll.
 const MAX_POSTS: usize = 500;
 const MAX_EVENTS: usize = 5_000;
@@ -98,6 +99,8 @@ pub struct Waits {
     pub idle: Duration,
     /// Before a silent stream is asked for a sign of life.
     pub silence: Duration,
+    /// For a connection to open.
+    pub connect: Duration,
 }
 
 impl Default for Waits {
@@ -106,6 +109,7 @@ impl Default for Waits {
             gather: GATHER,
             idle: IDLE,
             silence: SILENCE,
+            connect: CONNECT_TIMEOUT,
         }
     }
 }
@@ -169,7 +173,7 @@ impl Jetstream {
         self.budget.request().await.map_err(spent)?;
         let url = self.address(at);
         let resumed = at.met.then_some(at.at);
-        let opened = Reader::open(&url, &self.user_agent, resumed, self.waits.silence).await;
+        let opened = Reader::open(&url, &self.user_agent, resumed, self.waits).await;
         opened.inspect_err(|_| self.turn())
     }
 

@@ -23,7 +23,7 @@ use tokio_tungstenite::{
 };
 use url::Url;
 
-use super::event::Event;
+use super::{Waits, event::Event};
 use crate::{Cursor, FetchError, Fetched, PollError, fetch};
 
 /// The host is asked to leave out what is longer; a record of a post has some thousand bytes.
@@ -31,7 +31,6 @@ pub(super) const MAX_RECORD_BYTES: usize = 256 * 1024;
 /// A longer message ends the connection.
 const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 const MAX_AHEAD: usize = 1_000;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Unread for this long, the stream is somebody else's.
 const UNREAD: Duration = Duration::from_secs(30);
@@ -64,14 +63,14 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// Connects to `url`; `silence` is how long nothing may come before a sign of life is asked for.
+    /// Connects to `url`.
     pub(super) async fn open(
         url: &Url,
         user_agent: &str,
         resumed: Option<i64>,
-        silence: Duration,
+        waits: Waits,
     ) -> Result<Self, PollError> {
-        let socket = match timeout(CONNECT_TIMEOUT, connect(url, user_agent)).await {
+        let socket = match timeout(waits.connect, connect(url, user_agent)).await {
             Ok(connected) => connected?,
             Err(_) => return Err(PollError::Unavailable(FetchError::Timeout)),
         };
@@ -80,7 +79,7 @@ impl Reader {
             items,
             resumed,
             given: None,
-            task: tokio::spawn(read_on(socket, sender, silence)),
+            task: tokio::spawn(read_on(socket, sender, waits.silence)),
         })
     }
 }

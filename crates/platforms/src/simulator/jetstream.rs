@@ -6,7 +6,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -33,6 +36,27 @@ pub(super) struct Log {
     state: Mutex<State>,
     /// Counts what changed, to wake connections.
     changed: watch::Sender<u64>,
+    /// Connections that are open, and the most that were at a time.
+    open: AtomicUsize,
+    most_open: AtomicUsize,
+}
+
+/// One connection, for as long as it is open.
+struct Open(web::Data<World>);
+
+impl Open {
+    fn count(world: &web::Data<World>) -> Self {
+        let log = &world.jetstream;
+        let open = log.open.fetch_add(1, Ordering::SeqCst) + 1;
+        log.most_open.fetch_max(open, Ordering::SeqCst);
+        Self(world.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.jetstream.open.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 struct State {
@@ -62,6 +86,8 @@ impl Default for Log {
                 close_after: None,
             }),
             changed: watch::Sender::new(0),
+            open: AtomicUsize::new(0),
+            most_open: AtomicUsize::new(0),
         }
     }
 }
@@ -144,6 +170,17 @@ impl Log {
         self.changed.send_modify(|count| *count += 1);
     }
 
+    /// The newest time of an event.
+    pub(super) fn newest(&self) -> Option<Timestamp> {
+        let newest = self.state().events.iter().map(|event| event.time).max();
+        newest.and_then(Timestamp::from_micros)
+    }
+
+    /// The most connections that were open at a time.
+    pub(super) fn most_open(&self) -> usize {
+        self.most_open.load(Ordering::SeqCst)
+    }
+
     pub(super) fn set_look_back(&self, look_back: Duration) {
         self.state().look_back = look_back;
     }
@@ -202,7 +239,9 @@ pub(super) async fn subscribe(
     let (response, mut session, mut incoming) = actix_ws::handle(&request, body)?;
     let (mut next, generation) = world.jetstream.join(cursor, world.now());
     let mut changed = world.jetstream.changed.subscribe();
+    let open = Open::count(&world);
     actix_web::rt::spawn(async move {
+        let _open = open;
         let mut sent = 0;
         loop {
             changed.mark_unchanged();

@@ -244,6 +244,18 @@ impl Simulator {
         self.world.jetstream.cut(close_after);
     }
 
+    /// Bluesky: the newest time of an event of the stream.
+    #[must_use]
+    pub fn newest_event(&self) -> Option<Timestamp> {
+        self.world.jetstream.newest()
+    }
+
+    /// Bluesky: the most streams that were open at a time.
+    #[must_use]
+    pub fn most_streams(&self) -> usize {
+        self.world.jetstream.most_open()
+    }
+
     /// Bluesky: how far back a cursor may lie.
     pub fn set_look_back(&self, look_back: Duration) {
         self.world.jetstream.set_look_back(look_back);

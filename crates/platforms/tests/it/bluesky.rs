@@ -30,6 +30,7 @@ fn quick(hosts: Vec<Url>) -> Jetstream {
         gather: Duration::from_millis(20),
         idle: Duration::from_millis(200),
         silence: Duration::from_millis(300),
+        ..Waits::default()
     })
 }
 

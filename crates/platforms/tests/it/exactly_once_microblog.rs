@@ -213,6 +213,7 @@ impl Breaking {
             gather: Duration::from_millis(10),
             idle: Duration::from_millis(100),
             silence: Duration::from_secs(10),
+            ..Waits::default()
         };
         Arc::new(Jetstream::new(hosts, None, Arc::new(Unlimited)).with_waits(waits))
     }
@@ -265,7 +266,9 @@ impl Adapter for Breaking {
                 Ok(mut polled) => {
                     // A stream says that there is more, for it has waited itself.
                     assert!(polled.more);
-                    polled.more = Some(&polled.cursor) != cursor;
+                    // Where the machine is busy, silence is not the end.
+                    let behind = self.simulator.newest_event() > polled.cursor.high_water();
+                    polled.more = behind || Some(&polled.cursor) != cursor;
                     return Ok(polled);
                 }
                 Err(error) if attempt > 4 => return Err(error),

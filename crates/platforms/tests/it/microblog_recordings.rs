@@ -90,6 +90,7 @@ async fn jetstream(messages: Vec<Message>) -> Vec<Post> {
         gather: Duration::from_millis(300),
         idle: Duration::from_millis(300),
         silence: Duration::from_secs(5),
+        ..Waits::default()
     });
     let polled = adapter
         .poll("jetstream", None, &PollLimits::default())
