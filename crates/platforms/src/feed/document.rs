@@ -5,15 +5,24 @@ use std::borrow::Cow;
 use feed_rs::{model::Feed, parser};
 use url::Url;
 
+use super::depth::is_too_deep;
 use crate::PollError;
 
 /// How much of a document is searched for its document type.
 const PROLOG_BYTES: usize = 64 * 1024;
 
-/// Parses a feed of any format; relative links are resolved against `url`.
-pub(super) fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
+/// Parses a feed of any format; relative links are resolved against `url`. Takes long with a long document:
+/// not for the runtime's threads.
+///
+/// # Errors
+/// When it is none, or what only an attacker sends.
+pub fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
     if declares_entities(body) {
         let problem = "a document type with declarations of its own";
+        return Err(PollError::Malformed(problem.to_owned()));
+    }
+    if is_too_deep(body) {
+        let problem = "elements nest too deep";
         return Err(PollError::Malformed(problem.to_owned()));
     }
     let body = with_known_version(body);
@@ -91,6 +100,9 @@ fn declares_entities(body: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    const RSS: &str = r#"<rss version="2.0" xmlns:media="http://search.yahoo.com/mrss/"
+        xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel>"#;
+
     fn read(body: &[u8]) -> Result<Feed, PollError> {
         parse(body, &Url::parse("https://a.example/feed").unwrap())
     }
@@ -129,7 +141,17 @@ mod tests {
     #[test]
     fn nesting_is_survived() {
         let deep = "<a>".repeat(500_000);
+        let media = "<media:group>".repeat(300_000);
+        let category = "<itunes:category text=\"a\">".repeat(150_000);
+        // As deep as is let through, for a parser that calls itself.
+        let shallow = "<media:group>".repeat(125);
         for body in [
+            format!("{RSS}<item>{media}"),
+            format!("{RSS}{category}"),
+            format!(
+                "{RSS}<item>{shallow}{}</item></channel></rss>",
+                "</media:group>".repeat(125)
+            ),
             format!("<rss version=\"2.0\"><channel><item><description>{deep}"),
             format!("<feed><entry><content type=\"xhtml\">{deep}"),
             format!("<rss version=\"2.0\"><channel><item>{deep}"),

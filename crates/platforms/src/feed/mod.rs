@@ -8,13 +8,15 @@
 //! - Entries of a feed met for the first time are old unless their date says otherwise.
 //! - The id is the entry's URI where the feed's own host names it; any other id is scoped to the feed, so
 //!   that a feed cannot pass its entries off as the posts of another site.
-//! - A document type with declarations of its own is refused: that is where entity bombs live.
+//! - A document type with declarations of its own is refused: that is where entity bombs live. So is one that
+//!   nests deeper than any feed does.
 //!
 //! With a `base_url` a platform is that one feed, `newest`; without, it is every feed that customers
 //! name by its address, fetched through the guarded client.
 //!
 //! Cost: one request a poll. Parsing happens off the runtime's threads.
 
+mod depth;
 mod document;
 mod entry;
 
@@ -23,6 +25,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use domain::Timestamp;
 use url::Url;
+
+pub use document::parse;
 
 use crate::{
     Adapter, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled, Source,

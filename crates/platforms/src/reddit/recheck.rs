@@ -1,7 +1,8 @@
 //! Whether posts and comments still stand, a hundred at a time.
 //!
 //! What Reddit does not know any more it leaves out of its answer without a word. As an answer may be
-//! short for other reasons, only what two answers in succession leave out is taken for gone.
+//! short for other reasons, only what two answers in succession leave out is taken for gone; and answers
+//! that know none of many tell of Reddit's state, not of theirs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,6 +10,8 @@ use super::{Reddit, listing::Listing, listing::is_fullname, thing::Thing};
 use crate::PollError;
 
 pub(super) const BATCH: usize = 100;
+/// So many do not all vanish at once: deleted ones are still known, by name.
+const MANY: usize = 20;
 
 pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String>, PollError> {
     let mut by_name: HashMap<&str, &String> = HashMap::new();
@@ -27,6 +30,10 @@ pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String
         .copied()
         .collect();
     let again = look_up(platform, &absent).await?;
+    if asked.len() >= MANY && first.is_empty() && again.is_empty() {
+        let problem = format!("knows none of {} posts", asked.len());
+        return Err(PollError::Malformed(problem));
+    }
     let gone: HashSet<&str> = asked
         .into_iter()
         .filter(|name| match first.get(*name).or(again.get(*name)) {

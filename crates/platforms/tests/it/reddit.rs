@@ -199,6 +199,9 @@ async fn what_is_gone_shows_when_asked_again() {
     let asked = feed.simulator.requests("/reddit/api/info") - before;
     assert_eq!(asked, 2, "what is absent is asked for twice");
     assert_eq!(feed.adapter().recheck_batch(), 100);
+    let strangers: Vec<String> = (0..20).map(|n| format!("reddit:t3_zz{n}")).collect();
+    let error = feed.adapter().recheck(&strangers).await.unwrap_err();
+    assert!(error.to_string().contains("none of 20"), "{error}");
     fail(&feed, FaultKind::Garbage, 0, "/api/info", 1);
     assert!(feed.adapter().recheck(&known).await.is_err());
 }

@@ -280,6 +280,35 @@ async fn credentials_that_are_not_good_say_what_to_do() {
 }
 
 #[tokio::test]
+async fn answers_that_were_given_and_lost_stay_paid_for() {
+    let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
+    simulator.publish(numbered(3));
+    let purse = Purse::of(1_000);
+    let x = adapter(&simulator, "good", &purse);
+    for (kind, value, charged) in [
+        (FaultKind::Status, 503, 0),
+        (FaultKind::RetryAfter, 1, 0),
+        (FaultKind::Reset, 0, 100),
+        (FaultKind::Garbage, 0, 100),
+    ] {
+        simulator.fail(Fault {
+            platform: NAME.into(),
+            kind,
+            times: 1,
+            value,
+            path: None,
+        });
+        let before = purse.left();
+        let error = x.poll("search/crm", None, &day()).await.unwrap_err();
+        assert_eq!(before - purse.left(), charged, "{kind:?}: {error}");
+    }
+    drop(simulator);
+    let before = purse.left();
+    let error = x.poll("search/crm", None, &day()).await.unwrap_err();
+    assert_eq!(before, purse.left(), "nobody was asked: {error}");
+}
+
+#[tokio::test]
 async fn hostile_answers_are_errors_and_lose_nothing() {
     let mut feed = Feed::new("x:search/crm");
     feed.publish([post(NAME, "crm one")]);
