@@ -35,6 +35,10 @@ diesel::table! {
         reach_time -> Nullable<Timestamptz>,
         create_time -> Timestamptz,
         update_time -> Timestamptz,
+        failure_count -> Integer,
+        error -> Nullable<Text>,
+        next_time -> Nullable<Timestamptz>,
+        traceparent -> Nullable<Text>,
     }
 }
 
@@ -106,6 +110,7 @@ diesel::table! {
         schedule_base -> Integer,
         reopen_time -> Nullable<Timestamptz>,
         reopen_asked -> Bool,
+        traceparent -> Nullable<Text>,
     }
 }
 
@@ -403,6 +408,7 @@ diesel::table! {
         scan_id -> Uuid,
         create_time -> Timestamptz,
         sketch -> Nullable<Bytea>,
+        silent -> Bool,
     }
 }
 

@@ -14,7 +14,9 @@ use chrono::{DateTime, Utc};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Array, BigInt, Binary, Double, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Binary, Bool, Double, Jsonb, Nullable, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName, Place, Post, ScanName, scan::MAX_PLACES};
@@ -52,12 +54,14 @@ pub(super) struct Likes {
 }
 
 impl Likes {
-    /// Reads the Scans that share a key with what is `fresh`. Served by `scan_likes_pkey`.
+    /// Reads the Scans that share a key with what is `fresh`. Served by `scan_likes_pkey`. Of a Scan that
+    /// nobody was sent, only another such may become a place.
     pub(super) async fn load(
         conn: &mut AsyncPgConnection,
         fresh: &BTreeSet<Key>,
         collapsing: &BTreeSet<ManagerName>,
         matches: &[NewScan<'_>],
+        silently: bool,
     ) -> QueryResult<Self> {
         #[derive(QueryableByName)]
         struct Like {
@@ -100,7 +104,7 @@ impl Likes {
             "SELECT l.namespace_id, l.manager_id, l.key, l.scan_id, l.sketch \
              FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, key) \
              JOIN scan_likes AS l USING (namespace_id, manager_id, key) \
-             WHERE l.create_time > clock_timestamp() - $4 * interval '1 second' \
+             WHERE l.create_time > clock_timestamp() - $4 * interval '1 second' AND ($5 OR NOT l.silent) \
                AND EXISTS (SELECT FROM scans AS s WHERE s.namespace_id = l.namespace_id \
                    AND s.manager_id = l.manager_id AND s.create_time = l.create_time AND s.id = l.scan_id) \
              ORDER BY l.create_time, l.scan_id",
@@ -109,6 +113,7 @@ impl Likes {
         .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
         .bind::<Array<BigInt>, _>(wanted.iter().map(|(_, key)| *key).collect::<Vec<_>>())
         .bind::<Double, _>(ALIKE_WITHIN.as_secs_f64())
+        .bind::<Bool, _>(silently)
         .load(conn)
         .await?;
         for row in rows {
@@ -173,10 +178,11 @@ impl Likes {
         self,
         conn: &mut AsyncPgConnection,
         made: &HashMap<Key, ScanName>,
+        silently: bool,
     ) -> Result<(), Error> {
         let own = self.own.into_iter();
         let new = own.filter_map(|(key, likeness)| Some((*made.get(&key)?, likeness)));
-        insert_likes(conn, new).await?;
+        insert_likes(conn, new, silently).await?;
         let places = self.places.into_iter().filter_map(|(original, places)| {
             let scan = match original {
                 Original::Stored(scan) => scan,
@@ -191,6 +197,7 @@ impl Likes {
 async fn insert_likes(
     conn: &mut AsyncPgConnection,
     new: impl Iterator<Item = (ScanName, Likeness)>,
+    silently: bool,
 ) -> QueryResult<()> {
     let (mut scans, mut keys, mut sketches) = (Vec::new(), Vec::new(), Vec::new());
     for (scan, likeness) in new {
@@ -205,8 +212,8 @@ async fn insert_likes(
     }
     let columns = Columns::of(&scans);
     sql_query(
-        "INSERT INTO scan_likes (namespace_id, manager_id, create_time, scan_id, key, sketch) \
-         SELECT * FROM unnest($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+        "INSERT INTO scan_likes (namespace_id, manager_id, create_time, scan_id, key, sketch, silent) \
+         SELECT *, $7 FROM unnest($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
     )
     .bind::<Array<SqlUuid>, _>(columns.namespaces)
     .bind::<Array<SqlUuid>, _>(columns.managers)
@@ -214,6 +221,7 @@ async fn insert_likes(
     .bind::<Array<SqlUuid>, _>(columns.ids)
     .bind::<Array<BigInt>, _>(keys)
     .bind::<Array<Nullable<Binary>>, _>(sketches)
+    .bind::<Bool, _>(silently)
     .execute(conn)
     .await?;
     Ok(())

@@ -74,25 +74,35 @@ pub async fn record_poll(
 ) -> Result<Vec<ScanName>, Error> {
     let mut deltas = Deltas::default();
     deltas.posts(feed, now, posts);
-    let names = make(conn, feed, matches, now, false, &mut deltas).await?;
+    let names = make(conn, feed, matches, now, How::Fresh, &mut deltas).await?;
     stats::append(conn, &deltas).await?;
     Ok(names)
 }
 
-/// As [`record`], of Scans that nobody is to be sent.
+/// As [`record`], of posts of the past: how old they are says nothing about how fast Scans are made, and is
+/// in no statistics. Made `silently`, nobody is to be sent them.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn record_silently(
+pub async fn record_past(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     matches: &[NewScan<'_>],
     now: Timestamp,
+    silently: bool,
 ) -> Result<Vec<ScanName>, Error> {
     let mut deltas = Deltas::default();
-    let names = make(conn, feed, matches, now, true, &mut deltas).await?;
+    let how = How::Past { silently };
+    let names = make(conn, feed, matches, now, how, &mut deltas).await?;
     stats::append(conn, &deltas).await?;
     Ok(names)
+}
+
+/// Where Scans come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Fresh,
+    Past { silently: bool },
 }
 
 async fn make(
@@ -100,7 +110,7 @@ async fn make(
     feed: &FeedName,
     matches: &[NewScan<'_>],
     now: Timestamp,
-    silently: bool,
+    how: How,
     deltas: &mut Deltas,
 ) -> Result<Vec<ScanName>, Error> {
     if matches.is_empty() {
@@ -130,8 +140,10 @@ async fn make(
         .collect();
     give_back_keys(conn, &gone).await?;
     // What says the same again, or is held back by a bound, keeps its key: it was decided on, once.
-    let mut likes = Likes::load(conn, &fresh, &collapsing, matches).await?;
+    let silently = how == How::Past { silently: true };
+    let mut likes = Likes::load(conn, &fresh, &collapsing, matches, silently).await?;
     let mut decided = BTreeSet::new();
+    let mut put_off = Vec::new();
     for one in matches {
         let key = (one.manager, post_key(one.post));
         if !fresh.contains(&key) || !decided.insert(key) {
@@ -141,15 +153,24 @@ async fn make(
             fresh.remove(&key);
             continue;
         }
-        if let Some(Some(quota)) = clocks.get_mut(&one.manager)
-            && !quota.admits(one.matched.score)
-        {
-            fresh.remove(&key);
-            deltas.suppressed(one.manager, now, 1);
-            continue;
+        if let Some(Some(quota)) = clocks.get_mut(&one.manager) {
+            let admitted = match how {
+                How::Fresh => quota.admits(one.matched.score),
+                How::Past { silently } => silently || quota.admits_past(),
+            };
+            if !admitted {
+                fresh.remove(&key);
+                deltas.suppressed(one.manager, now, 1);
+                if how != How::Fresh {
+                    put_off.push(key);
+                }
+                continue;
+            }
         }
         likes.is_new(key);
     }
+    // Whoever asks for the past again is given what found no room in it.
+    give_back_keys(conn, &put_off).await?;
     let mut clocks = advance_clocks(conn, &fresh, &clocks).await?;
 
     let mut made_of = HashMap::new();
@@ -171,14 +192,17 @@ async fn make(
             scan: Id::at(time.into()),
         };
         let made = Timestamp::from(time);
-        deltas.scan(one.manager, made, made.since(one.post.time));
+        match how {
+            How::Fresh => deltas.scan(one.manager, made, made.since(one.post.time)),
+            How::Past { .. } => deltas.past_scan(one.manager, made),
+        }
         let matched = serde_json::to_value(readable(&one.matched)).map_err(Error::Json)?;
         rows.push((time, *post, words::json(matched)));
         names.push(name);
         made_of.insert(key, name);
     }
     insert_scans(conn, &names, rows, silently).await?;
-    likes.store(conn, &made_of).await?;
+    likes.store(conn, &made_of, silently).await?;
     Ok(names)
 }
 

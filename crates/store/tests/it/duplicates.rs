@@ -166,3 +166,27 @@ async fn places_are_bounded_and_seven_days_are_the_end() {
     .await;
     assert_eq!(record(conn, manager, &[said("z:2", SAID)]).await.len(), 1);
 }
+
+#[tokio::test]
+async fn what_nobody_was_sent_swallows_no_new_post() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let terms = instructions("espresso");
+    let manager = at.fixture.applied_manager(conn, &terms, &[]).await;
+    collapse(conn, manager).await;
+    let past = async |conn: &mut AsyncPgConnection, id: &str| {
+        let (post, feed) = (said(id, SAID), crate::support::feed());
+        let matches = [new_scan(manager, &post)];
+        scans::record_past(conn, &feed, &matches, Timestamp::now(), true)
+            .await
+            .unwrap()
+    };
+    let silent = past(conn, "a:1").await;
+    assert_eq!(past(conn, "b:1").await, []);
+    let today = record(conn, manager, &[said("c:1", SAID)]).await;
+    assert_eq!(today.len(), 1, "a post of today, which somebody is sent");
+    assert_eq!(record(conn, manager, &[said("d:1", SAID)]).await, []);
+    let places = async |conn: &mut AsyncPgConnection, name| read(conn, name).await.places.len();
+    assert_eq!(places(conn, silent[0]).await, 1);
+    assert_eq!(places(conn, today[0]).await, 1);
+}

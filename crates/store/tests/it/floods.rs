@@ -293,3 +293,45 @@ async fn readers_of_plans_learn_what_a_namespace_mutes() {
         assert_eq!(all.len(), mutes.len());
     }
 }
+
+async fn offer_past(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    posts: &[Post],
+    silently: bool,
+) -> usize {
+    let new = |post| NewScan {
+        manager,
+        post,
+        matched: matched(1.0),
+    };
+    let matches: Vec<NewScan<'_>> = posts.iter().map(new).collect();
+    conn.transaction(async |conn| {
+        scans::record_past(conn, &feed(), &matches, Timestamp::now(), silently).await
+    })
+    .await
+    .unwrap()
+    .len()
+}
+
+#[tokio::test]
+async fn the_past_leaves_half_of_the_day_to_what_is_new_and_can_be_asked_for_again() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let manager = at.fixture.manager(conn, &instructions("kettle"), &[]).await;
+    bound(conn, manager, 10).await;
+    let past = posts(0, 40);
+    assert_eq!(offer_past(conn, manager, &past, false).await, 5);
+    assert_eq!(number(conn, SUPPRESSED).await, 35);
+    let fresh = offer(conn, manager, &posts(100, 20)).await.len();
+    assert!((1..=5).contains(&fresh), "{fresh}");
+    // Nobody is flooded by what nobody is sent, and what found no room before is not lost.
+    assert_eq!(offer_past(conn, manager, &past, true).await, 35);
+    assert_eq!(offer_past(conn, manager, &past, true).await, 0);
+    let made = "SELECT quota_made::bigint AS number FROM scan_clocks";
+    assert_eq!(
+        number(conn, made).await,
+        5 + i64::try_from(fresh).unwrap(),
+        "silent Scans are not of the day"
+    );
+}

@@ -1,0 +1,1 @@
+ALTER TABLE scan_likes DROP COLUMN silent;
