@@ -199,6 +199,15 @@ fn brief(focus: Focus, names: &Names, terms: &[Term]) -> String {
     brief.chars().take(MAX_BRIEF_CHARS).collect()
 }
 
+/// Adds a sentence to the `brief`, which outlives a long description.
+pub(crate) fn tell(instructions: &mut Instructions, sentence: &str) {
+    let room = MAX_BRIEF_CHARS.saturating_sub(sentence.chars().count() + 1);
+    let mut brief: String = instructions.brief.chars().take(room).collect();
+    brief.push(' ');
+    brief.extend(sentence.chars().take(MAX_BRIEF_CHARS));
+    instructions.brief = brief;
+}
+
 /// Every spelling and context word counts as a term; the weakest go first.
 pub(crate) fn keep_in_bounds(instructions: &mut Instructions) {
     let mut count = instructions.include.len();

@@ -3,8 +3,10 @@
 //! Applied to freshly compiled instructions each time, from the verdicts of the last weeks: nothing
 //! drifts, and a verdict taken back is forgotten. Both changes are bounded, and told in the `brief`.
 
-use domain::{Instructions, instructions::MAX_BRIEF_CHARS};
+use domain::Instructions;
 use store::feedback::Verdict;
+
+use crate::compile::tell;
 
 /// Fewer say nothing.
 const MIN_VERDICTS: usize = 3;
@@ -61,7 +63,7 @@ pub(crate) fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
     let after = ((before + shift) * 1e2).round() / 1e2;
     instructions.threshold = Some(after);
     let mut told = format!(
-        " Of {} matches that were judged, {bad} were not worth attention: the threshold is {after}, not {before}",
+        "Of {} matches that were judged, {bad} were not worth attention: the threshold is {after}, not {before}",
         verdicts.len()
     );
     for (word, terms) in [("more", &up), ("less", &down)] {
@@ -71,10 +73,7 @@ pub(crate) fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
         }
     }
     told.push('.');
-    // The customer's answer outlives a long description.
-    let room = MAX_BRIEF_CHARS.saturating_sub(told.chars().count());
-    let brief: String = instructions.brief.chars().take(room).collect();
-    instructions.brief = brief + &told;
+    tell(instructions, &told);
 }
 
 fn number(count: usize) -> f64 {

@@ -2,7 +2,7 @@
 //!
 //! A sweep claims a few that are due at a time; a claim puts off a Manager's next turn, so that replicas
 //! share the work, and one that dies leaves it to the others an hour later. Old instructions stay at
-//! work until new ones are stored, and for good when the pages do not answer.
+//! work until new ones are stored, and for good when a page that they stand on does not answer.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use events::ManagerApplied;
 use store::{
     AsyncConnection,
     feedback::{self, Due},
-    managers::Submission,
+    managers::{self, Submission},
     outbox,
 };
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,14 @@ impl ManagerCompiler {
                 return Ok(());
             }
             for submission in claimed {
-                self.compile_again(&submission).await?;
+                match self.compile_again(&submission).await {
+                    // One that cannot be read stays so, and holds up no other.
+                    Err(error @ store::Error::Json(_)) => {
+                        let name = submission.manager;
+                        tracing::error!(manager.name = %name, "cannot compile again: {:#}", anyhow::Error::from(error));
+                    }
+                    done => done?,
+                }
             }
         }
         Ok(())
@@ -77,14 +84,21 @@ impl ManagerCompiler {
 
     async fn compile_again(&self, submission: &Submission) -> Result<(), store::Error> {
         let (name, generation) = (submission.manager, submission.generation);
-        let instructions = match self.instructions(submission).await {
-            Ok(instructions) => instructions,
+        let (instructions, missed) = match self.instructions(submission).await {
+            Ok(compiled) => compiled,
             Err(error) => {
                 tracing::info!(manager.name = %name, reason = error.message, "old instructions stay at work");
                 return Ok(());
             }
         };
         let mut conn = self.backbone.pool.get().await?;
+        let at_work = managers::get(&mut conn, name).await?;
+        let at_work = at_work.and_then(|manager| manager.instructions);
+        if at_work.is_some_and(|at_work| missed.is_news_to(&at_work.brief)) {
+            // What it said of the subject would be lost for a page that is away for an hour.
+            tracing::info!(manager.name = %name, reason = missed.told, "old instructions stay at work");
+            return Ok(());
+        }
         let applied = conn
             .transaction(async |conn| {
                 let now = Timestamp::now();

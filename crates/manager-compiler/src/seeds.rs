@@ -10,6 +10,7 @@ use domain::manager::{ApplyError, ApplyErrorCode};
 use futures::StreamExt;
 use outbound::{Client, Error, Failure, Limits};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use url::Url;
 
 use crate::{
@@ -33,6 +34,11 @@ const MAX_SHOWN_CHARS: usize = 200;
 /// Of a message, in which the first failures stand for the others.
 const MAX_REASONS_CHARS: usize = 800;
 
+/// How the part of a `brief` begins that names what was not read.
+const NOT_READ: &str = "Not read: ";
+/// Answers after which a page is not expected back.
+const GONE: [&str; 2] = ["answered 404", "answered 410"];
+
 /// What became of the seed URLs.
 pub(crate) struct Seeds {
     pub(crate) read: Vec<Seed>,
@@ -44,6 +50,25 @@ pub(crate) struct Seeds {
 struct SeedFailure {
     code: ApplyErrorCode,
     text: String,
+    url: String,
+    is_gone: bool,
+}
+
+/// The URLs that told nothing, though others did.
+#[derive(Debug, Default)]
+pub(crate) struct Missed {
+    /// As the `brief` tells it; empty where none was missed.
+    pub(crate) told: String,
+    /// Those that may answer again.
+    passing: Vec<String>,
+}
+
+impl Missed {
+    /// Whether one of them, which may answer again, was read when `brief` was written.
+    pub(crate) fn is_news_to(&self, brief: &str) -> bool {
+        let told = brief.split_once(NOT_READ).map_or("", |(_, told)| told);
+        self.passing.iter().any(|url| !told.contains(url.as_str()))
+    }
 }
 
 impl Seeds {
@@ -65,6 +90,7 @@ impl Seeds {
                     // It is what it is, without being fetched.
                     Some(url) => Ok(Fetched::place(url)),
                     None => tokio::time::timeout_at(end, fetch(client, url))
+                        .instrument(tracing::info_span!("fetch seed"))
                         .await
                         .unwrap_or_else(|_elapsed| {
                             let reason = format!("not read within the {PATIENCE:?} for all urls");
@@ -78,6 +104,8 @@ impl Seeds {
                 read.map_err(|(code, reason)| SeedFailure {
                     code,
                     text: format!("{}: {reason}", shown(url)),
+                    url: shown(url),
+                    is_gone: GONE.contains(&reason.as_str()),
                 })
             });
         }
@@ -102,6 +130,19 @@ impl Seeds {
             }
         }
         seeds
+    }
+
+    /// What is left out, should the others do.
+    pub(crate) fn missed(&self) -> Missed {
+        if self.failures.is_empty() {
+            return Missed::default();
+        }
+        let texts = self.failures.iter().map(|failure| failure.text.clone());
+        let passing = self.failures.iter().filter(|failure| !failure.is_gone);
+        Missed {
+            told: format!("{NOT_READ}{}.", joined(texts)),
+            passing: passing.map(|failure| failure.url.clone()).collect(),
+        }
     }
 
     /// Why there is nothing to go by, should it come to that: the code that helps most, in words, and
@@ -153,9 +194,23 @@ impl Why {
         if !self.reasons.is_empty() {
             message = format!("{message}: {}", self.reasons);
         }
+        message = format!("{message}. {}", advice(self.code));
         ApplyError {
             code: self.code,
             message,
+        }
+    }
+}
+
+/// What the customer can do about it.
+fn advice(code: ApplyErrorCode) -> &'static str {
+    match code {
+        ApplyErrorCode::ForbiddenAddress => "Give urls on the public internet.",
+        ApplyErrorCode::NoReachableUrl => {
+            "Apply again when one of them answers from outside, or give others."
+        }
+        _ => {
+            "Give a public page whose text is in its HTML, not drawn by scripts nor behind a login."
         }
     }
 }

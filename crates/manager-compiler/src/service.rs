@@ -29,14 +29,16 @@ use store::{
     outbox,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::{
     compile::{self, Seed},
     discovery::Discovery,
     feedback,
     feeds::{self, Platform},
+    monitor,
     refine::{self, Material},
-    seeds::Seeds,
+    seeds::{Missed, Seeds},
 };
 
 const SWEEP: Duration = Duration::from_secs(2);
@@ -69,7 +71,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     };
     let compiler = Arc::new(ManagerCompiler {
         platforms: Arc::new(config.platforms.iter().map(platform).collect()),
-        discovery: Discovery::new(&config.platforms)?,
+        discovery: Discovery::new(&config.platforms, &backbone.pool),
         client: outbound::Client::new(policy, outbound::USER_AGENT),
         model: config.compiler.model.as_ref().map(Endpoint::new),
         in_hand: InHand::default(),
@@ -80,6 +82,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     }
     let options = ConsumeOptions {
         concurrency: AT_A_TIME,
+        check: Some(context.health.check("consumer.manager-submitted")),
         ..ConsumeOptions::default()
     };
     tokio::join!(
@@ -91,6 +94,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         ),
         compiler.sweep(&context.shutdown),
         compiler.recompile(config.compiler.recompile_interval, &context.shutdown),
+        monitor::run(&compiler.backbone.pool, &context.shutdown),
     );
     Ok(())
 }
@@ -147,6 +151,13 @@ impl Drop for Taken<'_> {
     }
 }
 
+/// What an input's pages gave.
+struct Read {
+    instructions: Instructions,
+    names_feed: bool,
+    missed: Missed,
+}
+
 impl Consumer for ManagerCompiler {
     const QUEUE: &'static str = bus::topology::MANAGER_SUBMITTED;
     type Event = ManagerSubmitted;
@@ -177,7 +188,7 @@ impl ManagerCompiler {
             return Ok(());
         };
         let outcome = match self.instructions(&submission).await {
-            Ok(instructions) => self.apply(&submission, &instructions).await?,
+            Ok((instructions, _)) => self.apply(&submission, &instructions).await?,
             Err(error) => self.fail(&submission, error).await?,
         };
         COMPILE_DURATION
@@ -186,17 +197,24 @@ impl ManagerCompiler {
         Ok(())
     }
 
+    /// With the pages that told nothing.
     pub(crate) async fn instructions(
         &self,
         submission: &Submission,
-    ) -> Result<Instructions, ApplyError> {
+    ) -> Result<(Instructions, Missed), ApplyError> {
+        let mut missed = Missed::default();
         let mut instructions = match &submission.origin {
             Origin::Input(input) => {
-                let (mut compiled, named) = self.compile_input(input, submission.source).await?;
-                if !named {
+                let mut read = self.compile_input(input, submission.source).await?;
+                let mut compiled = read.instructions;
+                if !read.names_feed {
                     self.discover(submission, &mut compiled).await;
                 }
+                if !read.missed.told.is_empty() {
+                    compile::tell(&mut compiled, &read.missed.told);
+                }
                 feedback::apply(&mut compiled, &self.verdicts(submission.manager).await);
+                missed = std::mem::take(&mut read.missed);
                 compiled
             }
             Origin::Instructions(instructions) => instructions.clone(),
@@ -220,7 +238,7 @@ impl ManagerCompiler {
                 &format!("instructions: {problem}"),
             )
         })?;
-        Ok(instructions)
+        Ok((instructions, missed))
     }
 
     /// What was said of the Manager's matches. Better compiled without than not at all.
@@ -273,15 +291,11 @@ impl ManagerCompiler {
             .unwrap_or_default()
     }
 
-    /// With whether its pages name feeds.
-    async fn compile_input(
-        &self,
-        input: &Input,
-        source: SourceType,
-    ) -> Result<(Instructions, bool), ApplyError> {
+    async fn compile_input(&self, input: &Input, source: SourceType) -> Result<Read, ApplyError> {
         let seeds = Seeds::fetch(&self.client, &input.urls, source.as_str(), &self.platforms).await;
         let why = seeds.why();
-        let named = seeds.read.iter().any(Seed::names_feed);
+        let missed = seeds.missed();
+        let names_feed = seeds.read.iter().any(Seed::names_feed);
         let (focus, names) = (input.focus.focus_type, input.focus.names.clone());
         let names_are_given = !names.is_empty();
         let platforms = Arc::clone(&self.platforms);
@@ -296,11 +310,17 @@ impl ManagerCompiler {
             Ok(Ok((instructions, material))) => {
                 let refined = match (&self.model, material) {
                     (Some(model), Some(material)) => {
-                        refine::refine(model, instructions, &material, focus, names_are_given).await
+                        refine::refine(model, instructions, &material, focus, names_are_given)
+                            .instrument(tracing::info_span!("refine instructions"))
+                            .await
                     }
                     _ => instructions,
                 };
-                Ok((refined, named))
+                Ok(Read {
+                    instructions: refined,
+                    names_feed,
+                    missed,
+                })
             }
             Ok(Err(failure)) => {
                 let why = why.of(failure);

@@ -52,7 +52,7 @@ fn add_line(page: &mut PageText, blocks: &mut Blocks, line: &str) {
 
 /// RSS, Atom and JSON Feed; `None` when it is none of them.
 pub(super) fn feed(url: &Url, body: &[u8]) -> Option<PageText> {
-    let feed = feed_rs::parser::parse(body).ok()?;
+    let feed = platforms::feed::parse(body, url).ok()?;
     let line = |text: &Option<feed_rs::model::Text>| {
         text.as_ref()
             .map(|text| {

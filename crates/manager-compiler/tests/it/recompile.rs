@@ -25,6 +25,7 @@ async fn customer() -> (TestServer, Arc<AtomicU8>) {
         0 => Answer::page(ESPRESSO),
         1 => Answer::page(BIKES),
         2 => Answer::Status(503),
+        4 => Answer::Status(404),
         _ => Answer::after(Duration::from_millis(1_500), Answer::page(BIKES)),
     })
     .await;
@@ -225,4 +226,46 @@ async fn five_verdicts_are_worth_a_compile_and_four_are_not() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(server.count(), asked);
     compiler.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_that_is_away_takes_nothing_from_the_old_instructions() {
+    let world = World::new().await;
+    let (coffee, _) = customer().await;
+    let (bikes, mood) = customer().await;
+    mood.store(1, Ordering::SeqCst);
+    let compiler = world.compiler();
+    let name = world.automatic(&[coffee.url("/"), bikes.url("/")]).await;
+    world.tell(name, 1).await;
+    world.until(name, "APPLIED").await;
+    assert!(has_term(&world, name, "bikes").await);
+    let old = world.get(name).await.instructions.unwrap();
+    assert!(!old.brief.contains("Not read"), "{}", old.brief);
+
+    mood.store(2, Ordering::SeqCst);
+    let asked = coffee.count();
+    age(&world).await;
+    eventually("it is compiled again", SOON, async || {
+        coffee.count() > asked
+    })
+    .await;
+    compiler.stop().await;
+    assert_eq!(world.get(name).await.instructions.unwrap(), old);
+
+    // One that is gone for good is given up, and the customer told.
+    mood.store(4, Ordering::SeqCst);
+    age(&world).await;
+    world
+        .database
+        .run("UPDATE managers SET recompile_after = NULL")
+        .await;
+    let compiler = world.compiler();
+    eventually("it is compiled without the page", SOON, async || {
+        !has_term(&world, name, "bikes").await
+    })
+    .await;
+    compiler.stop().await;
+    let brief = world.get(name).await.instructions.unwrap().brief;
+    let told = format!("Not read: {}: answered 404.", bikes.url("/"));
+    assert!(brief.ends_with(&told), "{brief}");
 }
