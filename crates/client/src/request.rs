@@ -1,0 +1,110 @@
+//! One request, before it is sent.
+
+use reqwest::Method;
+use serde_json::Value;
+use url::Url;
+
+/// What to change of a resource.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a> {
+    pub body: &'a Value,
+    /// `updateMask`.
+    pub mask: Option<&'a str>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub(crate) method: Method,
+    path: String,
+    query: Vec<(String, String)>,
+    pub(crate) body: Option<String>,
+    pub(crate) idempotency_key: Option<String>,
+}
+
+impl Request {
+    /// `path` from behind `/v1/` on, such as a resource's name.
+    #[must_use]
+    pub fn new(method: Method, path: &str) -> Self {
+        Self {
+            method,
+            path: path.to_owned(),
+            query: Vec::new(),
+            body: None,
+            idempotency_key: None,
+        }
+    }
+
+    #[must_use]
+    pub fn get(path: &str) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    #[must_use]
+    pub fn query(mut self, parameters: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.query.extend(parameters);
+        self
+    }
+
+    #[must_use]
+    pub fn json(mut self, body: &Value) -> Self {
+        self.body = Some(body.to_string());
+        self
+    }
+
+    /// Makes a create safe to repeat.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.idempotency_key = Some(format!("{:032x}", rand::random::<u128>()));
+        self
+    }
+
+    pub(crate) fn may_be_repeated(&self) -> bool {
+        self.method == Method::GET || self.idempotency_key.is_some()
+    }
+
+    /// Whatever the path holds, it stays below `/v1/`.
+    pub(crate) fn url(&self, base: &Url) -> Url {
+        let mut url = base.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push("v1");
+            // A segment of dots would be taken for a way up.
+            let parts = self.path.split('/').filter(|part| !is_dots(part));
+            segments.extend(parts);
+        }
+        if !self.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&self.query);
+        }
+        url
+    }
+}
+
+fn is_dots(part: &str) -> bool {
+    matches!(part, "." | "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Method;
+
+    use super::Request;
+
+    #[test]
+    fn paths_stay_below_the_version() {
+        for (base, path, expected) in [
+            ("http://a", "namespaces", "http://a/v1/namespaces"),
+            (
+                "http://a/x/",
+                "namespaces/n:m",
+                "http://a/x/v1/namespaces/n:m",
+            ),
+            ("http://a?b#c", "n/../../x", "http://a/v1/n/x"),
+            ("http://a", "n/a?b#c d", "http://a/v1/n/a%3Fb%23c%20d"),
+        ] {
+            let request = Request::new(Method::GET, path);
+            let base = base.parse().unwrap();
+            assert_eq!(request.url(&base).as_str(), expected);
+        }
+    }
+}
