@@ -6,21 +6,11 @@
 
 use bytes::Bytes;
 use domain::{Post, ScanName, connection::Format};
-use serde::Serialize;
 
 mod discord;
 mod slack;
 mod teams;
 mod text;
-
-/// SPEC.md part 6.
-#[derive(Serialize)]
-struct Event<'a> {
-    #[serde(rename = "type")]
-    event_type: &'static str,
-    name: ScanName,
-    post: &'a Post,
-}
 
 /// The body, in a form that is the same at each attempt.
 pub(crate) fn body(
@@ -29,11 +19,7 @@ pub(crate) fn body(
     post: &Post,
 ) -> Result<Bytes, serde_json::Error> {
     let json = match format {
-        Format::Earshot => serde_json::to_vec(&Event {
-            event_type: "SCAN",
-            name,
-            post,
-        }),
+        Format::Earshot => webhook::body(name, post),
         Format::Slack => serde_json::to_vec(&slack::message(post)),
         Format::Discord => serde_json::to_vec(&discord::message(post)),
         Format::Teams => serde_json::to_vec(&teams::message(post)),

@@ -25,7 +25,6 @@ mod request;
 mod retention;
 mod schedule;
 mod send;
-mod sign;
 
 use std::{sync::Arc, time::Duration};
 

@@ -7,7 +7,7 @@ use domain::{
 };
 use store::{connections::Endpoint, deliveries::Task};
 
-use crate::{format, sign};
+use crate::format;
 
 /// What a request is made of.
 pub(crate) struct Parts<'a> {
@@ -62,7 +62,7 @@ impl<'a> Parts<'a> {
                 .iter()
                 .map(|(name, value)| (name.clone(), value.clone())),
         );
-        headers.extend(sign::headers(self.secrets, self.id, now, body));
+        headers.extend(webhook::signature_headers(self.secrets, self.id, now, body));
         headers
     }
 

@@ -10,7 +10,9 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 /// None at all without a secret.
-pub(crate) fn headers(
+#[must_use]
+#[expect(clippy::missing_panics_doc, reason = "HMAC takes keys of any length")]
+pub fn headers(
     secrets: &[SigningSecret],
     id: Id,
     time: Timestamp,
