@@ -7,7 +7,10 @@
 //!
 //! A compile never fails for it, and waits [`PATIENCE`] at most: a platform that does not answer is left out for
 //! a minute, and communities that it named before stay. A process asks a platform no more than [`SEARCHES_PER_MINUTE`]
-//! times a minute, whatever is compiled; these few are not taken from the budget that scanners share.
+//! times a minute, whatever is compiled, and within the budget that scanners share, of which it leaves half
+//! ([`budget`]). A platform that cannot be asked, for want of credentials say, is left out.
+
+mod budget;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -22,6 +25,7 @@ use platforms::{
     registry,
 };
 use runtime::config::PlatformConfig;
+use store::Pool;
 use url::Url;
 
 /// For all of a Manager's searches.
@@ -38,7 +42,7 @@ const MAX_PER_PLATFORM: usize = 5;
 
 /// The platforms that can be asked.
 pub(crate) struct Discovery {
-    platforms: Platforms,
+    platforms: Vec<Platform>,
     asked: Mutex<HashMap<String, Asked>>,
 }
 
@@ -58,16 +62,27 @@ pub(crate) struct Discovered {
 }
 
 impl Discovery {
-    /// # Errors
-    /// When a platform's settings cannot be used.
-    pub(crate) fn new(configured: &[PlatformConfig]) -> anyhow::Result<Self> {
-        let settings: Vec<Settings> = configured.iter().map(Settings::from).collect();
+    /// Of the platforms that can be asked; requests are counted in the database of `pool`.
+    pub(crate) fn new(configured: &[PlatformConfig], pool: &Pool) -> Self {
         // Feeds that customers name have no search.
         let nothing: Arc<dyn Fetch> = Arc::new(Nothing);
-        Ok(Self::of(Platforms::from_settings(&settings, &nothing)?))
+        let mut platforms = Vec::new();
+        for settings in configured.iter().map(Settings::from) {
+            let budget = Arc::new(budget::Shared::new(pool.clone(), &settings));
+            let given = |_: &Settings| Arc::clone(&budget) as Arc<dyn platforms::Budget>;
+            match Platforms::with_budgets(std::slice::from_ref(&settings), &nothing, given) {
+                Ok(built) => platforms.extend(built.iter().cloned()),
+                Err(error) => tracing::info!(
+                    platform = settings.name,
+                    "not searched for communities: {:#}",
+                    anyhow::Error::from(error)
+                ),
+            }
+        }
+        Self::of(platforms)
     }
 
-    fn of(platforms: Platforms) -> Self {
+    fn of(platforms: Vec<Platform>) -> Self {
         Self {
             platforms,
             asked: Mutex::default(),
@@ -288,7 +303,8 @@ mod tests {
         let mut settings = simulator.settings();
         settings.push(simulator.settings_of("reddit"));
         let nothing: Arc<dyn Fetch> = Arc::new(Nothing);
-        let discovery = Discovery::of(Platforms::from_settings(&settings, &nothing).unwrap());
+        let built = Platforms::from_settings(&settings, &nothing).unwrap();
+        let discovery = Discovery::of(built.iter().cloned().collect());
         let found = discovery
             .find(Source::Forum, &looking_for("espresso"))
             .await;
@@ -324,7 +340,8 @@ mod tests {
         };
         let settings = [away, simulator.settings_of("reddit")];
         let nothing: Arc<dyn Fetch> = Arc::new(Nothing);
-        let discovery = Discovery::of(Platforms::from_settings(&settings, &nothing).unwrap());
+        let built = Platforms::from_settings(&settings, &nothing).unwrap();
+        let discovery = Discovery::of(built.iter().cloned().collect());
         for _ in 0..2 {
             let found = discovery
                 .find(Source::Forum, &looking_for("espresso"))
@@ -338,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_platform_is_not_asked_more_often_than_it_may_be() {
-        let discovery = Discovery::new(&[]).unwrap();
+        let discovery = Discovery::of(Vec::new());
         let asked = (0..50).filter(|_| discovery.may_ask("lemmy")).count();
         assert_eq!(asked, SEARCHES_PER_MINUTE);
         assert!(discovery.may_ask("reddit"));

@@ -11,13 +11,14 @@
 //! Idle, this costs two small queries a second.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
 
 use backbone::Backbone;
 use domain::{FeedName, ManagerName, Post, Reach, Timestamp};
+use events::TraceContext;
 use matching::Index;
 use platforms::{Cursor, PollError, PollLimits, Polled};
 use runtime::Config;
@@ -32,13 +33,14 @@ use store::{
     scans::{self, NewScan},
 };
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 use crate::{
     budget,
     find::find,
     metrics,
     plans::Plans,
-    poll::record,
+    poll::tell_of,
     watched::{Watched, classify},
 };
 
@@ -47,8 +49,9 @@ const LOOK: Duration = Duration::from_secs(1);
 const BREATH: Duration = Duration::from_millis(20);
 /// Managers that are run over a feed's kept posts at once.
 const AT_ONCE: i64 = 100;
-/// Posts of one step of a look-back.
+/// Posts of the first step of a look-back, and of a later one at most.
 const POSTS: usize = 500;
+const MOST_POSTS: usize = 5_000;
 /// Between the steps of one look-back.
 const BETWEEN_STEPS: Duration = Duration::from_millis(500);
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -59,6 +62,8 @@ const FRESH: Duration = Duration::from_secs(3_600);
 const RETRY: Duration = Duration::from_secs(15);
 const MAX_RETRY: Duration = Duration::from_secs(3_600);
 const MAX_FAILURES: u32 = 8;
+/// So often a Manager's part of it is tried, where trying again may change something.
+const SET_ASIDE_AFTER: i32 = 8;
 const MAX_REMATCHES: u32 = 20;
 
 pub(crate) struct Backfill {
@@ -124,11 +129,15 @@ impl Backfill {
             Some(look_back) => {
                 let (id, failures) = (look_back.id, look_back.failure_count);
                 let stored = self.look_back(look_back).await;
-                if stored.is_err() {
+                if let Err(error) = &stored {
                     // The platform is not asked without a pause for what cannot be stored.
                     let wait = backoff(failures);
                     let mut conn = self.backbone.pool.get().await?;
-                    look_backs::fail(&mut conn, id, replica, false, wait).await?;
+                    if is_refused(error) && failures + 1 >= MAX_FAILURES {
+                        look_backs::give_up(&mut conn, id, &error.to_string()).await?;
+                    } else {
+                        look_backs::fail(&mut conn, id, replica, false, wait).await?;
+                    }
                 }
                 stored.map(|()| true)
             }
@@ -137,6 +146,31 @@ impl Backfill {
     }
 
     async fn match_kept(&self, waiting: &Waiting) -> Result<bool, store::Error> {
+        match self.match_some(waiting, AT_ONCE).await {
+            Err(error) if is_refused(&error) => self.match_one(waiting).await,
+            matched => matched,
+        }
+    }
+
+    /// Matches for the one that has waited longest, and sets it aside where that cannot be stored.
+    async fn match_one(&self, waiting: &Waiting) -> Result<bool, store::Error> {
+        let mut conn = self.backbone.pool.get().await?;
+        let (asked, _) = backfills::waiting_for(&mut conn, waiting, 1).await?;
+        drop(conn);
+        let Some(first) = asked.first() else {
+            return Ok(false);
+        };
+        match self.match_some(waiting, 1).await {
+            Err(error) if is_refused(&error) => {
+                let mut conn = self.backbone.pool.get().await?;
+                set_aside(&mut conn, waiting, first.manager, error).await?;
+                Ok(true)
+            }
+            matched => matched,
+        }
+    }
+
+    async fn match_some(&self, waiting: &Waiting, most: i64) -> Result<bool, store::Error> {
         for _ in 0..MAX_REMATCHES {
             let index = self.plans.index();
             let (asked, rests, posts) = {
@@ -146,7 +180,7 @@ impl Backfill {
                     self.plans.refresh().await?;
                     continue;
                 }
-                let (asked, kept) = backfills::waiting_for(&mut conn, waiting, AT_ONCE).await?;
+                let (asked, kept) = backfills::waiting_for(&mut conn, waiting, most).await?;
                 let rests: HashMap<ManagerName, (Timestamp, Rest)> = asked
                     .iter()
                     .map(|one| (one.manager, self.rest(waiting, one, &kept)))
@@ -167,11 +201,11 @@ impl Backfill {
             };
             let matches = find(&self.plans, &index, &waiting.feed, &posts, wanted);
             let matches = self.plans.decide(matches).await;
+            let span = span(waiting, &asked);
             let mut conn = self.backbone.pool.get().await?;
             let version = index.version();
-            let Some(mut made) =
-                store_blocks(&mut conn, version, waiting, last_of(&matches).0).await?
-            else {
+            let blocks = store_blocks(&mut conn, version, waiting, last_of(&matches).0);
+            let Some(mut made) = blocks.instrument(span.clone()).await? else {
                 continue;
             };
             let stored = conn.transaction(async |conn| {
@@ -190,7 +224,7 @@ impl Backfill {
                 backfills::matched_kept(conn, waiting, &rests).await?;
                 Ok::<_, store::Error>(Some((made, rests.len())))
             });
-            let Some((last, managers)) = stored.await? else {
+            let Some((last, managers)) = stored.instrument(span).await? else {
                 continue;
             };
             made += last;
@@ -245,9 +279,10 @@ impl Backfill {
             return Ok(());
         };
         let cursor = look_back.cursor.as_ref().and_then(Cursor::from_json);
+        let known = cursor.as_ref().map_or(0, Cursor::known);
         let limits = PollLimits {
             since: Some(look_back.since),
-            max_posts: POSTS,
+            max_posts: known.clamp(POSTS, MOST_POSTS),
             ..PollLimits::default()
         };
         let adapter = &watched.platform.adapter;
@@ -281,9 +316,17 @@ impl Backfill {
             let matches = self.plans.decide(matches).await;
             let mut conn = self.backbone.pool.get().await?;
             let version = index.version();
-            let Some(mut made) =
-                store_blocks(&mut conn, version, &waiting, last_of(&matches).0).await?
-            else {
+            // What failed before may be one Manager's.
+            let apart = look_back.failure_count > 0;
+            let (before, last) = last_of(&matches);
+            let (stored, last) = if apart {
+                let stored = store_apart(&mut conn, version, &waiting, &matches).await?;
+                (stored, &[][..])
+            } else {
+                let stored = store_blocks(&mut conn, version, &waiting, before).await?;
+                (stored, last)
+            };
+            let Some(mut made) = stored else {
                 drop(conn);
                 self.plans.refresh().await?;
                 continue;
@@ -299,7 +342,7 @@ impl Backfill {
                 if plan_store::version(conn).await? > version {
                     return Ok(None);
                 }
-                let made = record_past(conn, &waiting, last_of(&matches).1).await?;
+                let made = record_past(conn, &waiting, last).await?;
                 if polled.more {
                     let cursor = polled.cursor.to_json();
                     look_backs::go_on(conn, id, cursor, unreached, BETWEEN_STEPS).await?;
@@ -308,12 +351,12 @@ impl Backfill {
                 }
                 Ok::<_, store::Error>(Some(made))
             });
-            let Some(last) = stored.await? else {
+            let Some(rest) = stored.await? else {
                 drop(conn);
                 self.plans.refresh().await?;
                 continue;
             };
-            made += last;
+            made += rest;
             self.tell("look_back", &look_back.feed, made);
             tracing::debug!(feed.name = %look_back.feed, posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
             return Ok(());
@@ -367,6 +410,19 @@ impl Backfill {
     }
 }
 
+/// Goes on with the trace of the one that asked; several have a trace that is linked to each of theirs.
+fn span(waiting: &Waiting, asked: &[Asked]) -> Span {
+    let span = tracing::info_span!(parent: None, "backfill feed", feed.name = %waiting.feed, managers = asked.len());
+    let traces = asked
+        .iter()
+        .map(|one| TraceContext::of_traceparent(one.traceparent.clone()));
+    match asked.len() {
+        1 => traces.for_each(|trace| trace.set_as_parent_of(&span)),
+        _ => traces.for_each(|trace| trace.link_to(&span)),
+    }
+    span
+}
+
 fn backoff(failures: u32) -> Duration {
     RETRY.saturating_mul(1 << failures.min(16)).min(MAX_RETRY)
 }
@@ -400,16 +456,70 @@ async fn store_blocks(
     Ok(Some(made))
 }
 
+/// As [`store_blocks`], each Manager's by themselves: whose cannot be stored is set aside.
+async fn store_apart(
+    conn: &mut AsyncPgConnection,
+    version: i64,
+    waiting: &Waiting,
+    matches: &[NewScan<'_>],
+) -> Result<Option<usize>, store::Error> {
+    let mut by_manager: BTreeMap<ManagerName, Vec<NewScan<'_>>> = BTreeMap::new();
+    for one in matches {
+        by_manager.entry(one.manager).or_default().push(one.clone());
+    }
+    let mut made = 0;
+    for (manager, own) in by_manager {
+        match store_blocks(conn, version, waiting, &own).await {
+            Ok(Some(some)) => made += some,
+            Ok(None) => return Ok(None),
+            Err(error) if is_refused(&error) => set_aside(conn, waiting, manager, error).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(made))
+}
+
+/// Whether it may be for the values that they could not be stored, and not for the way to the database.
+fn is_refused(error: &store::Error) -> bool {
+    match error {
+        store::Error::Pool(_) => false,
+        store::Error::Query(error) => !store::is_passing(error),
+        store::Error::Sealed(_) | store::Error::Json(_) => true,
+    }
+}
+
+async fn set_aside(
+    conn: &mut AsyncPgConnection,
+    waiting: &Waiting,
+    manager: ManagerName,
+    error: store::Error,
+) -> Result<(), store::Error> {
+    let most = if error.is_refusal() {
+        1
+    } else {
+        SET_ASIDE_AFTER
+    };
+    let error = format!("{:#}", anyhow::Error::from(error));
+    let for_good = backfills::set_aside(conn, waiting, manager, &error, most).await?;
+    let (feed, name) = (&waiting.feed, manager);
+    if for_good {
+        tracing::warn!(manager.name = %name, feed.name = %feed, error, "a backfill cannot be stored, and is set aside");
+    } else {
+        tracing::info!(manager.name = %name, feed.name = %feed, error, "a backfill cannot be stored now");
+    }
+    Ok(())
+}
+
 /// Stores Scans of the past: with their events where they are to be delivered.
 async fn record_past(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
     matches: &[NewScan<'_>],
 ) -> Result<usize, store::Error> {
-    let made = if waiting.notify {
-        record(conn, &waiting.feed, 0, matches).await?
-    } else {
-        scans::record_silently(conn, &waiting.feed, matches, Timestamp::now()).await?
-    };
+    let now = Timestamp::now();
+    let made = scans::record_past(conn, &waiting.feed, matches, now, !waiting.notify).await?;
+    if waiting.notify {
+        tell_of(conn, &made).await?;
+    }
     Ok(made.len())
 }

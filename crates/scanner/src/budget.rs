@@ -17,8 +17,6 @@ use std::{
 
 use async_trait::async_trait;
 use platforms::{Settings, budget::Left};
-use secrecy::ExposeSecret;
-use sha2::{Digest, Sha256};
 use store::{
     Pool, platform_budgets,
     rates::{LEASE_MS, LeaseId, Settlement, Wanted},
@@ -96,22 +94,10 @@ impl Lease {
 impl Budget {
     pub(crate) fn new(pool: Pool, settings: &Settings) -> Self {
         let access = &settings.access;
-        let token = access.token.as_ref().map(|token| token.expose_secret());
-        let who = access.client_id.as_deref().or(token).unwrap_or_default();
-        let host = settings.base_url.as_ref().and_then(|url| url.host_str());
-        let credential = match host {
-            // Two entries for one host and credential share what it may be asked.
-            Some(host) => {
-                let who = Sha256::digest(who.as_bytes());
-                let who: String = who[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-                format!("{}:{host}:{who}", settings.kind)
-            }
-            None => format!("{}:{}", settings.kind, settings.name),
-        };
         Self {
             pool,
             platform: settings.name.clone(),
-            credential,
+            credential: settings.credential(),
             requests_per_minute: access.requests_per_minute.map(|limit| limit.max(1)),
             posts_per_day: access.posts_per_day,
             state: Mutex::default(),

@@ -5,6 +5,9 @@
 //! deleted costs one to four. Of a stream that brings nothing only one poll in a second is stored. Nothing is
 //! held open while the platform is waited for, save the lease.
 //!
+//! Whoever reads the stream of a whole network keeps its lease from poll to poll, until it stops, fails or
+//! dies: at each change of hands some seconds of the network are read twice.
+//!
 //! A poll that matches for very many Managers stores its Scans in blocks, and the cursor with the last: who
 //! dies between them leaves posts that are read again, and whose Scans are there already.
 
@@ -25,6 +28,9 @@ use store::{
     outbox, plans as plan_store, recent_posts,
     scans::{self, NewScan},
 };
+
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 use crate::{
     adapt, budget,
@@ -59,6 +65,14 @@ pub(crate) struct Poll {
     pub(crate) backbone: Backbone,
     pub(crate) plans: Arc<Plans>,
     pub(crate) feed: LeasedFeed,
+    pub(crate) shutdown: CancellationToken,
+}
+
+/// What the next poll under the same lease begins with.
+struct Read {
+    cursor: Cursor,
+    posts_per_day: f64,
+    time: Instant,
 }
 
 /// How the transaction at the end went.
@@ -67,6 +81,8 @@ enum Stored {
         made: Vec<ScanName>,
         /// How many posts were blanked.
         erased: usize,
+        /// The lease goes on.
+        kept: bool,
     },
     /// Another replica has the feed now; it reads the same posts.
     LeaseLost,
@@ -75,24 +91,44 @@ enum Stored {
 }
 
 impl Poll {
-    pub(crate) async fn run(self) {
+    /// Polls once; a stream again and again, for as long as the lease is kept.
+    pub(crate) async fn run(mut self) {
+        while let Some(read) = self.poll().instrument(self.span()).await {
+            self.feed = LeasedFeed {
+                cursor: Some(read.cursor.to_json()),
+                posts_per_day: Some(read.posts_per_day),
+                failure_count: 0,
+                late: Duration::ZERO,
+                unread: Some(read.time.elapsed()),
+                ..self.feed
+            };
+        }
+    }
+
+    fn span(&self) -> Span {
+        tracing::info_span!("poll feed", feed.name = %self.feed.name, feed.platform = self.watched.name())
+    }
+
+    /// Polls once. What it read, where the lease is kept.
+    async fn poll(&self) -> Option<Read> {
         let begin = Instant::now();
-        let outcome = match self.read().await {
+        let (outcome, kept) = match self.read().await {
             Ok(polled) => match self.store(polled, begin).await {
-                Ok(outcome) => outcome,
+                Ok(stored) => stored,
                 Err(error) => {
                     self.fail_to_store(error.into()).await;
-                    "store_failed"
+                    ("store_failed", None)
                 }
             },
             Err(error) => {
                 self.fail(error, begin).await;
-                "failed"
+                ("failed", None)
             }
         };
         metrics::POLL_DURATION
             .with_label_values(&[self.watched.name(), outcome])
             .observe(begin.elapsed().as_secs_f64());
+        kept
     }
 
     /// The platform's answer; of a stream that brings nothing, the last of a second.
@@ -131,8 +167,13 @@ impl Poll {
         }
     }
 
-    /// Matches, and commits what matched with the cursor; again when plans have changed meanwhile.
-    async fn store(&self, polled: Polled, begin: Instant) -> Result<&'static str, store::Error> {
+    /// Matches, and commits what matched with the cursor; again when plans have changed meanwhile. How it went
+    /// in a word, and what was read where the lease is kept.
+    async fn store(
+        &self,
+        polled: Polled,
+        begin: Instant,
+    ) -> Result<(&'static str, Option<Read>), store::Error> {
         let now = Timestamp::now();
         let posts_per_day = adapt::posts_per_day(
             self.feed.posts_per_day,
@@ -143,6 +184,7 @@ impl Poll {
         let next = Next {
             poll_in: self.wait(&polled, posts_per_day),
             slow: begin.elapsed() > SLOW,
+            keeps_lease: self.is_stream() && polled.more && !self.shutdown.is_cancelled(),
         };
         for _ in 0..MAX_REMATCHES {
             let index = self.plans.index();
@@ -154,25 +196,32 @@ impl Poll {
                 |_, _| true,
             );
             let matches = self.plans.decide(matches).await;
+            let span = tracing::info_span!("store scans", scans = matches.len());
             match self
                 .commit(&index, &matches, &polled, posts_per_day, next)
+                .instrument(span)
                 .await?
             {
                 Stored::Behind => self.plans.refresh().await?,
                 Stored::LeaseLost => {
                     tracing::info!(feed.name = %self.feed.name, "another replica took the feed over");
-                    return Ok("lease_lost");
+                    return Ok(("lease_lost", None));
                 }
-                Stored::Scans { made, erased } => {
+                Stored::Scans { made, erased, kept } => {
                     self.backbone.outbox.wake();
                     self.tell(&polled, &made, erased);
-                    return Ok("ok");
+                    let read = Read {
+                        cursor: polled.cursor,
+                        posts_per_day,
+                        time: begin,
+                    };
+                    return Ok(("ok", kept.then_some(read)));
                 }
             }
         }
         let error = anyhow::anyhow!("plans change faster than a poll can be matched");
         self.fail_to_store(error).await;
-        Ok("behind")
+        Ok(("behind", None))
     }
 
     /// How long until the next poll.
@@ -205,6 +254,7 @@ impl Poll {
         next: Next,
     ) -> Result<Stored, store::Error> {
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
+        let is_first = self.feed.cursor.is_none();
         let last = matches.len().saturating_sub(1) / BLOCK * BLOCK;
         let (blocks, last) = matches.split_at(last);
         let mut made = Vec::new();
@@ -214,8 +264,12 @@ impl Poll {
                 if let Some(lost) = self.check(conn, index, polled).await? {
                     return Ok(lost);
                 }
-                let made = record(conn, feed, 0, block).await?;
-                Ok::<_, store::Error>(Stored::Scans { made, erased: 0 })
+                let made = record(conn, feed, 0, block, is_first).await?;
+                Ok::<_, store::Error>(Stored::Scans {
+                    made,
+                    erased: 0,
+                    kept: true,
+                })
             });
             match stored.await? {
                 Stored::Scans { made: more, .. } => made.extend(more),
@@ -228,13 +282,14 @@ impl Poll {
                 return Ok(lost);
             }
             let now = Timestamp::now();
-            let keeps = !self.watched.platform.adapter.is_whole_network(feed.what());
+            let keeps = !self.is_stream();
             let kept_cut = if keeps {
                 recent_posts::keep(conn, feed, &polled.posts, now).await?
             } else {
                 None
             };
-            let made = record(conn, feed, polled.posts.len() as u64, last).await?;
+            let posts = polled.posts.len() as u64;
+            let made = record(conn, feed, posts, last, is_first).await?;
             let erased = if self.watched.erases {
                 erasure::erase(conn, &polled.deleted).await?
             } else {
@@ -248,8 +303,8 @@ impl Poll {
                 kept_since: keeps.then(|| backfill_start(self.config.scanner.backfill)),
                 kept_cut,
             });
-            feeds::release(conn, feed, replica, &outcome, next).await?;
-            Ok::<_, store::Error>(Stored::Scans { made, erased })
+            let kept = feeds::release(conn, feed, replica, &outcome, next).await?;
+            Ok::<_, store::Error>(Stored::Scans { made, erased, kept })
         });
         let mut stored = stored.await?;
         if let Stored::Scans { made: all, .. } = &mut stored {
@@ -338,6 +393,7 @@ impl Poll {
         let next = Next {
             poll_in: wait,
             slow,
+            keeps_lease: false,
         };
         self.release_failed(error, trouble, next).await;
     }
@@ -379,6 +435,12 @@ impl Poll {
         }
     }
 
+    /// Whether the feed is the stream of a whole network.
+    fn is_stream(&self) -> bool {
+        let adapter = &self.watched.platform.adapter;
+        adapter.is_whole_network(self.feed.name.what())
+    }
+
     /// The operator's interval exactly, or the platform's, never below the floor.
     fn usual_interval(&self) -> Duration {
         let platform = &self.watched.platform;
@@ -390,18 +452,33 @@ impl Poll {
     }
 }
 
-/// Stores Scans with their events; `posts` were read.
-pub(crate) async fn record(
+/// Stores Scans with their events; `posts` were read. What a feed's first reading finds is of the past.
+async fn record(
     conn: &mut AsyncPgConnection,
     feed: &domain::FeedName,
     posts: u64,
     matches: &[NewScan<'_>],
+    is_first: bool,
 ) -> Result<Vec<ScanName>, store::Error> {
-    let made = scans::record_poll(conn, feed, posts, matches, Timestamp::now()).await?;
+    let now = Timestamp::now();
+    let fresh = if is_first { &[] } else { matches };
+    let mut made = scans::record_poll(conn, feed, posts, fresh, now).await?;
+    if is_first {
+        made = scans::record_past(conn, feed, matches, now, false).await?;
+    }
+    tell_of(conn, &made).await?;
+    Ok(made)
+}
+
+/// Enqueues the events of Scans, in the transaction that made them.
+pub(crate) async fn tell_of(
+    conn: &mut AsyncPgConnection,
+    made: &[ScanName],
+) -> Result<(), store::Error> {
     let events = made.iter().map(|name| ScanCreated {
         name: *name,
         create_time: name.scan.time(),
     });
     outbox::enqueue_all(conn, events).await?;
-    Ok(made)
+    Ok(())
 }

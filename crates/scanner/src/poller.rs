@@ -20,7 +20,6 @@ use runtime::Config;
 use store::feeds::{self, LeasedFeed, PollOutcome, Room, Trouble};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use crate::{
     metrics,
@@ -35,7 +34,9 @@ const QUICK: usize = 6;
 const SLOW_FEEDS: usize = 4;
 /// All of them, with those that have become slow.
 const MAX_OPEN: usize = 64;
-const MAX_WAIT: Duration = Duration::from_secs(1);
+/// Between two looks at most: feeds of a dead replica are free when its heartbeat is four seconds old, and are to be taken
+/// over within five.
+const MAX_WAIT: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_secs(1);
 const AFTER_PANIC: Duration = Duration::from_secs(300);
 
@@ -85,7 +86,7 @@ impl Poller {
                             since: Instant::now(),
                             is_slow: feed.slow,
                         };
-                        names.insert(self.start(&mut open, feed), polled);
+                        names.insert(self.start(&mut open, feed, &shutdown), polled);
                     }
                     wait
                 }
@@ -171,19 +172,19 @@ impl Poller {
         }
     }
 
-    fn start(&self, open: &mut JoinSet<()>, feed: LeasedFeed) -> Id {
+    fn start(&self, open: &mut JoinSet<()>, feed: LeasedFeed, shutdown: &CancellationToken) -> Id {
         metrics::POLL_DELAY
             .with_label_values(&[self.watched.name()])
             .observe(feed.late.as_secs_f64());
-        let span = tracing::info_span!("poll feed", feed.name = %feed.name, feed.platform = self.watched.name());
         let poll = Poll {
             watched: self.watched.clone(),
             config: Arc::clone(&self.config),
             backbone: self.backbone.clone(),
             plans: Arc::clone(&self.plans),
             feed,
+            shutdown: shutdown.clone(),
         };
-        open.spawn(poll.run().instrument(span)).id()
+        open.spawn(poll.run()).id()
     }
 }
 

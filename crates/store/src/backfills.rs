@@ -6,18 +6,20 @@
 //! own, for all Managers that asked before it began, in bounded steps. So no post is matched by both; and a
 //! post that has its Scan gets no second one, by the keys of `scans`.
 //!
-//! Whoever dies leaves a row in the state of its last commit, and the step is done again.
+//! Whoever dies leaves a row in the state of its last commit, and the step is done again. One whose Scans
+//! cannot be stored is put off, and set aside in the end ([`set_aside`]).
 
 use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension as _, QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName, Reach, Timestamp};
+use events::TraceContext;
 use uuid::Uuid;
 
-use crate::QueryResult;
+use crate::{QueryResult, words};
 
 pub mod look_backs;
 
@@ -56,12 +58,12 @@ pub async fn request(
     }
     let rows: Vec<Row> = sql_query(
         "WITH asked AS ( \
-             INSERT INTO backfills AS b (namespace_id, manager_id, feed, notify, since) \
-             SELECT $1, $2, feed, $3, $4 FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
+             INSERT INTO backfills AS b (namespace_id, manager_id, feed, notify, since, traceparent) \
+             SELECT $1, $2, feed, $3, $4, $5 FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
              ORDER BY feed \
              ON CONFLICT (namespace_id, manager_id, feed, notify) DO UPDATE \
-                 SET since = $4, state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
-                     create_time = clock_timestamp(), update_time = clock_timestamp() \
+                 SET since = $4, traceparent = $5, state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
+                     failure_count = 0, error = NULL, next_time = NULL, create_time = clock_timestamp(), update_time = clock_timestamp() \
              RETURNING feed \
          ) SELECT a.feed, clock_timestamp() AS now, f.posts_per_day, \
                greatest(f.kept_since, clock_timestamp() - interval '72 hours') AS kept_since \
@@ -71,6 +73,7 @@ pub async fn request(
     .bind::<SqlUuid, _>(manager.manager.to_uuid())
     .bind::<Bool, _>(notify)
     .bind::<Timestamptz, _>(start.to_chrono())
+    .bind::<Nullable<Text>, _>(TraceContext::current().sampled().map(str::to_owned))
     .load(conn)
     .await?;
     let reached = rows.into_iter().filter_map(|row| {
@@ -107,12 +110,13 @@ pub(crate) async fn request_first(
     manager: ManagerName,
 ) -> QueryResult<()> {
     sql_query(
-        "INSERT INTO backfills (namespace_id, manager_id, feed, notify) \
-         SELECT namespace_id, manager_id, feed, true FROM feed_watchers \
+        "INSERT INTO backfills (namespace_id, manager_id, feed, notify, traceparent) \
+         SELECT namespace_id, manager_id, feed, true, $3 FROM feed_watchers \
          WHERE namespace_id = $1 AND manager_id = $2 ORDER BY feed ON CONFLICT DO NOTHING",
     )
     .bind::<SqlUuid, _>(manager.namespace.to_uuid())
     .bind::<SqlUuid, _>(manager.manager.to_uuid())
+    .bind::<Nullable<Text>, _>(TraceContext::current().sampled().map(str::to_owned))
     .execute(conn)
     .await?;
     Ok(())
@@ -125,8 +129,11 @@ pub struct Waiting {
     pub notify: bool,
 }
 
-/// The feed that has been waited for longest, of the platforms named. Nothing is locked. Served by
-/// `backfills_waiting_idx`.
+/// What is due of those that wait.
+const DUE: &str = "state = 'WAITING' AND (next_time IS NULL OR next_time <= clock_timestamp())";
+
+/// The feed that has been waited for longest, of the platforms named, and not put off. Nothing is locked.
+/// Served by `backfills_waiting_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -141,10 +148,10 @@ pub async fn next_waiting(
         #[diesel(sql_type = Bool)]
         notify: bool,
     }
-    let row: Option<Row> = sql_query(
-        "SELECT feed, notify FROM backfills WHERE state = 'WAITING' AND split_part(feed, ':', 1) = ANY ($1) \
-         ORDER BY create_time LIMIT 1",
-    )
+    let row: Option<Row> = sql_query(format!(
+        "SELECT feed, notify FROM backfills WHERE {DUE} AND split_part(feed, ':', 1) = ANY ($1) \
+         ORDER BY create_time LIMIT 1"
+    ))
     .bind::<Array<Text>, _>(platforms)
     .get_result(conn)
     .await
@@ -164,6 +171,8 @@ pub struct Asked {
     /// `None` for the one at the first apply.
     pub since: Option<Timestamp>,
     pub create_time: Timestamp,
+    /// What asked for it, where that is traced.
+    pub traceparent: Option<String>,
 }
 
 /// How a feed's kept posts stand, for those that wait for it.
@@ -194,6 +203,8 @@ pub async fn waiting_for(
         since: Option<DateTime<Utc>>,
         #[diesel(sql_type = Timestamptz)]
         create_time: DateTime<Utc>,
+        #[diesel(sql_type = Nullable<Text>)]
+        traceparent: Option<String>,
     }
     #[derive(QueryableByName)]
     struct Feed {
@@ -202,10 +213,10 @@ pub async fn waiting_for(
         #[diesel(sql_type = Nullable<Timestamptz>)]
         kept_since: Option<DateTime<Utc>>,
     }
-    let rows: Vec<Row> = sql_query(
-        "SELECT namespace_id, manager_id, since, create_time FROM backfills \
-         WHERE state = 'WAITING' AND feed = $1 AND notify = $2 ORDER BY create_time LIMIT $3",
-    )
+    let rows: Vec<Row> = sql_query(format!(
+        "SELECT namespace_id, manager_id, since, create_time, traceparent FROM backfills \
+         WHERE {DUE} AND feed = $1 AND notify = $2 ORDER BY create_time LIMIT $3"
+    ))
     .bind::<Text, _>(waiting.feed.as_str())
     .bind::<Bool, _>(waiting.notify)
     .bind::<BigInt, _>(limit)
@@ -228,6 +239,7 @@ pub async fn waiting_for(
         },
         since: row.since.map(Into::into),
         create_time: row.create_time.into(),
+        traceparent: row.traceparent,
     });
     let kept = KeptPosts {
         is_read: feed.as_ref().is_some_and(|feed| feed.is_read),
@@ -337,13 +349,53 @@ pub async fn matched_kept(
     Ok(())
 }
 
-/// Removes rows of backfills that ended a week ago. Served by `backfills_done_idx`.
+/// Puts off a Manager's backfill of a feed, for its Scans could not be stored: longer each time, and after `most`
+/// times for good. Whether it is for good. By primary key.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn set_aside(
+    conn: &mut AsyncPgConnection,
+    waiting: &Waiting,
+    manager: ManagerName,
+    error: &str,
+    most: i32,
+) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Bool)]
+        failed: bool,
+    }
+    let row: Option<Row> = sql_query(
+        "UPDATE backfills SET failure_count = failure_count + 1, error = $5, \
+             next_time = clock_timestamp() + least(15 * 2 ^ least(failure_count, 16), 3600) * interval '1 second', \
+             state = CASE WHEN failure_count + 1 >= $6 THEN 'FAILED' ELSE state END, \
+             look_back_id = CASE WHEN failure_count + 1 >= $6 THEN NULL ELSE look_back_id END, \
+             update_time = clock_timestamp() \
+         WHERE namespace_id = $1 AND manager_id = $2 AND feed = $3 AND notify = $4 \
+             AND state IN ('WAITING', 'READING') \
+         RETURNING state = 'FAILED' AS failed",
+    )
+    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
+    .bind::<SqlUuid, _>(manager.manager.to_uuid())
+    .bind::<Text, _>(waiting.feed.as_str())
+    .bind::<Bool, _>(waiting.notify)
+    .bind::<Text, _>(words::text(error))
+    .bind::<Integer, _>(most)
+    .get_result(conn)
+    .await
+    .optional()?;
+    Ok(row.is_some_and(|row| row.failed))
+}
+
+/// Removes rows of backfills that ended a week ago. Served by `backfills_ended_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn purge_done(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
     sql_query(
-        "DELETE FROM backfills WHERE state = 'DONE' AND update_time < clock_timestamp() - interval '7 days'",
+        "DELETE FROM backfills WHERE state IN ('DONE', 'FAILED') \
+             AND update_time < clock_timestamp() - interval '7 days'",
     )
     .execute(conn)
     .await

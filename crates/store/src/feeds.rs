@@ -6,7 +6,7 @@
 use std::{cmp::Reverse, time::Duration};
 
 use diesel::{
-    QueryableByName, sql_query,
+    OptionalExtension as _, QueryableByName, sql_query,
     sql_types::{
         Array, BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid,
     },
@@ -250,6 +250,8 @@ pub struct Next {
     pub poll_in: Duration,
     /// Whether this poll took long.
     pub slow: bool,
+    /// The next poll follows at once under the same lease, while anybody watches the feed.
+    pub keeps_lease: bool,
 }
 
 impl From<Duration> for Next {
@@ -257,12 +259,13 @@ impl From<Duration> for Next {
         Self {
             poll_in,
             slow: false,
+            keeps_lease: false,
         }
     }
 }
 
 /// Ends a lease: moves the cursor, says when the feed is due again. Does nothing when `replica` has
-/// lost the lease. One statement, by primary key.
+/// lost the lease. Whether the lease goes on, as `next` may ask for. One statement, by primary key.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -272,11 +275,12 @@ pub async fn release(
     replica: Uuid,
     outcome: &PollOutcome,
     next: Next,
-) -> QueryResult<()> {
+) -> QueryResult<bool> {
     match outcome {
         PollOutcome::Read(reading) => release_read(conn, feed, replica, reading, next).await,
         PollOutcome::Failed { error, trouble } => {
-            release_failed(conn, feed, replica, error, *trouble, next).await
+            release_failed(conn, feed, replica, error, *trouble, next).await?;
+            Ok(false)
         }
     }
 }
@@ -287,10 +291,15 @@ async fn release_read(
     replica: Uuid,
     reading: &Reading,
     next: Next,
-) -> QueryResult<()> {
+) -> QueryResult<bool> {
+    #[derive(QueryableByName)]
+    struct Released {
+        #[diesel(sql_type = Bool)]
+        kept: bool,
+    }
     // What was never kept is not kept from its first reading on, but from now on.
-    sql_query(
-        "UPDATE feeds SET leased_by = NULL, last_poll_time = clock_timestamp(), read_time = clock_timestamp(), \
+    let released: Option<Released> = sql_query(
+        "UPDATE feeds SET leased_by = CASE WHEN $12 AND watched THEN leased_by END, last_poll_time = clock_timestamp(), read_time = clock_timestamp(), \
              next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
              kept_since = CASE WHEN $9 IS NULL THEN NULL ELSE greatest($11, CASE \
                  WHEN $6 THEN coalesce($7, clock_timestamp()) \
@@ -300,7 +309,7 @@ async fn release_read(
              posts_per_day = coalesce($8, posts_per_day), \
              last_post_time = greatest(last_post_time, $10), \
              failure_count = 0, last_error = NULL, trouble = NULL \
-         WHERE name = $1 AND leased_by = $2",
+         WHERE name = $1 AND leased_by = $2 RETURNING leased_by IS NOT NULL AS kept",
     )
     .bind::<Text, _>(feed.as_str())
     .bind::<SqlUuid, _>(replica)
@@ -313,9 +322,11 @@ async fn release_read(
     .bind::<Nullable<Timestamptz>, _>(reading.kept_since.map(Timestamp::to_chrono))
     .bind::<Nullable<Timestamptz>, _>(reading.newest_post.map(Timestamp::to_chrono))
     .bind::<Nullable<Timestamptz>, _>(reading.kept_cut.map(Timestamp::to_chrono))
-    .execute(conn)
-    .await?;
-    Ok(())
+    .bind::<Bool, _>(next.keeps_lease)
+    .get_result(conn)
+    .await
+    .optional()?;
+    Ok(released.is_some_and(|released| released.kept))
 }
 
 async fn release_failed(

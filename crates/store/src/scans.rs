@@ -32,7 +32,7 @@ mod tests;
 pub use edit::{lock, update};
 pub use likes::ALIKE_WITHIN;
 pub(crate) use record::key_of;
-pub use record::{NewScan, record, record_poll, record_silently};
+pub use record::{NewScan, record, record_past, record_poll};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]

@@ -106,6 +106,11 @@ impl Deltas {
         counts.scan_delays.record(delay);
     }
 
+    /// A Scan of a post of the past, whose age says nothing about how fast Scans are made.
+    pub fn past_scan(&mut self, manager: ManagerName, time: Timestamp) {
+        self.of_manager(manager, time).scans += 1;
+    }
+
     /// Matches of which no Scan was made, for there were too many.
     pub fn suppressed(&mut self, manager: ManagerName, time: Timestamp, count: u64) {
         if count > 0 {

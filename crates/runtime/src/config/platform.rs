@@ -104,13 +104,13 @@ impl Kind {
         Url::parse(url).ok()
     }
 
-    /// What its adapter cannot do without, beside a `base_url`.
+    /// What its adapter cannot do without, beside a `base_url` and credentials. Of those the scanner tells, and
+    /// the others run without.
     fn needs(self) -> &'static [&'static str] {
         match self {
-            Self::LinkedIn => &["token", "api_version"],
-            Self::Facebook => &["token"],
-            Self::X => &["token", "posts_per_day"],
-            Self::Reddit => &["client_id", "client_secret", "user_agent"],
+            Self::LinkedIn => &["api_version"],
+            Self::X => &["posts_per_day"],
+            Self::Reddit => &["user_agent"],
             _ => &[],
         }
     }
@@ -329,9 +329,6 @@ impl Access {
     fn check(&self, reader: &mut Reader, path: &str, kind: Kind) {
         for name in kind.needs() {
             let given = match *name {
-                "client_id" => self.client_id.is_some(),
-                "client_secret" => self.client_secret.is_some(),
-                "token" => self.token.is_some(),
                 "user_agent" => self.user_agent.is_some(),
                 "api_version" => self.api_version.is_some(),
                 _ => self.posts_per_day.is_some(),
@@ -357,15 +354,6 @@ impl Access {
                 format!("{form}, not `{agent}`"),
             );
         }
-        if kind == Kind::Discourse && self.token.is_some() != self.client_id.is_some() {
-            let missing = if self.token.is_some() {
-                "client_id"
-            } else {
-                "token"
-            };
-            let reason = "is required beside the other of `token` and `client_id`".to_owned();
-            reader.reject(&format!("{path}.{missing}"), reason);
-        }
     }
 
     fn read(reader: &mut Reader, path: &str) -> Self {
@@ -373,7 +361,8 @@ impl Access {
             client_id: reader.optional(
                 path,
                 "client_id",
-                "For `reddit` the application's id; for `discourse` the user that an API key is of.",
+                "For `reddit` the application's id; for `discourse` the user that an API key is of. Credentials \
+                 are for the scanner, and for the compiler where it is to find communities.",
             ),
             client_secret: reader.optional(
                 path,
@@ -383,7 +372,7 @@ impl Access {
             token: reader.optional(
                 path,
                 "token",
-                "What authorizes the requests: required for `x`, `linkedin` and `facebook`, for \
+                "What authorizes the requests: needed to read `x`, `linkedin` and `facebook`, for \
                  `discourse` an API key, for `mastodon` and `lemmy` where the instance asks for one.",
             ),
             user_agent: reader.optional(

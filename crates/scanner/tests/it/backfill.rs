@@ -206,3 +206,104 @@ async fn many_new_managers_cost_the_platform_nothing() {
     assert_eq!(world.database.count("scans").await, 150 * 20);
     replica.stop().await;
 }
+
+/// Refuses Scans of some terms for good.
+async fn refuse(world: &World, terms: &str) {
+    let function = format!(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF NEW.matched::text ~ '{terms}' THEN \
+             RAISE EXCEPTION 'refused here' USING ERRCODE = 'check_violation'; \
+         END IF; RETURN NEW; END $$"
+    );
+    for statement in [
+        function.as_str(),
+        "CREATE TRIGGER refuse BEFORE INSERT ON scans FOR EACH ROW EXECUTE FUNCTION refuse()",
+    ] {
+        world.database.run(statement).await;
+    }
+}
+
+#[tokio::test]
+async fn a_backfill_that_cannot_be_stored_is_set_aside_and_holds_up_no_other() {
+    let mut world = World::new().await;
+    world.config.scanner.backfill = Duration::from_secs(3_600);
+    world.manager("toaster", &[HACKER_NEWS]).await;
+    let old = |number: u64| {
+        aged(
+            "hackernews",
+            &format!("An old hexed kettle {number}"),
+            2 * DAY,
+        )
+    };
+    world.platforms.publish((0..3).map(old).collect());
+    let replica = world.ready_scanner().await;
+    world.publish("hackernews", "A cursed kettle");
+    eventually("it is kept", SOON, async || {
+        world.database.count("recent_posts").await == 1
+    })
+    .await;
+    replica.stop().await;
+    refuse(&world, "cursed|hexed").await;
+    // One whose kept posts cannot be stored, one whose older ones cannot, and one after them.
+    let mut managers = Vec::new();
+    for term in ["cursed", "hexed", "kettle"] {
+        let manager = world.manager(term, &[HACKER_NEWS]).await;
+        ask(&world, manager, 30, true).await;
+        managers.push(manager);
+    }
+    let replica = world.ready_scanner().await;
+    let impatient = async || {
+        // Between two tries lie seconds.
+        let soon = "UPDATE look_backs SET next_time = least(next_time, now())";
+        world.database.run(soon).await;
+        let open = "backfills WHERE state IN ('WAITING', 'READING')";
+        world.database.count(open).await == 0
+    };
+    eventually("all come to an end", Duration::from_secs(30), impatient).await;
+    let found: BTreeSet<String> = world.scanned(managers[2]).await.into_iter().collect();
+    assert_eq!(found.len(), 4, "{found:?}");
+    for manager in &managers[..2] {
+        assert!(world.scanned(*manager).await.is_empty());
+        let id = manager.manager.to_uuid();
+        let own = format!("backfills WHERE manager_id = '{id}'");
+        let states = world.database.texts("state || ': ' || error", &own).await;
+        assert_eq!(states, ["FAILED: refused here"]);
+    }
+    assert_eq!(world.database.count("look_backs").await, 0);
+
+    // Asked again once it can be stored, it is tried anew.
+    world.database.run("DROP TRIGGER refuse ON scans").await;
+    ask(&world, managers[0], 30, true).await;
+    world.until_scanned(managers[0], 1).await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_look_back_reads_a_list_a_few_times_however_long_it_is() {
+    let mut world = World::new().await;
+    world.config.scanner.backfill = Duration::from_secs(60);
+    for platform in &mut world.config.platforms {
+        // None but the look-back asks meanwhile.
+        platform.poll_interval = Some(Duration::from_secs(600));
+    }
+    let old = |number: u64| aged("lemmy", &format!("Toaster {number}"), DAY + number);
+    world.platforms.publish((0..2_600).rev().map(old).collect());
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    eventually("the feed was read", SOON, async || {
+        !world.feed(LEMMY, "cursor").await.is_empty()
+    })
+    .await;
+    until_done(&world).await;
+    let before = world.platforms.requests("/lemmy");
+    ask(&world, manager, 30, false).await;
+    eventually("it has looked back", Duration::from_secs(60), async || {
+        let open = "backfills WHERE state <> 'DONE'";
+        world.database.count(open).await == 0
+    })
+    .await;
+    // 500 posts, 500, 1,000 and the rest, of 52 pages and the one after the last.
+    let asked = world.platforms.requests("/lemmy") - before;
+    assert!((53..=4 * 54).contains(&asked), "{asked} requests");
+    replica.stop().await;
+}

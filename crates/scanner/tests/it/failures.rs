@@ -1,11 +1,14 @@
 //! What fails fails alone, and what comes back is read from where it was left.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use platforms::simulator::{Fault, FaultKind};
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, SOON, World};
+use crate::{
+    logs,
+    support::{HACKER_NEWS, LEMMY, SOON, World, metric},
+};
 
 fn fault(kind: FaultKind, times: u32, value: u64) -> Fault {
     Fault {
@@ -86,8 +89,15 @@ async fn garbage_from_a_platform_stops_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody() {
-    let world = World::new().await;
-    let feeds = [HACKER_NEWS, LEMMY, "lemmy:c/rust"];
+    logs::keep();
+    let mut world = World::new().await;
+    for platform in &mut world.config.platforms {
+        if platform.name == "lemmy" {
+            // So that logs and metrics are this test's own.
+            platform.name = "unwell".to_owned();
+        }
+    }
+    let feeds = [HACKER_NEWS, "unwell:newest", "unwell:c/rust"];
     let manager = world.manager("kettle", &feeds).await;
     world.publish("lemmy", "A first post");
     let replica = world.ready_scanner().await;
@@ -95,6 +105,7 @@ async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody(
         world.database.count("feeds WHERE cursor IS NOT NULL").await == 3
     })
     .await;
+    let begin = Instant::now();
     let mut number = 0;
     for (kind, value) in [
         (FaultKind::Status, 500),
@@ -116,8 +127,26 @@ async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody(
         }
         eventually("what failed shows", SOON, async || {
             let failed =
-                "feeds WHERE platform = 'lemmy' AND (trouble IS NOT NULL OR leased_by IS NOT NULL)";
+                "feeds WHERE platform = 'unwell' AND (trouble IS NOT NULL OR leased_by IS NOT NULL)";
             world.database.count(failed).await > 0
+        })
+        .await;
+    }
+    // A line a minute, whatever fails how often; each failure is counted.
+    let minutes = usize::try_from(begin.elapsed().as_secs() / 60 + 1).unwrap();
+    let lines = logs::about("unwell");
+    let failures = lines.iter().filter(|line| line.contains("polls fail"));
+    let failures = failures.count();
+    assert!((1..=minutes).contains(&failures), "{lines:?}");
+    // Beside it, what all its feeds together do.
+    assert!(lines.len() <= failures + 4 * minutes, "{lines:?}");
+    for reason in ["status", "throttled", "malformed", "unavailable"] {
+        let counted =
+            format!(r#"earshot_poll_failures_total{{platform="unwell",reason="{reason}"}}"#);
+        eventually(reason, SOON * 5, async || {
+            let soon = "UPDATE feeds SET next_poll_time = least(next_poll_time, now())";
+            world.database.run(soon).await;
+            metric(&counted)
         })
         .await;
     }

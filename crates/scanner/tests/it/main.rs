@@ -4,13 +4,16 @@
 
 mod backfill;
 mod budgets;
+mod credentials;
 mod erasure;
 mod failures;
 mod fresh;
 mod judge;
 mod live;
+mod logs;
 mod plans;
 mod replicas;
 mod scans;
 mod schedule;
+mod streams;
 mod support;

@@ -36,26 +36,7 @@ async fn world_of(feeds: usize, interval: Duration) -> (World, Vec<String>) {
     world
         .platforms
         .publish((0..feeds).map(|n| at(n, "A post")).collect());
-    // Every lease that is taken and ended.
-    world
-        .database
-        .run("CREATE TABLE log (feed text, was uuid, now uuid, due timestamptz, at timestamptz)")
-        .await;
-    world
-        .database
-        .run(
-            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-             INSERT INTO log VALUES (NEW.name, OLD.leased_by, NEW.leased_by, OLD.next_poll_time, clock_timestamp()); \
-             RETURN NULL; END $$",
-        )
-        .await;
-    world
-        .database
-        .run(
-            "CREATE TRIGGER note AFTER UPDATE ON feeds FOR EACH ROW \
-             WHEN (OLD.leased_by IS DISTINCT FROM NEW.leased_by) EXECUTE FUNCTION note()",
-        )
-        .await;
+    world.log_leases().await;
     (world, names)
 }
 
@@ -137,18 +118,7 @@ async fn feeds_are_polled_on_time_by_one_replica_each_while_replicas_come_and_go
         assert_eq!(found.len(), titles.len(), "a Scan was made twice");
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), titles);
     }
-    // A lease goes from one to another only when its holder was killed.
-    let stolen = world
-        .database
-        .texts(
-            "was",
-            "log WHERE was IS NOT NULL AND now IS NOT NULL AND was <> now",
-        )
-        .await;
-    for was in &stolen {
-        let was = was.parse().unwrap();
-        assert!(killed.contains(&was), "{was} lived and lost its lease");
-    }
+    let stolen = world.taken_over(&killed).await;
     let polls = world.database.count("log WHERE now IS NOT NULL").await;
     let late = world
         .database
@@ -163,7 +133,7 @@ async fn feeds_are_polled_on_time_by_one_replica_each_while_replicas_come_and_go
         .await;
     eprintln!(
         "{polls} polls of {count} feeds, {late} later than 10 s, p99 {p99:?} s; {} leases of the dead taken over",
-        stolen.len()
+        stolen
     );
     assert!(late * 100 <= polls, "{late} of {polls} polls were late");
     let few = "SELECT feed FROM log WHERE now IS NOT NULL GROUP BY feed HAVING count(*) >= 2";

@@ -1,18 +1,22 @@
 //! A database, simulated platforms, and scanners between them.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use backbone::Backbone;
 use bus::{Bus, InProcess, Outgoing};
-use domain::{FeedName, Instructions, ManagerName, Timestamp};
+use domain::{FeedName, Instructions, ManagerName, Timestamp, manager::SourceType};
 use events::{AnyEvent, ManagerApplied, ManagerChanged, Message, TraceContext};
-use platforms::simulator::{NewPost, Simulator};
+use platforms::{
+    Settings,
+    simulator::{NewPost, Simulator},
+};
 use runtime::{
     Config,
     config::{Kind, PlatformConfig},
 };
 use store::plans;
 use test_support::{Fixture, Replica, TestDatabase, eventually};
+use uuid::Uuid;
 
 pub(crate) const SOON: Duration = Duration::from_secs(8);
 pub(crate) const HACKER_NEWS: &str = "hackernews:newest";
@@ -32,23 +36,7 @@ impl World {
         let platforms = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
         let fixture = Fixture::create(&mut database.connect().await).await;
         let mut config = test_support::config(&database);
-        config.platforms = platforms
-            .settings()
-            .into_iter()
-            .map(|settings| PlatformConfig {
-                kind: match settings.kind.as_str() {
-                    "hackernews" => Kind::HackerNews,
-                    "lemmy" => Kind::Lemmy,
-                    _ => Kind::Feed,
-                },
-                source: domain::manager::SourceType::Forum,
-                name: settings.name,
-                base_url: settings.base_url,
-                items_url: settings.items_url,
-                poll_interval: Some(Duration::from_millis(200)),
-                access: runtime::config::Access::default(),
-            })
-            .collect();
+        config.platforms = platforms.settings().into_iter().map(configured).collect();
         Self {
             database,
             platforms,
@@ -56,6 +44,31 @@ impl World {
             config,
             bus: Arc::new(InProcess::new()),
         }
+    }
+
+    /// Notes in the table `log` every lease that is taken and ended.
+    pub(crate) async fn log_leases(&self) {
+        for statement in [
+            "CREATE TABLE log (feed text, was uuid, now uuid, due timestamptz, at timestamptz)",
+            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO log VALUES (NEW.name, OLD.leased_by, NEW.leased_by, OLD.next_poll_time, clock_timestamp()); \
+             RETURN NULL; END $$",
+            "CREATE TRIGGER note AFTER UPDATE ON feeds FOR EACH ROW \
+             WHEN (OLD.leased_by IS DISTINCT FROM NEW.leased_by) EXECUTE FUNCTION note()",
+        ] {
+            self.database.run(statement).await;
+        }
+    }
+
+    /// The leases that one replica took from another: asserts that these were killed, and counts them.
+    pub(crate) async fn taken_over(&self, killed: &BTreeSet<Uuid>) -> usize {
+        let both = "log WHERE was IS NOT NULL AND now IS NOT NULL AND was <> now";
+        let taken = self.database.texts("was", both).await;
+        for was in &taken {
+            let was = was.parse().unwrap();
+            assert!(killed.contains(&was), "{was} lived and lost its lease");
+        }
+        taken.len()
     }
 
     /// One more replica, on the bus of the others.
@@ -138,14 +151,23 @@ impl World {
         self.platforms.publish(vec![post(platform, title)]);
     }
 
+    /// The texts of a Manager's Scans, in the order in which they were made.
+    pub(crate) async fn scanned_texts(&self, manager: ManagerName) -> Vec<String> {
+        self.scanned_of(manager, "p.text").await
+    }
+
     /// The titles of a Manager's Scans, in the order in which they were made.
     pub(crate) async fn scanned(&self, manager: ManagerName) -> Vec<String> {
+        self.scanned_of(manager, "p.title").await
+    }
+
+    async fn scanned_of(&self, manager: ManagerName, column: &str) -> Vec<String> {
         let id = manager.manager.to_uuid();
         let from = format!(
             "scans AS s JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
              WHERE s.manager_id = '{id}' ORDER BY s.create_time"
         );
-        self.database.texts("p.title", &from).await
+        self.database.texts(column, &from).await
     }
 
     /// Waits until the Manager has `count` Scans, and returns how long that took.
@@ -186,6 +208,35 @@ impl World {
         })
         .await;
     }
+}
+
+/// A platform as the simulator speaks it, polled often.
+pub(crate) fn configured(settings: Settings) -> PlatformConfig {
+    let kind = match settings.kind.as_str() {
+        "hackernews" => Kind::HackerNews,
+        "lemmy" => Kind::Lemmy,
+        "bluesky" => Kind::Bluesky,
+        "reddit" => Kind::Reddit,
+        "linkedin" => Kind::LinkedIn,
+        "facebook" => Kind::Facebook,
+        _ => Kind::Feed,
+    };
+    PlatformConfig {
+        kind,
+        source: kind.source().unwrap_or(SourceType::Forum),
+        name: settings.name,
+        base_url: settings.base_url,
+        items_url: settings.items_url,
+        poll_interval: Some(Duration::from_millis(200)),
+        access: settings.access,
+    }
+}
+
+/// Whether this process tells a metric in a line that begins so.
+pub(crate) fn metric(line: &str) -> bool {
+    let families = prometheus::gather();
+    let text = prometheus::TextEncoder::new().encode_to_string(&families);
+    text.unwrap().lines().any(|one| one.starts_with(line))
 }
 
 pub(crate) fn watching(term: &str, feeds: &[&str]) -> Instructions {

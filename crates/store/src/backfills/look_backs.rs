@@ -226,6 +226,24 @@ pub async fn finish(
     Ok(())
 }
 
+/// Ends a look-back that cannot be stored, and sets aside the backfills that it was for.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn give_up(conn: &mut AsyncPgConnection, id: i64, error: &str) -> QueryResult<()> {
+    sql_query(
+        "WITH gone AS (DELETE FROM look_backs WHERE id = $1 RETURNING id) \
+         UPDATE backfills AS b SET state = 'FAILED', look_back_id = NULL, error = $2, \
+             update_time = clock_timestamp() \
+         FROM gone WHERE b.look_back_id = gone.id",
+    )
+    .bind::<BigInt, _>(id)
+    .bind::<Text, _>(words::text(error))
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Ends a step that failed: the next one tries the same again. One that was `put_off` by a budget is no
 /// failure. Does nothing when `replica` has lost the lease.
 ///

@@ -257,6 +257,15 @@ async fn a_poll_counts_its_posts_for_who_watches_and_its_scans() {
     scans::record_poll(conn, &feed(), 0, &[], now)
         .await
         .unwrap();
+    // Of the past: a Scan like any, but its post's age is no delay of ours.
+    let mut past = post("forum:3", "a");
+    past.time = now.minus(Duration::from_hours(24));
+    let matches = [new_scan(one, &past)];
+    for silently in [false, true] {
+        scans::record_past(conn, &feed(), &matches, now, silently)
+            .await
+            .unwrap();
+    }
     fold_all(conn).await;
     let span = StatsQuery::parse(
         Some(&now.to_string()),
@@ -270,7 +279,7 @@ async fn a_poll_counts_its_posts_for_who_watches_and_its_scans() {
         .unwrap()
         .points
         .remove(0);
-    assert_eq!((point.posts, point.scans), (Some(40), Some(2)));
+    assert_eq!((point.posts, point.scans), (Some(40), Some(3)));
     let delays = point.scan_delay_ms.unwrap();
     assert_eq!(delays.p50, 0, "a post from the future has no delay");
     assert!((60_000..70_000).contains(&delays.p99));
