@@ -18,7 +18,7 @@ use std::{
 use domain::Timestamp;
 use events::{EventSet, Message};
 use futures::FutureExt;
-use runtime::Backoff;
+use runtime::{Backoff, Check};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
@@ -60,6 +60,8 @@ pub struct ConsumeOptions {
     pub max_hold: Duration,
     /// The longest wait between tries of a held message.
     pub max_backoff: Duration,
+    /// Told whether messages flow.
+    pub check: Option<Check>,
 }
 
 impl Default for ConsumeOptions {
@@ -69,6 +71,7 @@ impl Default for ConsumeOptions {
             attempts: 3,
             max_hold: Duration::from_secs(10 * 60),
             max_backoff: Duration::from_secs(30),
+            check: None,
         }
     }
 }
@@ -100,7 +103,15 @@ pub async fn consume<C: Consumer>(
         let delivery = tokio::select! {
             () = shutdown.cancelled() => break,
             received = subscription.next() => match received {
-                Received::Connected => continue,
+                Received::Connected => {
+                    options.check.iter().for_each(Check::ok);
+                    continue;
+                }
+                Received::Lost => {
+                    let check = options.check.iter();
+                    check.for_each(|check| check.unavailable("not subscribed"));
+                    continue;
+                }
                 Received::Delivery(delivery) => delivery,
             },
         };

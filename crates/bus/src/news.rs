@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use events::{EventSet, Message};
-use runtime::Backoff;
+use runtime::{Backoff, Check};
 use tokio_util::sync::CancellationToken;
 
 use crate::transport::{Bus, Delivery, Received};
@@ -22,17 +22,25 @@ pub trait NewsReader: Send + Sync + 'static {
     fn resync(&self) -> impl Future<Output = anyhow::Result<()>> + Send;
 }
 
-/// Keeps `reader` told until `shutdown`.
+/// Keeps `reader` told until `shutdown`, and `check` of whether news flows: only degraded where it does not,
+/// since readers look at the database by themselves too.
 pub async fn read_news<R: NewsReader>(
     bus: Arc<dyn Bus>,
     reader: Arc<R>,
+    check: Option<Check>,
     shutdown: CancellationToken,
 ) {
     let mut subscription = bus.news(R::Event::KEYS);
     let telling = async {
         loop {
             match subscription.next().await {
-                Received::Connected => resync(&*reader).await,
+                Received::Connected => {
+                    resync(&*reader).await;
+                    check.iter().for_each(Check::ok);
+                }
+                Received::Lost => check
+                    .iter()
+                    .for_each(|check| check.degraded("not subscribed")),
                 Received::Delivery(delivery) => tell(&*reader, delivery).await,
             }
         }

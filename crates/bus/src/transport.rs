@@ -80,6 +80,8 @@ pub trait Subscription: Send {
 pub enum Received {
     /// Subscribed, for the first time or again. News may have been missed.
     Connected,
+    /// Nothing flows until [`Received::Connected`] comes again.
+    Lost,
     Delivery(Delivery),
 }
 

@@ -17,6 +17,7 @@ pub mod names;
 pub mod terms;
 
 mod feedback;
+mod monitor;
 mod recompile;
 mod refine;
 mod seeds;

@@ -15,6 +15,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use rustls::RootCertStore;
+use tracing::{Instrument as _, field::Empty};
 use url::{Position, Url};
 
 use crate::{
@@ -123,8 +124,35 @@ impl Client {
         TRACE
             .scope(trace, self.http.request(request))
             .await
-            .map_err(|error| Failure::of(&error))
+            .map_err(|error| Failure::of(&error));
+        match &answer {
+            Ok(answer) => {
+                let status = answer.status();
+                span.record("http.response.status_code", status.as_u16());
+                if status.is_client_error() || status.is_server_error() {
+                    span.record("error.type", status.as_str());
+                    span.record("otel.status_code", "ERROR");
+                }
+            }
+            Err(failure) => {
+                span.record("error.type", failure.word());
+                span.record("otel.status_code", "ERROR");
+            }
+        }
+        answer
     }
+        // Of the address the host alone: paths are often secrets.
+        let span = tracing::info_span!(
+            "request",
+            otel.name = method.as_str(),
+            otel.kind = "client",
+            otel.status_code = Empty,
+            http.request.method = method.as_str(),
+            http.response.status_code = Empty,
+            error.type = Empty,
+            server.address = url.host_str(),
+            server.port = url.port_or_known_default(),
+        );
 }
 
 /// Later values replace earlier ones of the same name.
@@ -132,6 +160,7 @@ pub(crate) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, Fail
     let mut map = HeaderMap::with_capacity(headers.len() + 4);
     for (name, value) in headers {
         // Neither name nor value is repeated: either may be a secret in the wrong place.
+            .instrument(span.clone())
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(Failure::invalid_request)?;
         let mut value = HeaderValue::from_str(value).map_err(Failure::invalid_request)?;
         value.set_sensitive(true);

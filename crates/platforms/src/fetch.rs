@@ -7,6 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use reqwest::redirect;
+use tracing::{Instrument as _, field::Empty};
 use url::{Host, Url};
 
 use crate::PollError;
@@ -168,8 +169,8 @@ impl Fetch for Direct {
         headers: &[(&str, &str)],
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        self.send(self.client.get(url.clone()), headers, limits)
-            .await
+        let request = self.client.get(url.clone());
+        self.send("GET", url, request, headers, limits).await
     }
 
     async fn post_form(
@@ -186,48 +187,78 @@ impl Fetch for Direct {
             reqwest::header::CONTENT_TYPE,
             "application/x-www-form-urlencoded",
         );
-        self.send(request, headers, limits).await
+        self.send("POST", url, request, headers, limits).await
     }
 }
 
 impl Direct {
     async fn send(
         &self,
-        mut request: reqwest::RequestBuilder,
+        method: &'static str,
+        url: &Url,
+        request: reqwest::RequestBuilder,
         headers: &[(&str, &str)],
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        for (name, value) in headers {
-            request = request.header(*name, *value);
+        let span = tracing::info_span!(
+            "request",
+            otel.name = method,
+            otel.kind = "client",
+            otel.status_code = Empty,
+            http.request.method = method,
+            http.response.status_code = Empty,
+            server.address = url.host_str(),
+        );
+        let fetched = exchange(request, headers, limits)
+            .instrument(span.clone())
+            .await;
+        match &fetched {
+            Ok(fetched) => {
+                span.record("http.response.status_code", fetched.status);
+            }
+            Err(_) => {
+                span.record("otel.status_code", "ERROR");
+            }
         }
-        let request = request.timeout(limits.timeout);
-        let mut response = request.send().await.map_err(failed)?;
-        let limit_bytes = limits.max_bytes;
-        let declared = response.content_length().unwrap_or(0);
-        if declared > limit_bytes as u64 {
+        fetched
+    }
+}
+
+async fn exchange(
+    mut request: reqwest::RequestBuilder,
+    headers: &[(&str, &str)],
+    limits: &FetchLimits,
+) -> Result<Fetched, FetchError> {
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.timeout(limits.timeout);
+    let mut response = request.send().await.map_err(failed)?;
+    let limit_bytes = limits.max_bytes;
+    let declared = response.content_length().unwrap_or(0);
+    if declared > limit_bytes as u64 {
+        return Err(FetchError::TooLarge { limit_bytes });
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if body.len() + chunk.len() > limit_bytes {
             return Err(FetchError::TooLarge { limit_bytes });
         }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > limit_bytes {
-                return Err(FetchError::TooLarge { limit_bytes });
-            }
-            body.extend_from_slice(&chunk);
-        }
-        let text = |value: &reqwest::header::HeaderValue| {
-            String::from_utf8_lossy(value.as_bytes()).into_owned()
-        };
-        Ok(Fetched {
-            status: response.status().as_u16(),
-            headers: response
-                .headers()
-                .iter()
-                .map(|(name, value)| (name.as_str().to_owned(), text(value)))
-                .collect(),
-            body,
-            final_url: response.url().clone(),
-        })
+        body.extend_from_slice(&chunk);
     }
+    let text = |value: &reqwest::header::HeaderValue| {
+        String::from_utf8_lossy(value.as_bytes()).into_owned()
+    };
+    Ok(Fetched {
+        status: response.status().as_u16(),
+        headers: response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+            .collect(),
+        body,
+        final_url: response.url().clone(),
+    })
 }
 
 /// A client's TLS configuration that depends on no process-wide provider, for protocols named as in ALPN.

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::{
+    convert::Infallible,
     io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
     process::{Child, Command, ExitCode, Output, Stdio},
@@ -13,6 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::{
+    body::{Frame, Incoming},
+    server::conn::http2,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 
 const MODE: &str = "TEST_SERVICE_MODE";
@@ -40,6 +49,7 @@ fn main() -> ExitCode {
         ("a failed service exits 1", fails),
         ("a busy port is named", busy_port),
         ("traces reach the collector", traces),
+        ("traces reach the collector by gRPC", traces_by_grpc),
         (
             "a collector that hangs does not hold the end",
             dead_collector,
@@ -331,6 +341,68 @@ fn traces() {
     assert!(request.starts_with("POST /v1/traces "), "{request}");
     assert!(request.contains("application/x-protobuf"), "{request}");
     assert!(request.contains("earshot-scanner"), "{request}");
+}
+
+/// What a gRPC server is asked: path and message.
+type Asked = (String, Vec<u8>);
+
+/// Answers each call as a collector does that took all of it: an empty message, and status 0 behind it.
+async fn serve_grpc(listener: TcpListener, asked: mpsc::Sender<Asked>) {
+    listener.set_nonblocking(true).unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let asked = asked.clone();
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            let asked = asked.clone();
+            async move {
+                let path = request.uri().path().to_owned();
+                let message = request.into_body().collect().await?.to_bytes().to_vec();
+                asked.send((path, message)).unwrap();
+                let mut status = http::HeaderMap::new();
+                status.insert("grpc-status", http::HeaderValue::from_static("0"));
+                let frames = [
+                    Frame::data(Bytes::from_static(&[0; 5])),
+                    Frame::trailers(status),
+                ];
+                let frames = frames.into_iter().map(Ok::<_, Infallible>);
+                http::Response::builder()
+                    .header("content-type", "application/grpc")
+                    .body(StreamBody::new(futures::stream::iter(frames)))
+                    .map_err(anyhow::Error::from)
+            }
+        });
+        let serving = http2::Builder::new(TokioExecutor::new());
+        tokio::spawn(serving.serve_connection(TokioIo::new(stream), service));
+    }
+}
+
+fn traces_by_grpc() {
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", collector.local_addr().unwrap());
+    let (sender, asked) = mpsc::channel();
+    thread::spawn(move || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(serve_grpc(collector, sender));
+    });
+    let mut command = command("work");
+    command
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        .env("OTEL_TRACES_SAMPLER", "always_on");
+    let (mut running, _) = started(&mut command, "working");
+    signal(&running.child, "TERM");
+    assert_eq!(running.code(), Some(0));
+    let (path, message) = asked.recv_timeout(Duration::from_secs(5)).unwrap();
+    assert_eq!(
+        path,
+        "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+    );
+    let message = String::from_utf8_lossy(&message);
+    assert!(message.contains("earshot-scanner"), "{message}");
 }
 
 fn dead_collector() {

@@ -3,6 +3,7 @@
 use domain::{FeedName, ManagerName, Post, Timestamp};
 use matching::{Candidate, Index, Kept, PostText};
 use store::scans::NewScan;
+use tracing::field::Empty;
 
 use crate::{metrics, plans::Plans};
 
@@ -14,6 +15,8 @@ pub(crate) fn find<'a>(
     posts: &'a [Post],
     wanted: impl Fn(&ManagerName, &Post) -> bool,
 ) -> Vec<NewScan<'a>> {
+    let span = tracing::info_span!("match posts", posts = posts.len(), matches = Empty);
+    let _span = span.enter();
     let _timer = metrics::MATCH_DURATION.start_timer();
     let now = Timestamp::now();
     let mut matches = Vec::new();
@@ -40,5 +43,6 @@ pub(crate) fn find<'a>(
             });
         }
     }
+    span.record("matches", matches.len());
     matches
 }

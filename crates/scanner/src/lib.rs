@@ -46,6 +46,7 @@ pub use plans::Plans;
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let (platforms, unusable) = configured(&config, &backbone);
     let index = context.health.check("index");
+    let news = context.health.check("consumer.news");
     if !backbone.ready(&context.shutdown).await {
         return Ok(());
     }
@@ -80,7 +81,12 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         Arc::clone(&plans),
     );
     pollers.spawn(backfill.run(context.shutdown.clone()));
-    let monitor = monitor::Monitor::new(&config, backbone.pool.clone(), unusable);
+    let monitor = monitor::Monitor::new(
+        &config,
+        backbone.pool.clone(),
+        Arc::clone(&plans),
+        unusable,
+    );
     pollers.spawn(monitor.run(context.clone()));
     // A platform that nobody polls any more must not go unnoticed.
     let polled = async {
@@ -91,7 +97,11 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     };
     let kept_fresh = async {
         Arc::clone(&plans)
-            .keep_fresh(Arc::clone(&backbone.bus), context.shutdown.clone())
+            .keep_fresh(
+                Arc::clone(&backbone.bus),
+                Some(news),
+                context.shutdown.clone(),
+            )
             .await;
         Ok(())
     };

@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use prometheus::{
-    GaugeVec, Histogram, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, histogram_opts,
-    register_gauge_vec, register_histogram, register_histogram_vec, register_int_counter_vec,
-    register_int_gauge, register_int_gauge_vec,
+    Gauge, GaugeVec, Histogram, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, histogram_opts,
+    register_gauge, register_gauge_vec, register_histogram, register_histogram_vec,
+    register_int_counter_vec, register_int_gauge, register_int_gauge_vec,
 };
 
 const UNREGISTERED: &str = "each metric is registered once";
@@ -51,6 +51,23 @@ pub(crate) static BUDGET: LazyLock<GaugeVec> = LazyLock::new(|| {
         "earshot_platform_budget_ratio",
         "What is left of what a platform may be asked, 1 to 0",
         &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static FEEDS_DUE: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!(
+        "earshot_feeds_due",
+        "Feeds that are due and that no scanner polls",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static INDEX_LAG: LazyLock<Gauge> = LazyLock::new(|| {
+    register_gauge!(
+        "earshot_index_lag_seconds",
+        "For how long the index was not compared with the database"
     )
     .expect(UNREGISTERED)
 });

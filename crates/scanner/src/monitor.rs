@@ -5,7 +5,7 @@
 //!
 //! Costs one statement over all feeds each [`LOOK`], and an hourly pass over what is kept.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use runtime::{Check, Config, Context};
 use store::{
@@ -16,7 +16,7 @@ use store::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics;
+use crate::{metrics, plans::Plans};
 
 const LOOK: Duration = Duration::from_secs(10);
 const PURGE: Duration = Duration::from_secs(3_600);
@@ -26,6 +26,7 @@ const FEEDS_AT_ONCE: i64 = 100;
 pub(crate) struct Monitor {
     platforms: Vec<String>,
     pool: Pool,
+    plans: Arc<Plans>,
     /// Those that no adapter could be made for, and why.
     unusable: Vec<(String, String)>,
     /// The last word about each platform.
@@ -33,11 +34,17 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    pub(crate) fn new(config: &Config, pool: Pool, unusable: Vec<(String, String)>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        pool: Pool,
+        plans: Arc<Plans>,
+        unusable: Vec<(String, String)>,
+    ) -> Self {
         let names = config.platforms.iter();
         Self {
             platforms: names.map(|platform| platform.name.clone()).collect(),
             pool,
+            plans,
             unusable,
             said: BTreeMap::new(),
         }
@@ -59,6 +66,8 @@ impl Monitor {
         }
         let mut purge_due = Instant::now() + PURGE.mul_f64(rand::random_range(0.1..1.0));
         loop {
+            let lag = self.plans.fresh_since().elapsed();
+            metrics::INDEX_LAG.set(lag.as_secs_f64());
             if let Err(error) = self.look(&checks).await {
                 // That the database is away is told elsewhere.
                 tracing::debug!("cannot look how the feeds do: {error:#}");
@@ -100,6 +109,8 @@ impl Monitor {
         ] {
             metrics::FEEDS.with_label_values(&[name, state]).set(count);
         }
+        let due = count(|feeds| feeds.due);
+        metrics::FEEDS_DUE.with_label_values(&[name]).set(due);
         let unusable = self.unusable.iter().find(|(platform, _)| platform == name);
         let detail = match (unusable, feeds) {
             (Some((_, reason)), _) => Some(reason.clone()),

@@ -6,15 +6,15 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, PoisonError},
-    time::Duration,
+    sync::{Arc, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use bus::{Bus, NewsReader};
 use domain::{ManagerName, Timestamp};
 use events::ManagerNews;
 use matching::{Change, Index, LiveIndex, Plan};
-use runtime::Backoff;
+use runtime::{Backoff, Check};
 use store::{
     Error, Pool,
     plans::{self, Changes, PlanRecord},
@@ -47,6 +47,7 @@ pub struct Plans {
     refreshing: Mutex<()>,
     /// The index's version: whoever polls hears of each new one, also of one that came while it was busy.
     changed: watch::Sender<i64>,
+    fresh_since: std::sync::Mutex<Instant>,
 }
 
 impl Plans {
@@ -62,6 +63,7 @@ impl Plans {
             unreadable: std::sync::Mutex::default(),
             refreshing: Mutex::default(),
             changed: watch::Sender::new(0),
+            fresh_since: std::sync::Mutex::new(Instant::now()),
         }
     }
 
@@ -69,6 +71,16 @@ impl Plans {
     #[must_use]
     pub fn index(&self) -> Arc<Index> {
         self.live.load()
+    }
+
+    /// When the index was last seen to be what the database has.
+    pub(crate) fn fresh_since(&self) -> Instant {
+        *self.lock_fresh_since()
+    }
+
+    fn lock_fresh_since(&self) -> MutexGuard<'_, Instant> {
+        let since = self.fresh_since.lock();
+        since.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn screens(&self) -> &Screens {
@@ -149,12 +161,13 @@ impl Plans {
     pub(crate) async fn refresh(&self) -> Result<(), Error> {
         let _refreshing = self.refreshing.lock().await;
         let before = self.live.load().version();
+        let begin = Instant::now();
         let found = {
             let mut conn = self.pool.get().await?;
             plans::changes_since(&mut conn, before).await?
         };
         match found {
-            Changes::TooFarBehind => self.reload().await,
+            Changes::TooFarBehind => self.reload().await?,
             Changes::Since {
                 version,
                 plans,
@@ -183,9 +196,10 @@ impl Plans {
                         tokio::task::spawn_blocking(move || live.merge());
                     }
                 }
-                Ok(())
             }
         }
+        *self.lock_fresh_since() = begin;
+        Ok(())
     }
 
     /// What a record changes; nothing where what is at work must stay, since what came cannot be executed.
@@ -234,9 +248,14 @@ impl Plans {
     }
 
     /// Follows the news of changes, and finds what no news told, until `shutdown`.
-    pub async fn keep_fresh(self: Arc<Self>, bus: Arc<dyn Bus>, shutdown: CancellationToken) {
+    pub async fn keep_fresh(
+        self: Arc<Self>,
+        bus: Arc<dyn Bus>,
+        check: Option<Check>,
+        shutdown: CancellationToken,
+    ) {
         tokio::join!(
-            bus::read_news(bus, Arc::clone(&self), shutdown.clone()),
+            bus::read_news(bus, Arc::clone(&self), check, shutdown.clone()),
             self.sweep(shutdown),
         );
     }

@@ -22,7 +22,7 @@ mod results;
 mod sweep;
 
 pub use claim::{Want, claim, claim_locked, claim_urgent};
-pub use fan_out::{FannedOut, fan_out};
+pub use fan_out::{FannedOut, Made, fan_out};
 #[cfg(test)]
 pub(crate) use log::LISTING;
 pub use log::{get, get_with_attempts, list, list_all};
@@ -59,6 +59,8 @@ pub struct Task {
     pub post: Post,
 }
 
+    /// What led to it, where that is traced.
+    pub traceparent: Option<String>,
 /// A leased delivery of which no request can be made: its Connection's headers, say, are sealed with a
 /// key that is not configured.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +118,7 @@ struct Opening {
 impl EndpointRow {
     fn task(self, opening: Opening, post: PostRow, sealer: &Sealer) -> Result<Task, Error> {
         let connection = opening.delivery.connection_name();
+    traceparent: Option<String>,
         Ok(Task {
             delivery: opening.delivery,
             scan: opening.scan,
@@ -141,5 +144,6 @@ impl EndpointRow {
 
 /// The time of a row, from the id that carries it.
 fn time_of(id: Id) -> DateTime<Utc> {
+            traceparent: opening.traceparent,
     id.time().to_chrono()
 }

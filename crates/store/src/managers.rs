@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{BigInt, Double, Timestamptz, Uuid as SqlUuid},
+    sql_types::{BigInt, Double, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -480,6 +480,32 @@ pub async fn pending(
             submit_time: row.submit_time.into(),
         })
         .collect())
+}
+
+/// How many Managers there are in a state, and the longest that one waits there for its compilation.
+#[derive(Debug, Clone, PartialEq, QueryableByName)]
+pub struct Standing {
+    #[diesel(sql_type = Text)]
+    pub state: String,
+    #[diesel(sql_type = BigInt)]
+    pub count: i64,
+    #[diesel(sql_type = Double)]
+    pub oldest_seconds: f64,
+}
+
+/// By state. Reads all Managers, for now and then.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn standings(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Standing>> {
+    sql_query(
+        "SELECT state, count(*) AS count, \
+             extract(epoch FROM greatest(clock_timestamp() - min(submit_time), interval '0'))::float8 \
+                 AS oldest_seconds \
+         FROM managers GROUP BY state",
+    )
+    .load(conn)
+    .await
 }
 
 /// Puts compiled instructions to work, if `generation` is still the Manager's. Returns the new plan

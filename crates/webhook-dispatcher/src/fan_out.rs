@@ -7,9 +7,12 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::anyhow;
 use bus::{Consumer, Outcome};
-use domain::ScanName;
-use events::ScanCreated;
-use store::{AsyncConnection, deliveries, is_passing, scans};
+use events::{ScanCreated, TraceContext};
+use store::{
+    AsyncConnection,
+    deliveries::{self, Made},
+    is_passing, scans,
+};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +33,7 @@ pub(crate) struct FanOut {
 
 /// A Scan, and who waits for its deliveries. As many as there are messages in hand.
 struct Asked {
-    scan: ScanName,
+    made: Made,
     done: oneshot::Sender<Result<(), String>>,
 }
 
@@ -55,12 +58,15 @@ impl Consumer for FanOut {
     const QUEUE: &'static str = bus::topology::SCAN_CREATED;
     type Event = ScanCreated;
 
-    #[tracing::instrument(skip_all, fields(scan.name = %event.name))]
+    #[tracing::instrument(name = "fan out", skip_all, fields(scan.name = %event.name))]
     async fn consume(&self, event: ScanCreated) -> Outcome {
         let (done, answer) = oneshot::channel();
-        let scan = event.name;
+        let made = Made {
+            scan: event.name,
+            traceparent: TraceContext::current().sampled().map(str::to_owned),
+        };
         // The workers outlive every sender, unless they panicked.
-        let _ = self.asked.send(Asked { scan, done });
+        let _ = self.asked.send(Asked { made, done });
         match answer.await {
             Ok(Ok(())) => Outcome::Done,
             // Ours: a database that is away.
@@ -83,14 +89,14 @@ async fn next_batch(receiver: &Mutex<mpsc::UnboundedReceiver<Asked>>) -> Option<
 }
 
 async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) {
-    let scans: Vec<ScanName> = batch.iter().map(|asked| asked.scan).collect();
+    let scans: Vec<Made> = batch.iter().map(|asked| asked.made.clone()).collect();
     let whole = fan_out(dispatcher, &scans).await;
     // One that the database refuses must not hold up the others.
     let alone =
         batch.len() > 1 && matches!(&whole, Err(store::Error::Query(error)) if !is_passing(error));
     for asked in batch {
         let result = if alone {
-            fan_out(dispatcher, &[asked.scan]).await.map_err(told)
+            fan_out(dispatcher, &[asked.made]).await.map_err(told)
         } else {
             whole.as_ref().copied().map_err(told)
         };
@@ -112,7 +118,7 @@ fn told(error: impl std::borrow::Borrow<store::Error>) -> String {
 }
 
 /// One transaction of two statements; what may go now is sent after its commit.
-async fn fan_out(dispatcher: &Arc<Dispatcher>, scans: &[ScanName]) -> Result<(), store::Error> {
+async fn fan_out(dispatcher: &Arc<Dispatcher>, scans: &[Made]) -> Result<(), store::Error> {
     let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
     let mut conn = dispatcher.backbone.pool.get().await?;
     let fanned_out = conn
@@ -170,6 +176,7 @@ async fn sweep_once(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Error> {
         tracing::info!(scan.name = %scan, "its event is late: delivering without");
         metrics::RECOVERED.with_label_values(&["scan"]).inc();
     }
+    let overdue: Vec<Made> = overdue.iter().map(Made::from).collect();
     for batch in overdue.chunks(BATCH) {
         fan_out(dispatcher, batch).await?;
     }

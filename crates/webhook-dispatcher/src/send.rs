@@ -6,12 +6,13 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{DeliveryName, Timestamp};
+use events::TraceContext;
 use outbound::Request;
 use store::{
     connections,
     deliveries::{self, Attempt, AttemptResult, Task, Unsendable, Verdict},
 };
-use tracing::Instrument;
+use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
     Dispatcher,
@@ -31,12 +32,7 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
             probe,
             in_hand,
         } = ready;
-        let span = tracing::info_span!(
-            "deliver webhook",
-            delivery.name = %task.delivery,
-            scan.name = %task.scan,
-            http.request.resend_count = task.attempt_count,
-        );
+        let span = span(&task);
         let dispatcher = Arc::clone(dispatcher);
         let sending = async move {
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
@@ -64,6 +60,27 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
 /// Gives leased deliveries back to the database, unsent. Should it be away, their leases are freed in time.
 pub(crate) fn give_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
     if given.is_empty() {
+/// The first attempt goes on with the trace of the Scan's event. Each later one has a trace of its own, that
+/// is linked to it: hours may lie between them.
+fn span(task: &Task) -> Span {
+    let span = tracing::info_span!(
+        parent: None,
+        "deliver webhook",
+        delivery.name = %task.delivery,
+        scan.name = %task.scan,
+        http.request.resend_count = task.attempt_count,
+        http.response.status_code = Empty,
+        outcome = Empty,
+    );
+    let trace = TraceContext::of_traceparent(task.traceparent.clone());
+    if task.attempt_count == 0 {
+        trace.set_as_parent_of(&span);
+    } else {
+        trace.link_to(&span);
+    }
+    span
+}
+
         return;
     }
     let dispatcher = Arc::clone(dispatcher);
@@ -244,6 +261,11 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
         .observe(exchange.phases.total.as_secs_f64());
     if verdict == Verdict::Succeeded && is_first_run {
         metrics::LATENCY
+    let span = Span::current();
+    span.record("outcome", outcome);
+    if let Some(status) = status {
+        span.record("http.response.status_code", status);
+    }
             .with_label_values(&["success"])
             .observe(now.since(scan_time).as_secs_f64());
     }

@@ -18,6 +18,7 @@ pub(crate) fn common(simulator: &str) -> String {
         r#"
 [gateway]
 rate_limit_per_minute = 1000000
+drain_delay = "1500ms"
 [scanner]
 poll_interval_min = "100ms"
 backfill = "0s"

@@ -1,12 +1,14 @@
 //! What the scenarios stand on.
 //!
 //! [`stack`] is the service under test, [`process`] and [`programs`] are what it is made of;
-//! [`simulator`], [`site`] and [`receiver`] are the world around it; [`api`] is a client.
+//! [`simulator`], [`site`], [`receiver`] and [`collector`] are the world around it; [`api`] is a client.
 
 pub(crate) mod api;
+pub(crate) mod collector;
 pub(crate) mod config;
 pub(crate) mod process;
 pub(crate) mod programs;
+pub(crate) mod proxy;
 pub(crate) mod receiver;
 mod server;
 pub(crate) mod shape;

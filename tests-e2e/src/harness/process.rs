@@ -86,7 +86,17 @@ impl Process {
                 begin.elapsed() < patience,
                 "{} did not end within {patience:?} of SIGTERM",
                 self.name
+        self.ask_to_end();
+        self.wait_for_end(patience)
+    }
+
+    /// SIGTERM.
+    pub(crate) fn ask_to_end(&self) {
             );
+    }
+
+    /// How it ended; panics when it does not within `patience`.
+    pub(crate) fn wait_for_end(&mut self, patience: Duration) -> ExitStatus {
             std::thread::sleep(TICK);
         }
     }

@@ -59,7 +59,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    const SERVICES: [Self; 4] = [
+    pub(crate) const SERVICES: [Self; 4] = [
         Self::Gateway,
         Self::Compiler,
         Self::Scanner,
@@ -91,6 +91,8 @@ pub(crate) struct Stack {
     config: PathBuf,
     addresses: Addresses,
     running: Mutex<Running>,
+    /// Of processes that are started from now on.
+    variables: Mutex<Vec<(String, String)>>,
     /// Logs and data.
     directory: TempDir,
 }
@@ -133,6 +135,7 @@ impl Stack {
             config: directory.path().join("earshot.toml"),
             addresses,
             running: Mutex::default(),
+            variables: Mutex::default(),
             directory,
         };
         let key = match kind {
@@ -258,6 +261,39 @@ impl Stack {
         }
     }
 
+    /// What processes that are started from now on find in their environment beside what they need.
+    pub(crate) fn set_variables(&self, variables: Vec<(String, String)>) {
+        *self.variables.lock().unwrap() = variables;
+    }
+
+    /// What `/metrics` of a service answers.
+    pub(crate) async fn metrics(&self, part: Part) -> String {
+        let url = format!("http://{}/metrics", self.addresses.ops[&part]);
+        let answer = api::send(&api::client(), Method::GET, &url, &[], None).await;
+        assert_eq!(answer.status, 200, "{url}");
+        String::from_utf8(answer.body.to_vec()).unwrap()
+    }
+
+    /// SIGTERM to one service.
+    pub(crate) fn ask_to_end(&self, part: Part) {
+        self.running.lock().unwrap().processes[&part].ask_to_end();
+    }
+
+    /// Waits for what was asked to; it must drain and exit 0.
+    pub(crate) fn wait_for_end(&self, part: Part) {
+        let mut running = self.running.lock().unwrap();
+        let process = running.processes.get_mut(&part).unwrap();
+        let status = block_in_place(|| process.wait_for_end(STOP));
+        assert!(status.success(), "{}: {status}", part.program());
+    }
+
+    /// What `/readyz` of a service answers; none when nobody does.
+    pub(crate) async fn readiness(&self, part: Part) -> Option<u16> {
+        let url = format!("http://{}/readyz", self.addresses.ops[&part]);
+        let answer = api::try_send(&api::client(), Method::GET, &url, &[], None).await;
+        answer.ok().map(|answer| answer.status)
+    }
+
     pub(crate) fn print_logs(&self) {
         let running = self.running.lock().unwrap();
         self.simulator.print_log();
@@ -278,6 +314,7 @@ impl Stack {
         command.arg("--config").arg(&self.config);
         command.env("EARSHOT_GATEWAY__LISTEN", &self.addresses.api);
         command.env("EARSHOT_OPS__LISTEN", ops);
+        command.envs(self.variables.lock().unwrap().iter().cloned());
         let process = Process::spawn(part.program(), &mut command, self.directory.path());
         self.running.lock().unwrap().processes.insert(part, process);
     }

@@ -8,6 +8,7 @@ mod delivery;
 mod demo;
 mod idle;
 mod latency;
+mod drains;
 mod start;
 mod support;
 
@@ -16,6 +17,8 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 
 use crate::{Kind, Shared};
+mod telemetry;
+mod tracing;
 
 /// In the order in which they run: what kills comes last.
 pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
@@ -61,3 +64,20 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
     ]);
     trials
 }
+    if kind == Kind::Distributed {
+        let name = "the_way_from_request_to_webhook_is_one_trace";
+        trials.push(shared.trial(name, tracing::run));
+        let name = "services_that_drain_lose_nothing_and_repeat_nothing";
+        trials.push(shared.trial(name, drains::run));
+        let name = "listening_over_a_laptops_day_misses_and_repeats_nothing";
+        trials.push(shared.trial(name, listening::run));
+        let name = "kills_at_random_moments_lose_no_delivery";
+        trials.push(shared.trial(name, kills::run));
+    }
+    if kind == Kind::Distributed {
+        let name = "metrics_are_those_of_the_reference";
+        trials.push(shared.trial(name, telemetry::metrics));
+    }
+    trials.push(shared.trial("sigterm_ends_it_cleanly", async |stack: &_| {
+        crate::harness::Stack::terminate(stack);
+    }));

@@ -50,6 +50,10 @@ pub(super) struct RabbitMqSubscription {
     kind: Kind,
     stream: Option<Stream>,
     backoff: Backoff,
+    /// Before the next try, beside the backoff.
+    wait: Duration,
+    /// Only the first try of all is made at once.
+    was_tried: bool,
     /// The log was told that messages do not flow.
     told: bool,
 }
@@ -83,6 +87,8 @@ impl RabbitMqSubscription {
             kind,
             stream: None,
             backoff: Backoff::reconnect(),
+            wait: Duration::ZERO,
+            was_tried: false,
             told: false,
         }
     }
@@ -139,20 +145,24 @@ impl RabbitMqSubscription {
 #[async_trait]
 impl Subscription for RabbitMqSubscription {
     async fn next(&mut self) -> Received {
-        loop {
-            if let Some(stream) = &mut self.stream {
-                match stream.consumer.next().await {
-                    Some(Ok(incoming)) => {
-                        self.backoff.reset();
-                        return Received::Delivery(deliver(incoming, stream));
-                    }
-                    Some(Err(error)) => self.tell(&error.to_string()),
-                    None => {
-                        self.tell("the broker ended the subscription");
-                        tokio::time::sleep(REPLACEMENT_WAIT).await;
-                    }
+        if let Some(stream) = &mut self.stream {
+            match stream.consumer.next().await {
+                Some(Ok(incoming)) => {
+                    self.backoff.reset();
+                    return Received::Delivery(deliver(incoming, stream));
                 }
-                self.stream = None;
+                Some(Err(error)) => self.tell(&error.to_string()),
+                None => {
+                    self.tell("the broker ended the subscription");
+                    self.wait = REPLACEMENT_WAIT;
+                }
+            }
+            self.stream = None;
+            return Received::Lost;
+        }
+        loop {
+            tokio::time::sleep(std::mem::take(&mut self.wait)).await;
+            if std::mem::replace(&mut self.was_tried, true) {
                 self.backoff.wait().await;
             }
             match self.subscribe().await {
@@ -162,10 +172,7 @@ impl Subscription for RabbitMqSubscription {
                     tracing::info!(queue = self.name(), "subscribed");
                     return Received::Connected;
                 }
-                Err(error) => {
-                    self.tell(&format!("{:#}", anyhow::Error::from(error)));
-                    self.backoff.wait().await;
-                }
+                Err(error) => self.tell(&format!("{:#}", anyhow::Error::from(error))),
             }
         }
     }

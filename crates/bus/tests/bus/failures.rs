@@ -45,8 +45,17 @@ async fn a_deleted_queue_is_made_again() {
     let mut consumer = start(Arc::new(bus.clone()), |_, _| Outcome::Done);
     publish(&bus, outgoing(submitted(1))).await;
     assert_eq!(consumer.next().await, 1);
+    assert!(consumer.health.report().is_ready());
 
     delete_queues(&bus, &amqp_url()).await;
+    // For half a second at least.
+    while consumer.health.report().is_ready() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    until("the consumer is ready again", async || {
+        consumer.health.report().is_ready()
+    })
+    .await;
 
     publish(&bus, outgoing(submitted(2))).await;
     assert_eq!(consumer.next().await, 2);

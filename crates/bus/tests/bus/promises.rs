@@ -226,7 +226,12 @@ async fn news_reaches_every_reader(bus: Arc<dyn Bus>) {
         .map(|_| {
             let (sender, seen) = mpsc::unbounded_channel();
             let reader = Arc::new(Reader(sender));
-            tokio::spawn(bus::read_news(Arc::clone(&bus), reader, shutdown.clone()));
+            tokio::spawn(bus::read_news(
+                Arc::clone(&bus),
+                reader,
+                None,
+                shutdown.clone(),
+            ));
             seen
         })
         .collect();
@@ -262,7 +267,9 @@ async fn the_trace_context_travels_along(bus: Arc<dyn Bus>) {
     let delivery = loop {
         match received {
             bus::Received::Delivery(delivery) => break delivery,
-            bus::Received::Connected => received = subscription.next().await,
+            bus::Received::Connected | bus::Received::Lost => {
+                received = subscription.next().await;
+            }
         }
     };
 

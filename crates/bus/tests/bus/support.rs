@@ -10,6 +10,7 @@ use std::{
 use bus::{Bus, ConsumeOptions, Consumer, Outcome, Outgoing, RabbitMq, RabbitMqOptions, Topology};
 use domain::{Id, ManagerName, Timestamp};
 use events::{Event, ManagerSubmitted, Message, TraceContext};
+use runtime::Health;
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +45,7 @@ pub(crate) fn rabbitmq_at(url: &str, topology: &Topology) -> RabbitMq {
     let options = RabbitMqOptions {
         topology: topology.clone(),
         connection_name: "bus-test".into(),
-        ca_certificates: None,
+        ca_certificates_file: None,
     };
     RabbitMq::new(url, options).unwrap()
 }
@@ -140,6 +141,8 @@ pub(crate) struct Running {
     task: JoinHandle<()>,
     seen: mpsc::UnboundedReceiver<i64>,
     shutdown: CancellationToken,
+    /// Ready while messages flow.
+    pub(crate) health: Health,
 }
 
 pub(crate) fn start(
@@ -152,7 +155,9 @@ pub(crate) fn start(
         counts: Mutex::default(),
         seen: sender,
     };
+    let health = Health::new();
     let options = ConsumeOptions {
+        check: Some(health.check("consumer")),
         concurrency: 4,
         max_backoff: Duration::from_millis(400),
         ..ConsumeOptions::default()
@@ -167,6 +172,7 @@ pub(crate) fn start(
         )),
         seen,
         shutdown,
+        health,
     }
 }
 

@@ -20,7 +20,8 @@ variable a list is written with commas, `10.0.0.0/8,fd00::/8`, or as a TOML list
 counts as not given.
 
 The value of a key marked *secret* may instead be the content of a file: `<key>_file` names it, as in
-`database.url_file` or `EARSHOT_DATABASE__URL_FILE`. Files are read once, at start.
+`database.url_file` or `EARSHOT_DATABASE__URL_FILE`. Files are read at start, and those
+of `secrets.encryption_keys` again when they change.
 
 Durations carry a unit: `\"500ms\"`, `\"5s\"`, `\"30m\"`, `\"2h\"`, `\"30d\"`; only `0` goes without.
 
@@ -28,7 +29,7 @@ A key that is unknown, or has a wrong value, stops the start with a message that
 `--check-config` looks for that and does nothing else. `deploy/earshot.toml` is a sample to start from.
 
 Traces follow the standard `OTEL_*` variables and are off unless `OTEL_EXPORTER_OTLP_ENDPOINT` is
-set; they leave as OTLP over HTTP with Protobuf.
+set; they leave as OTLP, over HTTP with Protobuf, or by `OTEL_EXPORTER_OTLP_PROTOCOL` over gRPC.
 ";
 
 /// The whole page.

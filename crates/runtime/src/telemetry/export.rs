@@ -48,11 +48,19 @@ enum Message {
 }
 
 impl Exporting {
-    pub(super) fn start<E: SpanExporter + 'static>(exporter: E) -> std::io::Result<Self> {
+    /// With the exporter that `make` makes on the thread's runtime.
+    pub(super) fn start<E: SpanExporter + 'static>(
+        make: impl FnOnce() -> Result<E, String>,
+    ) -> Result<Self, String> {
         let (sender, receiver) = sync_channel(QUEUE);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .build()?;
+            .build()
+            .map_err(|error| error.to_string())?;
+        let exporter = {
+            let _within = runtime.enter();
+            make()?
+        };
         dropped(0);
         thread::Builder::new()
             .name("traces".to_owned())
@@ -68,7 +76,8 @@ impl Exporting {
                         dropped(lost);
                     }
                 });
-            })?;
+            })
+            .map_err(|error| error.to_string())?;
         Ok(Self { sender })
     }
 
@@ -177,7 +186,7 @@ mod tests {
     #[test]
     fn a_stuck_collector_costs_spans_and_no_time() {
         let provider = SdkTracerProvider::builder()
-            .with_span_processor(Exporting::start(Stuck).unwrap())
+            .with_span_processor(Exporting::start(|| Ok(Stuck)).unwrap())
             .with_sampler(Sampler::AlwaysOn)
             .build();
         let tracer = provider.tracer("test");

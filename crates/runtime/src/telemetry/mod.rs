@@ -1,6 +1,6 @@
 //! Logs and traces of a process.
 //!
-//! Logs are lines, JSON or text, and name the trace they belong to. Traces leave by OTLP over HTTP
+//! Logs are lines, JSON or text, and name the trace they belong to. Traces leave by OTLP, over HTTP or gRPC,
 //! when the standard variable `OTEL_EXPORTER_OTLP_ENDPOINT` is set. A collector that is away costs
 //! traces, never time: the queue is bounded, what does not fit is counted in
 //! `earshot_telemetry_dropped_total`, and [`Telemetry::shutdown`] takes 3 s at most.

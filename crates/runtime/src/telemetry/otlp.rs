@@ -1,7 +1,7 @@
 //! Sets traces up by the standard `OTEL_*` variables.
 
 use opentelemetry::KeyValue;
-use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
     Resource,
     trace::{Sampler, SdkTracerProvider, SpanExporter as _},
@@ -27,13 +27,22 @@ pub(super) fn provider(service: &'static str) -> Result<SdkTracerProvider, Strin
     }
     crypto::install();
     let resource = resource(service);
-    let mut exporter = SpanExporter::builder()
-        .with_http()
-        .with_protocol(Protocol::HttpBinary)
-        .build()
-        .map_err(|error| error.to_string())?;
-    exporter.set_resource(&resource);
-    let exporting = Exporting::start(exporter).map_err(|error| error.to_string())?;
+    let (uses_grpc, of_resource) = (uses_grpc()?, resource.clone());
+    let exporting = Exporting::start(move || {
+        let builder = SpanExporter::builder();
+        let exporter = if uses_grpc {
+            builder.with_tonic().build()
+        } else {
+            builder
+                .with_http()
+                .with_http_client(client()?)
+                .with_protocol(Protocol::HttpBinary)
+                .build()
+        };
+        let mut exporter = exporter.map_err(|error| error.to_string())?;
+        exporter.set_resource(&of_resource);
+        Ok(exporter)
+    })?;
     let mut builder = SdkTracerProvider::builder()
         .with_resource(resource)
         .with_span_processor(exporting);
@@ -44,6 +53,14 @@ pub(super) fn provider(service: &'static str) -> Result<SdkTracerProvider, Strin
     Ok(builder.build())
 }
 
+/// Trusts the system's authorities; where there are none, as in a small image, it does without, for `http:`.
+fn client() -> Result<reqwest::Client, String> {
+    let client = reqwest::Client::builder().build();
+    client
+        .or_else(|_| reqwest::Client::builder().tls_certs_only([]).build())
+        .map_err(|error| error.to_string())
+}
+
 fn is_wanted() -> bool {
     let disabled =
         variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
@@ -51,6 +68,19 @@ fn is_wanted() -> bool {
     let endpoint = variable("OTEL_EXPORTER_OTLP_ENDPOINT")
         .or_else(|| variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"));
     !disabled && !none && endpoint.is_some()
+}
+
+/// Whether spans leave by gRPC; else by HTTP.
+fn uses_grpc() -> Result<bool, String> {
+    let protocol = variable("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
+        .or_else(|| variable("OTEL_EXPORTER_OTLP_PROTOCOL"));
+    match protocol.as_deref() {
+        Some("grpc") => Ok(true),
+        Some("http/protobuf") | None => Ok(false),
+        Some(other) => Err(format!(
+            "OTEL_EXPORTER_OTLP_PROTOCOL is `grpc` or `http/protobuf`, not `{other}`"
+        )),
+    }
 }
 
 fn resource(service: &'static str) -> Resource {

@@ -39,7 +39,7 @@ impl Indexes {
             } else {
                 Arc::new(InProcess::new()) as Arc<dyn Bus>
             };
-            tokio::spawn(Arc::clone(plans).keep_fresh(bus, shutdown.clone()));
+            tokio::spawn(Arc::clone(plans).keep_fresh(bus, None, shutdown.clone()));
         }
         // Subscribed: what is told from here on is heard.
         tokio::time::sleep(Duration::from_millis(200)).await;

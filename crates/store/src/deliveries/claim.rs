@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Integer, Nullable, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id, ScanName};
@@ -33,10 +33,10 @@ macro_rules! lease {
                  FROM due WHERE d.namespace_id = due.namespace_id AND d.connection_id = due.connection_id \
                    AND d.create_time = due.create_time AND d.id = due.id \
                  RETURNING d.namespace_id, d.connection_id, d.id, d.manager_id, d.scan_id, d.attempt_count, \
-                     d.schedule_base, d.reopen_time, d.urgent, due.due_time \
+                     d.schedule_base, d.reopen_time, d.urgent, d.traceparent, due.due_time \
              ) \
              SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt_count, \
-                 l.schedule_base, l.reopen_time, l.urgent, n.account_id, ",
+                 l.schedule_base, l.reopen_time, l.urgent, l.traceparent, n.account_id, p.erase_time IS NOT NULL AS erased, ",
             endpoint_columns!(),
             post_columns!(),
             " FROM leased AS l \
@@ -202,6 +202,8 @@ impl TaskRow {
         let schedule_base = self.schedule_base.try_into().unwrap_or(0);
         let open_time = match self.reopen_time {
             Some(time) => time.into(),
+    #[diesel(sql_type = Nullable<Text>)]
+    traceparent: Option<String>,
             None => delivery.delivery.time(),
         };
         let opening = Opening {
@@ -229,3 +231,4 @@ impl TaskRow {
         })
     }
 }
+            traceparent: self.traceparent,

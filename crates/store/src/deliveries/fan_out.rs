@@ -1,10 +1,10 @@
 //! One delivery per Scan and Connection, made once however often the event comes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, Bool, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id, ManagerName, ScanName};
@@ -38,10 +38,34 @@ struct Row {
     due: bool,
     #[diesel(sql_type = Bool)]
     restrained: bool,
+    #[diesel(sql_type = Bool)]
+    erased: bool,
     #[diesel(embed)]
     endpoint: EndpointRow,
     #[diesel(embed)]
     post: PostRow,
+}
+
+/// A Scan that was made, and the traceparent of that, where it is traced.
+#[derive(Debug, Clone)]
+pub struct Made {
+    pub scan: ScanName,
+    pub traceparent: Option<String>,
+}
+
+impl From<&ScanName> for Made {
+    fn from(scan: &ScanName) -> Self {
+        Self {
+            scan: *scan,
+            traceparent: None,
+        }
+    }
+}
+
+impl From<&Made> for Made {
+    fn from(made: &Made) -> Self {
+        made.clone()
+    }
 }
 
 /// What became of the deliveries of some Scans.
@@ -58,7 +82,8 @@ pub struct FannedOut<P> {
 /// Inserts the deliveries of Scans, one per Connection in the Manager's notices as they stand, and marks
 /// the Scans. Those that `admit` gives a permit are leased to `replica`; it is asked only where the
 /// Connection is enabled, its breaker closed, its rate not limited, and nothing waits for it in the
-/// database. The others wait. A Scan that was marked before, or is gone, gives none.
+/// database. The others wait; those of a post that was deleted at its source meanwhile are cancelled. A Scan that was
+/// marked before, or is gone, gives none.
 ///
 /// Two statements, however many Scans. Call inside of a transaction: a Scan's row lock makes a second
 /// caller wait, and then find the mark.
@@ -68,11 +93,15 @@ pub struct FannedOut<P> {
 pub async fn fan_out<P>(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
-    scans: &[ScanName],
+    scans: impl IntoIterator<Item = impl Into<Made>>,
     replica: Uuid,
     mut admit: impl FnMut(ConnectionName, Id) -> Option<P>,
 ) -> QueryResult<FannedOut<P>> {
-    let scans: BTreeSet<ScanName> = scans.iter().copied().collect();
+    let made = scans.into_iter().map(Into::into);
+    let traces: BTreeMap<ScanName, Option<String>> = made
+        .map(|made: Made| (made.scan, made.traceparent))
+        .collect();
+    let scans: BTreeSet<ScanName> = traces.keys().copied().collect();
     let column = |value: fn(&ScanName) -> Uuid| -> Vec<Uuid> { scans.iter().map(value).collect() };
     // The posts are looked up one by one: without statistics the planner would read all for each Scan.
     let rows: Vec<Row> = Prepared(
@@ -88,7 +117,8 @@ pub async fn fan_out<P>(
                  c.state = 'ACTIVE' AND l.open_until IS NULL AND c.max_per_second IS NULL \
                      AND coalesce(l.next_due_time > statement_timestamp(), true) AS clear, \
                  c.state = 'ACTIVE' AND coalesce(l.open_until <= statement_timestamp(), true) AS due, \
-                 l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL AS restrained, ",
+                 l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL AS restrained, \
+                 p.erase_time IS NOT NULL AS erased, ",
             endpoint_columns!(),
             post_columns!(),
             " FROM marked AS m \
@@ -130,9 +160,11 @@ pub async fn fan_out<P>(
             manager: manager.manager,
             scan: Id::from_uuid(row.scan_id),
         };
+        // Of one Scan there may be several.
+        let traceparent = traces.get(&scan).cloned().flatten();
         let account = Id::from_uuid(row.account_id);
         let connection = delivery.connection_name();
-        let permit = if row.clear {
+        let permit = if row.clear && !row.erased {
             admit(connection, account)
         } else {
             None
@@ -148,6 +180,7 @@ pub async fn fan_out<P>(
                 schedule_base: 0,
                 open_time: delivery.delivery.time(),
                 urgent: false,
+                traceparent: traceparent.clone(),
             };
             let task = row.endpoint.task(opening, row.post, sealer).ok()?;
             Some((task, permit))
@@ -156,10 +189,12 @@ pub async fn fan_out<P>(
             delivery,
             scan,
             leased: task.is_some(),
+            erased: row.erased,
+            traceparent,
         });
         match task {
             Some(task) => found.tasks.push(task),
-            None if row.due => {
+            None if row.due && !row.erased => {
                 found.waiting.insert(Due {
                     connection,
                     account,
@@ -177,6 +212,8 @@ struct Insert {
     delivery: DeliveryName,
     scan: ScanName,
     leased: bool,
+    erased: bool,
+    traceparent: Option<String>,
 }
 
 /// What is due is told by the database's clock alone, by which others look for it; the id's time is only a
@@ -193,12 +230,13 @@ async fn insert(
     Prepared(
         sql_query(
             "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, \
-                 state, leased_by, next_attempt_time) \
+                 state, leased_by, next_attempt_time, traceparent, last_error) \
              SELECT namespace_id, connection_id, id, create_time, clock_timestamp(), manager_id, scan_id, \
-                 CASE WHEN leased THEN 'IN_FLIGHT' ELSE 'PENDING' END, CASE WHEN leased THEN $1 END, \
-                 CASE WHEN NOT leased THEN clock_timestamp() END \
-             FROM unnest($2, $3, $4, $5, $6, $7, $8) \
-                 AS d (namespace_id, connection_id, id, create_time, manager_id, scan_id, leased)",
+                 CASE WHEN erased THEN 'CANCELLED' WHEN leased THEN 'IN_FLIGHT' ELSE 'PENDING' END, \
+                 CASE WHEN leased THEN $1 END, CASE WHEN NOT leased AND NOT erased THEN clock_timestamp() END, traceparent, \
+                 CASE WHEN erased THEN 'post_deleted' END \
+             FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10) \
+                 AS d (namespace_id, connection_id, id, create_time, manager_id, scan_id, leased, traceparent, erased)",
         )
         .bind::<SqlUuid, _>(replica)
         .bind::<Array<SqlUuid>, _>(column(|one| one.delivery.namespace.to_uuid()))
@@ -209,7 +247,11 @@ async fn insert(
         )
         .bind::<Array<SqlUuid>, _>(column(|one| one.scan.manager.to_uuid()))
         .bind::<Array<SqlUuid>, _>(column(|one| one.scan.scan.to_uuid()))
-        .bind::<Array<Bool>, _>(inserts.iter().map(|one| one.leased).collect::<Vec<_>>()),
+        .bind::<Array<Bool>, _>(inserts.iter().map(|one| one.leased).collect::<Vec<_>>())
+        .bind::<Array<Nullable<Text>>, _>(
+            inserts.iter().map(|one| one.traceparent.as_deref()).collect::<Vec<_>>(),
+        )
+        .bind::<Array<Bool>, _>(inserts.iter().map(|one| one.erased).collect::<Vec<_>>()),
     )
     .execute(conn)
     .await?;

@@ -169,6 +169,9 @@ pub struct PlatformFeeds {
     pub blocked: i64,
     #[diesel(sql_type = BigInt)]
     pub budget_spent: i64,
+    /// Of all of them, those that wait for a scanner.
+    #[diesel(sql_type = BigInt)]
+    pub due: i64,
     /// What one of those that are not ok says.
     #[diesel(sql_type = Nullable<Text>)]
     pub error: Option<String>,
@@ -184,6 +187,7 @@ pub async fn by_platform(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Platfo
              count(*) FILTER (WHERE trouble = 'FAILING') AS failing, \
              count(*) FILTER (WHERE trouble = 'BLOCKED') AS blocked, \
              count(*) FILTER (WHERE trouble = 'BUDGET_SPENT') AS budget_spent, \
+             count(*) FILTER (WHERE leased_by IS NULL AND next_poll_time <= clock_timestamp()) AS due, \
              max(last_error) FILTER (WHERE trouble IS NOT NULL) AS error \
          FROM feeds WHERE watched GROUP BY platform",
     )

@@ -56,6 +56,7 @@ fn ready(connection: ConnectionName) -> Ready {
         signing_secrets: Vec::new(),
         post: serde_json::from_value(post).unwrap(),
     };
+        traceparent: None,
     let in_hand = InHand::of_nobody(task.delivery.delivery);
     Ready {
         task,

@@ -1,0 +1,64 @@
+//! How the Managers stand, told to metrics.
+//!
+//! Costs one statement over all Managers each [`LOOK`].
+
+use std::{sync::LazyLock, time::Duration};
+
+use domain::manager::ManagerState;
+use prometheus::{Gauge, IntGaugeVec, register_gauge, register_int_gauge_vec};
+use store::{Pool, managers};
+use tokio_util::sync::CancellationToken;
+
+const LOOK: Duration = Duration::from_secs(15);
+const UNREGISTERED: &str = "each metric is registered once";
+
+static MANAGERS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    register_int_gauge_vec!("earshot_managers", "Managers, by state", &["state"])
+        .expect(UNREGISTERED)
+});
+
+static QUEUE_AGE: LazyLock<Gauge> = LazyLock::new(|| {
+    register_gauge!(
+        "earshot_compile_queue_age_seconds",
+        "For how long the oldest submission waits for its compilation"
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) async fn run(pool: &Pool, shutdown: &CancellationToken) {
+    loop {
+        // That the database is away is told elsewhere.
+        if let Err(error) = look(pool).await {
+            tracing::debug!(
+                "cannot look how the Managers stand: {:#}",
+                anyhow::Error::from(error)
+            );
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+async fn look(pool: &Pool) -> Result<(), store::Error> {
+    let mut conn = pool.get().await?;
+    let standings = managers::standings(&mut conn).await?;
+    drop(conn);
+    let mut age = 0.0;
+    for state in [
+        ManagerState::PendingApply,
+        ManagerState::Applied,
+        ManagerState::ApplyFailed,
+    ] {
+        let word = state.as_str();
+        let found = standings.iter().find(|found| found.state == word);
+        let count = found.map_or(0, |found| found.count);
+        MANAGERS.with_label_values(&[word]).set(count);
+        if state == ManagerState::PendingApply {
+            age = found.map_or(0.0, |found| found.oldest_seconds);
+        }
+    }
+    QUEUE_AGE.set(age);
+    Ok(())
+}

@@ -1,0 +1,2 @@
+ALTER TABLE backfills DROP COLUMN traceparent;
+ALTER TABLE deliveries DROP COLUMN traceparent;

@@ -1,0 +1,167 @@
+//! SIGTERM to each service while all of them are busy: none is late, no request fails, no Scan is lost, and
+//! none is delivered twice.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::support::{Customer, assert_delivery, name, scans_by_post};
+use crate::{
+    customer,
+    harness::{
+        Part, Stack,
+        api::{self, Client},
+        eventually,
+        receiver::Receiver,
+    },
+    posts::Post,
+};
+
+const WORD: &str = "ashlantern";
+const BATCH: usize = 60;
+/// So that there is always some request under way.
+const ANSWER_DELAY: Duration = Duration::from_millis(100);
+const RECOVERY: Duration = Duration::from_secs(60);
+const CLIENTS: usize = 4;
+/// How long a load balancer takes to see that a replica is not ready.
+const LAG: Duration = Duration::from_millis(300);
+
+pub(crate) async fn run(stack: &Stack) {
+    let customer = Customer::new(stack, WORD, Receiver::slow(ANSWER_DELAY).await).await;
+    let managers = customer.watch_word(WORD).await;
+    let mut expected = BTreeSet::new();
+    let mut late = Vec::new();
+    for (nth, part) in [
+        Part::Dispatcher,
+        Part::Scanner,
+        Part::Compiler,
+        Part::Gateway,
+        Part::Dispatcher,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let arrived = customer.receiver.count();
+        expected.extend(publish(stack, nth).await);
+        // In the middle of it.
+        customer.receiver.wait_for(arrived + 5, RECOVERY).await;
+        match part {
+            Part::Gateway => drain_gateway(stack).await,
+            Part::Compiler => {
+                late.push(slow_manager(&customer).await);
+                drain(stack, part);
+            }
+            _ => drain(stack, part),
+        }
+        stack.restart(part).await;
+    }
+    let scans = customer.scans_of(&managers, &expected, RECOVERY).await;
+    customer.delivered(&scans, RECOVERY).await;
+    for manager in &late {
+        stack.api.applied(manager, RECOVERY).await;
+    }
+    assert_eq!(scans_by_post(stack, &managers).await.len(), expected.len());
+    // What would come a second time had a lease to outlive.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let counts = customer.receiver.counts();
+    for scan in scans.values() {
+        assert_eq!(counts[name(scan)], 1, "deliveries of {scan}");
+    }
+    for delivery in customer.receiver.deliveries() {
+        let id = delivery.json()["post"]["id"].as_str().unwrap().to_owned();
+        assert_delivery(&delivery, &scans[&id]);
+    }
+}
+
+fn drain(stack: &Stack, part: Part) {
+    stack.ask_to_end(part);
+    stack.wait_for_end(part);
+}
+
+async fn publish(stack: &Stack, batch: usize) -> Vec<String> {
+    let numbers = batch * BATCH..(batch + 1) * BATCH;
+    let posts: Vec<Value> = numbers.map(|nth| Post::about(WORD, nth).json()).collect();
+    stack.simulator.publish(&posts).await
+}
+
+/// A Manager whose page is being read.
+async fn slow_manager(customer: &Customer<'_>) -> Value {
+    let stack = customer.stack;
+    let urls = [stack.site.url("/slow")];
+    let mut request = customer::manager("Read in a drain", "FORUM", &urls, &customer.connection);
+    request["enable"] = Value::Bool(false);
+    let asked = stack.site.slow_requests();
+    let manager = stack
+        .api
+        .create_manager(&customer.namespace, &request)
+        .await;
+    eventually("the compiler reads the page", RECOVERY, async || {
+        (stack.site.slow_requests() > asked).then_some(())
+    })
+    .await;
+    manager
+}
+
+/// The gateway, as clients see it through a load balancer: they come until a while after it has said that it is
+/// not ready.
+async fn drain_gateway(stack: &Stack) {
+    let leave = Arc::new(AtomicBool::new(false));
+    let client = api::client();
+    let pool: Vec<_> = (0..CLIENTS)
+        .map(|nth| busy_client(stack, &client, nth, Arc::clone(&leave)))
+        .collect();
+    tokio::time::sleep(LAG).await;
+    stack.ask_to_end(Part::Gateway);
+    eventually("the gateway is not ready", RECOVERY, async || {
+        (stack.readiness(Part::Gateway).await == Some(503)).then_some(())
+    })
+    .await;
+    tokio::time::sleep(LAG).await;
+    leave.store(true, Ordering::Relaxed);
+    for client in pool {
+        let closed = client.await.unwrap();
+        assert!(closed > 0, "answers tell to close the connection");
+    }
+    stack.wait_for_end(Part::Gateway);
+}
+
+/// One request after the other, reads and writes, over connections that are kept. Answers how many connections
+/// it was told to close.
+fn busy_client(
+    stack: &Stack,
+    client: &Client,
+    nth: usize,
+    leave: Arc<AtomicBool>,
+) -> JoinHandle<usize> {
+    let (client, url) = (client.clone(), format!("{}/v1/namespaces", stack.api_url));
+    let authorization = format!("Bearer {}", stack.owner_key);
+    let headers = [
+        ("authorization", authorization),
+        ("content-type", "application/json".to_owned()),
+    ];
+    tokio::spawn(async move {
+        let headers = headers
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        let mut closed = 0;
+        while !leave.load(Ordering::Relaxed) {
+            let (method, body) = match nth % 2 {
+                0 => (Method::GET, None),
+                _ => (Method::POST, Some(json!({"nickname": "busy"}).to_string())),
+            };
+            let answer = api::send(&client, method, &url, &headers, body).await;
+            assert!(matches!(answer.status, 200 | 201), "{}", answer.status);
+            closed += usize::from(answer.header("connection") == "close");
+        }
+        closed
+    })
+}

@@ -1,0 +1,197 @@
+//! What a collector of traces gets to see: the way from a request to a webhook as one trace, through RabbitMQ.
+
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind::{
+    self, Client, Consumer, Internal, Producer, Server,
+};
+use serde_json::json;
+
+use super::support::{Customer, PATIENCE, name};
+use crate::{
+    customer,
+    harness::{
+        Part, Stack,
+        collector::{Collector, Span},
+        eventually,
+        receiver::{Behaviour, Receiver},
+    },
+    posts::Post,
+};
+
+const WORD: &str = "larkspindle";
+/// Spans leave every two seconds.
+const EXPORT: Duration = Duration::from_secs(30);
+
+const POLLED: &[Step] = &[
+    ("earshot-webhook-dispatcher", "POST", Client),
+    ("earshot-webhook-dispatcher", "deliver webhook", Internal),
+    ("earshot-webhook-dispatcher", "fan out", Internal),
+    (
+        "earshot-webhook-dispatcher",
+        "process earshot.events:scan.created:webhook-dispatcher.scan-created",
+        Consumer,
+    ),
+    ("", "publish earshot.events:scan.created", Producer),
+    ("earshot-scanner", "store scans", Internal),
+    ("earshot-scanner", "poll feed", Internal),
+];
+const BACKFILLED: &[Step] = &[
+    POLLED[0],
+    POLLED[1],
+    POLLED[2],
+    POLLED[3],
+    POLLED[4],
+    ("earshot-scanner", "backfill feed", Internal),
+    (
+        "earshot-api-gateway",
+        "POST /v1/namespaces/{namespaceId}/managers/{managerId}:backfill",
+        Server,
+    ),
+];
+const CREATED: &[Step] = &[
+    ("", "publish earshot.events:manager.applied", Producer),
+    ("earshot-manager-compiler", "compile manager", Internal),
+    (
+        "earshot-manager-compiler",
+        "process earshot.events:manager.submitted:manager-compiler.manager-submitted",
+        Consumer,
+    ),
+    ("", "publish earshot.events:manager.submitted", Producer),
+    (
+        "earshot-api-gateway",
+        "POST /v1/namespaces/{namespaceId}/managers",
+        Server,
+    ),
+];
+
+/// Service (any, where empty: every process relays events), name and kind.
+type Step = (&'static str, &'static str, SpanKind);
+
+pub(crate) async fn run(stack: &Stack) {
+    let collector = Collector::start().await;
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()),
+        ("OTEL_TRACES_SAMPLER", "always_on".to_owned()),
+    ];
+    stack.set_variables(
+        variables
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+    );
+    for part in Part::SERVICES {
+        stack.ask_to_end(part);
+    }
+    for part in Part::SERVICES {
+        stack.wait_for_end(part);
+        stack.restart(part).await;
+    }
+    let spans = traced(stack, &collector).await;
+    // Whoever is started from here on is not traced.
+    stack.set_variables(Vec::new());
+
+    for (steps, what) in [
+        (POLLED, "a poll"),
+        (BACKFILLED, "a request that looks through the past"),
+        (CREATED, "the creation of a manager"),
+    ] {
+        assert!(!ways(&spans, steps).is_empty(), "the way of {what}");
+    }
+    let poll = ways(&spans, POLLED)[0];
+    for (name, kind) in [("GET", Client), ("match posts", Internal)] {
+        let found = spans
+            .iter()
+            .any(|span| span.trace == poll.trace && span.name == name && span.kind == kind);
+        assert!(found, "{name} of a poll");
+    }
+    retries_are_linked(&spans, poll);
+    statements_are_told_without_values(&spans);
+}
+
+/// One post that is polled, whose first delivery fails; the same post found in the past by another Manager.
+async fn traced(stack: &Stack, collector: &Collector) -> Vec<Span> {
+    let receiver = Receiver::scripted([Behaviour::Answer(500)]).await;
+    let customer = Customer::new(stack, WORD, receiver).await;
+    customer.watch_word(WORD).await;
+    let post = Post::about(WORD, 0).json();
+    stack.simulator.publish(&[post]).await;
+    customer.receiver.wait_for(2, PATIENCE).await;
+
+    let later = customer::word_manager("FORUM", WORD, &customer.connection);
+    let later = stack.api.create_manager(&customer.namespace, &later).await;
+    let later = stack.api.applied(&later, PATIENCE).await;
+    let path = format!("/v1/{}:backfill", name(&later));
+    let answer = stack.api.post(&path, &json!({"notify": true})).await;
+    assert_eq!(answer.status, 200, "{}", answer.json());
+    customer.receiver.wait_for(3, PATIENCE).await;
+
+    eventually("the spans", EXPORT, async || {
+        let spans = collector.spans();
+        let whole = [POLLED, BACKFILLED, CREATED];
+        let all_there = whole.iter().all(|steps| !ways(&spans, steps).is_empty());
+        let retried = spans.iter().any(is_retry);
+        (all_there && retried).then_some(spans)
+    })
+    .await
+}
+
+/// The spans from which these steps lead to the beginning of their trace.
+fn ways<'a>(spans: &'a [Span], steps: &[Step]) -> Vec<&'a Span> {
+    let is = |span: &Span, (service, name, kind): Step| {
+        (service.is_empty() || span.service == service) && span.name == name && span.kind == kind
+    };
+    let leads = |span: &&Span| {
+        let mut at = *span;
+        for (nth, step) in steps.iter().enumerate() {
+            if !is(at, *step) {
+                return false;
+            }
+            let above = spans
+                .iter()
+                .find(|span| span.trace == at.trace && span.id == at.parent);
+            match above {
+                Some(above) => at = above,
+                None => return nth + 1 == steps.len() && at.parent.is_empty(),
+            }
+        }
+        false
+    };
+    spans.iter().filter(leads).collect()
+}
+
+fn is_retry(span: &Span) -> bool {
+    span.name == "deliver webhook" && span.attribute("http.request.resend_count") == Some("1")
+}
+
+/// A retry is a trace of its own, and tells of the one that it is a retry of.
+fn retries_are_linked(spans: &[Span], poll: &Span) {
+    let retry = spans.iter().find(|span| is_retry(span)).unwrap();
+    assert!(retry.parent.is_empty() && retry.trace != poll.trace);
+    let first = spans.iter().find(|span| {
+        span.name == "deliver webhook"
+            && span.attribute("http.request.resend_count") == Some("0")
+            && span.attribute("delivery.name") == retry.attribute("delivery.name")
+    });
+    let first = first.expect("the first attempt");
+    let traces: Vec<&Vec<u8>> = retry.links.iter().map(|(trace, _)| trace).collect();
+    assert_eq!(traces, [&first.trace]);
+    assert_eq!(first.attribute("outcome"), Some("retrying"));
+    assert_eq!(first.attribute("http.response.status_code"), Some("500"));
+    assert_eq!(retry.attribute("outcome"), Some("succeeded"));
+}
+
+fn statements_are_told_without_values(spans: &[Span]) {
+    let of_database = |span: &&Span| span.attribute("db.system.name") == Some("postgresql");
+    let statements: Vec<&Span> = spans.iter().filter(of_database).collect();
+    let names = ["INSERT managers", "INSERT outbox"];
+    for name in names {
+        let found = statements
+            .iter()
+            .any(|span| span.name == name && span.kind == Client);
+        assert!(found, "{name}");
+    }
+    for span in statements {
+        let told = format!("{:?}", span.attributes);
+        assert!(!told.contains(WORD) && !told.contains("binds"), "{told}");
+    }
+}
