@@ -13,6 +13,7 @@ use std::{
     net::{SocketAddr, TcpListener},
     num::NonZero,
     pin::pin,
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -67,11 +68,12 @@ pub struct Gateway {
     address: SocketAddr,
     state: web::Data<AppState>,
     grace_period: Duration,
-    head_timeout: Duration,
     drain_delay: Duration,
+    head_timeout: Duration,
     keep_alive: Duration,
     tls: Option<Tls>,
     own: Option<Own>,
+    config: Arc<Config>,
 }
 
 /// Takes the address `gateway.listen`.
@@ -99,11 +101,12 @@ impl Gateway {
             listener,
             state: web::Data::new(state),
             grace_period: config.ops.grace_period,
+            drain_delay: config.gateway.drain_delay,
             head_timeout: config.gateway.head_timeout,
             keep_alive: config.gateway.keep_alive,
-            drain_delay: config.gateway.drain_delay,
             tls: Tls::new(&config.gateway)?,
             own: None,
+            config: Arc::new(config.clone()),
         })
     }
 
@@ -140,6 +143,13 @@ impl Gateway {
         if let Some(tls) = self.tls.clone() {
             tokio::spawn(tls.follow(upkeep.clone()));
         }
+        let keys = backbone::follow_keys(
+            Arc::clone(&self.config),
+            state.sealer.clone(),
+            backbone::KEYS_LOOK,
+            upkeep.clone(),
+        );
+        tokio::spawn(keys);
         let _upkeep = upkeep.clone().drop_guard();
         let (head_timeout, keep_alive, tls) = (self.head_timeout, self.keep_alive, self.tls);
         let (app_state, own) = (state.clone(), self.own);

@@ -7,6 +7,7 @@
 //! has: a service that drains still holds its leases.
 
 mod heartbeat;
+mod keys;
 mod purges;
 mod stats;
 mod upkeep;
@@ -17,12 +18,13 @@ use anyhow::Context as _;
 use bus::{Bus, InProcess, OutboxWaker, RabbitMq, RabbitMqOptions, Relay};
 use runtime::Config;
 use secrecy::ExposeSecret;
-use store::{Pool, seal::Sealer};
+use store::Pool;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use heartbeat::Heartbeat;
+pub use keys::{LOOK as KEYS_LOOK, follow_keys, sealer};
 
 /// Cheap to clone: all clones are the same replica.
 #[derive(Clone)]
@@ -57,13 +59,13 @@ impl Backbone {
 
     fn with_bus(config: &Config, bus: Arc<dyn Bus>) -> anyhow::Result<Self> {
         let url = config.database.url.expose_secret();
-        let size = usize::try_from(config.database.max_connections)?;
-        let heartbeat_pool = store::connect(url, 1).context("database.url")?;
         if store::is_plain_by_omission(url) {
             tracing::warn!(
                 "connections to the database are not encrypted; should that be so, say sslmode=disable in database.url"
             );
         }
+        let size = usize::try_from(config.database.max_connections)?;
+        let heartbeat_pool = store::connect(url, 1).context("database.url")?;
         let replica = Uuid::new_v4();
         Ok(Self {
             pool: store::connect(url, size).context("database.url")?,

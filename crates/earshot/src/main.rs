@@ -23,6 +23,9 @@ struct Arguments {
     command: Command,
 }
 
+#[cfg(feature = "server")]
+mod reseal;
+mod trigger;
 #[derive(Subcommand)]
 enum Command {
     /// Run all of Earshot in one process, with a PostgreSQL server of its own.
@@ -43,14 +46,29 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    runtime::crypto::install();
-    let outcome = match arguments.command {
-        Command::Dev(arguments) => dev::run(arguments),
-        Command::Keys(command) => keys::run(command),
-        Command::Migrate(arguments) => migrate::run(&arguments),
-        Command::Dlq(command) => dlq::run(command),
-        Command::Evaluate(arguments) => evaluate::run(&arguments),
-        Command::Healthcheck(arguments) => healthcheck::run(&arguments),
+    install_crypto();
+    match arguments.command {
+        Command::Customer(command) => customer::run(command),
+        Command::Listen(arguments) => listen::run(arguments),
+        Command::Trigger(arguments) => trigger::run(&arguments),
+        Command::Mcp(arguments) => mcp::run(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        Command::Man(arguments) => customer::finish(manual::man(&arguments)),
+        #[cfg(feature = "server")]
+        Command::Operator(command) => operate(command),
+    }
+}
+
+#[cfg(feature = "server")]
+fn operate(command: Operator) -> ExitCode {
+    let outcome = match command {
+        Operator::Dev(arguments) => dev::run(arguments),
+        Operator::Keys(command) => keys::run(command),
+        Operator::Migrate(arguments) => migrate::run(&arguments),
+        Operator::Reseal(arguments) => reseal::run(&arguments),
+        Operator::Dlq(command) => dlq::run(command),
+        Operator::Evaluate(arguments) => evaluate::run(&arguments),
+        Operator::Healthcheck(arguments) => healthcheck::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -66,6 +84,8 @@ fn main() -> ExitCode {
 
 /// Runs a short command's future.
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    /// Seal what customers gave for their Connections by the first of `secrets.encryption_keys`.
+    Reseal(reseal::Arguments),
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -23,10 +23,12 @@ use crate::{
 mod edit;
 mod health;
 
+mod reseal;
 pub use edit::{PAUSED, delete, lock, update};
 pub use health::health;
 
 #[derive(Queryable, Selectable, QueryableByName)]
+pub use reseal::{Resealed, reseal};
 #[diesel(table_name = connections)]
 pub(crate) struct Row {
     namespace_id: Uuid,

@@ -3,10 +3,11 @@
 //! ChaCha20-Poly1305 (RFC 8439) with a random nonce; the resource's name is bound as associated data,
 //! so that a sealed value cannot be moved to another row. Form: `[1][length of key id][key id]
 //! [12 bytes of nonce][ciphertext]`. The first configured key encrypts, all decrypt: rotation is a new
-//! key in front.
+//! key in front. Keys can be replaced while they are in use.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
+use arc_swap::ArcSwap;
 use chacha20poly1305::{
     ChaCha20Poly1305, Key, KeyInit, Nonce,
     aead::{Aead, Payload},
@@ -15,16 +16,18 @@ use chacha20poly1305::{
 const VERSION: u8 = 1;
 const NONCE_BYTES: usize = 12;
 
-/// The configured keys, the encrypting one first.
+/// The configured keys, the encrypting one first. Clones share them.
 #[derive(Clone)]
 pub struct Sealer {
-    keys: Vec<(String, ChaCha20Poly1305)>,
+    keys: Arc<ArcSwap<Keys>>,
 }
+
+type Keys = Vec<(String, ChaCha20Poly1305)>;
 
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
-            .entries(self.keys.iter().map(|(id, _)| id))
+            .entries(self.keys.load().iter().map(|(id, _)| id))
             .finish()
     }
 }
@@ -51,7 +54,24 @@ impl Sealer {
     /// # Errors
     /// When there is no key, or one whose id cannot be stored.
     pub fn new(keys: impl IntoIterator<Item = (String, [u8; 32])>) -> Result<Self, SealerError> {
-        let keys: Vec<_> = keys
+        let keys = Arc::new(ArcSwap::from_pointee(Self::read(keys)?));
+        Ok(Self { keys })
+    }
+
+    /// Seals and opens with other keys from now on, in all clones.
+    ///
+    /// # Errors
+    /// As [`Sealer::new`]; then the keys stay as they are.
+    pub fn replace(
+        &self,
+        keys: impl IntoIterator<Item = (String, [u8; 32])>,
+    ) -> Result<(), SealerError> {
+        self.keys.store(Arc::new(Self::read(keys)?));
+        Ok(())
+    }
+
+    fn read(keys: impl IntoIterator<Item = (String, [u8; 32])>) -> Result<Keys, SealerError> {
+        let keys: Keys = keys
             .into_iter()
             .map(|(id, key)| (id, ChaCha20Poly1305::new(Key::from_slice(&key))))
             .collect();
@@ -61,12 +81,13 @@ impl Sealer {
         if keys.iter().any(|(id, _)| id.is_empty() || id.len() > 255) {
             return Err(SealerError::KeyId);
         }
-        Ok(Self { keys })
+        Ok(keys)
     }
 
     #[must_use]
     pub fn seal(&self, plain: &[u8], bound_to: &str) -> Vec<u8> {
-        let (id, cipher) = &self.keys[0];
+        let keys = self.keys.load();
+        let (id, cipher) = &keys[0];
         let nonce: [u8; NONCE_BYTES] = rand::random();
         let payload = Payload {
             msg: plain,
@@ -86,19 +107,12 @@ impl Sealer {
     /// # Errors
     /// When the key is not configured, or the bytes were not sealed for `bound_to`.
     pub fn open(&self, sealed: &[u8], bound_to: &str) -> Result<Vec<u8>, OpenError> {
-        let ([VERSION, id_length], rest) =
-            sealed.split_first_chunk::<2>().ok_or(OpenError::Damaged)?
-        else {
-            return Err(OpenError::Damaged);
-        };
-        let (id, rest) = rest
-            .split_at_checked(usize::from(*id_length))
-            .ok_or(OpenError::Damaged)?;
+        let (id, rest) = split(sealed)?;
         let (nonce, message) = rest
             .split_at_checked(NONCE_BYTES)
             .ok_or(OpenError::Damaged)?;
-        let (_, cipher) = self
-            .keys
+        let keys = self.keys.load();
+        let (_, cipher) = keys
             .iter()
             .find(|(key, _)| key.as_bytes() == id)
             .ok_or_else(|| OpenError::UnknownKey(String::from_utf8_lossy(id).into_owned()))?;
@@ -111,6 +125,29 @@ impl Sealer {
             .ok()
             .ok_or(OpenError::Damaged)
     }
+
+    /// The same sealed by the encrypting key; none where it is that already.
+    ///
+    /// # Errors
+    /// As [`Sealer::open`].
+    pub fn reseal(&self, sealed: &[u8], bound_to: &str) -> Result<Option<Vec<u8>>, OpenError> {
+        let (id, _) = split(sealed)?;
+        if self.keys.load()[0].0.as_bytes() == id {
+            return Ok(None);
+        }
+        let plain = self.open(sealed, bound_to)?;
+        Ok(Some(self.seal(&plain, bound_to)))
+    }
+}
+
+/// The id of the key, and what follows it.
+fn split(sealed: &[u8]) -> Result<(&[u8], &[u8]), OpenError> {
+    let ([VERSION, id_length], rest) = sealed.split_first_chunk::<2>().ok_or(OpenError::Damaged)?
+    else {
+        return Err(OpenError::Damaged);
+    };
+    rest.split_at_checked(usize::from(*id_length))
+        .ok_or(OpenError::Damaged)
 }
 
 #[cfg(test)]
@@ -134,6 +171,24 @@ mod tests {
         assert!(
             matches!(sealer(&["new"]).open(&sealed, "namespaces/a"), Err(OpenError::UnknownKey(id)) if id == "old")
         );
+    }
+
+    #[test]
+    fn keys_are_replaced_in_all_clones() {
+        let sealer = sealer(&["old"]);
+        let clone = sealer.clone();
+        let sealed = clone.seal(b"secret", "a");
+        assert!(sealer.replace([]).is_err());
+        let keys = [
+            ("new".to_owned(), [b'n'; 32]),
+            ("old".to_owned(), [b'o'; 32]),
+        ];
+        sealer.replace(keys).unwrap();
+        let again = clone.reseal(&sealed, "a").unwrap().unwrap();
+        assert_eq!(again[2..5], *b"new");
+        assert_eq!(clone.open(&again, "a").unwrap(), b"secret");
+        assert!(clone.reseal(&again, "a").unwrap().is_none());
+        assert!(clone.reseal(&sealed, "b").is_err());
     }
 
     #[test]

@@ -106,6 +106,12 @@ pub async fn run_with(
             fan_out::sweep(&dispatcher, context.shutdown.clone()),
             errands::run(&dispatcher, context.shutdown.clone()),
             retention::run(&dispatcher, context.shutdown.clone()),
+            backbone::follow_keys(
+                Arc::clone(&dispatcher.config),
+                dispatcher.sealer.clone(),
+                backbone::KEYS_LOOK,
+                context.shutdown.clone()
+            ),
         );
     };
     tokio::select! {

@@ -1,16 +1,20 @@
 //! Reads the sources into a [`Config`].
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     check::check,
+    database_tls,
     error::{ConfigError, Problem},
     reader::Reader,
     reference::entries,
     sections::Config,
-    database_tls,
     tree::{self, Given, Rank, Raw, Tree},
 };
 
@@ -31,12 +35,21 @@ pub fn load(
 }
 
 /// What a process reads its configuration from.
-#[derive(Debug)]
 pub struct Loader {
     base: Config,
     file: Option<PathBuf>,
     environment: Vec<(String, String)>,
     plain_database_url: bool,
+}
+
+impl fmt::Debug for Loader {
+    /// The environment may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = &self.file;
+        f.debug_struct("Loader")
+            .field("file", file)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Loader {
@@ -74,6 +87,13 @@ impl Loader {
     ///
     /// Lists everything that is wrong.
     pub fn load(self) -> Result<Config, ConfigError> {
+        let origin = Arc::new(self);
+        let mut config = origin.read()?;
+        config.origin = Some(origin);
+        Ok(config)
+    }
+
+    fn read(&self) -> Result<Config, ConfigError> {
         let mut tree = Tree::new();
         if let Some(path) = &self.file {
             tree::add_file(&mut tree, path).map_err(|problem| ConfigError {
@@ -87,7 +107,7 @@ impl Loader {
             add_database_url(&mut tree, &self.environment);
         }
 
-        let mut config = self.base;
+        let mut config = self.base.clone();
         let mut reader = Reader::new(tree);
         config.read(&mut reader);
         check(&config, &mut reader);
@@ -99,6 +119,11 @@ impl Loader {
         }
         let (_, problems) = reader.finish();
         if problems.is_empty() {
+            let database = &mut config.database;
+            let (url, file) = (database.url.expose_secret(), &database.ca_certificates_file);
+            if !url.is_empty() && !file.is_empty() {
+                database.url = SecretString::from(database_tls::with_certificates(url, file));
+            }
             Ok(config)
         } else {
             Err(ConfigError { problems })
@@ -119,16 +144,25 @@ fn add_database_url(tree: &mut Tree, environment: &[(String, String)]) {
             origin: format!("environment variable {name}"),
             rank: Rank::Environment,
         };
-            let database = &mut config.database;
-            let (url, file) = (database.url.expose_secret(), &database.ca_certificates_file);
-            if !url.is_empty() && !file.is_empty() {
-                database.url = SecretString::from(database_tls::with_certificates(url, file));
-            }
         tree.insert("database.url".to_owned(), given);
     }
 }
 
 impl Config {
+    /// What the files say now, those with secrets among them, with the environment as it was at start. None
+    /// where it was not read from anywhere.
+    ///
+    /// # Errors
+    ///
+    /// Lists everything that is wrong.
+    pub fn read_again(&self) -> Option<Result<Self, ConfigError>> {
+        let origin = self.origin.as_ref()?;
+        Some(origin.read().map(|config| Self {
+            origin: Some(Arc::clone(origin)),
+            ..config
+        }))
+    }
+
     /// Checks that what a service cannot do without was given.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Doc comments here are read by operators: they become `docs/operations/configuration.md`.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{
     filter::LogFilter,
     key::EncryptionKey,
+    load::Loader,
     model::{Judge, Model},
     platform::PlatformConfig,
     reader::{Reader, Within},
@@ -79,6 +80,7 @@ pub struct Config {
     pub retention: Retention,
     pub log: Log,
     pub platforms: Vec<PlatformConfig>,
+    pub(super) origin: Option<Arc<Loader>>,
 }
 
 impl Config {
@@ -89,9 +91,9 @@ impl Config {
         let mut config = Self::default();
         config.bus.url = SecretString::from(IN_PROCESS);
         config.gateway.listen = SocketAddr::from(([127, 0, 0, 1], 8080));
+        config.gateway.drain_delay = Duration::ZERO;
         config.ops.listen = SocketAddr::from(([127, 0, 0, 1], 9090));
         config.outbound.allow_cidrs = vec![
-        config.gateway.drain_delay = Duration::ZERO;
             IpNet::new_assert(std::net::Ipv4Addr::new(127, 0, 0, 0).into(), 8),
             IpNet::new_assert(std::net::Ipv6Addr::LOCALHOST.into(), 128),
         ];
@@ -129,11 +131,11 @@ sections! {
         /// `?sslmode=verify-full` connections are encrypted, and the server's certificate and name
         /// verified; with `?sslmode=disable`, or neither that nor `ca_certificates_file`, they are not encrypted.
         pub url: SecretString = SecretString::default();
-        /// How many connections one process opens at most.
-        pub max_connections: u32 = 10, within 2..=1_000;
         /// A PEM file with the certificates of authorities by which the server is known, instead of the public
         /// ones. Connections are encrypted where it is given. Read again for each connection.
         pub ca_certificates_file: String = String::new();
+        /// How many connections one process opens at most.
+        pub max_connections: u32 = 10, within 2..=1_000;
     }
 
     /// The broker that carries events between the services.
@@ -141,11 +143,11 @@ sections! {
         /// Where RabbitMQ is: `amqp://user:password@host:port/vhost`, or `amqps://` for TLS.
         /// Required by the services. `in-process:` is the default of `earshot dev`, and for it alone.
         pub url: SecretString = SecretString::default();
-        /// How many unacknowledged messages one consumer holds at most.
-        pub prefetch: u16 = 32, within 1..=1_000;
         /// A PEM file with the certificates of authorities by which the broker is known, beside the public
         /// ones; for `amqps://`. Read again for each connection.
         pub ca_certificates_file: String = String::new();
+        /// How many unacknowledged messages one consumer holds at most.
+        pub prefetch: u16 = 32, within 1..=1_000;
     }
 
     /// The REST API.

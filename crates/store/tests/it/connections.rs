@@ -118,3 +118,47 @@ async fn a_disabled_connection_keeps_its_first_reason() {
     assert_eq!(found.state_reason.as_deref(), Some("gone"));
     assert_eq!(found.update_time, now);
 }
+
+#[tokio::test]
+async fn after_a_reseal_the_old_key_can_go() {
+    let mut at = start().await;
+    let namespace = at.fixture.namespace;
+    let (old, both, new) = (
+        sealer(&[("old", 1)]),
+        sealer(&[("new", 2), ("old", 1)]),
+        sealer(&[("new", 2)]),
+    );
+    let lost = sealer(&[("lost", 3)]);
+    let mut plain = draft();
+    plain.signing_secrets.clear();
+    let mut made = Vec::new();
+    for (sealer, draft) in [(&old, draft()), (&old, plain), (&both, draft())] {
+        let connection = connections::insert(&mut at.conn, sealer, namespace, &draft);
+        made.push((connection.await.unwrap(), draft));
+    }
+    let unreadable = connections::insert(&mut at.conn, &lost, namespace, &draft())
+        .await
+        .unwrap();
+
+    let (mut changed, mut refused, mut after) = (0, Vec::new(), None);
+    loop {
+        let done = connections::reseal(&mut at.conn, &both, after, 2)
+            .await
+            .unwrap();
+        changed += done.changed;
+        refused.extend(done.unreadable.into_iter().map(|(name, _)| name));
+        if done.last.is_none() {
+            break;
+        }
+        after = done.last;
+    }
+    assert_eq!((changed, refused), (2, vec![unreadable.name]));
+    for (connection, draft) in made {
+        let found = connections::endpoint(&mut at.conn, &new, connection.name).await;
+        let found = found.unwrap().unwrap();
+        assert_eq!(found.headers, draft.headers);
+        assert_eq!(found.signing_secrets, draft.signing_secrets);
+    }
+    let done = connections::reseal(&mut at.conn, &both, None, 10).await;
+    assert_eq!(done.unwrap().changed, 0, "again");
+}

@@ -1,0 +1,73 @@
+//! Follows the encryption keys: those of a Secret that is mounted as a file change under a running process.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use runtime::{Config, config::EncryptionKey};
+use store::seal::Sealer;
+use tokio_util::sync::CancellationToken;
+
+/// How long a new key may go unnoticed.
+pub const LOOK: Duration = Duration::from_secs(10);
+
+/// The sealer of the configured keys.
+///
+/// # Errors
+/// When `secrets.encryption_keys` is empty.
+pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
+    Sealer::new(pairs(&config.secrets.encryption_keys)).context("secrets.encryption_keys")
+}
+
+fn pairs(keys: &[EncryptionKey]) -> impl Iterator<Item = (String, [u8; 32])> {
+    keys.iter()
+        .map(|key| (key.id().to_owned(), *key.expose_bytes()))
+}
+
+/// Reads the configuration again each `interval`, and has `sealer` use its keys, until `stop`. A configuration
+/// that is wrong, or has no keys, changes nothing.
+pub async fn follow_keys(
+    config: Arc<Config>,
+    sealer: Sealer,
+    interval: Duration,
+    stop: CancellationToken,
+) {
+    let mut known: Vec<_> = pairs(&config.secrets.encryption_keys).collect();
+    let mut failing = false;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(interval) => {}
+        }
+        let given = Arc::clone(&config);
+        let read = tokio::task::spawn_blocking(move || given.read_again()).await;
+        let found = match read {
+            Ok(Some(Ok(found))) => found,
+            Ok(None) => return,
+            Ok(Some(Err(error))) => {
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(
+                        "the configuration cannot be read again, keys stay as they are: {error}"
+                    );
+                }
+                continue;
+            }
+            Err(panic) => {
+                tracing::error!("reading the configuration again panicked: {panic}");
+                continue;
+            }
+        };
+        failing = false;
+        let keys: Vec<_> = pairs(&found.secrets.encryption_keys).collect();
+        if keys.is_empty() || keys == known {
+            continue;
+        }
+        match sealer.replace(keys.iter().cloned()) {
+            Ok(()) => {
+                let ids: Vec<&String> = keys.iter().map(|(id, _)| id).collect();
+                tracing::info!(?ids, "the encryption keys have changed");
+                known = keys;
+            }
+            Err(error) => tracing::warn!("the encryption keys cannot be used: {error}"),
+        }
+    }
+}

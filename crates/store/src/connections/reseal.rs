@@ -1,0 +1,124 @@
+//! What is sealed by a key of before, sealed by the present one.
+
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{BigInt, Bytea, Nullable, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{ConnectionName, Id};
+use uuid::Uuid;
+
+use super::secrets_of;
+use crate::{
+    Error,
+    seal::{OpenError, Sealer},
+};
+
+/// What became of some Connections.
+#[derive(Debug, Default)]
+pub struct Resealed {
+    /// How many were looked at.
+    pub seen: usize,
+    pub changed: usize,
+    /// Those whose key is not configured, or that are damaged; they are left as they are.
+    pub unreadable: Vec<(ConnectionName, OpenError)>,
+    /// The last one: the next step goes on after it.
+    pub last: Option<ConnectionName>,
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = SqlUuid)]
+    namespace_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = Bytea)]
+    headers_sealed: Vec<u8>,
+    #[diesel(sql_type = Nullable<Bytea>)]
+    signing_secrets_sealed: Option<Vec<u8>>,
+}
+
+/// Seals up to `limit` Connections anew, in the order of their names. One that is written meanwhile keeps what
+/// was written, which the present key has sealed. By primary key.
+///
+/// # Errors
+/// When the database does not answer. What was done until then is done.
+pub async fn reseal(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    after: Option<ConnectionName>,
+    limit: i64,
+) -> Result<Resealed, Error> {
+    let [namespace, connection] = after.map_or([Uuid::nil(); 2], |name| {
+        [name.namespace.to_uuid(), name.connection.to_uuid()]
+    });
+    let rows: Vec<Row> = sql_query(
+        "SELECT namespace_id, id, headers_sealed, signing_secrets_sealed FROM connections \
+         WHERE (namespace_id, id) > ($1, $2) ORDER BY namespace_id, id LIMIT $3",
+    )
+    .bind::<SqlUuid, _>(namespace)
+    .bind::<SqlUuid, _>(connection)
+    .bind::<BigInt, _>(limit)
+    .load(conn)
+    .await?;
+    let mut done = Resealed::default();
+    for row in rows {
+        let name = ConnectionName {
+            namespace: Id::from_uuid(row.namespace_id),
+            connection: Id::from_uuid(row.id),
+        };
+        done.seen += 1;
+        done.last = Some(name);
+        match row.resealed(name, sealer) {
+            Ok(None) => {}
+            Ok(Some((headers, secrets))) => {
+                done.changed += row.replace(conn, headers, secrets).await?;
+            }
+            Err(error) => done.unreadable.push((name, error)),
+        }
+    }
+    Ok(done)
+}
+
+type Sealed = (Vec<u8>, Option<Vec<u8>>);
+
+impl Row {
+    /// None where the present key has sealed all of it.
+    fn resealed(&self, name: ConnectionName, sealer: &Sealer) -> Result<Option<Sealed>, OpenError> {
+        let headers = sealer.reseal(&self.headers_sealed, &name.to_string())?;
+        let secrets = match &self.signing_secrets_sealed {
+            Some(sealed) => sealer.reseal(sealed, &secrets_of(name))?,
+            None => None,
+        };
+        if headers.is_none() && secrets.is_none() {
+            return Ok(None);
+        }
+        let headers = headers.unwrap_or_else(|| self.headers_sealed.clone());
+        Ok(Some((
+            headers,
+            secrets.or(self.signing_secrets_sealed.clone()),
+        )))
+    }
+
+    async fn replace(
+        &self,
+        conn: &mut AsyncPgConnection,
+        headers: Vec<u8>,
+        secrets: Option<Vec<u8>>,
+    ) -> Result<usize, Error> {
+        let changed = sql_query(
+            "UPDATE connections SET headers_sealed = $3, signing_secrets_sealed = $4 \
+             WHERE namespace_id = $1 AND id = $2 AND headers_sealed = $5 \
+               AND signing_secrets_sealed IS NOT DISTINCT FROM $6",
+        )
+        .bind::<SqlUuid, _>(self.namespace_id)
+        .bind::<SqlUuid, _>(self.id)
+        .bind::<Bytea, _>(headers)
+        .bind::<Nullable<Bytea>, _>(secrets)
+        .bind::<Bytea, _>(&self.headers_sealed)
+        .bind::<Nullable<Bytea>, _>(self.signing_secrets_sealed.as_ref())
+        .execute(conn)
+        .await?;
+        Ok(changed)
+    }
+}
