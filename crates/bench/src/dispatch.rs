@@ -10,6 +10,7 @@ mod latency;
 mod load;
 mod receiver;
 mod replay;
+mod scaling;
 mod stack;
 
 use std::{
@@ -41,7 +42,8 @@ pub(crate) struct Options {
     /// Of each run at a given rate, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Only these parts: drain, broker, latency, hung, memory, limit, replay (which takes minutes)
+    /// Only these parts: drain, broker, latency, hung, memory, limit, replay (which takes minutes); and scaling, which
+    /// is not among them unless named
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Deliveries that are replayed
@@ -99,6 +101,9 @@ async fn measure(options: &Options) -> Result<Report> {
     }
     if options.wants("replay") {
         replay::run(options, &mut stack, &receiver, &mut report).await?;
+    }
+    if options.only.iter().any(|part| part == "scaling") {
+        scaling::run(&mut stack, &receiver, &mut report).await?;
     }
     if options.kills > 0 {
         kills::run(options, &mut stack, &receiver, &mut report).await?;

@@ -150,6 +150,10 @@ async fn answer(stream: &mut TcpStream, path: &str, seen: &Seen) -> Result<bool>
     let answer: &[u8] = match path {
         "/500" => b"HTTP/1.1 500 X\r\ncontent-length: 0\r\n\r\n",
         "/429" => b"HTTP/1.1 429 X\r\nretry-after: 30\r\ncontent-length: 0\r\n\r\n",
+        "/100ms" => {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+        }
         "/reset" => return Ok(false),
         "/drip" => {
             for byte in b"HTTP/1.1 200 X\r\ncontent-length: 0\r\n\r\n" {

@@ -63,6 +63,12 @@ impl Stack {
     }
 
     pub(super) async fn start_dispatcher(&mut self) -> Result<()> {
+        self.dispatcher = Some(self.spawn_dispatcher().await?);
+        Ok(())
+    }
+
+    /// One more, which the caller ends.
+    pub(super) async fn spawn_dispatcher(&self) -> Result<Child> {
         let program = std::env::current_exe()?.with_file_name("webhook-dispatcher");
         let ops = format!("127.0.0.1:{}", free_port()?);
         let log = fs::OpenOptions::new()
@@ -82,7 +88,6 @@ impl Stack {
             .stderr(log)
             .spawn()
             .with_context(|| format!("start {}", program.display()))?;
-        self.dispatcher = Some(process);
         let begin = Instant::now();
         while TcpStream::connect(&ops).await.is_err() {
             if begin.elapsed() > Duration::from_secs(10) {
@@ -90,7 +95,7 @@ impl Stack {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        Ok(())
+        Ok(process)
     }
 
     /// `kill -9`.
