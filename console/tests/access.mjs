@@ -1,7 +1,7 @@
 // Who may do what, and with what: a key that only reads, one that is revoked, and a keyboard without a mouse.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chromium, demo, DESK, earshot, go, hold, id, ns, settled, signedIn, STATUS } from "./context.mjs";
+import { chromium, demo, DESK, earshot, go, hold, id, ns, settled, signedIn, STATUS, until } from "./context.mjs";
 import { below } from "./earshot.mjs";
 import { watch } from "./watch.mjs";
 
@@ -95,7 +95,7 @@ test("a key that is revoked ends at the field for it, and another goes on at the
   seen.expected.push(STATUS(401));
   await page.getByRole("link", { name: "people who look for a backup" }).waitFor();
   earshot.keys("revoke", key);
-  await page.waitForTimeout(6_000);
+  await until("the key's end", async () => (await fetch(`${earshot.url}/v1/caller`, { headers: { authorization: `Bearer ${key}` } })).status === 401);
   await page.getByRole("link", { name: "people who look for a backup" }).click();
   await page.getByText("The server does not take your key any more.").waitFor();
   assert.equal(await page.evaluate(() => sessionStorage.length), 0);

@@ -90,7 +90,7 @@ test("budgets: small, usable within a second, 100 Scans filtered within 50 ms, n
 });
 
 test("every request that was made is one that openapi.yaml describes", () => {
-  assert.ok(requests.size > 40, `${requests.size} kinds of requests were seen`);
+  assert.ok(requests.size > 30, `${requests.size} kinds of requests were seen`);
   const wrong = [...requests].flatMap(([key, request]) => faults(request).map((fault) => `${key}: ${fault}`));
   assert.deepEqual(wrong, []);
   console.log(`requests: ${requests.size} kinds, all as openapi.yaml describes them`);

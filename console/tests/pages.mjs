@@ -1,7 +1,9 @@
 // Every page, wide and narrow, light and dark. They run side by side, and beside what mostly waits.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { chromium, demo, DESK, earshot, go, hold, id, ns, PHONE, settled, signedIn } from "./context.mjs";
+import { artefacts } from "./earshot.mjs";
 import { troubled } from "./failing.mjs";
 import { watch } from "./watch.mjs";
 
@@ -17,8 +19,9 @@ export function everyPage() {
   };
 }
 
-describe("side by side", { concurrency: 3 }, () => {
+describe("side by side", { concurrency: 4 }, () => {
   test("a server without its database, one that fails, and a key without points", troubled);
+  test("what is new waits, and moves nothing", news);
   for (const viewport of [DESK, PHONE]) {
     for (const colorScheme of ["light", "dark"]) {
       test(`every page at ${viewport.width} px, ${colorScheme}: axe finds nothing, nothing overflows`, () => every(viewport, colorScheme));
@@ -26,6 +29,31 @@ describe("side by side", { concurrency: 3 }, () => {
   }
   test("at 200 % nothing is lost", doubled);
 });
+
+/** Two pages look by themselves, every half minute. */
+async function news() {
+  const inbox = await signedIn(`${ns()}/inbox`);
+  const log = await signedIn(`${ns()}/connections/${id(demo.connection)}`);
+  const rows = inbox.page.locator(".row");
+  const deliveries = log.page.locator("tbody tr").filter({ has: log.page.locator("a") });
+  const first = async (list) => [await list.first().innerText().then((text) => text.split("\n")[0]), await list.first().boundingBox().then((box) => box.y)];
+  await rows.first().waitFor();
+  await deliveries.first().waitFor();
+  await settled(log.page);
+  const before = [await first(rows), await first(deliveries)];
+  await earshot.publish([{ platform: "hackernews", author: "kim", title: "Ask HN: Which backup for a school of gardeners?", text: "Looking for encrypted offsite backup software for laptops and a NAS, with restores." }]);
+  const shows = [inbox.page, log.page].map((page) => page.getByRole("button", { name: /\d new – show$/ }));
+  await Promise.all(shows.map((show) => show.waitFor({ timeout: 90_000 })));
+  assert.deepEqual([await first(rows), await first(deliveries)], before);
+  await inbox.page.screenshot({ path: join(artefacts, "state-new.png") });
+  await Promise.all(shows.map((show) => show.click()));
+  await inbox.page.getByRole("link", { name: /school of gardeners/ }).waitFor();
+  await log.page.getByRole("link", { name: /school of gardeners/ }).waitFor({ timeout: 60_000 });
+  inbox.seen.check();
+  log.seen.check();
+  await inbox.close();
+  await log.close();
+}
 
 async function every(viewport, colorScheme) {
   demo.delivery ??= id((await earshot.call("GET", `${demo.connection}/deliveries`)).deliveries[0].name);

@@ -119,9 +119,9 @@ export function Deliveries({ connection }: { connection: string }) {
         {choice("time", w.inbox.time, Object.keys(TIMES).map((one): [string, string] => [one, w.overview.ranges[one as "1h"]]))}
         {choice("status", w.delivery.status, STATUSES.map((one): [string, string] => [one, one === "none" ? w.delivery.noAnswer : one]))}
         {filter !== "" && <button type="button" onClick={() => setQuery({ state: undefined, time: undefined, status: undefined })}>{w.inbox.clear}</button>}
+        {waiting.value.length > 0 && <button type="button" class="fresh" onClick={showWaiting}>{w.delivery.fresh(waiting.value.length, PAGE_SIZE)}</button>}
       </form>
       {failed.value !== undefined && <Failed error={failed.value} retry={() => { round.value += 1; }} />}
-      {waiting.value.length > 0 && <button type="button" class="fresh" onClick={showWaiting}>{w.delivery.fresh(waiting.value.length, PAGE_SIZE)}</button>}
       {list.value === null && failed.value === undefined && <Skeleton rows={6} />}
       {list.value?.length === 0 && <Empty title={filter === "" ? w.delivery.none : w.delivery.noneSuch} why={filter === "" ? w.delivery.noneWhy : undefined} />}
       {list.value !== null && list.value.length > 0 && (

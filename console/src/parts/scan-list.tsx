@@ -107,7 +107,14 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
   return (
     <div class={`reader${selected ? " open" : ""}${list.length === 0 && open === null ? " bare" : ""}`}>
       <section class="reader-list" aria-label={w.inbox.list}>
-        {scans.waiting.length > 0 && <button type="button" class="fresh" onClick={scans.showWaiting}>{w.inbox.fresh(scans.waiting.length)}</button>}
+        {(list.length > 0 || scans.waiting.length > 0) && (
+          // A line of its own, so that what is new moves nothing.
+          <div class="list-head">
+            {scans.waiting.length > 0
+              ? <button type="button" class="fresh" onClick={scans.showWaiting}>{w.inbox.fresh(scans.waiting.length)}</button>
+              : <span class="faint small">{w.inbox.found(list.length, scans.more)}</span>}
+          </div>
+        )}
         {scans.error !== undefined && <Failed error={scans.error} retry={scans.reload} />}
         {scans.of === null && scans.error === undefined && <Skeleton rows={8} />}
         {scans.of !== null && list.length === 0 && !scans.busy && scans.error === undefined && empty}
