@@ -105,7 +105,7 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
   useKeys(bindings);
 
   return (
-    <div class={`reader${selected ? " open" : ""}${list.length === 0 && open === null ? " bare" : ""}`}>
+    <div class={`reader${selected ? " open" : ""}${list.length === 0 && open === null && scans.of !== null && !scans.busy ? " bare" : ""}`}>
       <section class="reader-list" aria-label={w.inbox.list}>
         {(list.length > 0 || scans.waiting.length > 0) && (
           // A line of its own, so that what is new moves nothing.
