@@ -178,9 +178,14 @@ impl Cluster {
         &self.data
     }
 
+    /// Where one of the programs is.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.installation.bin.join(name)
+    }
+
     /// One of the server's programs, told its data directory, under the account it runs as.
     pub(crate) fn command(&self, program: &str) -> Result<ServerCommand> {
-        let mut command = Command::new(self.installation.bin.join(program));
+        let mut command = Command::new(self.program(program));
         command
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")

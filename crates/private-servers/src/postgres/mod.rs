@@ -14,6 +14,7 @@ mod orphan;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,8 @@ use crate::home::Home;
 use crate::log::Log;
 use crate::ports::{free_port, is_free};
 use crate::process::{Process, Reach};
-
 use crate::tls::Tls;
+
 /// The role, and the database.
 const NAME: &str = "earshot";
 /// Recovery after a crash may have much to read.
@@ -47,9 +48,9 @@ pub struct Options {
     pub durable: bool,
     /// The port to listen on; none takes a free one at each start.
     pub port: Option<u16>,
-}
     /// The certificate with which the server also takes encrypted connections.
     pub tls: Option<Tls>,
+}
 
 impl Options {
     /// For data that matters.
@@ -57,8 +58,8 @@ impl Options {
         Self {
             durable: true,
             port: None,
-        }
             tls: None,
+        }
     }
 
     /// For tests.
@@ -66,8 +67,8 @@ impl Options {
         Self {
             durable: false,
             port: None,
-        }
             tls: None,
+        }
     }
 }
 
@@ -95,10 +96,10 @@ impl Postgres {
         let mut log = Log::new(home.join("server.log"));
         let cluster = Cluster::open(&home, &password, options.durable, &mut log)
             .with_context(|| format!("prepare PostgreSQL in {}", home.path().display()))?;
-        let mut server = Self {
         if let Some(tls) = &options.tls {
             cluster.write_tls(tls)?;
         }
+        let mut server = Self {
             cluster,
             options: options.clone(),
             password,
@@ -166,6 +167,21 @@ impl Postgres {
         self.stop();
         self.options.port = Some(self.port);
         self.launch()
+    }
+
+    /// What `psql` prints for statements: rows as lines, columns parted by `|`.
+    pub fn query(&self, sql: &str) -> Result<String> {
+        let output = Command::new(self.cluster.program("psql"))
+            .env_clear()
+            .env("LC_ALL", "C.UTF-8")
+            .args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-d", &self.url()])
+            .args(["-c", sql])
+            .output()
+            .context("run psql")?;
+        if !output.status.success() {
+            bail!("{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
 
     fn launch(&mut self) -> Result<()> {

@@ -148,8 +148,28 @@ impl RabbitMq {
         self.launch()
     }
 
+    /// What `rabbitmqctl` prints, called as an operator would; takes a second or two.
+    pub fn control(&self, arguments: &[&str]) -> Result<String> {
+        let program = self.installation.server.with_file_name("rabbitmqctl");
+        let output = self
+            .script(&program)
+            .args(["--quiet", "--timeout", "30"])
+            .args(arguments)
+            .output()
+            .with_context(|| format!("run {}", program.display()))?;
+        if !output.status.success() {
+            bail!(
+                "rabbitmqctl {arguments:?}: {}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     fn launch(&mut self) -> Result<()> {
         self.kill();
+        write(&self.home.join("rabbitmq.conf"), &self.config())?;
         let mut epmd = self.command("epmd");
         epmd.args([
             "-address",
@@ -169,7 +189,6 @@ impl RabbitMq {
         let mut node = Process::spawn(&mut command, Reach::Group, Signal::SIGKILL)?;
         let mut ended = None;
         let ready = wait_until(deadline, || {
-        write(&self.home.join("rabbitmq.conf"), &self.config())?;
             ended = node.ended();
             ended.is_some() || speaks_amqp(self.ports.amqp)
         });
@@ -191,25 +210,6 @@ impl RabbitMq {
         Ok(())
     }
 
-    fn node_command(&self) -> Command {
-        let mut command = self.command(&self.installation.server);
-        let home = |name: &str| self.home.join(name);
-        command
-            .env("RABBITMQ_NODENAME", "earshot@localhost")
-            .env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1")
-            .env("RABBITMQ_NODE_PORT", self.ports.amqp.to_string())
-            .env("RABBITMQ_DIST_PORT", self.ports.distribution.to_string())
-            .env("RABBITMQ_MNESIA_BASE", home("data"))
-            .env("RABBITMQ_LOG_BASE", home("log"))
-            .env("RABBITMQ_PID_FILE", home("pid"))
-            .env("RABBITMQ_ENABLED_PLUGINS_FILE", home("enabled_plugins"))
-            .env("RABBITMQ_CONFIG_FILE", home("rabbitmq.conf"))
-            .env("RABBITMQ_CONF_ENV_FILE", home("rabbitmq-env.conf"))
-            .env(
-                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
-                "-kernel inet_dist_use_interface {127,0,0,1}",
-            )
-            // The script then becomes the Erlang machine, instead of waiting for it.
     fn config(&self) -> String {
         if !self.speaks_tls {
             return CONFIG.to_owned();
@@ -225,7 +225,33 @@ impl RabbitMq {
         )
     }
 
+    fn node_command(&self) -> Command {
+        let mut command = self.script(&self.installation.server);
+        command
+            .env(
+                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
+                "-kernel inet_dist_use_interface {127,0,0,1}",
+            )
+            // The script then becomes the Erlang machine, instead of waiting for it.
             .env("RUNNING_UNDER_SYSTEMD", "true");
+        command
+    }
+
+    /// One of RabbitMQ's scripts, for this node.
+    fn script(&self, program: &Path) -> Command {
+        let mut command = self.command(program);
+        let home = |name: &str| self.home.join(name);
+        command
+            .env("RABBITMQ_NODENAME", "earshot@localhost")
+            .env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1")
+            .env("RABBITMQ_NODE_PORT", self.ports.amqp.to_string())
+            .env("RABBITMQ_DIST_PORT", self.ports.distribution.to_string())
+            .env("RABBITMQ_MNESIA_BASE", home("data"))
+            .env("RABBITMQ_LOG_BASE", home("log"))
+            .env("RABBITMQ_PID_FILE", home("pid"))
+            .env("RABBITMQ_ENABLED_PLUGINS_FILE", home("enabled_plugins"))
+            .env("RABBITMQ_CONFIG_FILE", home("rabbitmq.conf"))
+            .env("RABBITMQ_CONF_ENV_FILE", home("rabbitmq-env.conf"));
         command
     }
 
@@ -253,6 +279,7 @@ impl Ports {
     fn free() -> Result<Self> {
         Ok(Self {
             amqp: free_port()?,
+            amqps: free_port()?,
             distribution: free_port()?,
             epmd: free_port()?,
         })
@@ -279,7 +306,6 @@ fn speaks_amqp(port: u16) -> bool {
         stream.write_all(b"AMQP\x00\x00\x09\x01")?;
         let mut kind = [0];
         stream.read_exact(&mut kind)?;
-            amqps: free_port()?,
         Ok(kind[0])
     };
     greet().is_ok_and(|kind| kind == 1)
