@@ -1,7 +1,7 @@
 //! What people ask for beside the Scans that come: tests of Connections, and replays.
 //!
 //! Both lie in the database, where any replica takes them up; neither is ever sent straight from here.
-//! A look costs one short query each, five times a second.
+//! A look costs one short query each, five times a second; more often while a replay is worked off, at its pace.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,15 +16,22 @@ const PURGE: u32 = 150;
 pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
     let mut failing = false;
     let mut looks: u32 = 0;
+    let mut pause = LOOK;
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(pause) => {}
         }
+        pause = LOOK;
         looks = looks.wrapping_add(1);
         let purge = looks.is_multiple_of(PURGE);
         match look(dispatcher, purge, &shutdown).await {
-            Ok(()) => failing = false,
+            Ok(replaying) => {
+                failing = false;
+                if replaying {
+                    pause = replay::PAUSE;
+                }
+            }
             Err(error) => {
                 if !std::mem::replace(&mut failing, true) {
                     tracing::warn!(
@@ -37,11 +44,12 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
     }
 }
 
+/// Whether a replay goes on.
 async fn look(
     dispatcher: &Arc<Dispatcher>,
     purge: bool,
     shutdown: &CancellationToken,
-) -> Result<(), store::Error> {
+) -> Result<bool, store::Error> {
     connection_test::take(dispatcher).await?;
     if purge {
         connection_test::purge(dispatcher).await?;

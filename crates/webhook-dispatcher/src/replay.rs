@@ -19,20 +19,23 @@ use crate::{Dispatcher, metrics};
 const PACE: Pace = Pace {
     batch: 50,
     backlog: 24,
-    pause: Duration::from_millis(100),
+    pause: PAUSE,
 };
+/// Between two looks for replays' turns while any goes on.
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 /// Of one look: then tests are looked for again.
 const TURNS: u32 = 20;
 
-/// Gives each replay that is due its turn.
+/// Gives each replay that is due its turn; whether some of one was reopened, so that more is to be soon.
 pub(crate) async fn work(
     dispatcher: &Arc<Dispatcher>,
     shutdown: &CancellationToken,
-) -> Result<(), store::Error> {
+) -> Result<bool, store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
     if !replays::any_due(&mut conn).await? {
-        return Ok(());
+        return Ok(false);
     }
+    let mut goes_on = false;
     for _ in 0..TURNS {
         if shutdown.is_cancelled() {
             break;
@@ -45,6 +48,7 @@ pub(crate) async fn work(
         };
         match advanced {
             Advanced::Reopened(count) => {
+                goes_on = true;
                 metrics::REPLAYED.inc_by(count.try_into().unwrap_or(0));
             }
             Advanced::Done => {
@@ -54,5 +58,5 @@ pub(crate) async fn work(
         }
         lanes::note_due(&mut conn, &[replay.connection_name()]).await?;
     }
-    Ok(())
+    Ok(goes_on)
 }
