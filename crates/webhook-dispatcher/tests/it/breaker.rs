@@ -51,11 +51,7 @@ async fn one_probe_over_all_replicas() {
         world.ready_dispatcher().await,
         world.ready_dispatcher().await,
     ];
-    for number in 0..8 {
-        world
-            .scan_and_tell(manager, &format!("kettle {number}"))
-            .await;
-    }
+    world.scans_and_tell(manager, 8).await;
     until_open(&world).await;
     let asked = receiver.count();
     // Each replica may open another before the fifth failure is written.
@@ -85,11 +81,7 @@ async fn a_probe_that_succeeds_lets_all_pass() {
     let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
     let manager = opened(&mut world, &receiver).await;
     let replica = world.ready_dispatcher().await;
-    for number in 0..20 {
-        world
-            .scan_and_tell(manager, &format!("kettle {number}"))
-            .await;
-    }
+    world.scans_and_tell(manager, 20).await;
     until_open(&world).await;
     let asked = receiver.count();
     *mood.lock().unwrap() = Answer::Status(200);
@@ -111,11 +103,7 @@ async fn a_probe_whose_replica_dies_is_made_by_another() {
     let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
     let manager = opened(&mut world, &receiver).await;
     let first = world.ready_dispatcher().await;
-    for number in 0..4 {
-        world
-            .scan_and_tell(manager, &format!("kettle {number}"))
-            .await;
-    }
+    world.scans_and_tell(manager, 4).await;
     until_open(&world).await;
     *mood.lock().unwrap() = Answer::Hang;
     let asked = receiver.count();
@@ -142,11 +130,7 @@ async fn what_a_person_asks_for_passes_an_open_breaker() {
     let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
     let manager = opened(&mut world, &receiver).await;
     let replica = world.ready_dispatcher().await;
-    for number in 0..6 {
-        world
-            .scan_and_tell(manager, &format!("kettle {number}"))
-            .await;
-    }
+    world.scans_and_tell(manager, 6).await;
     until_open(&world).await;
     *mood.lock().unwrap() = Answer::Status(200);
     let urgent = "UPDATE deliveries SET urgent = true, next_attempt_time = now() WHERE id IN \
@@ -163,14 +147,9 @@ async fn after_five_days_of_failures_a_connection_is_disabled() {
     let mut world = World::new().await;
     world.config.dispatcher.retry_schedule = vec![Duration::from_secs(3_600)];
     let receiver = always(Answer::Status(503)).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    for number in 0..25 {
-        world
-            .scan_and_tell(manager, &format!("kettle {number}"))
-            .await;
-    }
+    world.scans_and_tell(manager, 25).await;
     for probe in 0..30 {
         until_open(&world).await;
         if probe == 10 {

@@ -14,13 +14,9 @@ async fn a_shutdown_hands_back_what_is_queued() {
     world.config.dispatcher.lane_limit = 1;
     let slow = Answer::after(Duration::from_millis(150), Answer::Status(200));
     let receiver = always(slow).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    for number in 0..30 {
-        let title = format!("kettle {number}");
-        world.scan_and_tell(manager, &title).await;
-    }
+    world.scans_and_tell(manager, 30).await;
     eventually("some are sent", SOON, async || receiver.count() >= 3).await;
     replica.stop().await;
     let sent = receiver.count();
@@ -54,15 +50,12 @@ async fn a_shutdown_hands_back_what_is_queued() {
 async fn a_shutdown_hands_back_what_waits_for_its_rate() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     world
         .database
         .run("UPDATE connections SET max_per_second = 5")
         .await;
-    for number in 0..20 {
-        world.scan(manager, &format!("kettle {number}")).await;
-    }
+    world.scans(manager, 20).await;
     let replica = world.ready_dispatcher().await;
     eventually("some are sent", SOON, async || receiver.count() >= 4).await;
     replica.stop().await;
@@ -92,10 +85,7 @@ async fn what_waits_too_long_expires_and_can_be_replayed() {
         .run("UPDATE connections SET state = 'DISABLED', state_reason = 'by its owner'")
         .await;
     let replica = world.ready_dispatcher().await;
-    for number in 0..3 {
-        let title = format!("kettle {number}");
-        world.scan_and_tell(manager, &title).await;
-    }
+    world.scans_and_tell(manager, 3).await;
     world.until("PENDING", 3).await;
     replica.stop().await;
 
@@ -191,10 +181,7 @@ async fn what_is_left_is_counted_by_state() {
         ))
         .await;
     let replica = world.ready_dispatcher().await;
-    for number in 0..4 {
-        let title = format!("kettle {number}");
-        world.scan_and_tell(manager, &title).await;
-    }
+    world.scans_and_tell(manager, 4).await;
     world.until("RETRYING", 4).await;
     let mut conn = world.database.connect().await;
     let told = store::deliveries::standings(&mut conn, 10_000)

@@ -15,8 +15,7 @@ async fn a_delivery_is_tried_until_it_succeeds() {
         Answer::Status(404),
     ])
     .await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     world.scan_and_tell(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
@@ -37,8 +36,7 @@ async fn a_delivery_is_tried_until_it_succeeds() {
 async fn after_the_last_try_a_delivery_is_given_up() {
     let world = World::new().await;
     let receiver = always(Answer::Status(503)).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     world.scan_and_tell(manager, "kettle").await;
     world.until("EXHAUSTED", 1).await;
@@ -52,8 +50,7 @@ async fn after_the_last_try_a_delivery_is_given_up() {
 async fn an_endpoint_that_is_gone_is_left_alone_until_it_is_enabled() {
     let world = World::new().await;
     let receiver = scripted(vec![Answer::Status(410)]).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     world.scan_and_tell(manager, "first kettle").await;
     world.until("EXHAUSTED", 1).await;
@@ -83,8 +80,7 @@ async fn an_endpoint_that_is_gone_is_left_alone_until_it_is_enabled() {
 async fn a_receiver_that_hangs_is_cut_off_and_tried_again() {
     let world = World::new().await;
     let receiver = scripted(vec![Answer::Hang]).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     world.scan_and_tell(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
@@ -102,8 +98,7 @@ async fn a_receiver_that_hangs_is_cut_off_and_tried_again() {
 async fn a_long_answer_changes_nothing() {
     let world = World::new().await;
     let receiver = always(Answer::Long(20 * 1024 * 1024)).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     world.scan_and_tell(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;
@@ -125,8 +120,7 @@ async fn a_wish_to_be_left_alone_is_kept() {
         body: b"later".to_vec(),
     }])
     .await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     let begin = Instant::now();
     world.scan_and_tell(manager, "kettle").await;
@@ -160,15 +154,10 @@ async fn results_are_held_while_the_database_is_away() {
         Answer::Status(200),
     ))
     .await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     let warm = world.warm(manager).await;
-    for number in 0..3 {
-        world
-            .scan_and_tell(manager, &format!("kettle {number}"))
-            .await;
-    }
+    world.scans_and_tell(manager, 3).await;
     eventually("the requests are open", SOON, async || {
         receiver.count() == warm + 3
     })
@@ -187,8 +176,7 @@ async fn results_are_held_while_the_database_is_away() {
 async fn a_log_that_refuses_attempts_repeats_no_request() {
     let world = World::new().await;
     let receiver = scripted(vec![Answer::Status(500), Answer::Status(502)]).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     // As where there is no partition for them.
     world
         .database
@@ -208,8 +196,7 @@ async fn a_log_that_refuses_attempts_repeats_no_request() {
 async fn a_result_that_the_database_refuses_holds_up_no_other() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let poison = world.scan(manager, "poison").await;
     let rule = format!(
         "ALTER TABLE deliveries ADD CONSTRAINT poison CHECK (state <> 'SUCCEEDED' OR scan_id <> '{}')",

@@ -16,8 +16,8 @@ async fn a_hung_endpoint_holds_its_lane_and_no_more() {
         after_warming(Answer::Hang).await,
         always(Answer::Status(200)).await,
     );
-    let hung_manager = world.manager(&[world.connection(&hung).await]).await;
-    let well_manager = world.manager(&[world.connection(&well).await]).await;
+    let hung_manager = world.manager_for(&hung).await;
+    let well_manager = world.manager_for(&well).await;
     let replica = world.ready_dispatcher().await;
     let warm = world.warm(hung_manager).await;
     for number in 0..12 {

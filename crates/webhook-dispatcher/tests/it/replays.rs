@@ -33,11 +33,7 @@ async fn a_replay_survives_restarts_and_sends_each_delivery_once() {
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
     let replica = world.ready_dispatcher().await;
-    for number in 0..COUNT {
-        world
-            .scan_and_tell(manager, &format!("kettle {number}"))
-            .await;
-    }
+    world.scans_and_tell(manager, COUNT).await;
     let all = i64::try_from(COUNT).unwrap();
     eventually("all arrived", LONG, async || {
         world.in_state("SUCCEEDED").await == all
@@ -126,14 +122,9 @@ async fn what_a_person_retries_goes_at_once_past_an_open_breaker() {
     let mut world = World::new().await;
     world.config.dispatcher.retry_schedule = vec![Duration::from_secs(600); 3];
     let receiver = scripted(vec![Answer::Status(500); 6]).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    for number in 0..5 {
-        world
-            .scan_and_tell(manager, &format!("kettle {number}"))
-            .await;
-    }
+    world.scans_and_tell(manager, 5).await;
     let open = "connection_lanes WHERE open_until > now() + interval '5 seconds'";
     eventually("the breaker opens", LONG, async || {
         world.database.count(open).await == 1
@@ -184,8 +175,7 @@ async fn what_is_retried_while_its_request_is_open_is_sent_again_after_it() {
         Answer::Status(200),
     )])
     .await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     world.scan_and_tell(manager, "kettle").await;
     world.until("IN_FLIGHT", 1).await;

@@ -11,8 +11,7 @@ use crate::support::{SOON, World, always};
 async fn a_request_is_the_event_and_nothing_beside_it() {
     let world = World::new().await;
     let receiver = always(Answer::Status(204)).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     let scan = world.scan_and_tell(manager, "A \"kettle\" – ☕").await;
     world.until("SUCCEEDED", 1).await;

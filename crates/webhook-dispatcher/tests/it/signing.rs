@@ -102,8 +102,7 @@ async fn chat_formats_are_signed_as_they_are_sent() {
 async fn without_a_secret_no_header_is_added() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
-    let connection = world.connection(&receiver).await;
-    let manager = world.manager(&[connection]).await;
+    let manager = world.manager_for(&receiver).await;
     let replica = world.ready_dispatcher().await;
     world.scan_and_tell(manager, "kettle").await;
     world.until("SUCCEEDED", 1).await;

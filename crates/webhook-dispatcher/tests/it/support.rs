@@ -83,6 +83,12 @@ impl World {
             .await
     }
 
+    /// A Manager whose Scans go to this receiver alone.
+    pub(crate) async fn manager_for(&self, receiver: &TestServer) -> ManagerName {
+        let connection = self.connection(receiver).await;
+        self.manager(&[connection]).await
+    }
+
     /// A Scan of which no event tells.
     pub(crate) async fn scan(&self, manager: ManagerName, title: &str) -> ScanName {
         let post = test_support::post(&format!("hackernews:{title}"), title);
@@ -127,6 +133,21 @@ impl World {
         let scan = self.scan(manager, title).await;
         self.tell(scan).await;
         scan
+    }
+
+    /// As many of which no event tells.
+    pub(crate) async fn scans(&self, manager: ManagerName, count: usize) {
+        for number in 0..count {
+            self.scan(manager, &format!("kettle {number}")).await;
+        }
+    }
+
+    /// As many, each with its event.
+    pub(crate) async fn scans_and_tell(&self, manager: ManagerName, count: usize) {
+        for number in 0..count {
+            self.scan_and_tell(manager, &format!("kettle {number}"))
+                .await;
+        }
     }
 
     /// Has a Connection succeed until its lane is at its widest; returns how many requests that took.
