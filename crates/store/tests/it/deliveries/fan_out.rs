@@ -1,0 +1,213 @@
+//! From Scans to deliveries: once each, and only to whom may be sent.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use domain::{ConnectionName, ScanName, Timestamp};
+use store::deliveries::Want;
+use store::seal::Sealer;
+use store::{AsyncConnection, connections, deliveries, lanes};
+use test_support::post;
+use uuid::Uuid;
+
+use super::sending;
+use crate::support::{number, record, run};
+
+#[tokio::test]
+async fn a_scan_is_fanned_out_once_in_the_order_of_the_notices() {
+    let mut at = sending(3).await;
+    let scan = at.scan("forum:1").await;
+    let (first, last) = (at.connections[0], at.connections[2]);
+    let sent = at.fan_out(scan, &[last, first]).await;
+    let names: Vec<_> = sent
+        .iter()
+        .map(|task| task.delivery.connection_name())
+        .collect();
+    assert_eq!(names, [first, last]);
+    assert_eq!(sent[0].url, "https://receiver.example/0");
+    assert_eq!(sent[0].headers.0["x-secret"], "hush");
+    assert_eq!(
+        (
+            sent[0].scan,
+            sent[0].post.id.as_str(),
+            sent[0].attempt_count
+        ),
+        (scan, "forum:1", 0)
+    );
+    assert_eq!(at.row(sent[0].delivery).await, "IN_FLIGHT 0");
+
+    assert!(
+        at.fan_out(scan, &[first, last]).await.is_empty(),
+        "the event came twice"
+    );
+    let replica = at.replica;
+    let claimed = at.claim(replica, 10).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].delivery.connection_name(), at.connections[1]);
+    assert_eq!(
+        number(&mut at.at.conn, "SELECT count(*) AS number FROM deliveries").await,
+        3
+    );
+    // The id tells the application's time, all else the database's.
+    let by_id = "SELECT count(*) AS number FROM deliveries \
+                 WHERE id_time(id) <> create_time OR update_time IN (create_time, next_attempt_time)";
+    assert_eq!(number(&mut at.at.conn, by_id).await, 0);
+    let gone = ScanName {
+        scan: domain::Id::generate(),
+        ..scan
+    };
+    assert!(at.fan_out(gone, &[first]).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_callers_fan_out_once() {
+    let mut at = sending(2).await;
+    for round in 0..20 {
+        let scan = at.scan(&format!("forum:{round}")).await;
+        let caller = || {
+            let (pool, sealer) = (at.at.database.pool(), at.at.fixture.sealer.clone());
+            tokio::spawn(async move {
+                let mut conn = pool.get().await.unwrap();
+                conn.transaction(async |conn| {
+                    let admit = |name, _| Some(name);
+                    deliveries::fan_out(conn, &sealer, &[scan], Uuid::new_v4(), admit).await
+                })
+                .await
+                .unwrap()
+                .tasks
+                .len()
+            })
+        };
+        let (one, two) = (caller(), caller());
+        let mut sent = [one.await.unwrap(), two.await.unwrap()];
+        sent.sort_unstable();
+        assert_eq!(sent, [0, 2], "round {round}");
+    }
+    assert_eq!(
+        number(&mut at.at.conn, "SELECT count(*) AS number FROM deliveries").await,
+        40
+    );
+}
+
+#[tokio::test]
+async fn many_scans_fan_out_in_one_statement() {
+    let mut at = sending(2).await;
+    let posts: Vec<_> = (0..30).map(|n| post(&format!("forum:{n}"), "t")).collect();
+    let mut scans = record(&mut at.at.conn, at.manager, &posts).await;
+    // One that was told before, and one that is told twice.
+    let [first, second] = at.connections[..] else {
+        unreachable!()
+    };
+    assert_eq!(at.fan_out(scans[0], &[first]).await.len(), 1);
+    scans.push(scans[1]);
+    let sealer = at.at.fixture.sealer.clone();
+    let admit = |name, _| (name == first).then_some(());
+    let found = deliveries::fan_out(&mut at.at.conn, &sealer, &scans, at.replica, admit)
+        .await
+        .unwrap();
+    assert_eq!(found.tasks.len(), 29);
+    let waiting: Vec<_> = found.waiting.iter().map(|due| due.connection).collect();
+    assert_eq!(waiting, [second]);
+    let all = "SELECT count(*) AS number FROM deliveries";
+    assert_eq!(number(&mut at.at.conn, all).await, 60);
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_waits() {
+    let mut at = sending(1).await;
+    let scan = at.scan("forum:1").await;
+    let stranger = Sealer::new([("other".to_owned(), [1; 32])]).unwrap();
+    let admit = |name, _| Some(name);
+    let found = deliveries::fan_out(&mut at.at.conn, &stranger, &[scan], at.replica, admit)
+        .await
+        .unwrap();
+    assert_eq!((found.tasks.len(), found.waiting.len()), (0, 1));
+    let waiting = "SELECT count(*) AS number FROM deliveries WHERE state = 'PENDING'";
+    assert_eq!(number(&mut at.at.conn, waiting).await, 1);
+}
+
+#[tokio::test]
+async fn only_connections_that_may_be_sent_to_are_admitted_and_looked_at() {
+    let mut at = sending(5).await;
+    let [disabled, open, limited, behind, clear] = at.connections[..] else {
+        unreachable!()
+    };
+    let id = |name: ConnectionName| name.connection.to_uuid();
+    connections::disable(&mut at.at.conn, disabled, "gone", Timestamp::now())
+        .await
+        .unwrap();
+    for sql in [
+        format!(
+            "UPDATE connection_lanes SET open_until = now() + interval '1 hour', \
+             next_due_time = now() + interval '1 hour' WHERE connection_id = '{}'",
+            id(open)
+        ),
+        format!(
+            "UPDATE connections SET max_per_second = 5 WHERE id = '{}'",
+            id(limited)
+        ),
+        format!(
+            "UPDATE connection_lanes SET next_due_time = now() WHERE connection_id = '{}'",
+            id(behind)
+        ),
+    ] {
+        run(&mut at.at.conn, sql).await;
+    }
+    let scan = at.scan("forum:1").await;
+    let sealer = at.at.fixture.sealer.clone();
+    let mut asked = Vec::new();
+    let admit = |name, _| {
+        asked.push(name);
+        None::<()>
+    };
+    let found = deliveries::fan_out(&mut at.at.conn, &sealer, &[scan], at.replica, admit)
+        .await
+        .unwrap();
+    assert_eq!(asked, [clear]);
+    let waiting: BTreeSet<_> = found.waiting.iter().map(|due| due.connection).collect();
+    assert_eq!(waiting, [limited, behind, clear].into());
+    let restrained: Vec<_> = found.waiting.iter().filter(|due| due.restrained).collect();
+    assert_eq!(restrained.len(), 1);
+
+    let names: Vec<_> = waiting.iter().copied().collect();
+    lanes::note_due(&mut at.at.conn, &names).await.unwrap();
+    assert_eq!(at.due().await, waiting);
+    let settled = at.settled().await;
+    assert_eq!(settled[0], None, "a disabled one is left alone");
+    assert!(
+        settled[1].unwrap() > Duration::from_secs(3_500),
+        "{settled:?}"
+    );
+    assert_eq!(settled[4], Some(Duration::ZERO));
+    assert_eq!(at.due().await, waiting);
+
+    let replica = at.replica;
+    let claimed = at.claim(replica, 10).await;
+    let of: BTreeSet<_> = claimed
+        .iter()
+        .map(|task| task.delivery.connection_name())
+        .collect();
+    assert_eq!(of, [behind, clear].into(), "none that is restrained");
+    // Who holds the lanes' locks knows what the others may be sent.
+    let wants: Vec<Want> = at
+        .connections
+        .iter()
+        .map(|connection| Want {
+            connection: *connection,
+            count: 10,
+        })
+        .collect();
+    let claimed = at
+        .at
+        .conn
+        .transaction(async |conn| deliveries::claim_locked(conn, &sealer, replica, &wants).await)
+        .await
+        .unwrap();
+    assert_eq!(claimed.len(), 3);
+    assert_eq!(at.settled().await, [None; 5]);
+    assert_eq!(at.due().await, [].into());
+
+    // Enabled again, it is looked at.
+    run(&mut at.at.conn, "UPDATE connections SET state = 'ACTIVE'").await;
+    assert_eq!(at.due().await, [disabled].into());
+}
