@@ -20,7 +20,7 @@ use url::{Position, Url};
 
 use crate::{
     Failure, Resolve, SystemResolver,
-    connect::Connector,
+    connect::{Connector, Retirement},
     trace::{TRACE, Trace},
 };
 
@@ -74,6 +74,15 @@ impl Client {
         )
     }
 
+    /// Whose connections take new requests for so long, in place of ten minutes.
+    #[must_use]
+    pub fn with_connection_age(self, max_age: Duration) -> Self {
+        Self {
+            user_agent: self.user_agent,
+            ..Self::over(self.connector.with_max_age(max_age), "")
+        }
+    }
+
     fn over(connector: Connector, user_agent: &str) -> Self {
         let http = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -117,12 +126,26 @@ impl Client {
         headers
             .entry(USER_AGENT)
             .or_insert_with(|| self.user_agent.clone());
+        // Of the address the host alone: paths are often secrets.
+        let span = tracing::info_span!(
+            "request",
+            otel.name = method.as_str(),
+            otel.kind = "client",
+            otel.status_code = Empty,
+            http.request.method = method.as_str(),
+            http.response.status_code = Empty,
+            error.type = Empty,
+            server.address = url.host_str(),
+            server.port = url.port_or_known_default(),
+        );
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        TRACE
+        let _retirement = Retirement::of(&mut request);
+        let answer = TRACE
             .scope(trace, self.http.request(request))
+            .instrument(span.clone())
             .await
             .map_err(|error| Failure::of(&error));
         match &answer {
@@ -141,18 +164,6 @@ impl Client {
         }
         answer
     }
-        // Of the address the host alone: paths are often secrets.
-        let span = tracing::info_span!(
-            "request",
-            otel.name = method.as_str(),
-            otel.kind = "client",
-            otel.status_code = Empty,
-            http.request.method = method.as_str(),
-            http.response.status_code = Empty,
-            error.type = Empty,
-            server.address = url.host_str(),
-            server.port = url.port_or_known_default(),
-        );
 }
 
 /// Later values replace earlier ones of the same name.
@@ -160,7 +171,6 @@ pub(crate) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, Fail
     let mut map = HeaderMap::with_capacity(headers.len() + 4);
     for (name, value) in headers {
         // Neither name nor value is repeated: either may be a secret in the wrong place.
-            .instrument(span.clone())
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(Failure::invalid_request)?;
         let mut value = HeaderValue::from_str(value).map_err(Failure::invalid_request)?;
         value.set_sensitive(true);

@@ -4,13 +4,15 @@
 //! The name is resolved once, all its addresses are judged, and the socket is opened to those very
 //! addresses, so a name that changes its mind between check and use (DNS rebinding) gains nothing.
 //! A connection kept alive for later requests needs no second check: it ends at the peer that was
-//! checked, whatever its name resolves to by now.
+//! checked, whatever its name resolves to by now. It takes no new request after ten minutes, so that a
+//! name which leads elsewhere is followed however steady the traffic is.
 //!
 //! [`Connector::unguarded`] alone permits everything: for what the operator's configuration names.
 
 use std::{
     io,
     net::{IpAddr, SocketAddr},
+    ops::Range,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -26,7 +28,7 @@ use futures::{
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::{
-    client::legacy::connect::{Connected, Connection},
+    client::legacy::connect::{CaptureConnection, Connected, Connection, capture_connection},
     rt::TokioIo,
 };
 use rustls::pki_types::ServerName;
@@ -45,6 +47,10 @@ use crate::{
 const LIMIT: Duration = Duration::from_secs(30);
 /// When the next address is tried beside one that is silent (RFC 8305 section 8).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+/// How long a connection takes new requests; a fifth less at most, so that those of a busy minute are not
+/// all opened anew in one.
+const MAX_AGE: Duration = Duration::from_secs(600);
+const MAX_AGE_JITTER: Range<f64> = 0.8..1.0;
 /// A name with more addresses than this does not make us knock on all of them.
 const MAX_ATTEMPTS: usize = 6;
 
@@ -57,6 +63,7 @@ struct Inner {
     guards_names: bool,
     resolver: Arc<dyn Resolve>,
     tls: TlsConnector,
+    max_age: Duration,
 }
 
 /// Handed along with each answer of a connection: whose trace opened it, and where it leads.
@@ -64,6 +71,33 @@ struct Inner {
 pub(crate) struct Opened {
     pub(crate) by: Arc<Trace>,
     pub(crate) address: IpAddr,
+    /// From when on it takes no new request.
+    retires: Instant,
+}
+
+/// Takes the connection of a request out of the pool when the request is over, however it ends, if it is too
+/// old for another one.
+pub(crate) struct Retirement(CaptureConnection);
+
+impl Retirement {
+    pub(crate) fn of<B>(request: &mut http::Request<B>) -> Self {
+        Self(capture_connection(request))
+    }
+}
+
+impl Drop for Retirement {
+    fn drop(&mut self) {
+        let connected = self.0.connection_metadata();
+        let Some(connected) = connected.as_ref() else {
+            return;
+        };
+        let mut extras = http::Extensions::new();
+        connected.get_extras(&mut extras);
+        let opened = extras.get::<Opened>();
+        if opened.is_some_and(|opened| opened.retires <= Instant::now()) {
+            connected.poison();
+        }
+    }
 }
 
 impl Connector {
@@ -77,6 +111,7 @@ impl Connector {
             guards_names: true,
             resolver,
             tls: TlsConnector::from(Arc::new(tls)),
+            max_age: MAX_AGE,
         }))
     }
 
@@ -95,6 +130,24 @@ impl Connector {
             guards_names: false,
             resolver,
             tls: TlsConnector::from(Arc::new(tls)),
+            max_age: MAX_AGE,
+        }))
+    }
+
+    pub(crate) fn with_max_age(&self, max_age: Duration) -> Self {
+        let Inner {
+            policy,
+            guards_names,
+            resolver,
+            tls,
+            max_age: _,
+        } = &*self.0;
+        Self(Arc::new(Inner {
+            policy: policy.clone(),
+            guards_names: *guards_names,
+            resolver: Arc::clone(resolver),
+            tls: tls.clone(),
+            max_age,
         }))
     }
 
@@ -148,6 +201,7 @@ impl Inner {
         let opened = Opened {
             by: Arc::clone(trace),
             address,
+            retires: Instant::now() + self.max_age.mul_f64(rand::random_range(MAX_AGE_JITTER)),
         };
         let mut is_h2 = false;
         let io: Box<dyn Io> = if is_tls {

@@ -57,7 +57,8 @@ impl SystemResolver {
         // Both families, so that the check sees every address that a name has.
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
         options.cache_size = 8_192;
-        // A moved endpoint is found again within minutes, whatever its records once promised.
+        // A moved endpoint is found again within minutes, whatever its records once promised: within these ten, and
+        // the ten for which a connection that is open takes requests.
         options.positive_max_ttl = Some(Duration::from_secs(600));
         options.negative_max_ttl = Some(Duration::from_secs(15));
         // A silent server leaves time for its neighbour within the callers' ten seconds.

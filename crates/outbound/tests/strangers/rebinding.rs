@@ -6,7 +6,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -194,6 +194,36 @@ async fn a_connection_that_is_kept_stays_with_the_peer_that_was_checked() {
     assert!(second.is_success());
     assert_eq!(second.address, Some("127.0.0.1".parse().unwrap()));
     assert_eq!((count(&outside), count(&inside)), (1, 0));
+}
+
+#[tokio::test]
+async fn a_connection_of_steady_traffic_does_not_outlive_its_name_for_ever() {
+    let server = NameServer::start(0).await;
+    let (port, [old, new]) = twins(true).await;
+    let policy = AddressPolicy {
+        allow_cidrs: vec!["127.0.0.0/8".parse().unwrap()],
+        allow_http: true,
+    };
+    let resolver = Arc::new(SystemResolver::with_name_servers(&[server.address]));
+    let client = Client::with_parts(policy, USER_AGENT, resolver, roots());
+    let client = client.with_connection_age(Duration::from_secs(1));
+    server.says(&["127.0.0.1"]);
+    let first = post(&client, port).await;
+    let opened = Instant::now();
+    assert!(first.is_success());
+    server.says(&["127.0.0.2"]);
+    let moved = loop {
+        let next = post(&client, port).await;
+        assert!(next.is_success());
+        if next.address != first.address {
+            break next;
+        }
+        assert!(opened.elapsed() < Duration::from_secs(10), "it stays");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(moved.address, Some("127.0.0.2".parse().unwrap()));
+    assert!(opened.elapsed() >= Duration::from_millis(800), "too early");
+    assert_eq!((count(&old), count(&new)), (1, 1));
 }
 
 #[tokio::test]

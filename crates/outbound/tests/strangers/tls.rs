@@ -79,6 +79,21 @@ async fn http_2_is_spoken_where_offered_and_1_where_not() {
 }
 
 #[tokio::test]
+async fn a_connection_that_is_too_old_takes_no_new_request_in_either_version() {
+    for h2 in [true, false] {
+        let address = serve_tls(h2).await;
+        let client = client_with_names(dev_policy(), &[("hooks.acme.test", &["127.0.0.1"])]);
+        let client = client.with_connection_age(Duration::ZERO);
+        let url = format!("https://hooks.acme.test:{}/", address.port());
+        for _ in 0..3 {
+            let exchange = post(&client, &url).await;
+            assert_eq!(exchange.status, Ok(200));
+            assert!(exchange.phases.tls.is_some(), "http/2: {h2}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_certificate_for_another_name_is_refused() {
     let address = serve_tls(false).await;
     let client = client_with_names(dev_policy(), &[("other.acme.test", &["127.0.0.1"])]);
