@@ -2,7 +2,12 @@
 //!
 //! A key that was found is believed for [`BELIEVED_FOR`], so that most requests cost no look-up, and
 //! revocation works within five seconds on every replica. What was not found is not remembered: a new
-//! key works at once.
+//! key works at once. Who tries keys that do not work is slowed down ([`guesses`]).
+//!
+//! Time tells nothing about keys: a key is found by its id, which is no secret, and the hash of its secret is
+//! compared in constant time, also where there is no such key. All that fail get one answer.
+
+pub(crate) mod guesses;
 
 use std::{
     collections::HashMap,
@@ -33,7 +38,9 @@ use crate::{
 };
 
 const BELIEVED_FOR: Duration = Duration::from_secs(3);
-/// When the cache holds this many, those that are no longer believed go.
+/// For so long, a key that was found counts as one that has worked here.
+const KNOWN_FOR: Duration = Duration::from_mins(15);
+/// When the cache holds this many, those that are no longer known go, and then those no longer believed.
 const SWEEP_AT: usize = 4_096;
 
 /// The bearer of a valid key.
@@ -161,15 +168,23 @@ async fn caller(request: &ServiceRequest) -> Result<Caller, ApiError> {
     let key: ApiKey = bearer(request.headers())
         .and_then(|text| text.parse().ok())
         .ok_or(ApiError::Unauthenticated)?;
+    let now = Instant::now();
+    let address = state.guesses.address(request);
+    if let Some(wait) = state.guesses.wait(address, now)
+        && !state.keys.has_worked(&key)
+    {
+        return Err(rates::too_many_failures(wait));
+    }
     let record = state.keys.find(&state, key.id).await?;
     // Without a record the hash is compared too: the time tells nothing about which ids exist.
     let hash = record
         .as_ref()
         .map_or(&[0; 32][..], |record| &record.secret_hash);
     let matches = key.matches(hash);
-    let record = record
-        .filter(|record| matches && record.is_valid(Timestamp::now()))
-        .ok_or(ApiError::Unauthenticated)?;
+    let Some(record) = record.filter(|record| matches && record.is_valid(Timestamp::now())) else {
+        state.guesses.failed(address, now);
+        return Err(ApiError::Unauthenticated);
+    };
     Ok(Caller {
         key: record,
         // What the header holds else is reported with the request's other failing fields.
@@ -210,6 +225,15 @@ impl KeyCache {
         Ok(record)
     }
 
+    /// Whether this whole key was right when it was last looked at, and that is not long ago.
+    fn has_worked(&self, key: &ApiKey) -> bool {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = entries.get(&key.id);
+        found.is_some_and(|(looked_at, record)| {
+            looked_at.elapsed() < KNOWN_FOR && key.matches(&record.secret_hash)
+        })
+    }
+
     fn believed(&self, id: Id) -> Option<Arc<KeyRecord>> {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (looked_at, record) = entries.get(&id)?;
@@ -218,8 +242,10 @@ impl KeyCache {
 
     fn believe(&self, id: Id, looked_at: Instant, record: Arc<KeyRecord>) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= SWEEP_AT {
-            entries.retain(|_, (looked_at, _)| looked_at.elapsed() < BELIEVED_FOR);
+        for kept in [KNOWN_FOR, BELIEVED_FOR] {
+            if entries.len() >= SWEEP_AT {
+                entries.retain(|_, (looked_at, _)| looked_at.elapsed() < kept);
+            }
         }
         entries.insert(id, (looked_at, record));
     }

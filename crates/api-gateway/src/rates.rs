@@ -20,7 +20,7 @@ mod simulation;
 use std::{
     collections::HashMap,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use actix_web::http::{
@@ -32,7 +32,7 @@ use prometheus::IntCounter;
 use store::rates::{Grant, Settlement, Wanted};
 use tokio::sync::Mutex as Gate;
 
-use crate::{ApiError, state::AppState};
+use crate::{ApiError, authenticate::guesses::BURST, state::AppState};
 use lease::Lease;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -86,6 +86,19 @@ impl Standing {
         headers.insert(LIMIT, HeaderValue::from(self.limit));
         headers.insert(REMAINING, HeaderValue::from(self.remaining));
         headers.insert(RESET, HeaderValue::from(reset));
+    }
+}
+
+/// Of an address from which keys come that do not work: it has no points until `wait` is over.
+pub(crate) fn too_many_failures(wait: Duration) -> ApiError {
+    let reset_in_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+    ApiError::RateLimited {
+        retry_after: seconds(reset_in_ms),
+        standing: Standing {
+            limit: BURST,
+            remaining: 0,
+            reset_in_ms,
+        },
     }
 }
 

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     ApiError,
-    authenticate::{Caller, KeyCache},
+    authenticate::{Caller, KeyCache, guesses::Guesses},
     feeds::ConfiguredFeeds,
     own,
     rates::Meter,
@@ -35,6 +35,7 @@ pub(crate) struct AppState {
     outbox: OutboxWaker,
     pub(crate) sealer: Sealer,
     pub(crate) keys: KeyCache,
+    pub(crate) guesses: Guesses,
     pub(crate) rates: Meter,
     pub(crate) addresses: AddressPolicy,
     feeds: ConfiguredFeeds,
@@ -47,8 +48,8 @@ pub(crate) struct AppState {
     /// Set once the schema was seen to suit; it does not grow old again.
     schema_suits: AtomicBool,
     runtime: OnceLock<Handle>,
-    /// Cancelled when bodies that are still on their way are waited for no more.
     draining: AtomicBool,
+    /// Cancelled when bodies that are still on their way are waited for no more.
     bodies: CancellationToken,
 }
 
@@ -85,6 +86,7 @@ impl AppState {
             outbox: backbone.outbox.clone(),
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
+            guesses: Guesses::new(config.gateway.trusted_proxies.clone()),
             rates: Meter::new(config.gateway.rate_limit_per_minute),
             addresses: AddressPolicy {
                 allow_cidrs: config.outbound.allow_cidrs.clone(),
@@ -97,9 +99,9 @@ impl AppState {
             body_timeout: config.gateway.body_timeout,
             schema_suits: AtomicBool::new(false),
             runtime: OnceLock::new(),
+            draining: AtomicBool::new(false),
             bodies: CancellationToken::new(),
         })
-            draining: AtomicBool::new(false),
     }
 
     /// Database connections are driven on the present runtime from now on.
@@ -108,8 +110,6 @@ impl AppState {
         let _ = self.runtime.set(Handle::current());
     }
 
-    /// The gateway stops: whoever has not sent all of a body by now is told to come again.
-    pub(crate) fn cut_bodies(&self) {
     /// The gateway will stop soon: clients are to go on elsewhere, one answer at a time.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
@@ -120,6 +120,8 @@ impl AppState {
         self.draining.load(Ordering::Relaxed)
     }
 
+    /// The gateway stops: whoever has not sent all of a body by now is told to come again.
+    pub(crate) fn cut_bodies(&self) {
         self.bodies.cancel();
     }
 

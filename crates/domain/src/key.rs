@@ -67,8 +67,9 @@ impl FromStr for Role {
     }
 }
 
-/// A whole key, as its bearer holds it. Neither `Debug` nor `Display` tell it.
-#[derive(Clone, PartialEq, Eq)]
+/// A whole key, as its bearer holds it. Neither `Debug` nor `Display` tell it, and nothing but
+/// [`ApiKey::matches`] compares it.
+#[derive(Clone)]
 pub struct ApiKey {
     pub id: Id,
     secret: [u8; 32],

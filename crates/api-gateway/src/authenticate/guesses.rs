@@ -1,0 +1,267 @@
+//! Who tries keys that do not work is slowed down, by address.
+//!
+//! A key has 256 random bits: nobody guesses one. What is spared here is the look-up that each try costs, and
+//! what is gained is that the trying is seen (`earshot_failed_keys_total`, and a line in the log).
+//!
+//! An address may fail [`BURST`] times, and once more each [`INTERVAL`]; beyond that it is answered 429, before
+//! any look-up. A key that has worked here of late is never held up ([`super::KeyCache::has_worked`]), whoever
+//! shares its address; a key that is new here waits at most [`MAX_WAIT`] where others fail on and on. Each
+//! replica counts for itself. Tries that are under way at once are judged at once: their number is bounded by
+//! the connections of the process to its database, and they count afterwards.
+//!
+//! An address is that of the connection, or where this is one of `gateway.trusted_proxies`, the last one in
+//! `X-Forwarded-For` that is none of these. Of IPv6 the first 64 bits count: whoever has one has them all.
+//!
+//! Memory: [`MAX_ADDRESSES`] entries of some 40 bytes. When they are taken, those that owe least are forgotten.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use actix_web::{dev::ServiceRequest, http::header::HeaderMap};
+use ipnet::IpNet;
+use prometheus::{IntCounterVec, Opts};
+
+/// Failures that are let pass at once.
+pub(crate) const BURST: u32 = 20;
+/// Until an address may fail once more.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// However long an address went on failing.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+const MAX_ADDRESSES: usize = 16_384;
+/// Proxies in a row; what is further away is not looked at.
+const MAX_HOPS: usize = 16;
+
+static FAILED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    let opts = Opts::new(
+        "earshot_failed_keys_total",
+        "Requests with a key that does not work, by what became of them.",
+    );
+    let metric = IntCounterVec::new(opts, &["outcome"]).expect("the names are valid");
+    if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
+        tracing::error!(%error, "a metric will be missing");
+    }
+    metric
+});
+
+/// What addresses owe, each as the time at which it owes nothing.
+pub(crate) struct Guesses {
+    owed_until: Mutex<HashMap<IpAddr, Instant>>,
+    proxies: Vec<IpNet>,
+}
+
+impl Guesses {
+    pub(crate) fn new(proxies: Vec<IpNet>) -> Self {
+        Self {
+            owed_until: Mutex::default(),
+            proxies,
+        }
+    }
+
+    /// Whose failures a request's are.
+    pub(super) fn address(&self, request: &ServiceRequest) -> IpAddr {
+        let peer = request.peer_addr().map(|peer| peer.ip());
+        // A connection without an address does not come from afar.
+        let peer = peer.unwrap_or(IpAddr::V6(Ipv6Addr::LOCALHOST));
+        network(self.client(peer, request.headers()))
+    }
+
+    fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut client = peer.to_canonical();
+        let values: Vec<&str> = headers
+            .get_all("x-forwarded-for")
+            .filter_map(|value| value.to_str().ok())
+            .collect();
+        let hops = values.iter().rev().flat_map(|value| value.rsplit(','));
+        for hop in hops.take(MAX_HOPS) {
+            if !self.proxies.iter().any(|network| network.contains(&client)) {
+                break;
+            }
+            match parse_hop(hop) {
+                Some(address) => client = address,
+                // Whoever wrote that is as far as can be told.
+                None => break,
+            }
+        }
+        client
+    }
+
+    /// How long `address` has to wait before a key that is not known here is looked up for it.
+    pub(super) fn wait(&self, address: IpAddr, now: Instant) -> Option<Duration> {
+        let owed = self.lock().get(&address)?.saturating_duration_since(now);
+        let wait = owed.saturating_sub(INTERVAL * (BURST - 1));
+        if wait.is_zero() {
+            return None;
+        }
+        FAILED.with_label_values(&["throttled"]).inc();
+        Some(wait.min(MAX_WAIT))
+    }
+
+    /// `address` came with a key that does not work.
+    pub(super) fn failed(&self, address: IpAddr, now: Instant) {
+        FAILED.with_label_values(&["refused"]).inc();
+        let most = INTERVAL * (BURST - 1) + MAX_WAIT;
+        let mut owed_until = self.lock();
+        if owed_until.len() >= MAX_ADDRESSES && !owed_until.contains_key(&address) {
+            forget(&mut owed_until, now);
+        }
+        let until = owed_until.entry(address).or_insert(now);
+        let owed = until.saturating_duration_since(now);
+        *until = now + (owed + INTERVAL).min(most);
+        let was_free = owed <= INTERVAL * (BURST - 1);
+        if was_free && owed + INTERVAL > INTERVAL * (BURST - 1) {
+            tracing::warn!(client.address = %address, "many keys that do not work, from one address");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Instant>> {
+        self.owed_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes room: at least half of it, so that the cost of looking at all is shared by many failures.
+fn forget(owed_until: &mut HashMap<IpAddr, Instant>, now: Instant) {
+    owed_until.retain(|_, until| *until > now);
+    if owed_until.len() > MAX_ADDRESSES / 2 {
+        let mut times: Vec<Instant> = owed_until.values().copied().collect();
+        let middle = times.len() / 2;
+        let (_, median, _) = times.select_nth_unstable(middle);
+        let median = *median;
+        owed_until.retain(|_, until| *until > median);
+    }
+}
+
+/// An address as proxies write it, with or without a port.
+fn parse_hop(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let address: Option<IpAddr> = bare.unwrap_or(text).parse().ok();
+    let address = address.or_else(|| {
+        let with_port: std::net::SocketAddr = text.parse().ok()?;
+        Some(with_port.ip())
+    });
+    address.map(|address| address.to_canonical())
+}
+
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => IpAddr::V4(v4),
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::{http::header::HeaderMap, test::TestRequest};
+
+    use super::*;
+
+    fn guesses() -> Guesses {
+        let proxies = ["10.0.0.0/8", "fd00::/8"].map(|text| text.parse().unwrap());
+        Guesses::new(proxies.into())
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_may_fail_so_often_and_then_once_an_interval() {
+        let (guesses, address, other) = (guesses(), ip("192.0.2.1"), ip("192.0.2.2"));
+        let mut now = Instant::now();
+        for _ in 0..BURST {
+            assert_eq!(guesses.wait(address, now), None);
+            guesses.failed(address, now);
+        }
+        assert_eq!(guesses.wait(address, now), Some(INTERVAL));
+        assert_eq!(guesses.wait(other, now), None);
+        for _ in 0..3 {
+            now += INTERVAL;
+            assert_eq!(guesses.wait(address, now), None);
+            guesses.failed(address, now);
+            assert_eq!(guesses.wait(address, now), Some(INTERVAL));
+        }
+        now += INTERVAL * BURST;
+        for _ in 0..BURST {
+            assert_eq!(guesses.wait(address, now), None);
+            guesses.failed(address, now);
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_long() {
+        let (guesses, address, now) = (guesses(), ip("192.0.2.1"), Instant::now());
+        for _ in 0..100_000 {
+            guesses.failed(address, now);
+        }
+        assert_eq!(guesses.wait(address, now), Some(MAX_WAIT));
+        assert_eq!(guesses.wait(address, now + MAX_WAIT), None);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_worst_are_remembered() {
+        let (guesses, worst, now) = (guesses(), ip("198.51.100.1"), Instant::now());
+        for _ in 0..=BURST {
+            guesses.failed(worst, now);
+        }
+        for n in 0..200_000_u32 {
+            guesses.failed(IpAddr::from((0x0b00_0000 + n).to_be_bytes()), now);
+        }
+        assert!(guesses.lock().len() <= MAX_ADDRESSES);
+        assert!(guesses.wait(worst, now).is_some());
+    }
+
+    #[test]
+    fn proxies_are_believed_as_far_as_they_are_trusted() {
+        let guesses = guesses();
+        for (peer, forwarded, client) in [
+            ("192.0.2.1", &["198.51.100.7"][..], "192.0.2.1"),
+            ("10.0.0.1", &[], "10.0.0.1"),
+            ("10.0.0.1", &["198.51.100.7"], "198.51.100.7"),
+            ("::ffff:10.0.0.1", &["198.51.100.7"], "198.51.100.7"),
+            (
+                "10.0.0.1",
+                &["203.0.113.9, 198.51.100.7, 10.2.3.4"],
+                "198.51.100.7",
+            ),
+            (
+                "10.0.0.1",
+                &["203.0.113.9", "198.51.100.7", "fd00::1"],
+                "198.51.100.7",
+            ),
+            ("10.0.0.1", &["198.51.100.7:1234"], "198.51.100.7"),
+            ("10.0.0.1", &["[2001:db8::1]:1234"], "2001:db8::1"),
+            ("10.0.0.1", &["198.51.100.7, nonsense"], "10.0.0.1"),
+            ("10.0.0.1", &["198.51.100.7, "], "10.0.0.1"),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in forwarded {
+                headers.append("x-forwarded-for".parse().unwrap(), value.parse().unwrap());
+            }
+            assert_eq!(
+                guesses.client(ip(peer), &headers),
+                ip(client),
+                "{peer} {forwarded:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_network_is_one_address() {
+        let guesses = guesses();
+        let of = |peer: &str| {
+            let peer = format!("[{peer}]:1").parse().unwrap();
+            guesses.address(&TestRequest::default().peer_addr(peer).to_srv_request())
+        };
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), ip("192.0.2.1"));
+    }
+}
