@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    Connection, ConnectionName, Id, Timestamp,
+    Connection, ConnectionName, Id,
     connection::{
         ConnectionState, ConnectionType, CreateConnection, Format, Headers, Method, SigningSecret,
     },
@@ -20,15 +20,17 @@ use crate::{
     words,
 };
 
+mod disable;
 mod edit;
 mod health;
-
 mod reseal;
+
+pub use disable::{Switched, disable, disable_unchanged};
 pub use edit::{PAUSED, delete, lock, update};
 pub use health::health;
+pub use reseal::{Resealed, reseal};
 
 #[derive(Queryable, Selectable, QueryableByName)]
-pub use reseal::{Resealed, reseal};
 #[diesel(table_name = connections)]
 pub(crate) struct Row {
     namespace_id: Uuid,
@@ -205,31 +207,6 @@ pub async fn exists(conn: &mut AsyncPgConnection, name: ConnectionName) -> Query
     ))
     .get_result(conn)
     .await
-}
-
-/// Stops deliveries to a Connection, for `reason`; what comes waits. One that is disabled already
-/// keeps its reason.
-///
-/// # Errors
-/// When the database does not answer.
-pub async fn disable(
-    conn: &mut AsyncPgConnection,
-    name: ConnectionName,
-    reason: &str,
-    now: Timestamp,
-) -> QueryResult<bool> {
-    let changed = diesel::update(
-        connections::table.find((name.namespace.to_uuid(), name.connection.to_uuid())),
-    )
-    .filter(connections::state.eq("ACTIVE"))
-    .set((
-        connections::state.eq("DISABLED"),
-        connections::state_reason.eq(reason),
-        connections::update_time.eq(now.to_chrono()),
-    ))
-    .execute(conn)
-    .await?;
-    Ok(changed > 0)
 }
 
 /// Which of these Connections of a Namespace exist. Locks them against deletion until the end of the

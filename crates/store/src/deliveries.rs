@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName,
-    sql_types::{Bytea, Integer, Nullable, Text},
+    sql_types::{Bytea, Integer, Nullable, Text, Timestamptz},
 };
 use domain::{
     DeliveryName, Id, Post, ScanName, Timestamp,
@@ -29,7 +29,7 @@ pub use log::{get, get_with_attempts, list, list_all};
 pub use orphans::{free_orphans, hand_back};
 pub use reopen::reopen;
 pub(crate) use reopen::{reopened, scan_is_there};
-pub use results::{Attempt, AttemptResult, Verdict, move_on, record_results};
+pub use results::{Attempt, AttemptResult, Recorded, Verdict, move_on, record_results};
 pub use sweep::{
     Standing, Standings, Waiting, cancel_waiting, expire, find_waiting, is_sweeper, standing,
     standings,
@@ -51,16 +51,18 @@ pub struct Task {
     /// When it was made, or last reopened: its greatest age counts from then.
     pub open_time: Timestamp,
     pub url: String,
+    /// When its Connection was last changed, by which it is known whether its owner has changed it since.
+    pub connection_update_time: Timestamp,
     pub method: Method,
     pub headers: Headers,
     pub format: Format,
     pub max_per_second: Option<u32>,
     pub signing_secrets: Vec<SigningSecret>,
     pub post: Post,
-}
-
     /// What led to it, where that is traced.
     pub traceparent: Option<String>,
+}
+
 /// A leased delivery of which no request can be made: its Connection's headers, say, are sealed with a
 /// key that is not configured.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +86,8 @@ pub type Claimed = Result<Task, Box<Unsendable>>;
 struct EndpointRow {
     #[diesel(sql_type = Text)]
     url: String,
+    #[diesel(sql_type = Timestamptz)]
+    connection_update_time: DateTime<Utc>,
     #[diesel(sql_type = Text)]
     method: String,
     #[diesel(sql_type = Bytea)]
@@ -99,7 +103,8 @@ struct EndpointRow {
 /// The columns of [`EndpointRow`], of `connections` as `c`.
 macro_rules! endpoint_columns {
     () => {
-        "c.url, c.method, c.headers_sealed, c.format, c.max_per_second, c.signing_secrets_sealed, "
+        "c.url, c.update_time AS connection_update_time, c.method, c.headers_sealed, c.format, c.max_per_second, \
+         c.signing_secrets_sealed, "
     };
 }
 pub(crate) use endpoint_columns;
@@ -113,12 +118,12 @@ struct Opening {
     schedule_base: u32,
     open_time: Timestamp,
     urgent: bool,
+    traceparent: Option<String>,
 }
 
 impl EndpointRow {
     fn task(self, opening: Opening, post: PostRow, sealer: &Sealer) -> Result<Task, Error> {
         let connection = opening.delivery.connection_name();
-    traceparent: Option<String>,
         Ok(Task {
             delivery: opening.delivery,
             scan: opening.scan,
@@ -128,6 +133,7 @@ impl EndpointRow {
             schedule_base: opening.schedule_base,
             open_time: opening.open_time,
             url: self.url,
+            connection_update_time: self.connection_update_time.into(),
             method: connections::method(&self.method)?,
             headers: connections::open_headers(&self.headers_sealed, connection, sealer)?,
             format: connections::format(&self.format)?,
@@ -138,12 +144,12 @@ impl EndpointRow {
                 sealer,
             )?,
             post: post.into_post()?,
+            traceparent: opening.traceparent,
         })
     }
 }
 
 /// The time of a row, from the id that carries it.
 fn time_of(id: Id) -> DateTime<Utc> {
-            traceparent: opening.traceparent,
     id.time().to_chrono()
 }

@@ -14,7 +14,8 @@ use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
     sql_types::{
-        Array, BigInt, Bool, Double, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid,
+        Array, BigInt, Bool, Double, Integer, Nullable, SmallInt, Text, Timestamptz,
+        Uuid as SqlUuid,
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -23,8 +24,10 @@ use uuid::Uuid;
 
 use crate::{QueryResult, prepared::Prepared};
 
+mod changing;
 mod hints;
 
+pub use changing::lock_changing;
 pub use hints::{Settled, note_due, settle};
 
 /// One Connection's row, locked by whoever holds it.
@@ -56,6 +59,8 @@ pub struct LockedLane {
     pub now: Timestamp,
     /// Whether the Connection is `ACTIVE`.
     pub active: bool,
+    /// Where it leads.
+    pub url: String,
     pub max_per_second: Option<u32>,
     /// Whether the replica that has the probe in hand lives.
     pub prober_lives: bool,
@@ -196,6 +201,8 @@ struct Row {
     now: DateTime<Utc>,
     #[diesel(sql_type = Bool)]
     active: bool,
+    #[diesel(sql_type = Text)]
+    url: String,
     #[diesel(sql_type = Nullable<Integer>)]
     max_per_second: Option<i32>,
     #[diesel(sql_type = Bool)]
@@ -221,6 +228,7 @@ impl From<Row> for LockedLane {
             },
             now: row.now.into(),
             active: row.active,
+            url: row.url,
             max_per_second: row.max_per_second.and_then(|rate| rate.try_into().ok()),
             prober_lives: row.prober_lives,
         }
@@ -231,7 +239,7 @@ macro_rules! locked_columns {
     () => {
         "SELECT l.namespace_id, l.connection_id, l.failure_streak, l.recent_outcomes, l.recent_count, l.open_until, \
              l.open_count, l.probed_by, l.probe_end_time, l.last_success_time, l.failing_since, l.rate_time, \
-             l.next_due_time, clock_timestamp() AS now, c.state = 'ACTIVE' AS active, c.max_per_second, \
+             l.next_due_time, clock_timestamp() AS now, c.state = 'ACTIVE' AS active, c.url, c.max_per_second, \
              EXISTS (SELECT FROM replicas AS r WHERE r.id = l.probed_by \
                  AND r.heartbeat_time > clock_timestamp() - interval '4 seconds') AS prober_lives \
          FROM connection_lanes AS l \
@@ -241,33 +249,7 @@ macro_rules! locked_columns {
     };
 }
 
-/// Locks the lanes whose record an attempt changes: those of `failed` ones, and of the others those that
-/// are not yet known as well. Mostly none. Call inside of a transaction, after the deliveries.
-///
-/// # Errors
-/// When the database does not answer.
-pub async fn lock_changing(
-    conn: &mut AsyncPgConnection,
-    connections: &[(ConnectionName, bool)],
-) -> QueryResult<Vec<LockedLane>> {
-    let [namespaces, ids] = keys(connections.iter().map(|(name, _)| *name));
-    let failed: Vec<bool> = connections.iter().map(|(_, failed)| *failed).collect();
-    let rows: Vec<Row> = Prepared(
-        sql_query(concat!(
-            locked_columns!(),
-            "WHERE given.failed OR l.recent_outcomes <> 0 OR l.recent_count < 20 OR l.open_until IS NOT NULL \
-               OR l.failing_since IS NOT NULL OR l.last_success_time IS NULL \
-               OR l.last_success_time < statement_timestamp() - interval '1 minute' \
-             ORDER BY l.namespace_id, l.connection_id FOR NO KEY UPDATE OF l"
-        ))
-        .bind::<Array<SqlUuid>, _>(namespaces)
-        .bind::<Array<SqlUuid>, _>(ids)
-        .bind::<Array<Bool>, _>(failed),
-    )
-    .load(conn)
-    .await?;
-    Ok(rows.into_iter().map(LockedLane::from).collect())
-}
+pub(crate) use locked_columns;
 
 /// Locks those of these lanes that are to be looked at and that nobody else looks at just now. Call inside
 /// of a transaction.

@@ -4,6 +4,7 @@
 mod builders;
 pub mod certificates;
 mod database;
+mod lateness;
 mod replica;
 mod server;
 mod sql;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 pub use builders::{Fixture, instructions, post};
 pub use database::TestDatabase;
+pub use lateness::Lateness;
 pub use replica::{Replica, config};
 pub use server::{Answer, Request, TestServer};
 

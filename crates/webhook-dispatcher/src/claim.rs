@@ -10,7 +10,7 @@ mod restrained;
 mod upkeep;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -301,6 +301,12 @@ async fn settle(
     let settled = conn
         .transaction(async |conn| lanes::settle(conn, drained).await)
         .await?;
+    // One that is missing is deleted: nobody else would ever say that nothing waits for it. Or another has its lane
+    // locked just now, and the next look finds it again.
+    let found: HashSet<ConnectionName> = settled.iter().map(|one| one.connection).collect();
+    for missing in drained.iter().filter(|name| !found.contains(*name)) {
+        dispatcher.lanes.catch_up(*missing);
+    }
     for settled in settled {
         let Settled {
             connection,
@@ -308,7 +314,10 @@ async fn settle(
             restrained,
         } = settled;
         match next {
-            Some(Duration::ZERO) if !restrained => {}
+            // More has come, or was found and could not be sent; not before others had their turn.
+            Some(Duration::ZERO) if !restrained => {
+                dispatcher.signals.look_at(Instant::now() + SOONEST_LOOK);
+            }
             Some(next) => {
                 dispatcher.lanes.catch_up(connection);
                 dispatcher

@@ -42,8 +42,8 @@ pub(crate) struct InHand {
 /// The end of an attempt.
 pub(crate) struct Sent {
     pub(crate) result: AttemptResult,
-    /// What it says of the endpoint; nothing when no request could be made.
-    pub(crate) outcome: Option<Outcome>,
+    /// What it says of the endpoint at this URL; nothing when no request could be made.
+    pub(crate) outcome: Option<(Outcome, String)>,
 }
 
 struct Unwritten {

@@ -9,7 +9,7 @@ use domain::{DeliveryName, Timestamp};
 use events::TraceContext;
 use outbound::Request;
 use store::{
-    connections,
+    connections::{self, Switched},
     deliveries::{self, Attempt, AttemptResult, Task, Unsendable, Verdict},
 };
 use tracing::{Instrument, Span, field::Empty};
@@ -36,18 +36,21 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
         let dispatcher = Arc::clone(dispatcher);
         let sending = async move {
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
-            let urgent = task.urgent;
+            let (urgent, url) = (task.urgent, task.url.clone());
             let result = attempt_unless_panic(&dispatcher, task).await;
             let success = result.verdict == Verdict::Succeeded;
             let unwritten = dispatcher.lanes.unwritten();
             permit.done(success);
             let sent = Sent {
                 result,
-                outcome: Some(Outcome {
-                    success,
-                    probe,
-                    urgent,
-                }),
+                outcome: Some((
+                    Outcome {
+                        success,
+                        probe,
+                        urgent,
+                    },
+                    url,
+                )),
             };
             dispatcher.recorder.record(sent, (in_hand, unwritten));
             pump(&dispatcher);
@@ -57,9 +60,6 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
     }
 }
 
-/// Gives leased deliveries back to the database, unsent. Should it be away, their leases are freed in time.
-pub(crate) fn give_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
-    if given.is_empty() {
 /// The first attempt goes on with the trace of the Scan's event. Each later one has a trace of its own, that
 /// is linked to it: hours may lie between them.
 fn span(task: &Task) -> Span {
@@ -81,6 +81,9 @@ fn span(task: &Task) -> Span {
     span
 }
 
+/// Gives leased deliveries back to the database, unsent. Should it be away, their leases are freed in time.
+pub(crate) fn give_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
+    if given.is_empty() {
         return;
     }
     let dispatcher = Arc::clone(dispatcher);
@@ -249,10 +252,20 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     let status = exchange.status.as_ref().ok().copied();
     let tries = Tries::of(task);
     let tried = tries.tried(status, exchange.retry_after);
-    let verdict = schedule::verdict(tried, &dispatcher.config.dispatcher, now);
+    let mut verdict = schedule::verdict(tried, &dispatcher.config.dispatcher, now);
+    if schedule::is_gone(status) && disable(dispatcher, task).await == Switched::Changed {
+        // It may lead elsewhere by now, where the delivery has not been.
+        let unanswered = tries.tried(None, None);
+        verdict = schedule::verdict(unanswered, &dispatcher.config.dispatcher, now);
+    }
     let failure = exchange.status.as_ref().err();
     tell(task, status, failure, verdict);
     let outcome = outcome(verdict);
+    let span = Span::current();
+    span.record("outcome", outcome);
+    if let Some(status) = status {
+        span.record("http.response.status_code", status);
+    }
     metrics::DELIVERIES
         .with_label_values(&[outcome, status_class(status)])
         .inc();
@@ -261,19 +274,11 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
         .observe(exchange.phases.total.as_secs_f64());
     if verdict == Verdict::Succeeded && is_first_run {
         metrics::LATENCY
-    let span = Span::current();
-    span.record("outcome", outcome);
-    if let Some(status) = status {
-        span.record("http.response.status_code", status);
-    }
             .with_label_values(&["success"])
             .observe(now.since(scan_time).as_secs_f64());
     }
     if let Some(failure @ outbound::Failure::ForbiddenAddress { .. }) = failure {
         metrics::BLOCKED.with_label_values(&[failure.word()]).inc();
-    }
-    if schedule::is_gone(status) {
-        disable(dispatcher, task).await;
     }
     AttemptResult {
         delivery: task.delivery,
@@ -294,28 +299,31 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     }
 }
 
-/// Should the database be away, the next delivery meets the same answer and disables it then.
-async fn disable(dispatcher: &Arc<Dispatcher>, task: &Task) {
-    let queued = dispatcher.lanes.block(task.delivery.connection_name());
-    give_back(dispatcher, queued);
+/// Switches the Connection off that was asked, unless its owner has changed it since: then what is queued is sent,
+/// and meets the same answer if that was still meant. Should the database be away, the next delivery does.
+async fn disable(dispatcher: &Arc<Dispatcher>, task: &Task) -> Switched {
+    let name = task.delivery.connection_name();
+    let asked = (task.url.as_str(), task.connection_update_time);
     let disabled = async {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        let reason = "the endpoint answered 410";
-        let name = task.delivery.connection_name();
-        Ok::<_, store::Error>(
-            connections::disable(&mut conn, name, reason, Timestamp::now()).await?,
-        )
+        let (reason, now) = ("the endpoint answered 410", Timestamp::now());
+        let switched = connections::disable_unchanged(&mut conn, name, asked, reason, now).await?;
+        Ok::<_, store::Error>(switched)
     };
-    match disabled.await {
-        Ok(true) => {
-            tracing::info!(connection.name = %task.delivery.connection_name(), "disabled: the endpoint answered 410");
+    let switched = disabled.await.unwrap_or_else(|error| {
+        let error = anyhow::Error::from(error);
+        tracing::warn!("cannot disable a Connection: {error:#}");
+        Switched::WasOff
+    });
+    match switched {
+        Switched::Off => {
+            tracing::info!(connection.name = %name, "disabled: the endpoint answered 410");
         }
-        Ok(false) => {}
-        Err(error) => tracing::warn!(
-            "cannot disable a Connection: {:#}",
-            anyhow::Error::from(error)
-        ),
+        Switched::WasOff => {}
+        Switched::Changed => return switched,
     }
+    give_back(dispatcher, dispatcher.lanes.block(name));
+    switched
 }
 
 fn tell(task: &Task, status: Option<u16>, failure: Option<&outbound::Failure>, verdict: Verdict) {

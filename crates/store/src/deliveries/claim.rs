@@ -9,7 +9,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id, ScanName};
 use uuid::Uuid;
 
-use super::{Claimed, EndpointRow, Opening, Unsendable, endpoint_columns};
+use super::{Claimed, EndpointRow, Opening, Unsendable, endpoint_columns, orphans::cancel_erased};
 use crate::{
     QueryResult, lanes,
     prepared::Prepared,
@@ -75,7 +75,8 @@ macro_rules! due_of {
 /// first. Rows that another replica is about to lease are skipped. Nothing is leased of a Connection that
 /// is disabled, whose rate is limited or whose breaker is open, whatever the caller believes: an owner may
 /// just have said so, or another replica. What is left of a deleted Manager is leased and given to nobody:
-/// its purge cancels it, or [`super::free_orphans`] does.
+/// its purge cancels it, or [`super::free_orphans`] does. What is leased of a post that was deleted at its source is
+/// cancelled at once, and counts as nothing found.
 ///
 /// One statement; a step of `deliveries_due_by_connection_idx` for each Connection, and then what it
 /// finds: however much waits, for these or for others, costs nothing.
@@ -135,7 +136,7 @@ async fn claim_by(
     )
     .load(conn)
     .await?;
-    Ok(rows.into_iter().map(|row| row.into_task(sealer)).collect())
+    without_erased(conn, sealer, replica, rows).await
 }
 
 /// Leases to `replica` up to `limit` deliveries that a person asked for, whatever else holds their
@@ -163,6 +164,20 @@ pub async fn claim_urgent(
     )
     .load(conn)
     .await?;
+    without_erased(conn, sealer, replica, rows).await
+}
+
+/// What can be sent of what was leased. A crash before the cancellation leaves leases that
+/// [`super::free_orphans`] cancels.
+async fn without_erased(
+    conn: &mut AsyncPgConnection,
+    sealer: &Sealer,
+    replica: Uuid,
+    rows: Vec<TaskRow>,
+) -> QueryResult<Vec<Claimed>> {
+    let (erased, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.erased);
+    let erased: Vec<DeliveryName> = erased.iter().map(TaskRow::delivery).collect();
+    cancel_erased(conn, replica, &erased).await?;
     Ok(rows.into_iter().map(|row| row.into_task(sealer)).collect())
 }
 
@@ -187,8 +202,12 @@ struct TaskRow {
     reopen_time: Option<DateTime<Utc>>,
     #[diesel(sql_type = Bool)]
     urgent: bool,
+    #[diesel(sql_type = Nullable<Text>)]
+    traceparent: Option<String>,
     #[diesel(sql_type = SqlUuid)]
     account_id: Uuid,
+    #[diesel(sql_type = Bool)]
+    erased: bool,
     #[diesel(embed)]
     endpoint: EndpointRow,
     #[diesel(embed)]
@@ -196,18 +215,20 @@ struct TaskRow {
 }
 
 impl TaskRow {
-    fn into_task(self, sealer: &Sealer) -> Claimed {
-        let delivery = DeliveryName {
+    fn delivery(&self) -> DeliveryName {
+        DeliveryName {
             namespace: Id::from_uuid(self.namespace_id),
             connection: Id::from_uuid(self.connection_id),
             delivery: Id::from_uuid(self.id),
-        };
+        }
+    }
+
+    fn into_task(self, sealer: &Sealer) -> Claimed {
+        let delivery = self.delivery();
         let attempt_count = self.attempt_count.try_into().unwrap_or(0);
         let schedule_base = self.schedule_base.try_into().unwrap_or(0);
         let open_time = match self.reopen_time {
             Some(time) => time.into(),
-    #[diesel(sql_type = Nullable<Text>)]
-    traceparent: Option<String>,
             None => delivery.delivery.time(),
         };
         let opening = Opening {
@@ -222,6 +243,7 @@ impl TaskRow {
             schedule_base,
             open_time,
             urgent: self.urgent,
+            traceparent: self.traceparent,
         };
         let task = self.endpoint.task(opening, self.post, sealer);
         task.map_err(|error| {
@@ -235,4 +257,3 @@ impl TaskRow {
         })
     }
 }
-            traceparent: self.traceparent,

@@ -29,11 +29,21 @@ impl Freed {
     }
 }
 
+/// As what `deliveries` as `d` waits that is not sent after all.
+const WAITS: &str =
+    "CASE WHEN d.attempt_count = 0 OR d.reopen_asked THEN 'PENDING' ELSE 'RETRYING' END";
+/// What was asked for while it was leased needs no result to reopen it: it waits by itself.
+const ASKED_ONCE: &str = "reopen_asked = false, \
+     schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count ELSE d.schedule_base END";
+
 /// Frees what `replica` holds for longer than `at_most`, and, if it may `take_over`, what dead replicas
 /// hold: those requests are repeated, since nobody knows how they ended. Nothing of what it has in hand
 /// is freed, however silent it was itself. Those whose Scan or Manager is gone can never be sent: they are cancelled,
-/// where else they would be leased and freed for ever. Returns the Connection of each, for [`crate::lanes::note_due`].
-/// Served by `deliveries_in_flight_idx`.
+/// where else they would be leased and freed for ever; and so are those whose post was deleted at its source. One that
+/// was asked for again while its request was open is asked for once: it is repeated anyway. Returns the Connection of
+/// each, for [`crate::lanes::note_due`].
+/// Served by `deliveries_in_flight_idx`; some 1.5 ms for 3,000 in flight, 1,000 of them in hand, which are hashed: by
+/// `<> ALL` each would be compared with each.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -45,21 +55,22 @@ pub async fn free_orphans(
     take_over: bool,
 ) -> QueryResult<Vec<ConnectionName>> {
     let alive = replicas::ALIVE;
+    let (waits, asked_once) = (WAITS, ASKED_ONCE);
     let freed: Vec<Freed> = Prepared(
         sql_query(format!(
-            "WITH orphans AS (SELECT d.namespace_id, d.connection_id, d.create_time, d.id, NOT EXISTS ( \
-                 SELECT FROM managers AS m \
+            "WITH orphans AS (SELECT d.namespace_id, d.connection_id, d.create_time, d.id, ( \
+                 SELECT CASE WHEN p.erase_time IS NULL THEN '' ELSE 'post_deleted' END FROM managers AS m \
                  JOIN scans AS s ON s.namespace_id = m.namespace_id AND s.manager_id = m.id \
                  JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
                  WHERE m.namespace_id = d.namespace_id AND m.id = d.manager_id \
-                   AND s.create_time = id_time(d.scan_id) AND s.id = d.scan_id) AS gone \
-             FROM deliveries AS d WHERE state = 'IN_FLIGHT' AND id <> ALL ($2) AND ( \
+                   AND s.create_time = id_time(d.scan_id) AND s.id = d.scan_id LIMIT 1) AS gone \
+             FROM deliveries AS d WHERE state = 'IN_FLIGHT' AND id NOT IN (SELECT unnest($2)) AND ( \
                  leased_by = $1 AND update_time < clock_timestamp() - $3 * interval '1 second' \
                  OR $4 AND leased_by <> $1 AND NOT leased_by {alive}) FOR UPDATE OF d) \
              UPDATE deliveries AS d SET leased_by = NULL, update_time = clock_timestamp(), \
-                 next_attempt_time = CASE WHEN NOT orphans.gone THEN clock_timestamp() END, \
-                 last_error = CASE WHEN orphans.gone THEN 'scan_deleted' ELSE d.last_error END, \
-                 state = CASE WHEN orphans.gone THEN 'CANCELLED' WHEN attempt_count = 0 THEN 'PENDING' ELSE 'RETRYING' END \
+                 next_attempt_time = CASE WHEN orphans.gone = '' THEN clock_timestamp() END, \
+                 last_error = CASE WHEN orphans.gone = '' THEN d.last_error ELSE coalesce(orphans.gone, 'scan_deleted') END, \
+                 state = CASE WHEN orphans.gone = '' THEN {waits} ELSE 'CANCELLED' END, {asked_once} \
              FROM orphans WHERE d.namespace_id = orphans.namespace_id AND d.connection_id = orphans.connection_id \
                AND d.create_time = orphans.create_time AND d.id = orphans.id \
              RETURNING d.namespace_id, d.connection_id"
@@ -75,7 +86,7 @@ pub async fn free_orphans(
 }
 
 /// Gives leased deliveries back, due at once: there was no place for them, or their Connection's breaker
-/// has opened.
+/// has opened. One that was asked for again meanwhile was not sent since, and is due once.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -91,18 +102,45 @@ pub async fn hand_back(
         |value: fn(&DeliveryName) -> Uuid| -> Vec<Uuid> { deliveries.iter().map(value).collect() };
     // By their age, so that they stand before whatever came later.
     Prepared(
-        sql_query(
+        sql_query(format!(
             "UPDATE deliveries AS d SET leased_by = NULL, next_attempt_time = least(clock_timestamp(), d.update_time), \
-                 state = CASE WHEN attempt_count = 0 THEN 'PENDING' ELSE 'RETRYING' END \
+                 state = {WAITS}, {ASKED_ONCE} \
              FROM unnest($1, $2, $3) AS given (namespace_id, connection_id, id) \
              WHERE d.namespace_id = given.namespace_id AND d.connection_id = given.connection_id \
                AND d.create_time = id_time(given.id) AND d.id = given.id AND d.leased_by = $4",
-        )
+        ))
         .bind::<Array<SqlUuid>, _>(column(|name| name.namespace.to_uuid()))
         .bind::<Array<SqlUuid>, _>(column(|name| name.connection.to_uuid()))
         .bind::<Array<SqlUuid>, _>(column(|name| name.delivery.to_uuid()))
         .bind::<SqlUuid, _>(replica),
     )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Cancels what `replica` has leased of posts that were deleted at their source since: there is nothing to send.
+pub(super) async fn cancel_erased(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    deliveries: &[DeliveryName],
+) -> QueryResult<()> {
+    if deliveries.is_empty() {
+        return Ok(());
+    }
+    let column =
+        |value: fn(&DeliveryName) -> Uuid| -> Vec<Uuid> { deliveries.iter().map(value).collect() };
+    sql_query(
+        "UPDATE deliveries AS d SET state = 'CANCELLED', leased_by = NULL, last_error = 'post_deleted', urgent = false, \
+             reopen_asked = false, update_time = clock_timestamp() \
+         FROM unnest($1, $2, $3) AS given (namespace_id, connection_id, id) \
+         WHERE d.namespace_id = given.namespace_id AND d.connection_id = given.connection_id \
+           AND d.create_time = id_time(given.id) AND d.id = given.id AND d.leased_by = $4",
+    )
+    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace.to_uuid()))
+    .bind::<Array<SqlUuid>, _>(column(|name| name.connection.to_uuid()))
+    .bind::<Array<SqlUuid>, _>(column(|name| name.delivery.to_uuid()))
+    .bind::<SqlUuid, _>(replica)
     .execute(conn)
     .await?;
     Ok(())

@@ -1,6 +1,10 @@
 //! Records attempts, many at a time: three statements a batch, the last of which counts.
 
-use std::{borrow::Cow, collections::HashMap, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use diesel::{
     prelude::*,
@@ -77,10 +81,19 @@ impl AttemptResult {
     }
 }
 
+/// What became of a batch.
+#[derive(Debug, Clone, Default)]
+pub struct Recorded {
+    /// Deliveries that were still the replica's, and have moved on.
+    pub moved: HashSet<Id>,
+    /// The Connections of those that were asked for again meanwhile, and so wait: for
+    /// [`crate::lanes::note_due`] after the commit.
+    pub reopened: Vec<ConnectionName>,
+}
+
 /// Stores the attempts and moves their deliveries on. A delivery whose lease `replica` has lost keeps
 /// the state that its new holder gives it; the attempt is recorded all the same, for it was made.
-/// Returns the Connections of those that were asked for again meanwhile, and so wait: for
-/// [`crate::lanes::note_due`] after the commit.
+/// A batch that is recorded again, since its commit was not answered, moves nothing.
 ///
 /// Call inside of a transaction.
 ///
@@ -90,7 +103,7 @@ pub async fn record_results(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
     results: &[&AttemptResult],
-) -> QueryResult<Vec<ConnectionName>> {
+) -> QueryResult<Recorded> {
     let optional = |phase: fn(&Attempt) -> Option<Duration>| -> Vec<Option<i32>> {
         let phases = results.iter().map(|result| phase(&result.attempt));
         phases.map(|phase| phase.map(millis)).collect()
@@ -149,7 +162,7 @@ pub async fn move_on(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
     results: &[&AttemptResult],
-) -> QueryResult<Vec<ConnectionName>> {
+) -> QueryResult<Recorded> {
     // In the order of the key, so that two batches never wait for each other in a circle.
     let mut sorted: Vec<&AttemptResult> = results.to_vec();
     sorted.sort_unstable_by_key(|result| result.delivery);
@@ -204,7 +217,10 @@ pub async fn move_on(
     .load(conn)
     .await?;
     stats::append(conn, &deltas(&sorted, &moved)).await?;
-    Ok(moved.iter().filter_map(Moved::reopened).collect())
+    Ok(Recorded {
+        moved: moved.iter().map(|one| Id::from_uuid(one.id)).collect(),
+        reopened: moved.iter().filter_map(Moved::reopened).collect(),
+    })
 }
 
 /// A delivery that was still this replica's.

@@ -12,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Dispatcher, metrics};
 
-const ORPHANS: Duration = Duration::from_secs(1);
-const LANES: Duration = Duration::from_millis(250);
+/// Between two looks at lanes and leases. What a dead replica had is free when its heartbeat is four seconds old: this
+/// and the time of a claim are what is left of the five in which it is taken over.
+const LOOK: Duration = Duration::from_millis(250);
 const SWEEP: Duration = Duration::from_secs(5);
 const EXPIRE: Duration = Duration::from_secs(600);
 /// Unfinished deliveries are counted up to this: a few milliseconds, however many there are.
@@ -29,11 +30,13 @@ const FORGOTTEN: Duration = Duration::from_secs(15);
 pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
     let mut failing = false;
     let now = Instant::now();
-    let (mut orphans, mut sweep, mut expire) = (now, now, now + SWEEP);
+    let (mut sweep, mut expire) = (now, now + SWEEP);
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(LANES) => {}
+            _ = looks.tick() => {}
         }
         dispatcher.lanes.tick();
         let (lanes, on_probation) = dispatcher.lanes.counts();
@@ -44,10 +47,6 @@ pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationTok
             .with_label_values(&["probation"])
             .set(count(on_probation));
         let now = Instant::now();
-        if now < orphans {
-            continue;
-        }
-        orphans = now + ORPHANS;
         let round = async {
             let mut conn = dispatcher.backbone.pool.get().await?;
             if free_orphans(dispatcher, &mut conn).await? {

@@ -49,14 +49,15 @@ fn ready(connection: ConnectionName) -> Ready {
         schedule_base: 0,
         open_time: Timestamp::now(),
         url: "https://a.example/".to_owned(),
+        connection_update_time: Timestamp::now(),
         method: Method::Post,
         headers: Headers::default(),
         format: Format::default(),
         max_per_second: None,
         signing_secrets: Vec::new(),
         post: serde_json::from_value(post).unwrap(),
-    };
         traceparent: None,
+    };
     let in_hand = InHand::of_nobody(task.delivery.delivery);
     Ready {
         task,

@@ -1,13 +1,17 @@
 //! One batch of results, written whatever it takes.
 
-use std::{collections::BTreeMap, sync::Weak, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Weak,
+    time::Duration,
+};
 
 use backbone::Backbone;
-use domain::{ConnectionName, Timestamp};
+use domain::{ConnectionName, Id, Timestamp};
 use runtime::Backoff;
 use store::{
     AsyncConnection, AsyncPgConnection, connections,
-    deliveries::{self, AttemptResult, Verdict},
+    deliveries::{self, AttemptResult, Recorded, Verdict},
     lanes::{self, LockedLane},
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -192,13 +196,12 @@ impl Writer {
         let results: Vec<&AttemptResult> = sent.iter().map(|sent| &sent.result).collect();
         let told = conn
             .transaction(async |conn| {
-                let reopened = if logged {
+                let recorded = if logged {
                     deliveries::record_results(conn, replica, &results).await?
                 } else {
                     deliveries::move_on(conn, replica, &results).await?
                 };
-                let told = enter(conn, sent).await?;
-                Ok::<_, store::Error>(Told { reopened, ..told })
+                enter(conn, sent, recorded).await
             })
             .await?;
         drop(conn);
@@ -242,9 +245,23 @@ fn is_passing(error: &store::Error) -> bool {
     }
 }
 
-/// Enters the outcomes into the records of their Connections. Mostly nothing is to be entered.
-async fn enter(conn: &mut AsyncPgConnection, sent: &[&Sent]) -> Result<Told, store::Error> {
-    let mut told = Told::default();
+/// Enters the outcomes into the records of their Connections. Mostly nothing is to be entered; and nothing of a
+/// delivery that did not move: another has it, or it was entered by a commit that was not answered. Of the latter it
+/// is not known what was told then, so all of it is told again.
+async fn enter(
+    conn: &mut AsyncPgConnection,
+    sent: &[&Sent],
+    recorded: Recorded,
+) -> Result<Told, store::Error> {
+    let Recorded { moved, reopened } = recorded;
+    let mut told = Told {
+        reopened,
+        ..Told::default()
+    };
+    let unmoved = |sent: &&Sent| !moved.contains(&sent.result.delivery.delivery);
+    let unmoved = sent.iter().copied().filter(unmoved);
+    told.reopened
+        .extend(unmoved.map(|sent| sent.result.delivery.connection_name()));
     let mut touched: BTreeMap<ConnectionName, bool> = BTreeMap::new();
     for sent in sent {
         let touched = touched
@@ -263,7 +280,7 @@ async fn enter(conn: &mut AsyncPgConnection, sent: &[&Sent]) -> Result<Told, sto
             .iter()
             .filter(|sent| sent.result.delivery.connection_name() == connection);
         let was_open = locked.lane.open_until.is_some();
-        enter_lane(&mut locked, of_lane.copied(), &mut told);
+        enter_lane(&mut locked, of_lane.copied(), &moved, &mut told);
         if locked.active && must_be_disabled(conn, &locked).await? {
             disable(conn, &locked, &mut told).await?;
         }
@@ -277,12 +294,22 @@ async fn enter(conn: &mut AsyncPgConnection, sent: &[&Sent]) -> Result<Told, sto
     Ok(told)
 }
 
-fn enter_lane<'a>(locked: &mut LockedLane, sent: impl Iterator<Item = &'a Sent>, told: &mut Told) {
-    let (lane, now) = (&mut locked.lane, locked.now);
+fn enter_lane<'a>(
+    locked: &mut LockedLane,
+    sent: impl Iterator<Item = &'a Sent>,
+    moved: &HashSet<Id>,
+    told: &mut Told,
+) {
+    let (lane, now, leads_to) = (&mut locked.lane, locked.now, &locked.url);
     let mut due = lane.next_due_time;
     for sent in sent {
-        if let Some(outcome) = sent.outcome {
-            match breaker::enter(lane, outcome, now) {
+        let counts = moved.contains(&sent.result.delivery.delivery);
+        // What an address did says nothing of the one that has taken its place.
+        if let Some((outcome, url)) = &sent.outcome
+            && counts
+            && url == leads_to
+        {
+            match breaker::enter(lane, *outcome, now) {
                 Change::None => {}
                 Change::Opened => {
                     tracing::info!(connection.name = %lane.connection, "its circuit breaker is open");

@@ -3,11 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod breaker;
+mod changed;
 mod conformance;
 mod connection_tests;
 mod endings;
+mod erased;
 mod failures;
 mod isolation;
+mod lost_answers;
 mod replays;
 mod replicas;
 mod request;

@@ -1,0 +1,89 @@
+//! Switches Connections off that the dispatcher finds gone or failing.
+
+use diesel::{
+    prelude::*,
+    sql_query,
+    sql_types::{Bool, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{ConnectionName, Timestamp};
+
+use crate::{QueryResult, schema::connections};
+
+/// Stops deliveries to a Connection, for `reason`; what comes waits. One that is disabled already
+/// keeps its reason.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn disable(
+    conn: &mut AsyncPgConnection,
+    name: ConnectionName,
+    reason: &str,
+    now: Timestamp,
+) -> QueryResult<bool> {
+    let changed = diesel::update(
+        connections::table.find((name.namespace.to_uuid(), name.connection.to_uuid())),
+    )
+    .filter(connections::state.eq("ACTIVE"))
+    .set((
+        connections::state.eq("DISABLED"),
+        connections::state_reason.eq(reason),
+        connections::update_time.eq(now.to_chrono()),
+    ))
+    .execute(conn)
+    .await?;
+    Ok(changed > 0)
+}
+
+/// What [`disable_unchanged`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switched {
+    /// It is disabled now.
+    Off,
+    /// It was disabled already, or is gone.
+    WasOff,
+    /// Its owner has changed it since: it leads elsewhere, perhaps, or was enabled again.
+    Changed,
+}
+
+/// As [`disable`], of a Connection that leads to `url` and was last changed at `update_time`, as it was when its
+/// endpoint was asked: what is older than the owner's word changes nothing. No clocks are compared.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn disable_unchanged(
+    conn: &mut AsyncPgConnection,
+    name: ConnectionName,
+    (url, update_time): (&str, Timestamp),
+    reason: &str,
+    now: Timestamp,
+) -> QueryResult<Switched> {
+    #[derive(QueryableByName)]
+    struct Found {
+        #[diesel(sql_type = Bool)]
+        off: bool,
+        #[diesel(sql_type = Bool)]
+        active: bool,
+    }
+    let found: Found = sql_query(
+        "WITH off AS ( \
+             UPDATE connections SET state = 'DISABLED', state_reason = $3, update_time = $4 \
+             WHERE namespace_id = $1 AND id = $2 AND state = 'ACTIVE' AND url = $5 AND update_time = $6 RETURNING id \
+         ) \
+         SELECT EXISTS (SELECT FROM off) AS off, \
+             EXISTS (SELECT FROM connections WHERE namespace_id = $1 AND id = $2 AND state = 'ACTIVE') AS active",
+    )
+    .bind::<SqlUuid, _>(name.namespace.to_uuid())
+    .bind::<SqlUuid, _>(name.connection.to_uuid())
+    .bind::<Text, _>(reason)
+    .bind::<Timestamptz, _>(now.to_chrono())
+    .bind::<Text, _>(url)
+    .bind::<Timestamptz, _>(update_time.to_chrono())
+    .get_result(conn)
+    .await?;
+    Ok(match found {
+        Found { off: true, .. } => Switched::Off,
+        Found { active: true, .. } => Switched::Changed,
+        Found { .. } => Switched::WasOff,
+    })
+}

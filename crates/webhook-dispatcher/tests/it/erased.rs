@@ -1,0 +1,136 @@
+//! Posts that are deleted at their source before they are delivered.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use store::erasure;
+use test_support::{Answer, TestServer, eventually};
+
+use crate::support::{SOON, World, always};
+
+async fn erase(world: &World, title: &str) {
+    let mut conn = world.database.connect().await;
+    let ids = [format!("hackernews:{title}")];
+    assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 1);
+}
+
+async fn until_cancelled(world: &World, count: i64) {
+    let cancelled =
+        "deliveries WHERE state = 'CANCELLED' AND last_error = 'post_deleted' AND NOT urgent";
+    eventually("it is cancelled", SOON, async || {
+        world.database.count(cancelled).await == count
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_that_is_to_be_tried_again_is_not() {
+    let mut world = World::new().await;
+    world.config.dispatcher.retry_schedule = vec![Duration::from_millis(1_500); 3];
+    let receiver = always(Answer::Status(500)).await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    world.scan_and_tell(manager, "kettle").await;
+    world.until("RETRYING", 1).await;
+    erase(&world, "kettle").await;
+    until_cancelled(&world, 1).await;
+    assert_eq!(receiver.count(), 1);
+    assert_eq!(world.attempts().await, ["1 500 -"], "no attempt is made up");
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_paused_connection_is_cancelled_when_it_is_enabled() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    world
+        .database
+        .run("UPDATE connections SET state = 'DISABLED'")
+        .await;
+    let replica = world.ready_dispatcher().await;
+    for title in ["kettle", "toaster", "grinder"] {
+        world.scan_and_tell(manager, title).await;
+    }
+    world.until("PENDING", 3).await;
+    erase(&world, "kettle").await;
+    erase(&world, "grinder").await;
+    // Of what a person asks for too.
+    let asked = "UPDATE deliveries AS d SET urgent = true FROM scans AS s, posts AS p \
+                 WHERE s.id = d.scan_id AND p.id = s.post_id AND p.post_id = 'hackernews:grinder'";
+    assert_eq!(world.database.run(asked).await, 1);
+    world
+        .database
+        .run("UPDATE connections SET state = 'ACTIVE'")
+        .await;
+    until_cancelled(&world, 2).await;
+    world.until("SUCCEEDED", 1).await;
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 1);
+    assert!(String::from_utf8_lossy(&requests[0].body).contains("toaster"));
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_limited_rate_or_a_breaker_is_cancelled() {
+    let mut world = World::new().await;
+    world.config.dispatcher.retry_schedule = vec![Duration::from_millis(100); 50];
+    let mood = Arc::new(Mutex::new(Answer::Status(503)));
+    let answers = Arc::clone(&mood);
+    let receiver = TestServer::start(move |_, _| answers.lock().unwrap().clone()).await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    let replica = world.ready_dispatcher().await;
+    for title in ["kettle", "toaster"] {
+        world.scan_and_tell(manager, title).await;
+    }
+    let open = "connection_lanes WHERE open_until > now()";
+    eventually("its breaker opens", SOON, async || {
+        world.database.count(open).await == 1 && world.in_state("IN_FLIGHT").await == 0
+    })
+    .await;
+    let asked = receiver.count();
+    *mood.lock().unwrap() = Answer::Status(200);
+    // The one that is due the longest: the probe would have been made with it.
+    let first = world
+        .database
+        .texts(
+            "p.title",
+            "deliveries AS d JOIN scans AS s ON s.id = d.scan_id JOIN posts AS p ON p.id = s.post_id \
+             ORDER BY d.next_attempt_time",
+        )
+        .await;
+    erase(&world, &first[0]).await;
+    world
+        .database
+        .run("UPDATE connections SET max_per_second = 100")
+        .await;
+    world
+        .database
+        .run("UPDATE connection_lanes SET open_until = now(), next_due_time = now()")
+        .await;
+    until_cancelled(&world, 1).await;
+    world.until("SUCCEEDED", 1).await;
+    assert_eq!(receiver.count(), asked + 1);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn one_that_is_gone_before_its_event_comes_is_cancelled() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let connection = world.connection(&receiver).await;
+    let manager = world.manager(&[connection]).await;
+    let scan = world.scan(manager, "kettle").await;
+    erase(&world, "kettle").await;
+    let replica = world.ready_dispatcher().await;
+    world.tell(scan).await;
+    until_cancelled(&world, 1).await;
+    assert_eq!(world.in_state("CANCELLED").await, 1);
+    replica.stop().await;
+    assert_eq!(receiver.count(), 0);
+}
