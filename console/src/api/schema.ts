@@ -1485,15 +1485,15 @@ export interface components {
         DeliveryName: string;
         /**
          * @description `PENDING` is to be sent, `IN_FLIGHT` is being sent, `SUCCEEDED` was acknowledged, `RETRYING` has failed and is sent
-         *     again, `EXHAUSTED` was given up, `CANCELLED` has lost its Connection or Scan.
+         *     again, `EXHAUSTED` was given up, `CANCELLED` has lost its Connection or Scan, or its post was deleted at its source.
          * @enum {string}
          */
         DeliveryState: "PENDING" | "IN_FLIGHT" | "SUCCEEDED" | "RETRYING" | "EXHAUSTED" | "CANCELLED";
         /**
          * @description Why there was no answer, or the delivery was given up: `dns_failure`, `forbidden_address`, `connect_refused`,
          *     `connect_timeout`, `unreachable`, `tls_failure`, `timeout`, `reset`, `protocol_error`, `invalid_request`, `expired`,
-         *     `scan_expired`, `scan_deleted`, `connection_deleted`, `undecryptable_headers`, `unreadable`, `internal_error`. More may
-         *     come.
+         *     `scan_expired`, `scan_deleted`, `post_deleted`, `connection_deleted`, `undecryptable_headers`, `unreadable`,
+         *     `internal_error`. More may come.
          * @example timeout
          */
         DeliveryError: string;
