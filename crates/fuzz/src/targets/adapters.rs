@@ -253,7 +253,7 @@ pub(crate) fn mastodon(data: &[u8]) {
 }
 
 pub(crate) fn reddit(data: &[u8]) {
-    let feeds = ["r/rust", "r/rust/comments", "new"];
+    let feeds = ["r/rust", "r/rust+saas", "r/rust/comments"];
     drive(data, &feeds, &["t3_1", "t1_2"], |answers| {
         let secret = "secret".into();
         Box::new(Reddit::new(

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use feed_rs::{model::Feed, parser};
 use url::Url;
 
-use super::depth::is_too_deep;
+use super::depth::flaw;
 use crate::PollError;
 
 /// How much of a document is searched for its document type.
@@ -21,11 +21,10 @@ pub fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
         let problem = "a document type with declarations of its own";
         return Err(PollError::Malformed(problem.to_owned()));
     }
-    if is_too_deep(body) {
-        let problem = "elements nest too deep";
+    let body = with_known_version(body);
+    if let Some(problem) = flaw(&body) {
         return Err(PollError::Malformed(problem.to_owned()));
     }
-    let body = with_known_version(body);
     parser::Builder::new()
         .base_uri(Some(url.as_str()))
         // Left empty, so that [`super::entry`] sees which are missing.
