@@ -29,6 +29,7 @@ mod polling;
 mod previews;
 mod rates;
 mod scans;
+mod security;
 mod slow;
 mod spec;
 mod stats;

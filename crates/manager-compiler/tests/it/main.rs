@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod compile;
+mod guard;
 mod languages;
 mod model;
 mod outcomes;

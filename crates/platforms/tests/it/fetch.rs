@@ -72,3 +72,30 @@ async fn tls_needs_no_provider_of_the_process() {
     let answer = get(format!("https://127.0.0.1:{plain}/")).await;
     assert!(matches!(answer, Err(FetchError::Failed(_))), "{answer:?}");
 }
+
+#[tokio::test]
+async fn what_is_packed_is_measured_unpacked() {
+    // Twenty thousand letters, by gzip.
+    const BOMB: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xed\xc1\x31\x01\x00\x00\x00\xc2\xa0\xac\xeb\x5f\xc2\x1a\x1e\x40\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xf0\x60\x31\x87\xbd\xca\x20\x4e\x00\x00";
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await;
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+            BOMB.len()
+        );
+        stream
+            .write_all(&[head.as_bytes(), BOMB].concat())
+            .await
+            .unwrap();
+        let _ = stream.shutdown().await;
+    });
+    assert!(BOMB.len() < 100, "by itself it would be taken");
+    let answer = get(format!("http://127.0.0.1:{port}/")).await;
+    assert!(
+        matches!(answer, Err(FetchError::TooLarge { limit_bytes: 100 })),
+        "{answer:?}"
+    );
+}

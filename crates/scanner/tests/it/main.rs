@@ -8,6 +8,7 @@ mod credentials;
 mod erasure;
 mod failures;
 mod fresh;
+mod guard;
 mod judge;
 mod live;
 mod logs;

@@ -1,0 +1,192 @@
+//! Nobody sees, changes or learns of what is another's, by any operation of `openapi.yaml`.
+//!
+//! Another account's Namespace is 403 (part 5 of the specification), whatever of it is named; what lies in
+//! another Namespace of one's own is 404, as if it were not there.
+
+use std::time::{Duration, Instant};
+
+use domain::key::Role;
+use reqwest::Method;
+use serde_json::json;
+
+use super::estate::{Estate, operations, stored};
+use crate::{
+    app::TestApp,
+    client::{Answer, Client, manager_body},
+};
+
+/// What an answer tells: all of it, but for what differs between any two.
+fn told(answer: &Answer) -> (u16, String, Vec<(String, String)>) {
+    let mut headers: Vec<(String, String)> = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| {
+            !matches!(name.as_str(), "date" | "x-request-id")
+                && !name.as_str().starts_with("x-ratelimit-")
+        })
+        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+        .collect();
+    headers.sort();
+    (answer.status, answer.body.to_string(), headers)
+}
+
+#[tokio::test]
+async fn of_another_s_namespace_nothing_is_told_and_nothing_changes() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let estate = Estate::make(&app, &acme).await;
+    let globex = app.account("globex").await;
+    let own = globex.namespace().await;
+    // Of the same account, and narrowed to another of its Namespaces.
+    let other = acme.namespace().await;
+    let narrowed = app.key("acme", Role::Owner, Some(&[&other])).await;
+
+    let before = stored(&app.database).await;
+    for operation in operations() {
+        let (what, depth) = (&operation.template, operation.depth());
+        if depth == 0 {
+            continue;
+        }
+        for client in [&globex, &narrowed] {
+            let there = estate.path(what, depth, None);
+            let there = operation.call(client, &there, false).await;
+            assert_eq!(there.status, 403, "{} {what}", operation.method);
+            let not_there = estate.path(what, 1, None);
+            let not_there = operation.call(client, &not_there, false).await;
+            assert_eq!(
+                told(&there),
+                told(&not_there),
+                "{} {what}",
+                operation.method
+            );
+        }
+    }
+    assert_eq!(stored(&app.database).await, before);
+    // What names no Namespace shows one's own.
+    for (client, expected) in [(&globex, &own), (&narrowed, &other)] {
+        let listed = client.get("/v1/namespaces?pageSize=100").await.body;
+        let names: Vec<&str> = listed["namespaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, [expected]);
+        let caller = client.get("/v1/caller").await.body.to_string();
+        assert!(!caller.contains(&estate.namespace), "{caller}");
+    }
+}
+
+#[tokio::test]
+async fn what_lies_elsewhere_is_as_if_it_were_not_there() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let here = Estate::make(&app, &acme).await;
+    let elsewhere = Estate::make(&app, &acme).await;
+    let beside = Estate::make_in(&app, &acme, here.namespace.clone()).await;
+    let strangers = Estate::make(&app, &app.account("globex").await).await;
+
+    let before = stored(&app.database).await;
+    let mut seen = 0;
+    for operation in operations() {
+        let (what, depth) = (&operation.template, operation.depth());
+        // One segment after the other is taken from where it does not belong.
+        for kept in 1..depth {
+            let missing = here.path(what, kept, None);
+            let missing = operation.call(&acme, &missing, false).await;
+            assert_eq!(
+                missing.status, 404,
+                "{} {what}: {}",
+                operation.method, missing.body
+            );
+            // Beside it, the first resource below the Namespace is in its place.
+            let others = [&elsewhere, &strangers, &beside];
+            let others = if kept == 1 { &others[..2] } else { &others[..] };
+            for other in others {
+                let path = here.path(what, kept, Some(other));
+                let answer = operation.call(&acme, &path, false).await;
+                assert_eq!(told(&answer), told(&missing), "{} {path}", operation.method);
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 60, "{seen} requests");
+    assert_eq!(stored(&app.database).await, before);
+}
+
+#[tokio::test]
+async fn bodies_and_headers_lead_to_nothing_of_another_s() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let globex = app.account("globex").await;
+    let theirs = Estate::make(&app, &acme).await;
+    let elsewhere = globex.namespace().await;
+    let there = globex.connection(&elsewhere).await;
+    let own = globex.namespace().await;
+    let missing = format!("{own}/connections/{}", domain::Id::generate());
+    let foreign_id = theirs.connection.rsplit('/').next().unwrap();
+    let disguised = format!("{own}/connections/{foreign_id}");
+    for connection in [&theirs.connection, &there, &missing, &disguised] {
+        let mut body = manager_body();
+        body["notices"] = json!([{"type": "HTTP_REQUEST", "connection": connection}]);
+        let answer = globex.post(&format!("/v1/{own}/managers"), &body).await;
+        let expected = [("notices[0].connection", "not_found")];
+        assert_eq!(answer.details(), expected, "{connection}");
+    }
+    // A place in another's list is no place in one's own.
+    acme.connection(&theirs.namespace).await;
+    let page = acme
+        .get(&format!("/v1/{}/connections?pageSize=1", theirs.namespace))
+        .await;
+    let token = page.body["nextPageToken"].as_str().unwrap();
+    let list = format!("/v1/{elsewhere}/connections");
+    let answer = globex.get_with(&list, &[("pageToken", token)]).await;
+    assert_eq!(answer.details(), [("pageToken", "invalid_format")]);
+    // The same key of idempotency is another one in other hands.
+    let create = async |client: &Client| {
+        let shape = |request: reqwest::RequestBuilder| {
+            request
+                .header("idempotency-key", "one")
+                .json(&json!({"nickname": "x"}))
+        };
+        let answer = client.send(Method::POST, "/v1/namespaces", shape).await;
+        answer.body["name"].as_str().unwrap().to_owned()
+    };
+    let first = create(&acme).await;
+    assert_eq!(create(&acme).await, first);
+    assert_ne!(create(&globex).await, first);
+}
+
+/// Not a measurement of crypto: a look-up more or less would be seen.
+#[tokio::test]
+async fn time_does_not_tell_what_is_another_s_from_what_is_not_there() {
+    let app = TestApp::start().await;
+    let theirs = Estate::make(&app, &app.account("acme").await).await;
+    let globex = app.account("globex").await;
+    let here = Estate::make(&app, &globex).await;
+    let scan = "/v1/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}";
+    for (there, not_there) in [
+        (theirs.path(scan, 3, None), theirs.path(scan, 1, None)),
+        (here.path(scan, 1, Some(&theirs)), here.path(scan, 1, None)),
+        (here.path(scan, 2, Some(&theirs)), here.path(scan, 2, None)),
+    ] {
+        let mut took = [Vec::new(), Vec::new()];
+        for _ in 0..60 {
+            for (times, path) in took.iter_mut().zip([&there, &not_there]) {
+                let begin = Instant::now();
+                assert!(matches!(globex.get(path).await.status, 403 | 404));
+                times.push(begin.elapsed());
+            }
+        }
+        let [there, not_there] = took.map(|mut times| {
+            times.sort();
+            times[times.len() / 2]
+        });
+        let allowance = Duration::from_millis(2);
+        let apart = there.abs_diff(not_there);
+        assert!(
+            apart < allowance + there.min(not_there),
+            "{there:?} and {not_there:?}"
+        );
+    }
+}

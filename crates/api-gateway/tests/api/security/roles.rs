@@ -1,0 +1,69 @@
+//! Each role may do what it may and no more, by every operation of `openapi.yaml`.
+
+use domain::key::Role;
+
+use super::estate::{Estate, Operation, operations, stored};
+use crate::app::TestApp;
+
+/// The least role that may do it. An operation that is new is taken to write, unless it is a GET.
+fn least(operation: &Operation) -> Role {
+    let template = operation.template.as_str();
+    match (operation.method.as_str(), template) {
+        ("GET", _) => Role::Viewer,
+        // It stores nothing.
+        ("POST", template) if template.ends_with(":preview") => Role::Viewer,
+        ("POST", "/v1/namespaces") | ("DELETE", "/v1/namespaces/{namespaceId}") => Role::Owner,
+        _ => Role::Editor,
+    }
+}
+
+fn rank(role: Role) -> u8 {
+    match role {
+        Role::Viewer => 0,
+        Role::Editor => 1,
+        Role::Owner => 2,
+    }
+}
+
+#[tokio::test]
+async fn each_role_may_do_what_it_may_and_no_more() {
+    let app = TestApp::start().await;
+    let owner = app.account("acme").await;
+    let estate = Estate::make(&app, &owner).await;
+    for role in [Role::Viewer, Role::Editor, Role::Owner] {
+        let client = app.key("acme", role, None).await;
+        let before = stored(&app.database).await;
+        for operation in operations() {
+            let what = format!("{role:?}: {} {}", operation.method, operation.template);
+            let path = estate.path(&operation.template, operation.depth(), None);
+            if rank(role) < rank(least(&operation)) {
+                // Nothing takes it back: it must not happen.
+                let answer = operation.call(&client, &path, false).await;
+                assert_eq!(answer.status, 403, "{what}");
+            } else {
+                let answer = operation.call(&client, &path, true).await;
+                let taken = matches!(answer.status, 200 | 201 | 400);
+                assert!(taken, "{what}: {} {}", answer.status, answer.body);
+            }
+        }
+        assert_eq!(stored(&app.database).await, before, "{role:?}");
+    }
+}
+
+/// A key for some Namespaces could not see a new one.
+#[tokio::test]
+async fn a_key_for_some_namespaces_makes_none() {
+    let app = TestApp::start().await;
+    let own = app.account("acme").await.namespace().await;
+    let narrowed = app.key("acme", Role::Owner, Some(&[&own])).await;
+    let body = serde_json::json!({"nickname": "x"});
+    assert_eq!(narrowed.post("/v1/namespaces", &body).await.status, 403);
+    assert_eq!(
+        narrowed
+            .connection(&own)
+            .await
+            .rfind("connections/")
+            .is_some(),
+        true
+    );
+}

@@ -1,0 +1,122 @@
+//! What customers and the model's operator name leads nowhere that it should not.
+
+use std::collections::BTreeMap;
+
+use domain::manager::ApplyErrorCode;
+use runtime::config::Model;
+use test_support::{Answer, TestServer};
+
+use crate::support::World;
+
+/// A server that nobody may reach.
+async fn inside() -> TestServer {
+    TestServer::start(|_, _| Answer::page("<h1>Secrets of the operator</h1><p>All of them.")).await
+}
+
+fn port_of(server: &TestServer) -> u16 {
+    let url: url::Url = server.url("/").parse().unwrap();
+    url.port().unwrap()
+}
+
+#[tokio::test]
+async fn no_spelling_of_an_address_inside_is_read() {
+    let mut world = World::new().await;
+    world.config.outbound.allow_cidrs.clear();
+    let server = inside().await;
+    let port = port_of(&server);
+    let compiler = world.compiler();
+    let hosts = [
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0.0.0.0",
+        "localhost",
+        "LOCALHOST.",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "169.254.169.254",
+        "[fd00:ec2::254]",
+        "10.0.0.1",
+        "100.64.0.1",
+        "192.168.0.1",
+        "[fe80::1]",
+        "metadata.google.internal",
+    ];
+    let mut waiting = BTreeMap::new();
+    for host in hosts {
+        // As if it had been written by an older version, which checked less.
+        let name = world.automatic(&[format!("http://{host}:{port}/")]).await;
+        world.tell(name, 1).await;
+        waiting.insert(host, name);
+    }
+    for (host, name) in waiting {
+        let manager = world.until(name, "APPLY_FAILED").await;
+        let error = manager.apply_error.unwrap();
+        assert_eq!(
+            error.code,
+            ApplyErrorCode::ForbiddenAddress,
+            "{host}: {}",
+            error.message
+        );
+        assert!(manager.instructions.is_none());
+    }
+    assert_eq!(server.count(), 0);
+    compiler.stop().await;
+}
+
+/// A redirect is looked at as the first address was, at each step.
+#[tokio::test]
+async fn no_redirect_leads_inside() {
+    let world = World::new().await;
+    let server = TestServer::start(|_, request| match &*request.path {
+        "/private" => Answer::redirect("http://10.0.0.1/"),
+        "/mapped" => Answer::redirect("http://[::ffff:169.254.169.254]/latest/"),
+        "/relative" => Answer::redirect("/private"),
+        "/scheme" => Answer::redirect("file:///etc/passwd"),
+        _ => Answer::redirect("//192.168.0.1/"),
+    })
+    .await;
+    let compiler = world.compiler();
+    for path in ["/private", "/mapped", "/relative", "/other", "/scheme"] {
+        let name = world.automatic(&[server.url(path)]).await;
+        world.tell(name, 1).await;
+        let error = world.until(name, "APPLY_FAILED").await.apply_error.unwrap();
+        // What is no address on the web is none that is forbidden.
+        let expected = match path {
+            "/scheme" => ApplyErrorCode::NoReachableUrl,
+            _ => ApplyErrorCode::ForbiddenAddress,
+        };
+        assert_eq!(error.code, expected, "{path}: {}", error.message);
+    }
+    compiler.stop().await;
+}
+
+/// The endpoint may be anywhere, since the operator named it; where it sends us on, nobody named.
+#[tokio::test]
+async fn the_model_s_endpoint_sends_our_key_nowhere_else() {
+    let mut world = World::new().await;
+    let elsewhere = inside().await;
+    let target = elsewhere.url("/v1/chat/completions");
+    let endpoint = TestServer::start(move |_, _| Answer::redirect(&target)).await;
+    let site = TestServer::start(|_, _| Answer::page(include_str!("pages/espresso.html"))).await;
+    world.config.compiler.model = Some(Model {
+        base_url: endpoint.url("/v1").parse().unwrap(),
+        model: "small".to_owned(),
+        api_key: Some("hush".into()),
+        timeout: std::time::Duration::from_secs(5),
+        max_tokens: 100,
+    });
+    let compiler = world.compiler();
+    let name = world.automatic(&[site.url("/")]).await;
+    world.tell(name, 1).await;
+    world.until(name, "APPLIED").await;
+    let asked = endpoint.requests();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].header("authorization"), Some("Bearer hush"));
+    assert_eq!(elsewhere.count(), 0);
+    compiler.stop().await;
+}

@@ -1,0 +1,129 @@
+//! Feeds that customers name lead nowhere that they should not, and those that lead out bring no bombs.
+
+use std::time::Duration;
+
+use domain::manager::SourceType;
+use runtime::config::{Access, Kind, PlatformConfig};
+use test_support::{Answer, TestServer, eventually};
+
+use crate::support::{SOON, World};
+
+/// With a platform on which a customer's address is the feed.
+async fn world() -> World {
+    let mut world = World::new().await;
+    world.config.platforms = vec![PlatformConfig {
+        name: "blogs".to_owned(),
+        kind: Kind::Feed,
+        source: SourceType::Forum,
+        base_url: None,
+        items_url: None,
+        poll_interval: Some(Duration::from_millis(200)),
+        access: Access::default(),
+    }];
+    world
+}
+
+fn rss(title: &str) -> Answer {
+    let body = format!(
+        "<?xml version=\"1.0\"?><!DOCTYPE r [<!ENTITY a \"{0}\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">\
+         <!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\"><!ENTITY d \"&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;\">\
+         <!ENTITY x SYSTEM \"file:///etc/passwd\">]>\
+         <rss version=\"2.0\"><channel><title>a blog</title><item><guid>https://a.example/1</guid>\
+         <link>https://a.example/1</link><title>{title} kettle</title></item></channel></rss>",
+        "boom ".repeat(2_000)
+    );
+    Answer::Full {
+        status: 200,
+        headers: vec![("content-type", "application/rss+xml".to_owned())],
+        body: body.into_bytes(),
+    }
+}
+
+#[tokio::test]
+async fn feeds_inside_are_not_fetched_and_said_to_be_forbidden() {
+    let mut world = world().await;
+    world.config.outbound.allow_cidrs.clear();
+    let server = TestServer::start(|_, _| rss("a")).await;
+    let port = server.url("/").parse::<url::Url>().unwrap().port().unwrap();
+    let hosts = [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "169.254.169.254",
+        "10.0.0.1",
+        "2130706433",
+    ];
+    let feeds = hosts.map(|host| format!("blogs:http://{host}:{port}/feed"));
+    let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
+    let manager = world.manager("kettle", &feeds).await;
+    let replica = world.ready_scanner().await;
+    for feed in &feeds {
+        eventually(feed, SOON, async || {
+            world
+                .feed(feed, "last_error")
+                .await
+                .contains("address not allowed")
+        })
+        .await;
+    }
+    assert_eq!(server.count(), 0);
+    assert_eq!(world.scanned(manager).await.len(), 0);
+    replica.stop().await;
+}
+
+/// The address itself is allowed here; where it sends us is not.
+#[tokio::test]
+async fn feeds_that_redirect_inside_are_forbidden() {
+    let world = world().await;
+    let server = TestServer::start(|_, request| match &*request.path {
+        "/mapped" => Answer::redirect("http://[::ffff:10.0.0.1]/feed"),
+        _ => Answer::redirect("http://169.254.169.254/latest/meta-data/"),
+    })
+    .await;
+    let feeds = ["/metadata", "/mapped"].map(|path| format!("blogs:{}", server.url(path)));
+    let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
+    world.manager("kettle", &feeds).await;
+    let replica = world.ready_scanner().await;
+    for feed in &feeds {
+        eventually(feed, SOON, async || {
+            world
+                .feed(feed, "last_error")
+                .await
+                .contains("address not allowed")
+        })
+        .await;
+    }
+    replica.stop().await;
+}
+
+/// Entities that a document declares are not expanded: neither in ever larger texts, nor from files.
+#[tokio::test]
+async fn entities_bring_neither_bombs_nor_files() {
+    let world = world().await;
+    let server = TestServer::start(|_, request| match &*request.path {
+        "/bomb" => rss("&d;"),
+        "/file" => rss("&x;"),
+        _ => rss("A plain"),
+    })
+    .await;
+    let feeds = ["/bomb", "/file", "/plain"].map(|path| format!("blogs:{}", server.url(path)));
+    let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
+    let manager = world.manager("kettle", &feeds).await;
+    let replica = world.ready_scanner().await;
+    world.until(manager, "A plain kettle", SOON).await;
+    for feed in &feeds {
+        eventually(feed, SOON, async || {
+            world.feed(feed, "last_poll_time IS NOT NULL").await == "true"
+        })
+        .await;
+    }
+    for title in world.scanned(manager).await {
+        assert!(title.len() < 200, "{} bytes of title", title.len());
+        assert!(
+            !title.contains("boom") && !title.contains("root:"),
+            "{title}"
+        );
+    }
+    replica.stop().await;
+}
