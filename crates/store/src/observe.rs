@@ -222,13 +222,18 @@ impl Head {
     /// The first that is named, where one is; nothing that follows the text, where diesel shows values.
     fn table(&self) -> String {
         let text = self.0.split(" -- binds").next().unwrap_or_default();
-        let mut words = text.split_whitespace();
-        while let Some(word) = words.next() {
-            let names_table = ["FROM", "INTO", "UPDATE"];
-            if !names_table.iter().any(|key| word.eq_ignore_ascii_case(key)) {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let names_table = |word: &str| {
+            let mut keys = ["FROM", "INTO", "UPDATE"].iter();
+            keys.any(|key| word.eq_ignore_ascii_case(key))
+        };
+        for (at, pair) in words.windows(2).enumerate() {
+            let (key, table) = (pair[0], pair[1]);
+            // `IS DISTINCT FROM` compares.
+            let compares = at > 0 && words[at - 1].eq_ignore_ascii_case("DISTINCT");
+            if compares || !names_table(key) {
                 continue;
             }
-            let Some(table) = words.next() else { break };
             let table = table.trim_matches(['"', ',', ';', ')']);
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
             if !table.is_empty() && table.bytes().all(is_name) {
@@ -263,6 +268,7 @@ mod tests {
                 "scans",
             ),
             ("SELECT 1 -- binds: [\"from secrets\"]", "SELECT", ""),
+            ("SELECT a IS DISTINCT FROM b FROM posts", "SELECT", "posts"),
             ("BEGIN", "BEGIN", ""),
             ("VACUUM x", "OTHER", ""),
             ("", "OTHER", ""),
