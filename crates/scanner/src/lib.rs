@@ -81,12 +81,8 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         Arc::clone(&plans),
     );
     pollers.spawn(backfill.run(context.shutdown.clone()));
-    let monitor = monitor::Monitor::new(
-        &config,
-        backbone.pool.clone(),
-        Arc::clone(&plans),
-        unusable,
-    );
+    let monitor =
+        monitor::Monitor::new(&config, backbone.pool.clone(), Arc::clone(&plans), unusable);
     pollers.spawn(monitor.run(context.clone()));
     // A platform that nobody polls any more must not go unnoticed.
     let polled = async {
