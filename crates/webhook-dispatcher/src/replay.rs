@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use store::{
-    AsyncConnection, lanes,
+    AsyncConnection,
     replays::{self, Advanced, Pace},
 };
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,8 @@ pub(crate) async fn work(
             }
             Advanced::Waiting | Advanced::Counted => continue,
         }
-        lanes::note_due(&mut conn, &[replay.connection_name()]).await?;
+        // Not at the next look, which comes once a second: at its pace.
+        dispatcher.signals.note([replay.connection_name()]);
     }
     Ok(goes_on)
 }
