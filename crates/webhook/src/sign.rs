@@ -11,7 +11,6 @@ use sha2::Sha256;
 
 /// None at all without a secret.
 #[must_use]
-#[expect(clippy::missing_panics_doc, reason = "HMAC takes keys of any length")]
 pub fn headers(
     secrets: &[SigningSecret],
     id: Id,
