@@ -10,7 +10,7 @@ mod server;
 
 use std::{
     io::Write,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -123,6 +123,13 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
         prepare_database(&config, &dev_key).await?;
         let backbone = Backbone::in_process(&config)?;
         let gateway = Gateway::new(listener, &config, &backbone)?;
+        let reachable = loopback(gateway.local_addr());
+        let scheme = match config.gateway.tls_key_file.is_empty() {
+            true => "http",
+            false => "https",
+        };
+        let url = format!("{scheme}://{reachable}");
+        secrets::write_profile(data_dir, &url, &dev_key.expose())?;
         let place = Place {
             api: gateway.local_addr(),
             ops: ops.address(),
@@ -155,6 +162,14 @@ fn private_database(config: &mut Config, data_dir: &Path) -> anyhow::Result<Opti
     let server = Postgres::start(&private_home(data_dir), &Options::durable())?;
     config.database.url = SecretString::from(server.url());
     Ok(Some(server))
+}
+
+/// From this machine, an address that stands for all of its own is one of itself.
+fn loopback(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    address
 }
 
 /// The schema, and the account `dev` with its key.

@@ -1,15 +1,31 @@
-//! The operator's command line, and Earshot in one process.
+//! The customer's and the operator's command line, and Earshot in one process.
 //!
 //! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 failed or refused, 2 wrong
-//! usage.
+//! usage, 3 a service that is not there.
+//!
+//! Without the feature `server` it is a client alone: small, and quick to build.
 
+mod customer;
+#[cfg(feature = "server")]
 mod database;
+#[cfg(feature = "server")]
 mod dev;
+#[cfg(feature = "server")]
 mod dlq;
+#[cfg(feature = "server")]
 mod evaluate;
+#[cfg(feature = "server")]
 mod healthcheck;
+#[cfg(feature = "server")]
 mod keys;
+mod listen;
+mod manual;
+mod mcp;
+#[cfg(feature = "server")]
 mod migrate;
+#[cfg(feature = "server")]
+mod reseal;
+mod trigger;
 
 use std::process::ExitCode;
 
@@ -17,17 +33,35 @@ use clap::{Parser, Subcommand};
 
 /// Watches forums, microblogs and networks for posts that matter, and hands them over.
 #[derive(Parser)]
-#[command(name = "earshot", version = runtime::build_info::version(), propagate_version = true)]
+#[command(name = "earshot", version = version(), propagate_version = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
-#[cfg(feature = "server")]
-mod reseal;
-mod trigger;
 #[derive(Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Customer(customer::Command),
+    /// Print each Scan as it comes, and post it to a server of yours, with no public address.
+    Listen(listen::Arguments),
+    /// Publish a made-up post in the demo, and let it take the real way.
+    Trigger(trigger::Arguments),
+    /// Serve a language model's tools on stdin and stdout, by the Model Context Protocol.
+    Mcp(mcp::Arguments),
+    /// Print what makes a shell complete these commands.
+    Completions(manual::Completions),
+    /// Print the manual page, or write one for each command.
+    Man(manual::Man),
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    Operator(Operator),
+}
+
+/// What works on the database and the broker themselves.
+#[cfg(feature = "server")]
+#[derive(Subcommand)]
+enum Operator {
     /// Run all of Earshot in one process, with a PostgreSQL server of its own.
     Dev(dev::Arguments),
     /// Make, list and revoke API keys.
@@ -35,6 +69,8 @@ enum Command {
     Keys(keys::Command),
     /// Bring the database to the schema of this version.
     Migrate(migrate::Arguments),
+    /// Seal what customers gave for their Connections by the first of `secrets.encryption_keys`.
+    Reseal(reseal::Arguments),
     /// Look at messages that could not be processed, and put them back.
     #[command(subcommand)]
     Dlq(dlq::Command),
@@ -82,10 +118,22 @@ fn operate(command: Operator) -> ExitCode {
     }
 }
 
+fn version() -> String {
+    #[cfg(feature = "server")]
+    let version = runtime::build_info::version();
+    #[cfg(not(feature = "server"))]
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    version
+}
+
+/// A TLS client that is made before this panics.
+fn install_crypto() {
+    // An error only says that it is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// Runs a short command's future.
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    /// Seal what customers gave for their Connections by the first of `secrets.encryption_keys`.
-    Reseal(reseal::Arguments),
+fn block_on<T, E: From<std::io::Error>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -35,6 +35,18 @@ fn read_or_make(path: &Path, make: impl FnOnce() -> String) -> anyhow::Result<St
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
     let text = make();
+    write(path, &text)?;
+    Ok(text)
+}
+
+/// Address and key, for the client's commands in the folder where the data directory is.
+pub(super) fn write_profile(data_dir: &Path, url: &str, key: &str) -> anyhow::Result<()> {
+    let text = format!("url = \"{url}\"\nkey = \"{key}\"\n");
+    write(&data_dir.join("profile.toml"), &text)
+}
+
+/// Readable by its owner alone.
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let draft = path.with_extension("new");
     let written = OpenOptions::new()
         .write(true)
@@ -47,8 +59,7 @@ fn read_or_make(path: &Path, make: impl FnOnce() -> String) -> anyhow::Result<St
             file.sync_all()
         })
         .and_then(|()| fs::rename(&draft, path));
-    written.with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(text)
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -82,6 +93,6 @@ mod tests {
     fn a_data_directory_keeps_its_key() {
         let directory = tempfile::tempdir().unwrap();
         let first = api_key(directory.path()).unwrap();
-        assert_eq!(api_key(directory.path()).unwrap(), first);
+        assert_eq!(api_key(directory.path()).unwrap().expose(), first.expose());
     }
 }

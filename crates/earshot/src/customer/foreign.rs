@@ -1,0 +1,52 @@
+//! Text of strangers on a terminal: it neither moves the cursor nor turns the line around.
+
+/// Without control characters of any kind, marks of direction included.
+pub(crate) fn inert(text: &str) -> String {
+    let shown = |c: char| if is_active(c) { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
+}
+
+/// As [`inert`], with white space of all kinds as one space.
+pub(crate) fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    inert(&words.join(" "))
+}
+
+fn is_active(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Characters that JSON leaves as they are and that a terminal may act on, as escapes of JSON.
+pub(crate) fn escaped(json: &str) -> String {
+    use std::fmt::Write as _;
+
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_active(c) && c != '\n' {
+            let _ = write!(shown, "\\u{:04x}", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{escaped, inert, one_line};
+
+    #[test]
+    fn nothing_acts_on_a_terminal() {
+        let hostile = "a\u{1b}[2Jb\u{9b}1mc\u{202e}d\u{2066}e\nf";
+        assert_eq!(
+            inert(hostile),
+            "a\u{fffd}[2Jb\u{fffd}1mc\u{fffd}d\u{fffd}e\u{fffd}f"
+        );
+        assert_eq!(one_line(" a\n\tb  c "), "a b c");
+        let json = serde_json::to_string(hostile).unwrap();
+        let shown = escaped(&json);
+        assert!(!shown.chars().any(super::is_active), "{shown}");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), hostile);
+    }
+}

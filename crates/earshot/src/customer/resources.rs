@@ -1,0 +1,207 @@
+//! What of each kind of resource a table and a CSV file show.
+
+use client::Client;
+use serde_json::Value;
+
+use super::Failure;
+
+/// Columns are paths into a resource; of `a|b` what is there first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns {
+    pub(crate) table: &'static [&'static str],
+    pub(crate) csv: &'static [&'static str],
+}
+
+pub(crate) const NAMESPACES: Columns = Columns {
+    table: &["nickname", "createTime", "name"],
+    csv: &["name", "nickname", "createTime", "updateTime"],
+};
+
+pub(crate) const MANAGERS: Columns = Columns {
+    table: &[
+        "nickname",
+        "state",
+        "enable",
+        "mode",
+        "health.state",
+        "name",
+    ],
+    csv: &[
+        "name",
+        "nickname",
+        "state",
+        "enable",
+        "mode",
+        "source.type",
+        "createTime",
+        "applyTime",
+        "applyError.code",
+        "health.state",
+        "instructions.brief",
+    ],
+};
+
+pub(crate) const CONNECTIONS: Columns = Columns {
+    table: &["nickname", "state", "url", "health.pending", "name"],
+    csv: &[
+        "name",
+        "nickname",
+        "state",
+        "stateReason",
+        "url",
+        "method",
+        "format",
+        "maxPerSecond",
+        "createTime",
+        "health.successRate",
+        "health.pending",
+        "health.lastSuccessTime",
+    ],
+};
+
+pub(crate) const SCANS: Columns = Columns {
+    table: &[
+        "createTime",
+        "value",
+        "match.score",
+        "post.title|post.text",
+        "post.url",
+        "name",
+    ],
+    csv: &[
+        "name",
+        "createTime",
+        "value",
+        "labels",
+        "match.score",
+        "match.terms",
+        "post.type",
+        "post.time",
+        "post.id",
+        "post.title",
+        "post.text",
+        "post.url",
+        "post.subforum.name",
+        "post.user.name",
+    ],
+};
+
+pub(crate) const DELIVERIES: Columns = Columns {
+    table: &[
+        "createTime",
+        "state",
+        "attemptCount",
+        "lastStatusCode",
+        "lastError",
+        "name",
+    ],
+    csv: &[
+        "name",
+        "scan",
+        "createTime",
+        "state",
+        "attemptCount",
+        "lastAttemptTime",
+        "nextAttemptTime",
+        "lastStatusCode",
+        "lastError",
+    ],
+};
+
+pub(crate) const RESULTS: Columns = Columns {
+    table: &[
+        "value",
+        "reason",
+        "match.score",
+        "match.terms",
+        "post.title|post.text",
+        "post.url",
+    ],
+    csv: &[
+        "value",
+        "reason",
+        "match.score",
+        "match.terms",
+        "post.id",
+        "post.title",
+        "post.url",
+    ],
+};
+
+pub(crate) const FEEDS: Columns = Columns {
+    table: &["feed", "reachTime"],
+    csv: &["feed", "reachTime"],
+};
+
+/// What stands there, as text; empty where nothing does.
+pub(crate) fn cell(item: &Value, column: &str) -> String {
+    let found = column.split('|').find_map(|path| {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        item.pointer(&pointer).filter(|value| !value.is_null())
+    });
+    found.map(text).unwrap_or_default()
+}
+
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() => format!("{float:.3}"),
+            _ => number.to_string(),
+        },
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// The Namespace that is meant: the one given, or the only one that there is.
+pub(crate) async fn namespace(client: &Client, given: Option<&str>) -> Result<String, Failure> {
+    if let Some(given) = given {
+        return Ok(below("namespaces", given));
+    }
+    let found: Vec<Value> = client
+        .pages("namespaces", client::Query::default())
+        .all()
+        .await?;
+    let name = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
+    match &found[..] {
+        [one] => Ok(name(one)),
+        [] => Err(Failure::usage(
+            "there is no Namespace yet: earshot namespaces create --set nickname=NAME",
+        )),
+        many => {
+            let lines = many.iter().take(20).map(|one| {
+                let nickname = one["nickname"].as_str().unwrap_or_default();
+                format!("\n  {}  {}", name(one), super::one_line(nickname))
+            });
+            let lines: String = lines.collect();
+            Err(Failure::usage(format!(
+                "which Namespace? Give --namespace NAME, or set EARSHOT_NAMESPACE:{lines}"
+            )))
+        }
+    }
+}
+
+/// The name itself, or that of an id in a collection.
+fn below(collection: &str, given: &str) -> String {
+    if given.contains('/') {
+        given.to_owned()
+    } else {
+        format!("{collection}/{given}")
+    }
+}
+
+/// The name of what is given by its name, or by its id in a collection of the Namespace that is meant.
+pub(crate) async fn named(
+    client: &Client,
+    namespace_given: Option<&str>,
+    collection: &str,
+    given: &str,
+) -> Result<String, Failure> {
+    if given.contains('/') {
+        return Ok(given.to_owned());
+    }
+    let namespace = namespace(client, namespace_given).await?;
+    Ok(format!("{namespace}/{collection}/{given}"))
+}
