@@ -19,10 +19,14 @@ use actix_web::{
     Error, FromRequest, HttpMessage, HttpRequest, ResponseError,
     body::{BoxBody, EitherBody, MessageBody},
     dev::{Payload, ServiceRequest, ServiceResponse},
-    http::header::{AUTHORIZATION, HeaderMap},
+    http::{
+        StatusCode,
+        header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
+    },
     middleware::Next,
     web,
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Id, Timestamp, key::ApiKey};
 use futures::future::{Ready, ready};
 use store::{
@@ -136,7 +140,36 @@ pub(crate) async fn authenticate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
-    match caller(&request).await {
+    let key = bearer(request.headers()).and_then(|text| text.parse().ok());
+    admit(request, next, key).await
+}
+
+/// The middleware of `/feeds`: as [`authenticate`], and the key may be the password of Basic authentication
+/// (RFC 7617), which is all that feed readers can do.
+pub(crate) async fn authenticate_reader(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
+    let headers = request.headers();
+    let key = match bearer(headers) {
+        Some(text) => text.parse().ok(),
+        None => password(headers).and_then(|text| text.parse().ok()),
+    };
+    let mut answer = admit(request, next, key).await?;
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        // A reader asks its user only when it is told of this scheme.
+        let ask = HeaderValue::from_static("Basic realm=\"Earshot\", charset=\"UTF-8\"");
+        answer.headers_mut().insert(WWW_AUTHENTICATE, ask);
+    }
+    Ok(answer)
+}
+
+async fn admit(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+    key: Option<ApiKey>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
+    match caller(&request, key).await {
         Ok(caller) => {
             tracing::Span::current().record("api_key.id", caller.key.id.to_string());
             // As it is routed, with what was percent-encoded decoded.
@@ -160,14 +193,12 @@ pub(crate) async fn authenticate(
     }
 }
 
-async fn caller(request: &ServiceRequest) -> Result<Caller, ApiError> {
+async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller, ApiError> {
     let state = request
         .app_data::<web::Data<AppState>>()
         .cloned()
         .ok_or_else(|| ApiError::Internal(anyhow::anyhow!("the app has no state")))?;
-    let key: ApiKey = bearer(request.headers())
-        .and_then(|text| text.parse().ok())
-        .ok_or(ApiError::Unauthenticated)?;
+    let key = key.ok_or(ApiError::Unauthenticated)?;
     let now = Instant::now();
     let address = state.guesses.address(request);
     if let Some(wait) = state.guesses.wait(address, now)
@@ -193,8 +224,20 @@ async fn caller(request: &ServiceRequest) -> Result<Caller, ApiError> {
     })
 }
 
-/// The token of `Authorization: Bearer <token>`; the scheme in any case (RFC 9110 11.1).
+/// The token of `Authorization: Bearer <token>`.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
+    credentials(headers, "bearer")
+}
+
+/// The password of `Authorization: Basic <user:password in base64>`.
+fn password(headers: &HeaderMap) -> Option<String> {
+    let decoded = STANDARD.decode(credentials(headers, "basic")?).ok()?;
+    let text = String::from_utf8(decoded).ok()?;
+    text.split_once(':').map(|(_, password)| password.to_owned())
+}
+
+/// What follows the scheme, which may stand in any case (RFC 9110 11.1).
+fn credentials<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     let mut values = headers.get_all(AUTHORIZATION);
     let value = values.next()?;
     if values.next().is_some() {
@@ -202,7 +245,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     }
     let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;
     scheme
-        .eq_ignore_ascii_case("bearer")
+        .eq_ignore_ascii_case(wanted)
         .then(|| token.trim_start())
 }
 

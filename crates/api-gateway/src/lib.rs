@@ -17,6 +17,7 @@ mod cors;
 mod error;
 mod farewell;
 mod feeds;
+mod feeds_of_scans;
 mod handlers;
 mod idempotency;
 mod observe;

@@ -20,8 +20,8 @@ use futures::FutureExt;
 
 use crate::{
     ApiError,
-    authenticate::authenticate,
-    console,
+    authenticate::{authenticate, authenticate_reader},
+    console, feeds_of_scans,
     handlers::{
         backfills, caller, connection_tests, connections, deliveries, docs, documents, feeds,
         managers, namespaces, previews, replays, scans, stats,
@@ -29,6 +29,7 @@ use crate::{
 };
 
 const VERSION: &str = "/v1";
+const FEEDS: &str = "/feeds";
 /// What a parameter of a path takes, spelled as actix has it.
 const ID_FORM: &str = ":[^/:]+";
 
@@ -154,6 +155,20 @@ fn resources() -> Vec<Path> {
     ]
 }
 
+/// Paths of feed readers, which need a key too, and may give it as they can.
+fn readers() -> Vec<Path> {
+    vec![
+        path(
+            "/{namespaceId}/{managerId}.atom",
+            [get(feeds_of_scans::atom)],
+        ),
+        path(
+            "/{namespaceId}/{managerId}.json",
+            [get(feeds_of_scans::json)],
+        ),
+    ]
+}
+
 /// Paths that anybody may read.
 fn documents() -> Vec<Path> {
     vec![
@@ -185,6 +200,7 @@ pub fn operations() -> Vec<(String, String)> {
         })
     };
     below(VERSION, resources())
+        .chain(below(FEEDS, readers()))
         .chain(below("", documents()))
         .collect()
 }
@@ -201,6 +217,15 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
         version
             .default_service(web::to(not_found))
             .wrap(from_fn(authenticate)),
+    );
+    let mut feeds = web::scope(FEEDS);
+    for path in readers() {
+        feeds = feeds.service(path.into_resource());
+    }
+    config.service(
+        feeds
+            .default_service(web::to(not_found))
+            .wrap(from_fn(authenticate_reader)),
     );
     config.default_service(web::to(not_found));
 }
@@ -273,6 +298,7 @@ static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
             .map(move |path| format!("{prefix}{}", path.path))
     };
     below(VERSION, resources())
+        .chain(below(FEEDS, readers()))
         .chain(below("", documents()))
         .chain(below("", files()))
         .collect()

@@ -17,6 +17,7 @@ mod deletions;
 mod deliveries;
 mod docs;
 mod document;
+mod feeds_of_scans;
 mod hostile;
 mod idempotency;
 mod keys;

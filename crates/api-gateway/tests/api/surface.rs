@@ -27,7 +27,8 @@ fn every_operation_is_documented_and_every_documented_one_is_routed() {
 
 /// A path of this template, below `namespace` where it is below one.
 fn path(template: &str, namespace: &str) -> String {
-    let mut path = template.replace("namespaces/{namespaceId}", namespace);
+    let id = namespace.trim_start_matches("namespaces/");
+    let mut path = template.replace("{namespaceId}", id);
     for parameter in ["{managerId}", "{connectionId}", "{scanId}"] {
         path = path.replace(parameter, &Id::generate().to_string());
     }

@@ -1,0 +1,185 @@
+//! `/feeds/{namespaceId}/{managerId}.atom` and `.json`: a Manager's newest Scans, for feed readers.
+//!
+//! Outside of `/v1`, since readers can do no more than Basic authentication: the key is the password, the
+//! user's name is not looked at. On these two paths alone; they answer Bearer too.
+//!
+//! A reader comes again and again: `ETag` and `Last-Modified` let it go with a few bytes.
+
+mod atom;
+mod json_feed;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{
+        CACHE_CONTROL, CONTENT_TYPE, ETAG, EntityTag, Header as _, HttpDate, IfModifiedSince,
+        IfNoneMatch, LAST_MODIFIED, TryIntoHeaderValue, VARY,
+    },
+    web::{Data, Path},
+};
+use domain::{
+    ManagerName, Scan, Timestamp,
+    list::{ListQuery, SCAN_FIELDS},
+};
+use serde::Deserialize;
+use std::time::{Duration, SystemTime};
+use store::{managers, scans};
+
+use crate::{
+    ApiError, authenticate::Caller, handlers::documents::fingerprint, query::Parameters,
+    state::AppState,
+};
+
+/// What a reader that comes once a day may have missed is in the API.
+const SCANS: &str = "50";
+/// Of a post's text; the rest stands at its source.
+const MAX_TEXT_CHARS: usize = 10_000;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FeedPath {
+    namespace_id: String,
+    manager_id: String,
+}
+
+/// What both forms are made of.
+struct Feed {
+    manager: ManagerName,
+    title: String,
+    updated: Timestamp,
+    scans: Vec<Scan>,
+}
+
+/// `GET /feeds/{namespaceId}/{managerId}.atom`
+pub(crate) async fn atom(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<FeedPath>,
+    query: Parameters,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let feed = feed(&state, &caller, &path, query).await?;
+    let body = atom::write(&feed).map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(answer(
+        &request,
+        &feed,
+        "application/atom+xml; charset=utf-8",
+        body,
+    ))
+}
+
+/// `GET /feeds/{namespaceId}/{managerId}.json`
+pub(crate) async fn json(
+    state: Data<AppState>,
+    caller: Caller,
+    path: Path<FeedPath>,
+    query: Parameters,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let feed = feed(&state, &caller, &path, query).await?;
+    let body = json_feed::write(&feed).map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(answer(&request, &feed, "application/feed+json", body))
+}
+
+async fn feed(
+    state: &AppState,
+    caller: &Caller,
+    path: &FeedPath,
+    query: Parameters,
+) -> Result<Feed, ApiError> {
+    let namespace = caller.readable(&path.namespace_id).await?;
+    query.none()?;
+    let id = path.manager_id.parse().ok();
+    let name = ManagerName {
+        namespace,
+        manager: id.ok_or(ApiError::NotFound("manager"))?,
+    };
+    let newest = ListQuery::parse("", SCAN_FIELDS, Some(SCANS), None, None, None)?;
+    let mut conn = state.connection().await?;
+    let manager = managers::get(&mut conn, name).await?;
+    let manager = manager.ok_or(ApiError::NotFound("manager"))?;
+    let scans = scans::list(&mut conn, name, &newest).await?.items;
+    let times = scans.iter().map(|scan| scan.update_time);
+    Ok(Feed {
+        manager: name,
+        title: manager.nickname,
+        updated: times.max().unwrap_or(manager.create_time),
+        scans,
+    })
+}
+
+fn answer(
+    request: &HttpRequest,
+    feed: &Feed,
+    content_type: &'static str,
+    body: Vec<u8>,
+) -> HttpResponse {
+    // Weak, since the same tag stands for the compressed answer.
+    let tag = EntityTag::new_weak(fingerprint(&body));
+    let seconds = u64::try_from(feed.updated.micros() / 1_000_000).unwrap_or(0);
+    let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    let mut answer = if is_known(request, &tag, modified) {
+        HttpResponse::NotModified()
+    } else {
+        HttpResponse::Ok()
+    };
+    answer
+        .insert_header((CACHE_CONTROL, "private, no-cache"))
+        .insert_header((VARY, "authorization"))
+        .insert_header((LAST_MODIFIED, HttpDate::from(modified)));
+    if let Ok(tag) = tag.clone().try_into_value() {
+        answer.insert_header((ETAG, tag));
+    }
+    if is_known(request, &tag, modified) {
+        return answer.finish();
+    }
+    answer
+        .insert_header((CONTENT_TYPE, content_type))
+        .body(body)
+}
+
+/// A tag says more than a time, which then is not looked at (RFC 9110 13.1.3).
+fn is_known(request: &HttpRequest, tag: &EntityTag, modified: SystemTime) -> bool {
+    if request.headers().contains_key("if-none-match") {
+        return match IfNoneMatch::parse(request) {
+            Ok(IfNoneMatch::Any) => true,
+            Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|one| one.weak_eq(tag)),
+            Err(_) => false,
+        };
+    }
+    IfModifiedSince::parse(request)
+        .is_ok_and(|IfModifiedSince(since)| SystemTime::from(since) >= modified)
+}
+
+/// What a reader shows of a post that has no title.
+fn title(scan: &Scan) -> String {
+    const CHARS: usize = 120;
+    let post = &scan.post;
+    let words = post
+        .title
+        .as_deref()
+        .filter(|title| !title.trim().is_empty());
+    let words = words.or(post.text.as_deref()).unwrap_or_default();
+    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None if line.is_empty() => format!("Post by {}", post.user.name),
+        None => line,
+    }
+}
+
+fn text(scan: &Scan) -> String {
+    let text = scan.post.text.as_deref().unwrap_or_default();
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Links lead to the web, and nowhere else.
+fn link(url: &str) -> Option<&str> {
+    let is_web = |start: &str| {
+        let scheme = url.get(..start.len());
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(start))
+    };
+    (is_web("https://") || is_web("http://")).then_some(url)
+}
