@@ -2,23 +2,27 @@
 
 mod api_errors;
 mod apply_errors;
+mod command_line;
 mod crashes;
 mod customer_day;
 mod delivery;
 mod demo;
+mod drains;
 mod idle;
 mod latency;
-mod drains;
+mod listening;
+mod quickstart;
+mod receivers;
 mod start;
 mod support;
+mod telemetry;
+mod tracing;
 
 use std::sync::Arc;
 
 use libtest_mimic::Trial;
 
 use crate::{Kind, Shared};
-mod telemetry;
-mod tracing;
 
 /// In the order in which they run: what kills comes last.
 pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
@@ -41,6 +45,12 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
     if kind == Kind::Dev {
         trials.push(shared.trial_alone("idle_memory_stays_small", idle::memory));
         trials.push(shared.trial_alone("the_demo_shows_scans_within_ten_seconds", demo::run));
+        let name = "the_quickstart_of_readme_prints_a_webhook";
+        trials.push(shared.trial_alone(name, quickstart::run));
+        let name = "the_command_line_does_what_the_api_does";
+        trials.push(shared.trial(name, command_line::run));
+        let name = "sample_receivers_take_what_is_genuine_once";
+        trials.push(shared.trial(name, receivers::run));
     }
     trials.extend([
         shared.trial(
@@ -58,12 +68,7 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
         shared.trial("strangers_get_nothing", api_errors::strangers),
         shared.trial("test_mode_leaves_nothing_behind", api_errors::test_mode),
         shared.trial("killed_parts_lose_nothing", crashes::run),
-        shared.trial("sigterm_ends_it_cleanly", async |stack: &_| {
-            crate::harness::Stack::terminate(stack);
-        }),
     ]);
-    trials
-}
     if kind == Kind::Distributed {
         let name = "the_way_from_request_to_webhook_is_one_trace";
         trials.push(shared.trial(name, tracing::run));
@@ -71,8 +76,6 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
         trials.push(shared.trial(name, drains::run));
         let name = "listening_over_a_laptops_day_misses_and_repeats_nothing";
         trials.push(shared.trial(name, listening::run));
-        let name = "kills_at_random_moments_lose_no_delivery";
-        trials.push(shared.trial(name, kills::run));
     }
     if kind == Kind::Distributed {
         let name = "metrics_are_those_of_the_reference";
@@ -81,3 +84,5 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
     trials.push(shared.trial("sigterm_ends_it_cleanly", async |stack: &_| {
         crate::harness::Stack::terminate(stack);
     }));
+    trials
+}

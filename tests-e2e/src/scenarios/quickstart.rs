@@ -1,0 +1,135 @@
+//! The quickstart of README, line by line, as somebody who has just come: in a fresh folder, with nothing set.
+//!
+//! The lines are README's own. Only `git clone` and `cargo` are played: the clone is this working copy, and
+//! what `cargo xtask up` builds is built already. Ports are free ones.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use crate::harness::{free_address, process::Process, programs};
+
+const START: Duration = Duration::from_secs(60);
+const PROMISED: Duration = Duration::from_secs(300);
+const MAX_COMMANDS: usize = 6;
+const RECEIVER_PORT: &str = "4000";
+
+pub(crate) async fn run() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: the quickstart of README was not run, for want of python3");
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let blocks = blocks(&readme);
+    let commands: usize = blocks.iter().map(|block| block.lines().count()).sum();
+    assert!(blocks.len() == 2 && commands <= MAX_COMMANDS, "{blocks:#?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::make(folder.path(), root);
+    let began = Instant::now();
+    let mut first = world.shell("first", &blocks[0], folder.path());
+    first.line("earshot ready ", START).await;
+    let mut second = world.shell("second", &blocks[1], &folder.path().join("earshot"));
+    // The line that the receiver prints for the post of the last command.
+    let said = blocks[1].lines().last().unwrap().split('"').nth(1).unwrap();
+    let words: String = said.chars().take(30).collect();
+    loop {
+        let output = second.output();
+        if output
+            .lines()
+            .any(|line| line.starts_with("scan ") && line.contains(&words))
+        {
+            break;
+        }
+        assert!(began.elapsed() < PROMISED, "{output}\n{}", first.output());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    println!(
+        "{commands} commands, {:.1?} from the first to the webhook",
+        began.elapsed()
+    );
+    second.ask_to_end();
+    first.ask_to_end();
+    second.wait_for_end(START);
+    first.wait_for_end(START);
+}
+
+/// The blocks of shell under the heading, without comments.
+fn blocks(readme: &str) -> Vec<String> {
+    let section = readme.split("\n## Quickstart\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let blocks = section.split("```sh\n").skip(1);
+    blocks
+        .map(|block| block.split("```").next().unwrap().to_owned())
+        .collect()
+}
+
+struct World {
+    home: PathBuf,
+    players: PathBuf,
+    api: String,
+    ops: String,
+    receiver_port: String,
+}
+
+impl World {
+    fn make(folder: &Path, root: &Path) -> Self {
+        let (home, players) = (folder.join("home"), folder.join("players"));
+        fs::create_dir_all(&home).unwrap();
+        fs::create_dir_all(&players).unwrap();
+        let programs = programs::path("earshot");
+        let programs = programs.parent().unwrap();
+        let copy = folder.join("copy");
+        fs::create_dir_all(copy.join("target")).unwrap();
+        symlink(root.join("docs"), copy.join("docs")).unwrap();
+        symlink(programs, copy.join("target/debug")).unwrap();
+        let play = |name: &str, lines: String| {
+            let path = players.join(name);
+            fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        play("git", format!("exec cp -a '{}' earshot", copy.display()));
+        play("cargo", "exec target/debug/earshot dev --demo".to_owned());
+        let receiver = free_address();
+        Self {
+            home,
+            players,
+            api: free_address(),
+            ops: free_address(),
+            receiver_port: receiver.rsplit(':').next().unwrap().to_owned(),
+        }
+    }
+
+    /// A terminal in which these lines are typed.
+    fn shell(&self, name: &str, lines: &str, at: &Path) -> Process {
+        let lines = lines.replace(RECEIVER_PORT, &self.receiver_port);
+        // What was started in the background ends with the terminal.
+        let script = format!("trap 'trap - TERM; kill 0' TERM\n{lines}\nwait\n");
+        let mut command = Command::new("bash");
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.players.display());
+        command
+            .env_clear()
+            .env("PATH", self.with_python(&path))
+            .env("HOME", &self.home)
+            .env("PORT", &self.receiver_port)
+            .env("EARSHOT_GATEWAY__LISTEN", &self.api)
+            .env("EARSHOT_OPS__LISTEN", &self.ops)
+            .args(["-c", &script])
+            .current_dir(at);
+        Process::spawn(name, &mut command, self.home.parent().unwrap())
+    }
+
+    /// Wherever the one of these tests is.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test is told by its environment, like Cargo's own"
+    )]
+    fn with_python(&self, path: &str) -> String {
+        format!("{path}:{}", std::env::var("PATH").unwrap_or_default())
+    }
+}
