@@ -7,7 +7,8 @@ import { artefacts } from "./earshot.mjs";
 import { troubled } from "./failing.mjs";
 import { watch } from "./watch.mjs";
 
-export function everyPage() {
+export async function everyPage() {
+  demo.delivery ??= id((await earshot.call("GET", `${demo.connection}/deliveries`)).deliveries[0].name);
   const manager = `${ns()}/managers/${id(demo.manager)}`;
   const connection = `${ns()}/connections/${id(demo.connection)}`;
   return {
@@ -56,7 +57,6 @@ async function news() {
 }
 
 async function every(viewport, colorScheme) {
-  demo.delivery ??= id((await earshot.call("GET", `${demo.connection}/deliveries`)).deliveries[0].name);
   const signIn = await chromium.newContext({ viewport, colorScheme });
   const first = await signIn.newPage();
   const seenFirst = await watch(first, new URL(earshot.url).origin);
@@ -66,7 +66,7 @@ async function every(viewport, colorScheme) {
   await signIn.close();
 
   const { page, seen, close } = await signedIn("", { viewport, colorScheme });
-  for (const [name, route] of Object.entries(everyPage())) {
+  for (const [name, route] of Object.entries(await everyPage())) {
     await go(page, route);
     await settled(page);
     await hold(page, `${name}-${viewport.width}-${colorScheme}`, seen);
@@ -75,9 +75,8 @@ async function every(viewport, colorScheme) {
 }
 
 async function doubled() {
-  demo.delivery ??= id((await earshot.call("GET", `${demo.connection}/deliveries`)).deliveries[0].name);
   const { page, seen, close } = await signedIn(`${ns()}/overview`, { viewport: { width: 640, height: 430 }, deviceScaleFactor: 2 });
-  for (const route of Object.values(everyPage())) {
+  for (const route of Object.values(await everyPage())) {
     await go(page, route);
     await settled(page);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), route);
