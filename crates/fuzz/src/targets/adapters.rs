@@ -195,7 +195,7 @@ pub(crate) fn discourse(data: &[u8]) {
 }
 
 pub(crate) fn facebook(data: &[u8]) {
-    drive(data, &["pages/1"], &[], |answers| {
+    drive(data, &["page/1"], &[], |answers| {
         Box::new(Facebook::new(
             "f".into(),
             base(),
@@ -236,7 +236,7 @@ pub(crate) fn lemmy(data: &[u8]) {
 }
 
 pub(crate) fn linkedin(data: &[u8]) {
-    drive(data, &["organizations/1"], &[], |answers| {
+    drive(data, &["organization/1"], &[], |answers| {
         Box::new(LinkedIn::new(
             base(),
             "token".into(),
