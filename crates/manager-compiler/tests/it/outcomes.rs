@@ -198,7 +198,15 @@ async fn what_cannot_be_compiled_says_why() {
             ForbiddenAddress => "no url is allowed to be read: ",
             _ => "no usable content on any url: ",
         };
-        let told = error.message.starts_with(&format!("{heading}{url}: "));
+        let advice = match code {
+            NoReachableUrl => "Apply again when one of them answers from outside, or give others.",
+            ForbiddenAddress => "Give urls on the public internet.",
+            _ => {
+                "Give a public page whose text is in its HTML, not drawn by scripts nor behind a login."
+            }
+        };
+        let told = error.message.starts_with(&format!("{heading}{url}: "))
+            && error.message.ends_with(&format!(". {advice}"));
         if error.code != code || !told || !error.message.contains(cause) {
             wrong.push(format!("{url}: {error:?}"));
         }
@@ -244,7 +252,7 @@ async fn one_url_that_is_forbidden_decides_and_all_are_told_within_bounds() {
         "{}",
         error.message
     );
-    assert!(error.message.ends_with(" more"), "{}", error.message);
+    assert!(error.message.contains(" more. "), "{}", error.message);
     assert!(error.message.chars().count() <= 1_000);
     compiler.stop().await;
 }
