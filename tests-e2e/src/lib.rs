@@ -9,11 +9,13 @@
 //! `cargo xtask test` does that; after `cargo build --workspace` so does `cargo test -p tests-e2e`.
 //!
 //! [`harness`] starts, kills and talks to things; [`customer`] and [`posts`] are the invented world;
-//! [`scenarios`] are the tests.
+//! [`scenarios`] are the tests. [`faults`] are tests of their own, by seeds, on replicas of everything.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod chance;
 mod customer;
+mod faults;
 mod harness;
 mod posts;
 mod scenarios;
@@ -28,6 +30,7 @@ use std::{
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 
+pub use faults::run as run_faults;
 pub use harness::Kind;
 use harness::Stack;
 

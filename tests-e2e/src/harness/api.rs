@@ -106,15 +106,37 @@ impl Api {
         headers: &[(&str, &str)],
         body: Option<String>,
     ) -> Answer {
+        let answer = self.ask(method.clone(), path, headers, body).await;
+        answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// As [`Self::request`]; `None` when nobody answers.
+    pub(crate) async fn try_request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<String>,
+    ) -> Option<Answer> {
+        self.ask(method, path, headers, body).await.ok()
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<String>,
+    ) -> Result<Answer, String> {
         let authorization = format!("Bearer {}", self.key);
         let mut all = vec![("authorization", authorization.as_str())];
         all.extend_from_slice(headers);
         let url = format!("{}{path}", self.base_url);
-        let answer = send(&self.client, method, &url, &all, body).await;
+        let answer = try_send(&self.client, method, &url, &all, body).await?;
         if answer.status >= 400 {
             shape::assert_error(answer.status, &answer.json());
         }
-        answer
+        Ok(answer)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

@@ -74,9 +74,29 @@ impl Process {
         self.child.wait().unwrap();
     }
 
+    /// SIGSTOP: it stays, and does nothing.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// SIGCONT.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
     /// SIGTERM, and how it ended; panics when it does not within `patience`.
     pub(crate) fn terminate(&mut self, patience: Duration) -> ExitStatus {
+        self.ask_to_end();
+        self.wait_for_end(patience)
+    }
+
+    /// SIGTERM.
+    pub(crate) fn ask_to_end(&self) {
         self.signal(Signal::SIGTERM);
+    }
+
+    /// How it ended; panics when it does not within `patience`.
+    pub(crate) fn wait_for_end(&mut self, patience: Duration) -> ExitStatus {
         let begin = Instant::now();
         loop {
             if let Some(status) = self.ended() {
@@ -86,17 +106,7 @@ impl Process {
                 begin.elapsed() < patience,
                 "{} did not end within {patience:?} of SIGTERM",
                 self.name
-        self.ask_to_end();
-        self.wait_for_end(patience)
-    }
-
-    /// SIGTERM.
-    pub(crate) fn ask_to_end(&self) {
             );
-    }
-
-    /// How it ended; panics when it does not within `patience`.
-    pub(crate) fn wait_for_end(&mut self, patience: Duration) -> ExitStatus {
             std::thread::sleep(TICK);
         }
     }

@@ -102,6 +102,11 @@ impl Receiver {
         self.state.deliveries.lock().unwrap().clone()
     }
 
+    /// How many so far.
+    pub(crate) fn count(&self) -> usize {
+        self.state.deliveries.lock().unwrap().len()
+    }
+
     /// How often each Scan came.
     pub(crate) fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();

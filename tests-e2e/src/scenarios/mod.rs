@@ -9,6 +9,7 @@ mod delivery;
 mod demo;
 mod drains;
 mod idle;
+mod kills;
 mod latency;
 mod listening;
 mod quickstart;
@@ -23,6 +24,15 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 
 use crate::{Kind, Shared};
+
+/// Whether scenarios with a long form take it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test is told by its environment, like Cargo's own"
+)]
+fn are_large() -> bool {
+    std::env::var_os("EARSHOT_LARGE_TESTS").is_some_and(|value| value == "1")
+}
 
 /// In the order in which they run: what kills comes last.
 pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
@@ -76,6 +86,8 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
         trials.push(shared.trial(name, drains::run));
         let name = "listening_over_a_laptops_day_misses_and_repeats_nothing";
         trials.push(shared.trial(name, listening::run));
+        let name = "kills_at_random_moments_lose_no_delivery";
+        trials.push(shared.trial(name, kills::run));
     }
     if kind == Kind::Distributed {
         let name = "metrics_are_those_of_the_reference";

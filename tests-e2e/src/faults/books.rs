@@ -1,0 +1,196 @@
+//! Whether everything is where it belongs, after all faults.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tokio::{task::block_in_place, time::sleep};
+
+use super::{
+    RECOVERY,
+    fleet::Fleet,
+    load::{Done, Watching, World},
+    servers::{QUEUES, depths},
+};
+use crate::harness::{api::Api, eventually};
+
+/// How long the books are watched for what should not come any more.
+const CALM: Duration = Duration::from_secs(2);
+
+const LEFT: [(&str, &str); 3] = [
+    ("events in the outbox", "SELECT count(*) FROM outbox"),
+    (
+        "deliveries in somebody's hand",
+        "SELECT count(*) FROM deliveries WHERE leased_by IS NOT NULL OR state = 'IN_FLIGHT'",
+    ),
+    (
+        "feeds that a dead replica holds",
+        "SELECT count(*) FROM feeds WHERE leased_by IS NOT NULL AND leased_by NOT IN \
+         (SELECT id FROM replicas WHERE heartbeat_time > now() - interval '5 seconds')",
+    ),
+];
+
+pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Instant) {
+    let api = fleet.apis().remove(0);
+    // By Manager: the Scans by post.
+    let mut scans: Vec<BTreeMap<String, Value>> = Vec::new();
+    for watching in &world.managers {
+        scans.push(all_scanned(&api, watching, done).await);
+    }
+    for (place, (connection, receiver)) in world.connections.iter().enumerate() {
+        let due: BTreeSet<String> = world
+            .managers
+            .iter()
+            .zip(&scans)
+            .filter(|(watching, _)| watching.connections.contains(&place))
+            .flat_map(|(_, scans)| scans.values())
+            .map(|scan| text(scan, "name").to_owned())
+            .collect();
+        let what = format!("{} Scans are received and recorded", due.len());
+        let received = eventually(&what, RECOVERY, async || {
+            let received = receiver.counts();
+            let all = due.iter().all(|scan| received.contains_key(scan));
+            all.then_some(received)
+        });
+        let received = received.await;
+        let strange: Vec<_> = received
+            .keys()
+            .filter(|scan| !due.contains(*scan))
+            .collect();
+        assert!(strange.is_empty(), "nobody asked for {strange:?}");
+        let requests: usize = received.values().sum();
+        let log = recorded(&api, connection, &due).await;
+        // What failed was asked for again with reason.
+        let attempts: u64 = log
+            .iter()
+            .map(|one| one["attemptCount"].as_u64().unwrap())
+            .sum();
+        let again = u64::try_from(requests).unwrap().saturating_sub(attempts);
+        println!(
+            "{}: {requests} requests of {} deliveries, {again} of them never written down",
+            connection,
+            due.len()
+        );
+    }
+    let recovered = mended.elapsed();
+    println!("the books balance {recovered:.1?} after everything was mended");
+    for (nickname, created) in &done.created {
+        api.applied(created, RECOVERY).await;
+        let all = managers(&api, &world.namespace).await;
+        let same = all
+            .iter()
+            .filter(|one| one["nickname"] == nickname.as_str());
+        assert_eq!(same.count(), 1, "Managers that are called {nickname}");
+    }
+    nothing_is_left(fleet).await;
+    // Nothing comes twice late, and no post once more.
+    sleep(CALM).await;
+    for (watching, before) in world.managers.iter().zip(&scans) {
+        assert_eq!(by_post(&api, watching).await.len(), before.len());
+    }
+}
+
+/// Waits until a Manager has a Scan of each post that it is for; it may have no other, and none twice.
+async fn all_scanned(api: &Api, watching: &Watching, done: &Done) -> BTreeMap<String, Value> {
+    let posts: BTreeSet<&str> = done
+        .posts
+        .iter()
+        .filter(|(_, source)| *source == watching.source)
+        .map(|(id, _)| id.as_str())
+        .collect();
+    let what = format!("{} posts of {} are Scans", posts.len(), watching.source);
+    let mut told = Instant::now();
+    let scans = eventually(&what, RECOVERY, async || {
+        let scans = by_post(api, watching).await;
+        let missing: Vec<_> = posts
+            .iter()
+            .filter(|post| !scans.contains_key(**post))
+            .collect();
+        if told.elapsed() > RECOVERY / 4 {
+            told = Instant::now();
+            eprintln!("{} posts are no Scans yet: {missing:?}", missing.len());
+        }
+        missing.is_empty().then_some(scans)
+    })
+    .await;
+    let strange: Vec<_> = scans
+        .keys()
+        .filter(|post| !posts.contains(post.as_str()))
+        .collect();
+    assert!(
+        strange.is_empty(),
+        "Scans of posts that nobody published: {strange:?}"
+    );
+    scans
+}
+
+async fn by_post(api: &Api, watching: &Watching) -> BTreeMap<String, Value> {
+    let mut posts = BTreeMap::new();
+    for scan in api.scans(&watching.manager, 100).await {
+        let post = text(&scan["post"], "id").to_owned();
+        let other = posts.insert(post, scan);
+        assert!(other.is_none(), "two Scans of one post: {other:?}");
+    }
+    posts
+}
+
+/// Waits until the log has one delivery of each Scan, all of them succeeded.
+async fn recorded(api: &Api, connection: &str, due: &BTreeSet<String>) -> Vec<Value> {
+    let what = format!("{} deliveries stand in the log as succeeded", due.len());
+    let log = eventually(&what, RECOVERY, async || {
+        let log = listed(api, &format!("/v1/{connection}/deliveries"), "deliveries").await;
+        let all = log.len() >= due.len() && log.iter().all(|one| one["state"] == "SUCCEEDED");
+        all.then_some(log)
+    })
+    .await;
+    let of: BTreeSet<&str> = log.iter().map(|one| text(one, "scan")).collect();
+    assert_eq!(of.len(), log.len(), "one delivery of each Scan");
+    assert!(of.iter().all(|scan| due.contains(*scan)));
+    log
+}
+
+async fn managers(api: &Api, namespace: &str) -> Vec<Value> {
+    listed(api, &format!("/v1/{namespace}/managers"), "managers").await
+}
+
+/// All of a list.
+async fn listed(api: &Api, path: &str, key: &str) -> Vec<Value> {
+    let mut items = Vec::new();
+    let mut query = "pageSize=100".to_owned();
+    loop {
+        let answer = api.get(&format!("{path}?{query}")).await;
+        let page = answer.json();
+        assert_eq!(answer.status, 200, "{page}");
+        items.extend(page[key].as_array().unwrap().iter().cloned());
+        let Some(token) = page.get("nextPageToken").and_then(Value::as_str) else {
+            return items;
+        };
+        query = format!("pageSize=100&pageToken={token}");
+    }
+}
+
+async fn nothing_is_left(fleet: &Fleet) {
+    for (what, sql) in LEFT {
+        let nothing = format!("no {what}");
+        eventually(&nothing, RECOVERY, async || {
+            let count = block_in_place(|| fleet.postgres().query(sql)).unwrap();
+            (count == "0").then_some(())
+        })
+        .await;
+    }
+    // Nonsense is set aside, where an operator finds it: that is no work.
+    eventually("no messages in the queues of work", RECOVERY, async || {
+        let depths = depths(fleet);
+        let left = depths
+            .iter()
+            .filter(|(name, count)| QUEUES.contains(&name.as_str()) && *count > 0);
+        (left.count() == 0).then_some(())
+    })
+    .await;
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap()
+}

@@ -1,0 +1,204 @@
+//! The four services, two replicas of each, with the servers that they share.
+
+use std::{
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::Method;
+use private_servers::{Postgres, RabbitMq, postgres::Options};
+use tempfile::TempDir;
+use tokio::task::block_in_place;
+
+use crate::harness::{
+    api::{self, Api},
+    config, eventually, free_address,
+    process::Process,
+    programs,
+    simulator::Simulator,
+};
+
+const REPLICAS: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(90);
+const STOP: Duration = Duration::from_secs(40);
+const SERVICES: [&str; 4] = [
+    "api-gateway",
+    "manager-compiler",
+    "scanner",
+    "webhook-dispatcher",
+];
+
+/// Dropping it stops all of it, processes before the servers that they use.
+pub(super) struct Fleet {
+    replicas: Vec<Replica>,
+    rabbitmq: Mutex<RabbitMq>,
+    postgres: Mutex<Postgres>,
+    pub(super) simulator: Simulator,
+    key: String,
+    config: PathBuf,
+    directory: TempDir,
+}
+
+/// One process at a time, at the same addresses over restarts.
+pub(super) struct Replica {
+    pub(super) program: &'static str,
+    api: String,
+    ops: String,
+    process: Mutex<Option<Process>>,
+}
+
+impl Fleet {
+    pub(super) async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let simulator = Simulator::start(directory.path()).await;
+        let home = directory.path();
+        let (postgres, rabbitmq) = block_in_place(|| {
+            std::thread::scope(|scope| {
+                let rabbitmq = scope.spawn(|| RabbitMq::start(&home.join("rabbitmq")));
+                let postgres =
+                    Postgres::start(&home.join("postgres"), &Options::throwaway()).unwrap();
+                (postgres, rabbitmq.join().unwrap().unwrap())
+            })
+        });
+        let config = directory.path().join("earshot.toml");
+        let settings = config::distributed(simulator.url(), &postgres.url(), &rabbitmq.amqp_url());
+        std::fs::write(&config, settings).unwrap();
+        let replicas = SERVICES.iter().flat_map(|program| {
+            (0..REPLICAS).map(|_| Replica {
+                program,
+                api: free_address(),
+                ops: free_address(),
+                process: Mutex::default(),
+            })
+        });
+        let mut fleet = Self {
+            replicas: replicas.collect(),
+            rabbitmq: Mutex::new(rabbitmq),
+            postgres: Mutex::new(postgres),
+            simulator,
+            key: String::new(),
+            config,
+            directory,
+        };
+        fleet.operator(&["migrate"]);
+        let arguments = ["keys", "create", "--account", "acme", "--role", "OWNER"];
+        fleet.key = fleet.operator(&arguments).trim().to_owned();
+        fleet.mend().await;
+        fleet
+    }
+
+    /// What `earshot …` prints, which must succeed.
+    fn operator(&self, arguments: &[&str]) -> String {
+        let mut command = programs::command("earshot");
+        command.args(arguments).arg("--config").arg(&self.config);
+        let ended = block_in_place(|| programs::finish(&mut command, PATIENCE));
+        assert_eq!(ended.code, Some(0), "{ended:#?}");
+        ended.stdout
+    }
+
+    pub(super) fn replicas(&self) -> &[Replica] {
+        &self.replicas
+    }
+
+    /// A client of each gateway.
+    pub(super) fn apis(&self) -> Vec<Api> {
+        let gateways = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.program == "api-gateway");
+        gateways
+            .map(|replica| Api::new(&format!("http://{}", replica.api), &self.key))
+            .collect()
+    }
+
+    pub(super) fn postgres(&self) -> MutexGuard<'_, Postgres> {
+        self.postgres.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn rabbitmq(&self) -> MutexGuard<'_, RabbitMq> {
+        self.rabbitmq.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a replica that does not run.
+    pub(super) fn start_replica(&self, replica: &Replica) {
+        let mut process = replica.process();
+        if process.as_mut().is_some_and(|one| one.ended().is_none()) {
+            return;
+        }
+        // The former's watcher goes before its process id may be another's.
+        *process = None;
+        let mut command = programs::command(replica.program);
+        command.arg("--config").arg(&self.config);
+        command.env("EARSHOT_GATEWAY__LISTEN", &replica.api);
+        command.env("EARSHOT_OPS__LISTEN", &replica.ops);
+        let directory = self.directory.path();
+        *process = Some(Process::spawn(replica.program, &mut command, directory));
+    }
+
+    /// Starts what does not run, and returns when everything is ready.
+    pub(super) async fn mend(&self) {
+        for replica in &self.replicas {
+            replica.resume();
+            self.start_replica(replica);
+        }
+        let client = api::client();
+        for replica in &self.replicas {
+            let url = format!("http://{}/readyz", replica.ops);
+            eventually(
+                &format!("{} is ready", replica.program),
+                PATIENCE,
+                async || {
+                    let answer = api::try_send(&client, Method::GET, &url, &[], None).await;
+                    answer.ok().filter(|answer| answer.status == 200)
+                },
+            )
+            .await;
+        }
+    }
+
+    /// SIGTERM to each; all must drain and exit 0.
+    pub(super) fn terminate(&self) {
+        for replica in &self.replicas {
+            let mut process = replica.process();
+            let process = process.as_mut().expect("it runs");
+            let status = block_in_place(|| process.terminate(STOP));
+            assert!(status.success(), "{}: {status}", replica.program);
+        }
+    }
+
+    pub(super) fn print_logs(&self) {
+        for replica in &self.replicas {
+            if let Some(process) = &*replica.process() {
+                process.print_log();
+            }
+        }
+    }
+}
+
+impl Replica {
+    /// `kill -9`.
+    pub(super) fn kill(&self) {
+        if let Some(process) = &mut *self.process() {
+            process.kill();
+        }
+    }
+
+    /// SIGSTOP.
+    pub(super) fn freeze(&self) {
+        if let Some(process) = &*self.process() {
+            process.pause();
+        }
+    }
+
+    /// SIGCONT.
+    pub(super) fn resume(&self) {
+        if let Some(process) = &*self.process() {
+            process.resume();
+        }
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

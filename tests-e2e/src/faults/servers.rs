@@ -1,0 +1,115 @@
+//! PostgreSQL and RabbitMQ that die, block, forget and lie.
+
+use std::time::{Duration, Instant};
+
+use tokio::{task::block_in_place, time::sleep};
+
+use super::fleet::Fleet;
+use crate::chance::Chance;
+
+/// The queues of work, as docs/operations names them.
+pub(super) const QUEUES: [&str; 2] = [
+    "manager-compiler.manager-submitted",
+    "webhook-dispatcher.scan-created",
+];
+const TRIES: u32 = 8;
+const LONGEST_ABSENCE_MS: u64 = 1_000;
+const LONGEST_ALARM_MS: u64 = 4_000;
+const LONGEST_PAUSE_MS: u64 = 1_500;
+
+/// Some events are published twice from now on, under the same id, as by a relay that dies after it did.
+const REPEAT_EVENTS: &str = "\
+CREATE FUNCTION repeat_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+    IF pg_trigger_depth() = 1 AND random() < 0.2 THEN \
+        INSERT INTO outbox (event, message_id, payload, traceparent, tracestate) \
+        VALUES (NEW.event, NEW.message_id, NEW.payload, NEW.traceparent, NEW.tracestate); \
+    END IF; \
+    RETURN NULL; \
+END $$; \
+CREATE TRIGGER repeat_event AFTER INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION repeat_event()";
+const CUT_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+    WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
+/// Answers how many faults there were.
+pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -> u32 {
+    block_in_place(|| fleet.postgres().query(REPEAT_EVENTS)).unwrap();
+    let mut faults = 0;
+    while Instant::now() < until {
+        sleep(Duration::from_millis(chance.below(LONGEST_PAUSE_MS))).await;
+        faults += 1;
+        match chance.below(7) {
+            0 => {
+                let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
+                println!("RabbitMQ is killed for {length:?}");
+                block_in_place(|| fleet.rabbitmq().kill());
+                sleep(length).await;
+                block_in_place(|| fleet.rabbitmq().restart()).unwrap();
+            }
+            1 => {
+                let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
+                println!("PostgreSQL is killed for {length:?}");
+                block_in_place(|| fleet.postgres().kill());
+                sleep(length).await;
+                block_in_place(|| fleet.postgres().restart()).unwrap();
+            }
+            2 => {
+                println!("RabbitMQ's queues are purged");
+                for queue in QUEUES {
+                    control(fleet, &["purge_queue", queue]);
+                }
+            }
+            3 => {
+                let length = Duration::from_millis(chance.below(LONGEST_ALARM_MS));
+                println!("RabbitMQ's disk is full for {length:?}");
+                control(fleet, &["set_disk_free_limit", "100TB"]);
+                sleep(length).await;
+                control(fleet, &["set_disk_free_limit", "50MB"]);
+            }
+            4 => {
+                let bytes = chance.below(64);
+                println!("{bytes} bytes of nonsense are put into each queue");
+                for queue in QUEUES {
+                    nonsense(fleet, queue, bytes);
+                }
+            }
+            _ => {
+                let cut = block_in_place(|| fleet.postgres().query(CUT_SESSIONS)).unwrap();
+                println!("{cut} sessions of PostgreSQL are cut");
+            }
+        }
+    }
+    faults
+}
+
+/// A node that was just restarted may not have all of its queues yet.
+fn control(fleet: &Fleet, arguments: &[&str]) -> String {
+    block_in_place(|| {
+        let mut tries = 0;
+        loop {
+            match fleet.rabbitmq().control(arguments) {
+                Ok(printed) => return printed,
+                Err(error) if tries == TRIES => panic!("{error:#}"),
+                Err(error) => eprintln!("rabbitmqctl, trying again: {error:#}"),
+            }
+            tries += 1;
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    })
+}
+
+/// A message that is no event, as anybody with the broker's password can send it.
+fn nonsense(fleet: &Fleet, queue: &str, bytes: u64) {
+    let publish = format!(
+        "rabbit_basic:publish(rabbit_misc:r(<<\"/\">>, exchange, <<>>), <<\"{queue}\">>, [], \
+         binary:copy(<<255>>, {bytes}))."
+    );
+    control(fleet, &["eval", &publish]);
+}
+
+/// Of each queue that is there, how many messages it holds, in hand or not.
+pub(super) fn depths(fleet: &Fleet) -> Vec<(String, u64)> {
+    let listed = control(fleet, &["list_queues", "name", "messages"]);
+    let lines = listed.lines().filter_map(|line| line.split_once('\t'));
+    let numbers = lines.filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?)));
+    numbers.collect()
+}

@@ -1,0 +1,5 @@
+//! Faults by a seed, on the four services with several replicas of each.
+
+fn main() -> std::process::ExitCode {
+    tests_e2e::run_faults()
+}
