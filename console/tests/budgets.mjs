@@ -40,22 +40,25 @@ test("budgets: small, usable within a second, 100 Scans filtered within 50 ms, n
   const more = Array.from({ length: 110 }, (_, at) => ({ platform: "hackernews", author: `n${at}`, title: `Ask HN: backup software number ${at} for a small team?`, text: "Looking for encrypted offsite backups of a NAS, with restores that somebody tests." }));
   await earshot.publish(more);
   await until("100 Scans", async () => (await earshot.call("GET", `${demo.namespace}/managers/-/scans?pageSize=100`)).scans.length === 100, 60_000);
-  await go(page, `${ns()}/inbox`);
-  await page.locator(".row").nth(10).waitFor();
-  await page.getByRole("button", { name: "Load more" }).click();
-  await page.waitForFunction(() => document.querySelectorAll(".row").length >= 100);
-  const filter = () => page.evaluate(async () => {
-    const field = document.querySelector("input[type=search]");
-    const times = [];
-    for (const text of ["n", "nu", "num", "numb", "number 1"]) {
-      const from = performance.now();
-      field.value = text;
-      field.dispatchEvent(new Event("input", { bubbles: true }));
-      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-      times.push(performance.now() - from);
-    }
-    return times.sort((a, b) => a - b)[2];
-  });
+  const filter = async () => {
+    await go(page, "help");
+    await go(page, `${ns()}/inbox`);
+    await page.locator(".row").nth(10).waitFor();
+    await page.getByRole("button", { name: "Load more" }).click();
+    await page.waitForFunction(() => document.querySelectorAll(".row").length >= 100);
+    return page.evaluate(async () => {
+      const field = document.querySelector("input[type=search]");
+      const times = [];
+      for (const text of ["n", "nu", "num", "numb", "number 1"]) {
+        const from = performance.now();
+        field.value = text;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+        await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+        times.push(performance.now() - from);
+      }
+      return times.sort((a, b) => a - b)[2];
+    });
+  };
   let filtered = await filter();
   for (let tries = 1; tries < 3 && filtered > FILTERED_MS; tries += 1) {
     filtered = Math.min(filtered, await filter());
