@@ -710,6 +710,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/feeds/{namespaceId}/{managerId}.atom": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+                /** @description The last segment of the Manager's `name`. */
+                managerId: components["parameters"]["ManagerId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * A Manager's Scans as an Atom feed
+         * @description The newest 50, for feed readers. The key may also be given as the password of Basic authentication, with any
+         *     user name: make one of role `VIEWER`, narrowed to the Namespace, for that. Text is plain and holds no markup.
+         */
+        get: operations["getScansAsAtom"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/feeds/{namespaceId}/{managerId}.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+                /** @description The last segment of the Manager's `name`. */
+                managerId: components["parameters"]["ManagerId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * A Manager's Scans as a JSON Feed
+         * @description The newest 50, for feed readers. The key may also be given as the password of Basic authentication, with any
+         *     user name: make one of role `VIEWER`, narrowed to the Namespace, for that. Text is plain and holds no markup.
+         */
+        get: operations["getScansAsJsonFeed"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/docs": {
         parameters: {
             query?: never;
@@ -2233,7 +2285,10 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key has spent its points for now. `Retry-After` says when there are some again. */
+        /**
+         * @description The key has spent its points for now, or too many keys that do not work came from this address. `Retry-After` says
+         *     when to come again.
+         */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -2399,6 +2454,10 @@ export interface components {
         IdempotencyReplayed: "true";
         /** @description There, and `true`, when the request was made in test mode. */
         XTest: "true";
+        /** @description When one of its Scans changed last. */
+        LastModified: string;
+        /** @description How to authenticate. */
+        WwwAuthenticateReader: string;
         /** @description How to authenticate. */
         WwwAuthenticate: "Bearer";
         /** @description Seconds to wait before the next try. */
@@ -4608,6 +4667,190 @@ export interface operations {
             408: components["responses"]["Timeout"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getScansAsAtom: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of an earlier answer. While it is still the same, the answer is 304 and has no body.
+                 * @example W/"0123456789abcdef"
+                 */
+                "if-none-match"?: components["parameters"]["IfNoneMatch"];
+                /**
+                 * @description `true` or `yes`, in any case, turn test mode on: the request is checked and executed for real, its answer is the one
+                 *     that the real call would give, and nothing is stored or sent. `false` and `no` turn it off.
+                 * @example true
+                 */
+                "x-test"?: components["parameters"]["XTest"];
+                /**
+                 * @description Up to 128 visible ASCII characters, which the answer repeats. Without it, or when it is anything else, the service
+                 *     makes one up.
+                 * @example 5f0c1f7e-import-17
+                 */
+                "x-request-id"?: components["parameters"]["XRequestId"];
+            };
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+                /** @description The last segment of the Manager's `name`. */
+                managerId: components["parameters"]["ManagerId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The feed. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-RateLimit-Limit": components["headers"]["RateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["RateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["RateLimitReset"];
+                    "X-Test": components["headers"]["XTest"];
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["LastModified"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example <?xml version="1.0" encoding="utf-8"?> */
+                    "application/atom+xml": string;
+                };
+            };
+            /** @description What was asked about is still the same. */
+            304: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-RateLimit-Limit": components["headers"]["RateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["RateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["RateLimitReset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            /** @description The API key is missing, or does not work (any more). */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-Test": components["headers"]["XTest"];
+                    "WWW-Authenticate": components["headers"]["WwwAuthenticateReader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": 401,
+                     *       "message": "api key missing or invalid"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["Timeout"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getScansAsJsonFeed: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of an earlier answer. While it is still the same, the answer is 304 and has no body.
+                 * @example W/"0123456789abcdef"
+                 */
+                "if-none-match"?: components["parameters"]["IfNoneMatch"];
+                /**
+                 * @description `true` or `yes`, in any case, turn test mode on: the request is checked and executed for real, its answer is the one
+                 *     that the real call would give, and nothing is stored or sent. `false` and `no` turn it off.
+                 * @example true
+                 */
+                "x-test"?: components["parameters"]["XTest"];
+                /**
+                 * @description Up to 128 visible ASCII characters, which the answer repeats. Without it, or when it is anything else, the service
+                 *     makes one up.
+                 * @example 5f0c1f7e-import-17
+                 */
+                "x-request-id"?: components["parameters"]["XRequestId"];
+            };
+            path: {
+                /** @description The last segment of the Namespace's `name`. */
+                namespaceId: components["parameters"]["NamespaceId"];
+                /** @description The last segment of the Manager's `name`. */
+                managerId: components["parameters"]["ManagerId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The feed. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-RateLimit-Limit": components["headers"]["RateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["RateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["RateLimitReset"];
+                    "X-Test": components["headers"]["XTest"];
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["LastModified"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "version": "https://jsonfeed.org/version/1.1",
+                     *       "title": "who looks for a backup?",
+                     *       "items": []
+                     *     }
+                     */
+                    "application/feed+json": Record<string, never>;
+                };
+            };
+            /** @description What was asked about is still the same. */
+            304: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-RateLimit-Limit": components["headers"]["RateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["RateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["RateLimitReset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            /** @description The API key is missing, or does not work (any more). */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-Test": components["headers"]["XTest"];
+                    "WWW-Authenticate": components["headers"]["WwwAuthenticateReader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": 401,
+                     *       "message": "api key missing or invalid"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["Timeout"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["InternalError"];
