@@ -173,9 +173,8 @@ impl Seen {
         let mut english = English::default();
         let mut pass = |part: &str, opening: usize, seen: &mut Self| {
             let mut before = None;
-            words(part, |word| {
+            words(part, |word, hash| {
                 english.add(word);
-                let hash = hash(word);
                 let body = mix(hash, 0);
                 seen.add(body);
                 let opens = before.is_none_or(|(at, _)| at < opening);
@@ -216,13 +215,6 @@ impl Seen {
             self.buckets.push(bucket);
         }
     }
-}
-
-/// FNV-1a; to be mixed, so that the highest bits depend on all.
-fn hash(word: &[u8]) -> u64 {
-    word.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 fn mix(a: u64, b: u64) -> u64 {

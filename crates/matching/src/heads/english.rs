@@ -25,6 +25,11 @@ const SMALL: [&str; 62] = [
 const PLACES: usize = 256;
 const PLACE_BITS: u32 = PLACES.trailing_zeros();
 
+/// The bits of a number of eight bytes that tell those that are not ASCII, and those that are letters: of
+/// what words have in lower case, nothing else has that bit.
+const HIGH: u64 = 0x8080_8080_8080_8080;
+const LETTER: u64 = 0x4040_4040_4040_4040;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Foreign,
@@ -68,11 +73,22 @@ const fn place(key: u64) -> usize {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PLACE_BITS)) as usize
 }
 
-fn kind(word: &[u8]) -> Option<Kind> {
-    if word.len() > size_of::<u64>() {
+/// The same without a loop, whose end the processor would guess wrong.
+#[inline]
+fn number_at_once(word: &[u8]) -> Option<u64> {
+    let length = word.len();
+    if length > size_of::<u64>() {
         return None;
     }
-    let key = number(word);
+    if let (Some(head), Some(tail)) = (word.first_chunk(), word.last_chunk()) {
+        let [head, tail] = [head, tail].map(|part: &[u8; 4]| u64::from(u32::from_le_bytes(*part)));
+        return Some(head | (tail << (8 * (length - 4))));
+    }
+    let byte = |at: usize| word.get(at).map_or(0, |&byte| u64::from(byte) << (8 * at));
+    Some(byte(0) | byte(1) | byte(2))
+}
+
+fn kind_of(key: u64) -> Option<Kind> {
     let mut at = place(key);
     while let Some((known, kind)) = TABLE[at] {
         if known == key {
@@ -93,24 +109,32 @@ pub(super) struct English {
 
 impl English {
     /// A word in lower case.
+    #[inline]
     pub(super) fn add(&mut self, word: &[u8]) {
-        if word.is_ascii() {
-            let letters = word.iter().filter(|byte| byte.is_ascii_alphabetic());
-            self.ascii += u32::try_from(letters.count()).unwrap_or(u32::MAX);
-        } else {
-            let letters = String::from_utf8_lossy(word);
-            for c in letters.chars().filter(|c| c.is_alphabetic()) {
-                if c.is_ascii() {
-                    self.ascii += 1;
-                } else {
-                    self.other += 1;
-                }
-            }
+        match number_at_once(word) {
+            Some(key) if key & HIGH == 0 => self.ascii += (key & LETTER).count_ones(),
+            _ => self.add_long(word),
         }
-        match kind(word) {
+        match number_at_once(word).and_then(kind_of) {
             Some(Kind::Small) => self.small += 1,
             Some(Kind::Foreign) => self.foreign += 1,
             None => {}
+        }
+    }
+
+    fn add_long(&mut self, word: &[u8]) {
+        if word.is_ascii() {
+            let letters = word.iter().filter(|byte| byte.is_ascii_alphabetic());
+            self.ascii += u32::try_from(letters.count()).unwrap_or(u32::MAX);
+            return;
+        }
+        let letters = String::from_utf8_lossy(word);
+        for c in letters.chars().filter(|c| c.is_alphabetic()) {
+            if c.is_ascii() {
+                self.ascii += 1;
+            } else {
+                self.other += 1;
+            }
         }
     }
 
@@ -121,7 +145,25 @@ impl English {
 
 #[cfg(test)]
 mod tests {
-    use super::{FOREIGN, Kind, SMALL, kind};
+    use super::{English, FOREIGN, Kind, SMALL, kind_of, number, number_at_once};
+
+    fn kind(word: &[u8]) -> Option<Kind> {
+        let key = number_at_once(word)?;
+        assert_eq!(key, number(word));
+        kind_of(key)
+    }
+
+    #[test]
+    fn letters_are_counted_alike_at_once_and_one_by_one() {
+        for word in [
+            "", "a", "it's", "?", "!", "$", "0", "b2b", "urlurl", "12345678", "abcdefgh",
+        ] {
+            let [mut one, mut other] = [English::default(), English::default()];
+            one.add(word.as_bytes());
+            other.add_long(word.as_bytes());
+            assert_eq!((one.ascii, one.other), (other.ascii, other.other), "{word}");
+        }
+    }
 
     #[test]
     fn each_word_is_found_as_what_it_is_and_no_other() {

@@ -3,27 +3,68 @@
 //! Not those of [`crate::text`]: an apostrophe is part of a word, marks that tell a mood are words, and every
 //! number is the same one. The weights were learned of these, so that none may be cut otherwise.
 
-/// Tells `found` each word in lower case, for as long as it answers true. Addresses are one word,
-/// numbers another, handles none: who is addressed says nothing about what is meant.
-pub(super) fn words(text: &str, mut found: impl FnMut(&[u8]) -> bool) {
+/// The hash of no bytes.
+const NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// A byte that a word of ASCII has, in lower case; zero where there is none.
+static LOWER: [u8; 256] = {
+    let mut lower = [0; 256];
+    let mut byte = 0;
+    while byte < 128_u8 {
+        if byte.is_ascii_alphanumeric() {
+            lower[byte as usize] = byte.to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    lower
+};
+
+/// FNV-1a; to be mixed, so that the highest bits depend on all.
+const fn hash(word: &[u8]) -> u64 {
+    let (mut hash, mut at) = (NOTHING, 0);
+    while at < word.len() {
+        hash = hash_on(hash, word[at]);
+        at += 1;
+    }
+    hash
+}
+
+#[inline]
+const fn hash_on(hash: u64, byte: u8) -> u64 {
+    (hash ^ byte as u64).wrapping_mul(0x0100_0000_01b3)
+}
+
+/// What stands for itself whatever is around it.
+const fn fixed(word: &'static [u8]) -> (&'static [u8], u64) {
+    (word, hash(word))
+}
+
+/// Tells `found` each word in lower case, and its hash, for as long as it answers true. Addresses are one
+/// word, numbers another, handles none: who is addressed says nothing about what is meant.
+pub(super) fn words(text: &str, mut found: impl FnMut(&[u8], u64) -> bool) {
+    const ADDRESS: (&[u8], u64) = fixed(b"urlurl");
+    const NUMBER: (&[u8], u64) = fixed(b"0");
+    const ASKS: (&[u8], u64) = fixed(b"?");
+    const CALLS: (&[u8], u64) = fixed(b"!");
+    const MONEY: (&[u8], u64) = fixed(b"$");
     let bytes = text.as_bytes();
     let mut word = Vec::with_capacity(32);
     let mut at = 0;
     while let Some(&first) = bytes.get(at) {
-        let next: &[u8] = match first {
+        let (next, hash): (&[u8], u64) = match first {
             b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | 0x80.. => {
-                let Some(end) = read(text, at, &mut word) else {
+                let Some((end, hash)) = read(text, at, &mut word) else {
                     at += text[at..].chars().next().map_or(1, char::len_utf8);
                     continue;
                 };
                 if is_address(&word, &bytes[at..end], &bytes[end..]) {
                     let rest = &text[end..];
                     at = end + rest.find(char::is_whitespace).unwrap_or(rest.len());
-                    b"urlurl"
+                    ADDRESS
                 } else {
                     let number = is_number(text, at);
                     at = end;
-                    if number { b"0" } else { &word }
+                    if number { NUMBER } else { (&word, hash) }
                 }
             }
             b'@' => {
@@ -35,32 +76,34 @@ pub(super) fn words(text: &str, mut found: impl FnMut(&[u8]) -> bool) {
             _ => {
                 at += 1;
                 match first {
-                    b'?' => b"?",
-                    b'!' => b"!",
-                    b'$' => b"$",
+                    b'?' => ASKS,
+                    b'!' => CALLS,
+                    b'$' => MONEY,
                     _ => continue,
                 }
             }
         };
-        if !found(next) {
+        if !found(next, hash) {
             return;
         }
     }
 }
 
-/// Puts the word that begins at `at` into `word`, in lower case, and answers where it ends; `None` where none
-/// begins.
-fn read(text: &str, at: usize, word: &mut Vec<u8>) -> Option<usize> {
+/// Puts the word that begins at `at` into `word`, in lower case, and answers where it ends, and its hash; `None`
+/// where none begins.
+#[inline]
+fn read(text: &str, at: usize, word: &mut Vec<u8>) -> Option<(usize, u64)> {
     word.clear();
-    if let Some(end) = read_ascii(text.as_bytes(), at, word) {
-        return Some(end);
-    }
-    let rest = &text[at..];
+    read_ascii(text.as_bytes(), at, word).or_else(|| read_any(&text[at..], at, word))
+}
+
+#[cold]
+fn read_any(rest: &str, at: usize, word: &mut Vec<u8>) -> Option<(usize, u64)> {
+    word.clear();
     if !rest.chars().next()?.is_alphanumeric() {
         return None;
     }
     let raw = &rest[..any_end(rest)];
-    word.clear();
     if raw.is_ascii() {
         word.extend(raw.bytes().map(|byte| byte.to_ascii_lowercase()));
     } else {
@@ -69,28 +112,32 @@ fn read(text: &str, at: usize, word: &mut Vec<u8>) -> Option<usize> {
             word.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
     }
-    Some(at + raw.len())
+    Some((at + raw.len(), hash(word)))
 }
 
-/// The same where nothing but ASCII decides.
-fn read_ascii(text: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<usize> {
+/// The same where nothing but ASCII decides: reads, folds and hashes a byte at a time, since a loop for each
+/// would end at a place that the processor guesses wrong, word by word.
+#[inline]
+fn read_ascii(text: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<(usize, u64)> {
+    let mut hash = NOTHING;
     while let Some(&byte) = text.get(at) {
-        if byte.is_ascii_alphanumeric() {
-            word.push(byte.to_ascii_lowercase());
-        } else if byte == b'\'' {
+        let mut lower = LOWER[usize::from(byte)];
+        if lower == 0 {
+            if !byte.is_ascii() {
+                return None;
+            }
             match text.get(at + 1) {
-                Some(next) if next.is_ascii_alphanumeric() => word.push(byte),
+                _ if byte != b'\'' => break,
+                Some(next) if next.is_ascii_alphanumeric() => lower = byte,
                 Some(next) if !next.is_ascii() => return None,
                 _ => break,
             }
-        } else if byte.is_ascii() {
-            break;
-        } else {
-            return None;
         }
+        word.push(lower);
+        hash = hash_on(hash, lower);
         at += 1;
     }
-    Some(at)
+    Some((at, hash))
 }
 
 /// Where a word ends: letters and digits, and an apostrophe between them.
@@ -126,11 +173,12 @@ fn is_address(word: &[u8], raw: &[u8], behind: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{any_end, read, words};
+    use super::{any_end, hash, read, words};
 
     fn found(text: &str) -> Vec<String> {
         let mut found = Vec::new();
-        words(text, |word| {
+        words(text, |word, hashed| {
+            assert_eq!(hashed, hash(word));
             found.push(String::from_utf8(word.to_vec()).unwrap());
             true
         });
@@ -194,7 +242,7 @@ mod tests {
             let begins = text.chars().next().is_some_and(char::is_alphanumeric);
             let end = read(&text, 0, &mut Vec::new());
             if begins {
-                proptest::prop_assert_eq!(end, Some(any_end(&text)));
+                proptest::prop_assert_eq!(end.map(|(end, _)| end), Some(any_end(&text)));
             }
         }
     }

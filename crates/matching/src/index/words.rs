@@ -6,13 +6,13 @@
 use super::{phrases::Flavour, terms::number};
 use crate::text::{
     self,
-    code::{Code, Keys},
+    code::Keys,
     scan::{Found, Scan},
 };
 
-/// Places of the memo: 65,536 of 32 bytes. A post has some rare words, and each that is not here costs as much as
-/// fifty that are.
-const MEMO_BITS: u32 = 16;
+/// Sets of the memo: 16,384 of four places, a line of the cache each, 1 MB in all. A post has some rare words,
+/// and each that is not here costs as much as fifty that are.
+const MEMO_BITS: u32 = 14;
 
 #[derive(Debug, Default)]
 pub(super) struct Words {
@@ -22,14 +22,39 @@ pub(super) struct Words {
     stemmed: bool,
     places: Vec<u32>,
     begun: Vec<(u32, u32)>,
-    memo: Vec<Stem>,
+    memo: Vec<Set>,
 }
 
-/// A word and the hash of its stem. Depends on nothing but the word, and so is never out of date.
+/// The hashes of a word and of its stem. Depends on nothing but the word, and so is never out of date.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stem {
-    word: Code,
-    hash: u64,
+    /// Zero where there is none.
+    word: u64,
+    stem: u64,
+}
+
+/// Words that share the highest bits. A word moves ahead when it is seen, and the last makes room.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+struct Set([Stem; 4]);
+
+impl Set {
+    /// The hash of the word's stem, from here or by `make`.
+    #[inline]
+    fn stem(&mut self, word: u64, make: impl FnOnce() -> u64) -> u64 {
+        let word = word.max(1);
+        let Some(at) = self.0.iter().position(|known| known.word == word) else {
+            let stem = make();
+            self.0[3] = Stem { word, stem };
+            self.0.swap(2, 3);
+            return stem;
+        };
+        let stem = self.0[at].stem;
+        if at > 0 {
+            self.0.swap(at - 1, at);
+        }
+        stem
+    }
 }
 
 impl Words {
@@ -78,27 +103,22 @@ impl Words {
 
     fn stem(&mut self) {
         let keys = Keys::of_process();
-        self.memo.resize(1 << MEMO_BITS, Stem::default());
+        self.memo.resize(1 << MEMO_BITS, Set::default());
         self.stems.clear();
         for token in &self.scan.tokens {
             let place = token.hash >> (u64::BITS - MEMO_BITS);
-            let Some(known) = usize::try_from(place)
+            let Some(set) = usize::try_from(place)
                 .ok()
                 .and_then(|place| self.memo.get_mut(place))
             else {
                 continue;
             };
-            if known.word != token.code {
-                let form = String::from_utf8_lossy(self.scan.form(token));
-                let stem = keys.code(text::stem(&form).as_bytes());
-                *known = Stem {
-                    word: token.code,
-                    hash: keys.hash(stem),
-                };
-            }
             // Of stems the hash alone is looked at.
             let mut stem = *token;
-            stem.hash = known.hash;
+            stem.hash = set.stem(token.hash, || {
+                let form = String::from_utf8_lossy(self.scan.form(token));
+                keys.hash(keys.code(text::stem(&form).as_bytes()))
+            });
             self.stems.push(stem);
         }
         self.stemmed = true;
