@@ -233,7 +233,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn password(headers: &HeaderMap) -> Option<String> {
     let decoded = STANDARD.decode(credentials(headers, "basic")?).ok()?;
     let text = String::from_utf8(decoded).ok()?;
-    text.split_once(':').map(|(_, password)| password.to_owned())
+    text.split_once(':')
+        .map(|(_, password)| password.to_owned())
 }
 
 /// What follows the scheme, which may stand in any case (RFC 9110 11.1).

@@ -665,6 +665,13 @@ fn a_drain_must_outlast_an_attempt() {
          [secrets]\nencryption_keys = ['k:{KEY}']\n[dispatcher]\ntimeout = '30s'"
     );
     let config = load(&toml, &[]).unwrap();
+    config.check_service("api-gateway").unwrap();
+    let error = config.check_service("webhook-dispatcher").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "ops.grace_period: must be at least `dispatcher.timeout`, or attempts are cut short"
+    );
+}
 
 #[test]
 fn the_database_is_encrypted_or_not_but_never_perhaps() {
@@ -706,13 +713,6 @@ fn the_database_is_encrypted_or_not_but_never_perhaps() {
         "{said}"
     );
     load(&plain.replace("amqp:", "amqps:"), &[]).unwrap();
-}
-    config.check_service("api-gateway").unwrap();
-    let error = config.check_service("webhook-dispatcher").unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "ops.grace_period: must be at least `dispatcher.timeout`, or attempts are cut short"
-    );
 }
 
 #[test]

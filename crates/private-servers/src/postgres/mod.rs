@@ -181,7 +181,9 @@ impl Postgres {
         if !output.status.success() {
             bail!("{sql}: {}", String::from_utf8_lossy(&output.stderr));
         }
-        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+        Ok(String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned())
     }
 
     fn launch(&mut self) -> Result<()> {
