@@ -158,7 +158,7 @@ fn with_body(bytes: &[u8]) -> Option<Vec<u8>> {
     tracing::info!(request.id = %request_id, "no request could be read: {status}");
     let headers = format!(
         "\r\ncontent-length: {}\r\ncontent-type: application/json\r\ncache-control: no-store\r\n\
-         x-request-id: {request_id}\r\n",
+         x-content-type-options: nosniff\r\nx-request-id: {request_id}\r\n",
         body.len()
     );
     let head = head.replacen(EMPTY, &headers, 1);

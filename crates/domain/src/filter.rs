@@ -149,7 +149,8 @@ impl Parser<'_> {
                 .iter()
                 .find(|field| field.name == name)
                 .ok_or_else(|| {
-                    self.fault(Issue::UnknownField, format!("unknown field `{name}`"))
+                    let reason = format!("unknown field {}", Token::Word(name));
+                    self.fault(Issue::UnknownField, reason)
                 })?,
             Some(other) => return Err(self.unexpected(&other, "a field")),
             None => return Err(self.ended("a field")),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use nix::{
-    sys::signal::{Signal, kill},
+    sys::signal::{Signal, kill, killpg},
     unistd::Pid,
 };
 
@@ -93,6 +93,12 @@ impl Process {
     /// SIGTERM.
     pub(crate) fn ask_to_end(&self) {
         self.signal(Signal::SIGTERM);
+    }
+
+    /// SIGTERM to all that it started too, as a terminal that is closed gives it.
+    pub(crate) fn ask_all_to_end(&self) {
+        let group = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        let _ = killpg(group, Signal::SIGTERM);
     }
 
     /// How it ended; panics when it does not within `patience`.

@@ -3,7 +3,13 @@
 use std::{
     path::PathBuf,
     process::{Command, Output, Stdio},
-    time::{Duration, Instant},
+    sync::mpsc,
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
 };
 
 /// A program of the workspace: built in the same profile, two directories above this test program.
@@ -58,17 +64,25 @@ impl Ended {
 /// Runs a program to its end, which must come `within` that time.
 pub(crate) fn finish(command: &mut Command, within: Duration) -> Ended {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let begin = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if begin.elapsed() > within {
-            child.kill().unwrap();
-            let output = text(child.wait_with_output().unwrap());
-            panic!("{command:?} did not end within {within:?}: {output:#?}");
+    let child = command.spawn().unwrap();
+    let id = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    let (ended, has_ended) = mpsc::channel();
+    // Beside reading what it prints, which would hold it up where nobody did.
+    let waiting = std::thread::spawn(move || {
+        let late = has_ended.recv_timeout(within).is_err();
+        if late {
+            let _ = kill(id, Signal::SIGKILL);
         }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    text(child.wait_with_output().unwrap())
+        late
+    });
+    let output = child.wait_with_output().unwrap();
+    let _ = ended.send(());
+    let output = text(output);
+    assert!(
+        !waiting.join().unwrap(),
+        "{command:?} did not end within {within:?}: {output:#?}"
+    );
+    output
 }
 
 fn text(output: Output) -> Ended {

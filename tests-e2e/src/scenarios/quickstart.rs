@@ -53,8 +53,8 @@ pub(crate) async fn run() {
         "{commands} commands, {:.1?} from the first to the webhook",
         began.elapsed()
     );
-    second.ask_to_end();
-    first.ask_to_end();
+    second.ask_all_to_end();
+    first.ask_all_to_end();
     second.wait_for_end(START);
     first.wait_for_end(START);
 }
@@ -108,8 +108,8 @@ impl World {
     /// A terminal in which these lines are typed.
     fn shell(&self, name: &str, lines: &str, at: &Path) -> Process {
         let lines = lines.replace(RECEIVER_PORT, &self.receiver_port);
-        // What was started in the background ends with the terminal.
-        let script = format!("trap 'trap - TERM; kill 0' TERM\n{lines}\nwait\n");
+        // The shell ends after what it started.
+        let script = format!("trap : TERM\n{lines}\nwait\nwait\n");
         let mut command = Command::new("bash");
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.players.display());
         command

@@ -17,10 +17,16 @@ pub(super) enum Token<'a> {
     Close,
 }
 
+/// Of a word that a message repeats.
+const MAX_SHOWN_CHARS: usize = 40;
+
 impl fmt::Display for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Word(word) => write!(f, "`{word}`"),
+            Self::Word(word) => match word.char_indices().nth(MAX_SHOWN_CHARS) {
+                Some((end, _)) => write!(f, "`{}…`", &word[..end]),
+                None => write!(f, "`{word}`"),
+            },
             Self::Text(_) => f.write_str("quoted text"),
             Self::Op(_) => f.write_str("an operator"),
             Self::Minus => f.write_str("`-`"),

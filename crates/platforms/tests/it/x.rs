@@ -302,9 +302,10 @@ async fn answers_that_were_given_and_lost_stay_paid_for() {
         let error = x.poll("search/crm", None, &day()).await.unwrap_err();
         assert_eq!(before - purse.left(), charged, "{kind:?}: {error}");
     }
+    let away = adapter(&simulator, "good", &purse);
     drop(simulator);
     let before = purse.left();
-    let error = x.poll("search/crm", None, &day()).await.unwrap_err();
+    let error = away.poll("search/crm", None, &day()).await.unwrap_err();
     assert_eq!(before, purse.left(), "nobody was asked: {error}");
 }
 
