@@ -129,8 +129,7 @@ async fn traced(stack: &Stack, collector: &Collector) -> Vec<Span> {
         let spans = collector.spans();
         let whole = [POLLED, BACKFILLED, CREATED];
         let all_there = whole.iter().all(|steps| !ways(&spans, steps).is_empty());
-        let retried = spans.iter().any(is_retry);
-        (all_there && retried).then_some(spans)
+        (all_there && retried(&spans).is_some()).then_some(spans)
     })
     .await
 }
@@ -159,20 +158,26 @@ fn ways<'a>(spans: &'a [Span], steps: &[Step]) -> Vec<&'a Span> {
     spans.iter().filter(leads).collect()
 }
 
-fn is_retry(span: &Span) -> bool {
-    span.name == "deliver webhook" && span.attribute("http.request.resend_count") == Some("1")
+/// A first attempt, and the retry of it. What was delivered for others before may be retried now.
+fn retried(spans: &[Span]) -> Option<(&Span, &Span)> {
+    let attempt = |span: &&Span, nth: &str| {
+        span.name == "deliver webhook" && span.attribute("http.request.resend_count") == Some(nth)
+    };
+    let of = |span: &Span| span.attribute("delivery.name").map(str::to_owned);
+    spans
+        .iter()
+        .filter(|span| attempt(span, "1"))
+        .find_map(|retry| {
+            let mut firsts = spans.iter().filter(|span| attempt(span, "0"));
+            let first = firsts.find(|first| of(first) == of(retry))?;
+            Some((first, retry))
+        })
 }
 
 /// A retry is a trace of its own, and tells of the one that it is a retry of.
 fn retries_are_linked(spans: &[Span], poll: &Span) {
-    let retry = spans.iter().find(|span| is_retry(span)).unwrap();
+    let (first, retry) = retried(spans).unwrap();
     assert!(retry.parent.is_empty() && retry.trace != poll.trace);
-    let first = spans.iter().find(|span| {
-        span.name == "deliver webhook"
-            && span.attribute("http.request.resend_count") == Some("0")
-            && span.attribute("delivery.name") == retry.attribute("delivery.name")
-    });
-    let first = first.expect("the first attempt");
     let traces: Vec<&Vec<u8>> = retry.links.iter().map(|(trace, _)| trace).collect();
     assert_eq!(traces, [&first.trace]);
     assert_eq!(first.attribute("outcome"), Some("retrying"));
