@@ -38,7 +38,9 @@ fn rss(title: &str) -> Answer {
 fn feed_of(title: &str, declarations: &str) -> Answer {
     let body = format!(
         "<?xml version=\"1.0\"?>{declarations}<rss version=\"2.0\"><channel><title>a blog</title><item><guid>https://a.example/1</guid>\
-         <link>https://a.example/1</link><title>{title} kettle</title></item></channel></rss>"
+         <link>https://a.example/1</link><title>{title} kettle</title><pubDate>{}</pubDate></item></channel></rss>",
+        // One without a date is old.
+        domain::Timestamp::now().to_chrono().to_rfc2822()
     );
     Answer::Full {
         status: 200,

@@ -36,7 +36,7 @@ async fn filters_cost_no_more_than_their_length() {
         "createTime > ".repeat(150),
         comparison.repeat(100) + "value = true",
         comparison.repeat(51) + "value = true",
-        "x".repeat(100_000),
+        "x".repeat(60_000),
         "9".repeat(2_000),
         format!("match.score > {}", "9".repeat(2_000)),
     ];
