@@ -197,12 +197,17 @@ enum Break {
     Lost,
 }
 
+/// So often must nothing come for the end.
+const ENOUGH: usize = 3;
+
 /// Reads a stream until nothing comes, and breaks it before polls.
 struct Breaking {
     simulator: Arc<Simulator>,
     jetstream: Mutex<Arc<Jetstream>>,
     breaks: Vec<Break>,
     polls: AtomicUsize,
+    /// How often in succession nothing came.
+    stills: AtomicUsize,
 }
 
 impl Breaking {
@@ -268,7 +273,17 @@ impl Adapter for Breaking {
                     assert!(polled.more);
                     // Where the machine is busy, silence is not the end.
                     let behind = self.simulator.newest_event() > polled.cursor.high_water();
-                    polled.more = behind || Some(&polled.cursor) != cursor;
+                    // Nor is it once: events of one microsecond do not tell who is the last.
+                    let still = !behind && Some(&polled.cursor) == cursor;
+                    let stills = if still {
+                        self.stills.fetch_add(1, Ordering::Relaxed) + 1
+                    } else {
+                        0
+                    };
+                    polled.more = stills < ENOUGH;
+                    if stills == 0 || stills >= ENOUGH {
+                        self.stills.store(0, Ordering::Relaxed);
+                    }
                     return Ok(polled);
                 }
                 Err(error) if attempt > 4 => return Err(error),
@@ -299,6 +314,7 @@ fn stream(schedule: &Schedule, breaks: &[Break]) -> Result<Played, TestCaseError
         simulator,
         breaks: breaks.to_vec(),
         polls: AtomicUsize::new(0),
+        stills: AtomicUsize::new(0),
     };
     let played = play(
         schedule,
