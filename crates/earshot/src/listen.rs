@@ -211,6 +211,7 @@ impl Listener {
             self.told = true;
             match found.len() {
                 0 => eprintln!("earshot: listening; there is no Manager yet"),
+                1 => eprintln!("earshot: listening to 1 Manager"),
                 count => eprintln!("earshot: listening to {count} Managers"),
             }
         }
