@@ -56,6 +56,12 @@ both! {
 
 async fn what_is_published_is_consumed_once(bus: Arc<dyn Bus>) {
     let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
+    until("it is subscribed", async || {
+        bus.depth(QUEUE)
+            .await
+            .is_ok_and(|depth| depth.consumers == 1)
+    })
+    .await;
     consumer.nothing_for(Duration::from_millis(300)).await;
 
     let batch: Vec<_> = (0..300)
