@@ -82,8 +82,14 @@ impl Drop for Place {
 impl Drop for Unwritten {
     fn drop(&mut self) {
         let mut state = self.lanes.lock();
+        let full = state.unwritten >= self.lanes.max_open;
         state.unwritten = state.unwritten.saturating_sub(1);
+        // Lanes that asked meanwhile found no room, and may have nothing open whose end would ask again.
+        let hungry = full && state.unwritten < self.lanes.max_open && state.feed();
         drop(state);
         self.lanes.freed.notify_waiters();
+        if hungry {
+            self.lanes.hungry.notify_one();
+        }
     }
 }

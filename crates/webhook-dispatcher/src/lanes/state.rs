@@ -119,4 +119,12 @@ impl State {
             self.probation_held = self.probation_held.saturating_sub(held);
         }
     }
+
+    /// There is room again for whoever found none; whether anybody has use for it.
+    pub(super) fn feed(&mut self) -> bool {
+        for lane in self.lanes.values_mut() {
+            self.fed |= std::mem::take(&mut lane.starved);
+        }
+        self.fed || self.behind.len() > 0
+    }
 }

@@ -1,6 +1,6 @@
 //! The rules of lanes, without requests.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use domain::{
     ConnectionName, DeliveryName, Id, ScanName, Timestamp,
@@ -219,6 +219,31 @@ fn results_that_cannot_be_written_hold_back_requests() {
     assert!(lanes.offer(at.connection, at.account).is_none());
     unwritten.pop();
     assert!(lanes.next().is_some());
+}
+
+#[tokio::test]
+async fn lanes_that_found_no_room_ask_again_when_results_are_written() {
+    let lanes = Lanes::new(3, 3);
+    let at = endpoint(Id::generate());
+    let mut unwritten: Vec<_> = (0..4).map(|_| lanes.unwritten()).collect();
+    lanes.fall_behind(at.connection, at.account);
+    assert!(lanes.wants(10).is_empty());
+    let hungry = || tokio::time::timeout(Duration::from_millis(1), lanes.hungry());
+    unwritten.pop();
+    assert!(hungry().await.is_err(), "there is no room yet");
+    unwritten.pop();
+    assert!(hungry().await.is_ok());
+    assert_eq!(lanes.wants(10).len(), 1);
+
+    // One under restraint is claimed for by a look.
+    lanes.catch_up(at.connection);
+    let restrained = endpoint(Id::generate());
+    unwritten.push(lanes.unwritten());
+    assert!(!lanes.has_place(restrained.connection, restrained.account));
+    assert!(!lanes.take_fed());
+    unwritten.pop();
+    assert!(hungry().await.is_ok());
+    assert!(lanes.take_fed());
 }
 
 #[test]
