@@ -24,6 +24,8 @@ pub struct Want {
     pub count: u32,
 }
 
+// The offsets keep each Scan and post looked up by its whole key. Of partitions that it knows little of, as those of a
+// new week, the planner would rather read all Scans of a Manager, once for each delivery.
 macro_rules! lease {
     ($($due:literal),+) => {
         concat!(
@@ -43,9 +45,14 @@ macro_rules! lease {
              JOIN connections AS c ON c.namespace_id = l.namespace_id AND c.id = l.connection_id \
              JOIN namespaces AS n ON n.id = l.namespace_id \
              JOIN managers AS m ON m.namespace_id = l.namespace_id AND m.id = l.manager_id \
-             JOIN scans AS s ON s.namespace_id = l.namespace_id AND s.manager_id = l.manager_id \
-               AND s.create_time = id_time(l.scan_id) AND s.id = l.scan_id \
-             JOIN posts AS p ON p.receive_time = s.post_receive_time AND p.id = s.post_id \
+             CROSS JOIN LATERAL ( \
+                 SELECT s.post_receive_time, s.post_id FROM scans AS s \
+                 WHERE s.namespace_id = l.namespace_id AND s.manager_id = l.manager_id \
+                   AND s.create_time = id_time(l.scan_id) AND s.id = l.scan_id OFFSET 0 \
+             ) AS s \
+             CROSS JOIN LATERAL ( \
+                 SELECT p.* FROM posts AS p WHERE p.receive_time = s.post_receive_time AND p.id = s.post_id OFFSET 0 \
+             ) AS p \
              ORDER BY l.due_time"
         )
     };

@@ -103,14 +103,16 @@ pub async fn fan_out<P>(
         .collect();
     let scans: BTreeSet<ScanName> = traces.keys().copied().collect();
     let column = |value: fn(&ScanName) -> Uuid| -> Vec<Uuid> { scans.iter().map(value).collect() };
-    // The posts are looked up one by one: without statistics the planner would read all for each Scan.
+    // The posts are looked up one by one: without statistics the planner would read all for each Scan. And of what is
+    // not fanned out it often believes that there is none, and would read that index rather than find a Scan by its
+    // key; IS NOT TRUE keeps it from that.
     let rows: Vec<Row> = Prepared(
         sql_query(concat!(
             "WITH marked AS ( \
                  UPDATE scans AS s SET fanned_out = true \
                  FROM unnest($1, $2, $3, $4) AS given (namespace_id, manager_id, create_time, id) \
                  WHERE s.namespace_id = given.namespace_id AND s.manager_id = given.manager_id \
-                   AND s.create_time = given.create_time AND s.id = given.id AND NOT s.fanned_out \
+                   AND s.create_time = given.create_time AND s.id = given.id AND s.fanned_out IS NOT TRUE \
                  RETURNING s.namespace_id, s.manager_id, s.id, s.post_id, s.post_receive_time \
              ) \
              SELECT m.namespace_id, m.manager_id, m.id AS scan_id, c.id AS connection_id, l.account_id, \
