@@ -123,6 +123,7 @@ async fn run(mut writer: Writer, mut results: mpsc::UnboundedReceiver<Unwritten>
             first = results.recv() => first,
             () = sleep_until(retry) => {
                 writer.retry(&mut parked).await;
+                writer.resume();
                 continue;
             }
         };
@@ -139,6 +140,7 @@ async fn run(mut writer: Writer, mut results: mpsc::UnboundedReceiver<Unwritten>
             }
         }
         writer.write(batch, &results, &mut parked).await;
+        writer.resume();
     }
     writer.last(parked).await;
 }

@@ -65,6 +65,16 @@ impl Sending {
         scan
     }
 
+    /// Leaves the deliveries of all these waiting.
+    async fn fan_out_all(&mut self, scans: &[ScanName]) {
+        let (conn, sealer) = (&mut self.at.conn, &self.at.fixture.sealer);
+        for scans in scans.chunks(200) {
+            let sent =
+                deliveries::fan_out(conn, sealer, scans, self.replica, |_, _| None::<()>).await;
+            assert!(sent.unwrap().tasks.is_empty());
+        }
+    }
+
     async fn fan_out(&mut self, scan: ScanName, admitted: &[ConnectionName]) -> Vec<Task> {
         let sealer = self.at.fixture.sealer.clone();
         let admit = |name, _| admitted.contains(&name).then_some(());
@@ -121,6 +131,16 @@ impl Sending {
         }
         row
     }
+}
+
+/// Rows of a table's partitions that this session has read and the server has not yet counted: within a transaction it
+/// only grows.
+async fn rows_read(conn: &mut AsyncPgConnection, table: &str) -> i64 {
+    let sql = format!(
+        "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint AS number \
+         FROM pg_stat_xact_user_tables WHERE relname LIKE '{table}_%'"
+    );
+    number(conn, &sql).await
 }
 
 async fn claim(

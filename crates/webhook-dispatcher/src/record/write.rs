@@ -86,6 +86,13 @@ impl Writer {
         }
     }
 
+    /// Opens what was held back while too much was unwritten: no request may be left whose end would.
+    pub(super) fn resume(&self) {
+        if let Some(dispatcher) = self.dispatcher.upgrade() {
+            send::pump(&dispatcher);
+        }
+    }
+
     /// Tries until the batch is written. While the database is away, all of it is held. What it refuses is
     /// taken apart, and results that it refuses even alone are put aside.
     pub(super) async fn write(

@@ -41,6 +41,40 @@ async fn a_rate_is_met_over_two_replicas() {
     }
 }
 
+/// Nothing else may be needed to set them off: no other Scan, and no request that ends.
+#[tokio::test]
+async fn what_was_held_back_goes_once_results_are_written() {
+    let mut world = World::new().await;
+    world.config.dispatcher.max_in_flight = 4;
+    let answer = Answer::after(Duration::from_millis(400), Answer::Status(200));
+    let receiver = always(answer).await;
+    let manager = world.manager_for(&receiver).await;
+    let replica = world.ready_dispatcher().await;
+    let warmed = world.warm(manager).await;
+    let mut scans = Vec::new();
+    for number in 0..8 {
+        scans.push(world.scan(manager, &format!("held {number}")).await);
+    }
+    let writing = world
+        .database
+        .begin(&["LOCK TABLE delivery_attempts IN SHARE MODE"])
+        .await;
+    for scan in scans {
+        world.tell(scan).await;
+    }
+    eventually("as many requests as results may wait", SOON, async || {
+        receiver.count() >= warmed + 4
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(receiver.count() < warmed + 8, "{}", receiver.count());
+    drop(writing);
+    world
+        .until("SUCCEEDED", i64::try_from(warmed).unwrap() + 8)
+        .await;
+    replica.stop().await;
+}
+
 #[tokio::test]
 async fn a_backlog_of_one_delays_no_other() {
     let world = World::new().await;

@@ -8,7 +8,7 @@ use store::seal::Sealer;
 use store::{AsyncConnection, deliveries, lanes};
 use test_support::post;
 
-use super::{claim, living, sending};
+use super::{claim, living, rows_read, sending};
 use crate::{
     rows,
     support::{number, record, run},
@@ -78,18 +78,44 @@ async fn a_claim_reads_what_it_takes_however_much_waits() {
         },
     );
     let read = conn.transaction(async |conn| {
+        let before = rows_read(conn, "deliveries").await;
         // After some the planner takes one plan for all.
         for _ in 0..8 {
             deliveries::claim(conn, sealer, replica, &[want]).await?;
         }
-        let read = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint AS number \
-                    FROM pg_stat_xact_user_tables WHERE relname LIKE 'deliveries_%'";
-        Ok::<_, store::Error>(number(conn, read).await)
+        Ok::<_, store::Error>(rows_read(conn, "deliveries").await - before)
     });
     let read = read.await.unwrap();
     let leased = "SELECT count(*) AS number FROM deliveries WHERE state = 'IN_FLIGHT'";
     assert_eq!(number(conn, leased).await, 40);
     assert!(read < 2_000, "{read} rows were read for 40");
+}
+
+/// In a new week nothing is known of a partition, and the planner thinks that a Manager has few Scans.
+#[tokio::test]
+async fn a_claim_finds_scans_by_their_keys_in_partitions_of_which_nothing_is_known() {
+    let mut at = sending(1).await;
+    let posts: Vec<_> = (0..2_000)
+        .map(|n| post(&format!("forum:{n}"), "t"))
+        .collect();
+    let scans = record(&mut at.at.conn, at.manager, &posts).await;
+    at.fan_out_all(&scans).await;
+    let (connection, replica) = (at.connections[0], at.replica);
+    let (conn, sealer) = (&mut at.at.conn, &at.at.fixture.sealer);
+    let count = 100;
+    let read = conn.transaction(async |conn| {
+        let before = rows_read(conn, "scans").await + rows_read(conn, "posts").await;
+        let want = Want { connection, count };
+        let claimed = deliveries::claim(conn, sealer, replica, &[want]).await?;
+        assert_eq!(claimed.len(), 100);
+        let after = rows_read(conn, "scans").await + rows_read(conn, "posts").await;
+        Ok::<_, store::Error>(after - before)
+    });
+    let read = read.await.unwrap();
+    assert!(
+        (200..1_000).contains(&read),
+        "{read} rows were read for 100"
+    );
 }
 
 #[tokio::test]

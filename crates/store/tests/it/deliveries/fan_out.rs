@@ -10,7 +10,7 @@ use store::{AsyncConnection, connections, deliveries, lanes};
 use test_support::post;
 use uuid::Uuid;
 
-use super::sending;
+use super::{rows_read, sending};
 use crate::support::{number, record, run};
 
 #[tokio::test]
@@ -210,4 +210,27 @@ async fn only_connections_that_may_be_sent_to_are_admitted_and_looked_at() {
     // Enabled again, it is looked at.
     run(&mut at.at.conn, "UPDATE connections SET state = 'ACTIVE'").await;
     assert_eq!(at.due().await, [disabled].into());
+}
+
+/// After a quiet time the planner believes that nothing waits to be fanned out.
+#[tokio::test]
+async fn a_scan_is_found_by_its_key_however_many_are_not_fanned_out() {
+    let mut at = sending(1).await;
+    let posts: Vec<_> = (0..2_000)
+        .map(|n| post(&format!("forum:{n}"), "t"))
+        .collect();
+    let scans = record(&mut at.at.conn, at.manager, &posts).await;
+    let conn = &mut at.at.conn;
+    run(conn, "UPDATE scans SET fanned_out = true").await;
+    run(conn, "VACUUM ANALYZE scans").await;
+    run(conn, "UPDATE scans SET fanned_out = false").await;
+    let (sealer, replica) = (&at.at.fixture.sealer, at.replica);
+    let read = conn.transaction(async |conn| {
+        let before = rows_read(conn, "scans").await;
+        let one = &scans[..1];
+        deliveries::fan_out(conn, sealer, one, replica, |_, _| None::<()>).await?;
+        Ok::<_, store::Error>(rows_read(conn, "scans").await - before)
+    });
+    let read = read.await.unwrap();
+    assert!((1..100).contains(&read), "{read} rows were read for one");
 }
