@@ -57,6 +57,8 @@ struct Pending {
     /// When a restrained Connection's lane says that it is to be looked at: not before.
     quiet: HashMap<ConnectionName, Instant>,
     look: Option<Instant>,
+    /// When Scans came last.
+    scan: Option<Instant>,
 }
 
 impl Signals {
@@ -95,6 +97,16 @@ impl Signals {
         state.look = Some(Instant::now());
         drop(state);
         self.wake.notify_one();
+    }
+
+    /// Scans have come.
+    pub(crate) fn scans_come(&self) {
+        self.lock().scan = Some(Instant::now());
+    }
+
+    /// How long ago the last Scans came to this replica.
+    pub(crate) fn since_scan(&self) -> Option<Duration> {
+        self.lock().scan.map(|scan| scan.elapsed())
     }
 
     /// There will be something to look at.

@@ -120,6 +120,7 @@ fn told(error: impl std::borrow::Borrow<store::Error>) -> String {
 /// One transaction of two statements; what may go now is sent after its commit.
 async fn fan_out(dispatcher: &Arc<Dispatcher>, scans: &[Made]) -> Result<(), store::Error> {
     let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
+    dispatcher.signals.scans_come();
     let mut conn = dispatcher.backbone.pool.get().await?;
     let fanned_out = conn
         .transaction(async |conn| {

@@ -4,6 +4,9 @@
 //! A batch only reopens deliveries; they are claimed and sent as all others are, in the lane of their
 //! Connection. So a replay takes no place of its own, and what it did is in the database with each batch:
 //! a replica that dies leaves the rest to any other.
+//!
+//! While Scans come, what is new is not to stand behind fifty requests that a batch sets off at once: batches are
+//! smaller then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,6 +24,10 @@ const PACE: Pace = Pace {
     backlog: 24,
     pause: PAUSE,
 };
+/// While Scans come: at most 100 a second.
+const YIELDING: Pace = Pace { batch: 10, ..PACE };
+/// So long after the last Scan none is expected.
+const LULL: Duration = Duration::from_secs(1);
 /// Between two looks for replays' turns while any goes on.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 /// Of one look: then tests are looked for again.
@@ -35,13 +42,15 @@ pub(crate) async fn work(
     if !replays::any_due(&mut conn).await? {
         return Ok(false);
     }
+    let quiet = dispatcher.signals.since_scan().is_none_or(|since| since > LULL);
+    let pace = if quiet { PACE } else { YIELDING };
     let mut goes_on = false;
     for _ in 0..TURNS {
         if shutdown.is_cancelled() {
             break;
         }
         let turn = conn
-            .transaction(async |conn| replays::advance(conn, PACE).await)
+            .transaction(async |conn| replays::advance(conn, pace).await)
             .await?;
         let Some((replay, advanced)) = turn else {
             break;

@@ -16,6 +16,11 @@ use super::{
 };
 use crate::harness::{api::Api, eventually};
 
+/// Many times what a replica takes when it is idle: more is a leak.
+const MOST_MEMORY: u64 = 400 << 20;
+const MOST_FILES: usize = 200;
+/// Of PostgreSQL, by eight replicas with pools of ten, and their readers of migrations and news.
+const MOST_SESSIONS: u64 = 120;
 /// How long the books are watched for what should not come any more.
 const CALM: Duration = Duration::from_secs(2);
 
@@ -90,6 +95,7 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
     for (watching, before) in world.managers.iter().zip(&scans) {
         assert_eq!(by_post(&api, watching).await.len(), before.len());
     }
+    nothing_is_leaked(fleet);
 }
 
 /// Waits until a Manager has a Scan of each post that it is for; it may have no other, and none twice.
@@ -149,6 +155,25 @@ async fn recorded(api: &Api, connection: &str, due: &BTreeSet<String>) -> Vec<Va
     assert_eq!(of.len(), log.len(), "one delivery of each Scan");
     assert!(of.iter().all(|scan| due.contains(*scan)));
     log
+}
+
+/// What is held by processes that have nothing to do any more.
+fn nothing_is_leaked(fleet: &Fleet) {
+    let (mut memory, mut files) = (0, 0);
+    for replica in fleet.replicas() {
+        let (bytes, count) = replica.holds();
+        assert!(bytes < MOST_MEMORY, "{}: {bytes} bytes", replica.program);
+        assert!(count < MOST_FILES, "{}: {count} files", replica.program);
+        (memory, files) = (memory.max(bytes), files.max(count));
+    }
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";
+    let sessions = block_in_place(|| fleet.postgres().query(sessions)).unwrap();
+    println!(
+        "{} MB and {files} files of one replica at most; {sessions} sessions",
+        memory >> 20
+    );
+    let sessions: u64 = sessions.parse().expect("a count");
+    assert!(sessions < MOST_SESSIONS, "{sessions} sessions of PostgreSQL");
 }
 
 async fn managers(api: &Api, namespace: &str) -> Vec<Value> {

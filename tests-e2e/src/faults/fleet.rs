@@ -16,6 +16,7 @@ use crate::harness::{
     config, eventually, free_address,
     process::Process,
     programs,
+    proxy::Proxy,
     simulator::Simulator,
 };
 
@@ -32,6 +33,8 @@ const SERVICES: [&str; 4] = [
 /// Dropping it stops all of it, processes before the servers that they use.
 pub(super) struct Fleet {
     replicas: Vec<Replica>,
+    /// The ways to PostgreSQL and to RabbitMQ.
+    pub(super) links: [Proxy; 2],
     rabbitmq: Mutex<RabbitMq>,
     postgres: Mutex<Postgres>,
     pub(super) simulator: Simulator,
@@ -62,7 +65,18 @@ impl Fleet {
             })
         });
         let config = directory.path().join("earshot.toml");
-        let settings = config::distributed(simulator.url(), &postgres.url(), &rabbitmq.amqp_url());
+        let (database, broker) = (postgres.url(), rabbitmq.amqp_url());
+        let [near_database, near_broker] =
+            [postgres.port(), rabbitmq.port()].map(|port| format!("127.0.0.1:{port}"));
+        let links = [
+            Proxy::start(&near_database).await,
+            Proxy::start(&near_broker).await,
+        ];
+        let settings = config::distributed(
+            simulator.url(),
+            &database.replace(&near_database, links[0].address()),
+            &broker.replace(&near_broker, links[1].address()),
+        );
         std::fs::write(&config, settings).unwrap();
         let replicas = SERVICES.iter().flat_map(|program| {
             (0..REPLICAS).map(|_| Replica {
@@ -74,6 +88,7 @@ impl Fleet {
         });
         let mut fleet = Self {
             replicas: replicas.collect(),
+            links,
             rabbitmq: Mutex::new(rabbitmq),
             postgres: Mutex::new(postgres),
             simulator,
@@ -196,6 +211,16 @@ impl Replica {
         if let Some(process) = &*self.process() {
             process.resume();
         }
+    }
+
+    /// Bytes of memory, and how many files and sockets are open.
+    pub(super) fn holds(&self) -> (u64, usize) {
+        let id = self.process().as_ref().expect("it runs").id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = resident.and_then(|text| text.trim().strip_suffix(" kB"));
+        let files = std::fs::read_dir(format!("/proc/{id}/fd")).unwrap().count();
+        (kilobytes.unwrap().parse::<u64>().unwrap() * 1_024, files)
     }
 
     fn process(&self) -> MutexGuard<'_, Option<Process>> {

@@ -1,11 +1,11 @@
-//! PostgreSQL and RabbitMQ that die, block, forget and lie.
+//! PostgreSQL and RabbitMQ that die, block, forget and lie, and the ways to them that are slow or end nowhere.
 
 use std::time::{Duration, Instant};
 
 use tokio::{task::block_in_place, time::sleep};
 
 use super::fleet::Fleet;
-use crate::chance::Chance;
+use crate::{chance::Chance, harness::proxy::Flow};
 
 /// The queues of work, as docs/operations names them.
 pub(super) const QUEUES: [&str; 2] = [
@@ -14,6 +14,10 @@ pub(super) const QUEUES: [&str; 2] = [
 ];
 const TRIES: u32 = 8;
 const LONGEST_ABSENCE_MS: u64 = 1_000;
+/// Longer than a lease outlives its replica's last heartbeat.
+const LONGEST_SILENCE_MS: u64 = 7_000;
+const LONGEST_DELAY_MS: u64 = 100;
+const LONGEST_SLOWNESS_MS: u64 = 4_000;
 const LONGEST_ALARM_MS: u64 = 4_000;
 const LONGEST_PAUSE_MS: u64 = 1_500;
 
@@ -37,7 +41,7 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
     while Instant::now() < until {
         sleep(Duration::from_millis(chance.below(LONGEST_PAUSE_MS))).await;
         faults += 1;
-        match chance.below(7) {
+        match chance.below(10) {
             0 => {
                 let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
                 println!("RabbitMQ is killed for {length:?}");
@@ -61,7 +65,7 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
             3 => {
                 let length = Duration::from_millis(chance.below(LONGEST_ALARM_MS));
                 println!("RabbitMQ's disk is full for {length:?}");
-                control(fleet, &["set_disk_free_limit", "100TB"]);
+                control(fleet, &["set_disk_free_limit", "100000000000000"]);
                 sleep(length).await;
                 control(fleet, &["set_disk_free_limit", "50MB"]);
             }
@@ -72,6 +76,31 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
                     nonsense(fleet, queue, bytes);
                 }
             }
+            5 => {
+                let (at, name) = link(&mut chance);
+                let length = Duration::from_millis(chance.below(LONGEST_SILENCE_MS));
+                println!("{name} is silent for {length:?}");
+                fleet.links[at].set(Flow::Held);
+                sleep(length).await;
+                fleet.links[at].set(Flow::Free);
+            }
+            6 => {
+                let (at, name) = link(&mut chance);
+                let delay = Duration::from_millis(chance.below(LONGEST_DELAY_MS));
+                let length = Duration::from_millis(chance.below(LONGEST_SLOWNESS_MS));
+                println!("{name} is {delay:?} further away for {length:?}");
+                fleet.links[at].set(Flow::Late(delay));
+                sleep(length).await;
+                fleet.links[at].set(Flow::Free);
+            }
+            7 => {
+                let (at, name) = link(&mut chance);
+                let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
+                println!("{name} is out of reach for {length:?}");
+                fleet.links[at].cut();
+                sleep(length).await;
+                fleet.links[at].mend().await;
+            }
             _ => {
                 let cut = block_in_place(|| fleet.postgres().query(CUT_SESSIONS)).unwrap();
                 println!("{cut} sessions of PostgreSQL are cut");
@@ -79,6 +108,14 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
         }
     }
     faults
+}
+
+/// One of [`Fleet::links`].
+fn link(chance: &mut Chance) -> (usize, &'static str) {
+    match chance.below(2) {
+        0 => (0, "PostgreSQL"),
+        _ => (1, "RabbitMQ"),
+    }
 }
 
 /// A node that was just restarted may not have all of its queues yet.

@@ -1,11 +1,13 @@
-//! A network that can be cut: what comes to its port goes on to another one.
+//! A network that can be slow, stand still or be cut: what comes to its port goes on to another one.
 
-use std::sync::Mutex;
+use std::{io, sync::Mutex, time::Duration};
 
 use tokio::{
-    io::copy_bidirectional,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::{JoinHandle, JoinSet},
+    time::sleep,
 };
 
 use super::free_address;
@@ -13,7 +15,18 @@ use super::free_address;
 pub(crate) struct Proxy {
     address: String,
     target: String,
+    flow: watch::Sender<Flow>,
     carrying: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What becomes of bytes on their way, in both directions.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Flow {
+    Free,
+    /// Each 16 KiB, or less, comes so much later; so there are fewer in a second, too.
+    Late(Duration),
+    /// Nothing comes, and nobody is told.
+    Held,
 }
 
 impl Proxy {
@@ -22,14 +35,24 @@ impl Proxy {
         let proxy = Self {
             address: free_address(),
             target: target.to_owned(),
+            flow: watch::Sender::new(Flow::Free),
             carrying: Mutex::default(),
         };
         proxy.mend().await;
         proxy
     }
 
+    /// `host:port`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    pub(crate) fn set(&self, flow: Flow) {
+        self.flow.send_replace(flow);
     }
 
     /// Closes the port and every connection.
@@ -42,17 +65,19 @@ impl Proxy {
     /// Opens the port again.
     pub(crate) async fn mend(&self) {
         let listener = TcpListener::bind(&self.address).await.unwrap();
-        let target = self.target.clone();
+        let (target, flow) = (self.target.clone(), self.flow.subscribe());
         let carry = tokio::spawn(async move {
             // Dropped with this task, and all that it carries with it.
             let mut connections = JoinSet::new();
-            while let Ok((mut near, _)) = listener.accept().await {
-                let target = target.clone();
+            while let Ok((near, _)) = listener.accept().await {
+                let (target, flow) = (target.clone(), flow.clone());
                 connections.spawn(async move {
-                    if let Ok(mut far) = TcpStream::connect(&target).await {
-                        let _ = copy_bidirectional(&mut near, &mut far).await;
+                    if let Ok(far) = TcpStream::connect(&target).await {
+                        let _ = both_ways(near, far, &flow).await;
                     }
                 });
+                // Those that have ended are not kept.
+                while connections.try_join_next().is_some() {}
             }
         });
         *self.carrying.lock().unwrap() = Some(carry);
@@ -62,5 +87,40 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.cut();
+    }
+}
+
+async fn both_ways(near: TcpStream, far: TcpStream, flow: &watch::Receiver<Flow>) -> io::Result<()> {
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
+    tokio::try_join!(
+        carry(from_near, to_far, flow.clone()),
+        carry(from_far, to_near, flow.clone()),
+    )?;
+    Ok(())
+}
+
+async fn carry(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut flow: watch::Receiver<Flow>,
+) -> io::Result<()> {
+    let mut bytes = vec![0; 16 * 1024];
+    loop {
+        let count = from.read(&mut bytes).await?;
+        let now = *flow.borrow_and_update();
+        match now {
+            Flow::Free => {}
+            Flow::Late(by) => sleep(by).await,
+            Flow::Held => {
+                // The proxy is gone when nobody can set it free.
+                let _ = flow.wait_for(|flow| *flow != Flow::Held).await;
+            }
+        }
+        if count == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&bytes[..count]).await?;
     }
 }

@@ -2,6 +2,7 @@
 
 mod api_errors;
 mod apply_errors;
+mod canary;
 mod command_line;
 mod crashes;
 mod customer_day;
@@ -62,6 +63,9 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
         let name = "sample_receivers_take_what_is_genuine_once";
         trials.push(shared.trial(name, receivers::run));
     }
+    trials.push(
+        shared.trial_alone("no_secret_is_told", async move || canary::run(kind).await),
+    );
     trials.extend([
         shared.trial(
             "a_page_becomes_scans_of_the_posts_that_matter",
