@@ -42,7 +42,10 @@ pub(crate) async fn work(
     if !replays::any_due(&mut conn).await? {
         return Ok(false);
     }
-    let quiet = dispatcher.signals.since_scan().is_none_or(|since| since > LULL);
+    let quiet = dispatcher
+        .signals
+        .since_scan()
+        .is_none_or(|since| since > LULL);
     let pace = if quiet { PACE } else { YIELDING };
     let mut goes_on = false;
     for _ in 0..TURNS {

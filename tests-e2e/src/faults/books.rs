@@ -173,7 +173,10 @@ fn nothing_is_leaked(fleet: &Fleet) {
         memory >> 20
     );
     let sessions: u64 = sessions.parse().expect("a count");
-    assert!(sessions < MOST_SESSIONS, "{sessions} sessions of PostgreSQL");
+    assert!(
+        sessions < MOST_SESSIONS,
+        "{sessions} sessions of PostgreSQL"
+    );
 }
 
 async fn managers(api: &Api, namespace: &str) -> Vec<Value> {

@@ -52,15 +52,14 @@ pub(super) struct Replica {
 }
 
 impl Fleet {
-    pub(super) async fn start() -> Self {
+    pub(super) async fn start(options: &Options) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let simulator = Simulator::start(directory.path()).await;
         let home = directory.path();
         let (postgres, rabbitmq) = block_in_place(|| {
             std::thread::scope(|scope| {
                 let rabbitmq = scope.spawn(|| RabbitMq::start(&home.join("rabbitmq")));
-                let postgres =
-                    Postgres::start(&home.join("postgres"), &Options::throwaway()).unwrap();
+                let postgres = Postgres::start(&home.join("postgres"), options).unwrap();
                 (postgres, rabbitmq.join().unwrap().unwrap())
             })
         });

@@ -16,6 +16,7 @@ use crate::{
     harness::{
         api::{self, Api},
         eventually,
+        proxy::Proxy,
         receiver::{Behaviour, Receiver},
     },
     posts::{Platform, Post},
@@ -32,6 +33,8 @@ const LARGEST_BURST: u64 = 6;
 pub(super) struct World {
     pub(super) namespace: String,
     pub(super) connections: Vec<(String, Receiver)>,
+    /// The ways to their receivers, in the same order.
+    pub(super) ways: Vec<Proxy>,
     pub(super) managers: Vec<Watching>,
 }
 
@@ -53,16 +56,20 @@ impl World {
             Receiver::slow(Duration::from_millis(20)).await,
             Receiver::scripted(sometimes).await,
         ];
-        let mut connections = Vec::new();
+        let (mut connections, mut ways) = (Vec::new(), Vec::new());
         for receiver in receivers {
-            let made = api
-                .create_connection(&namespace, &receiver.url(), json!({}))
-                .await;
+            let url: http::Uri = receiver.url().parse().unwrap();
+            let address = url.authority().unwrap().as_str();
+            let way = Proxy::start(address).await;
+            let url = receiver.url().replace(address, way.address());
+            let made = api.create_connection(&namespace, &url, json!({})).await;
             connections.push((made, receiver));
+            ways.push(way);
         }
         let mut world = Self {
             namespace,
             connections,
+            ways,
             managers: Vec::new(),
         };
         for (source, notices) in [
@@ -135,6 +142,19 @@ impl<'a> Load<'a> {
         }
         // Something comes after the last fault's beginning too.
         self.publish(LARGEST_BURST).await;
+        self.done
+    }
+
+    /// Publishes evenly, so many every tenth of a second.
+    pub(super) async fn keep_publishing(&mut self, count: u64, until: Instant) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(100));
+        while Instant::now() < until {
+            ticks.tick().await;
+            self.publish(count).await;
+        }
+    }
+
+    pub(super) fn done(self) -> Done {
         self.done
     }
 

@@ -5,7 +5,8 @@
 //! API, [`services`] kills and freezes replicas, [`servers`] restarts, purges, blocks and cuts PostgreSQL and
 //! RabbitMQ and the ways to them. Then everything is mended, nobody helps any further, and [`books`] are checked: every post that
 //! a platform shows is one Scan of each Manager that it concerns, every Scan one delivery to each Connection,
-//! received and recorded; no event, lease or message is left, and nothing is leaked.
+//! received and recorded; no event, lease or message is left, and nothing is leaked. [`pressure`] slows one stage after
+//! the other instead, under even load.
 //!
 //! `EARSHOT_FAULTS_SEEDS` names the seeds, with commas, and `EARSHOT_FAULTS_SECONDS` how long each goes on. A seed
 //! gives the same faults in the same order; what they hit is up to the machine.
@@ -13,6 +14,7 @@
 mod books;
 mod fleet;
 mod load;
+mod pressure;
 mod servers;
 mod services;
 
@@ -24,6 +26,7 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Trial};
+use private_servers::postgres::Options;
 use tokio::runtime::Runtime;
 
 use crate::chance::Chance;
@@ -32,6 +35,7 @@ use load::{Done, Load, World};
 
 const SECONDS: u64 = 40;
 const SEEDS: &str = "1";
+const PRESSURE: &str = "slow_stages_hold_nobody_up";
 /// From the last fault on, for everything to be where it belongs. On an idle machine it takes a few seconds.
 const RECOVERY: Duration = Duration::from_secs(90);
 
@@ -49,7 +53,14 @@ pub fn run() -> ExitCode {
             Ok(())
         })
     });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    let pressure = Trial::test(format!("faults::{PRESSURE}"), || {
+        let runtime = Runtime::new().unwrap();
+        let fleet = runtime.block_on(Fleet::start(&Options::durable()));
+        with_logs(&runtime, fleet, async |fleet| pressure::run(fleet).await);
+        Ok(())
+    });
+    let trials = trials.chain([pressure]).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 #[expect(
@@ -64,12 +75,19 @@ fn number(name: &str) -> Option<u64> {
     setting(name).map(|text| text.parse().expect("a number of seconds"))
 }
 
-/// When it fails, the ends of all logs are printed.
 fn trial(seed: u64, length: Duration) {
     println!("seed {seed}: faults for {length:?}");
     let runtime = Runtime::new().unwrap();
-    let fleet = Arc::new(runtime.block_on(Fleet::start()));
-    let run = AssertUnwindSafe(|| runtime.block_on(disturb_and_check(&fleet, seed, length)));
+    let fleet = runtime.block_on(Fleet::start(&Options::throwaway()));
+    with_logs(&runtime, fleet, async |fleet| {
+        disturb_and_check(fleet, seed, length).await;
+    });
+}
+
+/// When it fails, the ends of all logs are printed.
+fn with_logs(runtime: &Runtime, fleet: Fleet, run: impl AsyncFnOnce(&Arc<Fleet>)) {
+    let fleet = Arc::new(fleet);
+    let run = AssertUnwindSafe(|| runtime.block_on(run(&fleet)));
     if let Err(panic) = catch_unwind(run) {
         fleet.print_logs();
         resume_unwind(panic);

@@ -65,9 +65,9 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
             3 => {
                 let length = Duration::from_millis(chance.below(LONGEST_ALARM_MS));
                 println!("RabbitMQ's disk is full for {length:?}");
-                control(fleet, &["set_disk_free_limit", "100000000000000"]);
+                fill_disk(fleet, true);
                 sleep(length).await;
-                control(fleet, &["set_disk_free_limit", "50MB"]);
+                fill_disk(fleet, false);
             }
             4 => {
                 let bytes = chance.below(64);
@@ -116,6 +116,12 @@ fn link(chance: &mut Chance) -> (usize, &'static str) {
         0 => (0, "PostgreSQL"),
         _ => (1, "RabbitMQ"),
     }
+}
+
+/// RabbitMQ's: it takes nothing then.
+pub(super) fn fill_disk(fleet: &Fleet, full: bool) {
+    let limit = if full { "100000000000000" } else { "50MB" };
+    control(fleet, &["set_disk_free_limit", limit]);
 }
 
 /// A node that was just restarted may not have all of its queues yet.

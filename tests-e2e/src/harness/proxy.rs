@@ -90,7 +90,11 @@ impl Drop for Proxy {
     }
 }
 
-async fn both_ways(near: TcpStream, far: TcpStream, flow: &watch::Receiver<Flow>) -> io::Result<()> {
+async fn both_ways(
+    near: TcpStream,
+    far: TcpStream,
+    flow: &watch::Receiver<Flow>,
+) -> io::Result<()> {
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());

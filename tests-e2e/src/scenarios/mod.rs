@@ -63,9 +63,6 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
         let name = "sample_receivers_take_what_is_genuine_once";
         trials.push(shared.trial(name, receivers::run));
     }
-    trials.push(
-        shared.trial_alone("no_secret_is_told", async move || canary::run(kind).await),
-    );
     trials.extend([
         shared.trial(
             "a_page_becomes_scans_of_the_posts_that_matter",
@@ -86,6 +83,8 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
     if kind == Kind::Distributed {
         let name = "the_way_from_request_to_webhook_is_one_trace";
         trials.push(shared.trial(name, tracing::run));
+        let name = "no_secret_is_told";
+        trials.push(shared.trial_alone(name, async move || canary::run(kind).await));
         let name = "services_that_drain_lose_nothing_and_repeat_nothing";
         trials.push(shared.trial(name, drains::run));
         let name = "listening_over_a_laptops_day_misses_and_repeats_nothing";

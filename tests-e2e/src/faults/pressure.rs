@@ -1,0 +1,142 @@
+//! One stage after the other is slow: nothing piles up in memory, the API answers, and work goes on afterwards.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use serde_json::json;
+use tokio::{
+    task::block_in_place,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{
+    books,
+    fleet::Fleet,
+    load::{Load, World},
+    servers::fill_disk,
+};
+use crate::harness::{eventually, proxy::Flow};
+
+const STAGES: [Stage; 3] = [Stage::Commits, Stage::Broker, Stage::Receivers];
+const LENGTH: Duration = Duration::from_secs(8);
+/// Every tenth of a second.
+const POSTS: u64 = 4;
+/// From the stage's recovery on.
+const RECOVERY: Duration = Duration::from_secs(60);
+const SLOWEST_ANSWER: Duration = Duration::from_millis(300);
+/// What a replica may take more than before: a few thousand posts, by allocators that give back late.
+const MORE_MEMORY: u64 = 48 << 20;
+
+const WAITING: &str = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM scans WHERE NOT fanned_out) \
+    + (SELECT count(*) FROM deliveries WHERE state <> 'SUCCEEDED')";
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// Each takes PostgreSQL 50 ms.
+    Commits,
+    /// Its disk is full: it takes no message.
+    Broker,
+    /// None answers.
+    Receivers,
+}
+
+pub(super) async fn run(fleet: &Fleet) {
+    let world = World::new(fleet).await;
+    let mut load = Load::new(fleet, &world);
+    load.keep_publishing(POSTS, Instant::now() + LENGTH / 2)
+        .await;
+    for stage in STAGES {
+        let before = memory(fleet);
+        stage.set(fleet, &world, true);
+        let until = Instant::now() + LENGTH;
+        let (mut answers, ()) = tokio::join!(
+            ask(fleet, &world, until),
+            load.keep_publishing(POSTS, until)
+        );
+        let after = memory(fleet);
+        stage.set(fleet, &world, false);
+        let mended = Instant::now();
+        eventually("what waits is worked off", RECOVERY, async || {
+            let waiting = block_in_place(|| fleet.postgres().query(WAITING)).unwrap();
+            (waiting == "0").then_some(())
+        })
+        .await;
+        answers.sort();
+        let p99 = answers[(answers.len() * 99).div_ceil(100) - 1];
+        let more = after
+            .iter()
+            .zip(&before)
+            .map(|(after, before)| after.saturating_sub(*before));
+        let more = more.max().unwrap_or_default();
+        println!(
+            "{stage:?}: {} answers, p99 {p99:.0?}; a replica took {} MB more at most; worked off {:.1?} later",
+            answers.len(),
+            more >> 20,
+            mended.elapsed()
+        );
+        assert!(p99 <= SLOWEST_ANSWER, "{stage:?}: {p99:?}");
+        assert!(more <= MORE_MEMORY, "{stage:?}: {more} bytes");
+    }
+    books::check(fleet, &world, &load.done(), Instant::now()).await;
+    fleet.terminate();
+}
+
+impl Stage {
+    fn set(self, fleet: &Fleet, world: &World, slow: bool) {
+        match self {
+            Self::Commits => {
+                let delay = if slow { 50_000 } else { 0 };
+                for sql in [
+                    &*format!("ALTER SYSTEM SET commit_delay = {delay}"),
+                    "ALTER SYSTEM SET commit_siblings = 0",
+                    "SELECT pg_reload_conf()",
+                ] {
+                    block_in_place(|| fleet.postgres().query(sql)).unwrap();
+                }
+            }
+            Self::Broker => fill_disk(fleet, slow),
+            Self::Receivers => {
+                for way in &world.ways {
+                    way.set(if slow { Flow::Held } else { Flow::Free });
+                }
+            }
+        }
+    }
+}
+
+/// How long answers of the API take, of which each fourth is of a change.
+async fn ask(fleet: &Fleet, world: &World, until: Instant) -> Vec<Duration> {
+    let apis = fleet.apis();
+    let mut answers = Vec::new();
+    let mut ticks = interval(Duration::from_millis(40));
+    let list = format!("/v1/{}/connections", world.namespace);
+    let change = format!("/v1/{}", world.connections[0].0);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while Instant::now() < until {
+        ticks.tick().await;
+        let api = &apis[answers.len() % apis.len()];
+        let begin = Instant::now();
+        let answer = if answers.len().is_multiple_of(4) {
+            let nickname = format!("changed {}", answers.len());
+            let body = json!({"nickname": nickname}).to_string();
+            let headers = [("content-type", "application/merge-patch+json")];
+            api.request(Method::PATCH, &change, &headers, Some(body))
+                .await
+        } else {
+            api.get(&list).await
+        };
+        assert_eq!(
+            answer.status,
+            200,
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
+        answers.push(begin.elapsed());
+    }
+    answers
+}
+
+fn memory(fleet: &Fleet) -> Vec<u64> {
+    let replicas = fleet.replicas().iter();
+    replicas.map(|replica| replica.holds().0).collect()
+}
