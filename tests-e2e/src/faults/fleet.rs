@@ -156,28 +156,15 @@ impl Fleet {
             replica.resume();
             self.start_replica(replica);
         }
-        let client = api::client();
         for replica in &self.replicas {
-            let url = format!("http://{}/readyz", replica.ops);
-            eventually(
-                &format!("{} is ready", replica.program),
-                PATIENCE,
-                async || {
-                    let answer = api::try_send(&client, Method::GET, &url, &[], None).await;
-                    answer.ok().filter(|answer| answer.status == 200)
-                },
-            )
-            .await;
+            replica.ready().await;
         }
     }
 
     /// SIGTERM to each; all must drain and exit 0.
     pub(super) fn terminate(&self) {
         for replica in &self.replicas {
-            let mut process = replica.process();
-            let process = process.as_mut().expect("it runs");
-            let status = block_in_place(|| process.terminate(STOP));
-            assert!(status.success(), "{}: {status}", replica.program);
+            replica.terminate();
         }
     }
 
@@ -196,6 +183,24 @@ impl Replica {
         if let Some(process) = &mut *self.process() {
             process.kill();
         }
+    }
+
+    /// SIGTERM; it must drain and exit 0.
+    pub(super) fn terminate(&self) {
+        let mut process = self.process();
+        let process = process.as_mut().expect("it runs");
+        let status = block_in_place(|| process.terminate(STOP));
+        assert!(status.success(), "{}: {status}", self.program);
+    }
+
+    pub(super) async fn ready(&self) {
+        let (client, url) = (api::client(), format!("http://{}/readyz", self.ops));
+        let what = format!("{} is ready", self.program);
+        eventually(&what, PATIENCE, async || {
+            let answer = api::try_send(&client, Method::GET, &url, &[], None).await;
+            answer.ok().filter(|answer| answer.status == 200)
+        })
+        .await;
     }
 
     /// SIGSTOP.

@@ -146,9 +146,9 @@ impl<'a> Load<'a> {
     }
 
     /// Publishes evenly, so many every tenth of a second.
-    pub(super) async fn keep_publishing(&mut self, count: u64, until: Instant) {
+    pub(super) async fn keep_publishing(&mut self, count: u64, go_on: impl Fn() -> bool) {
         let mut ticks = tokio::time::interval(Duration::from_millis(100));
-        while Instant::now() < until {
+        while go_on() {
             ticks.tick().await;
             self.publish(count).await;
         }

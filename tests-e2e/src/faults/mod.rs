@@ -6,7 +6,7 @@
 //! RabbitMQ and the ways to them. Then everything is mended, nobody helps any further, and [`books`] are checked: every post that
 //! a platform shows is one Scan of each Manager that it concerns, every Scan one delivery to each Connection,
 //! received and recorded; no event, lease or message is left, and nothing is leaked. [`pressure`] slows one stage after
-//! the other instead, under even load.
+//! the other instead, under even load; [`upgrade`] changes the schema below it.
 //!
 //! `EARSHOT_FAULTS_SEEDS` names the seeds, with commas, and `EARSHOT_FAULTS_SECONDS` how long each goes on. A seed
 //! gives the same faults in the same order; what they hit is up to the machine.
@@ -17,6 +17,7 @@ mod load;
 mod pressure;
 mod servers;
 mod services;
+mod upgrade;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -36,6 +37,7 @@ use load::{Done, Load, World};
 const SECONDS: u64 = 40;
 const SEEDS: &str = "1";
 const PRESSURE: &str = "slow_stages_hold_nobody_up";
+const UPGRADE: &str = "a_later_schema_serves_the_services_of_before";
 /// From the last fault on, for everything to be where it belongs. On an idle machine it takes a few seconds.
 const RECOVERY: Duration = Duration::from_secs(90);
 
@@ -59,7 +61,13 @@ pub fn run() -> ExitCode {
         with_logs(&runtime, fleet, async |fleet| pressure::run(fleet).await);
         Ok(())
     });
-    let trials = trials.chain([pressure]).collect();
+    let upgrade = Trial::test(format!("faults::{UPGRADE}"), || {
+        let runtime = Runtime::new().unwrap();
+        let fleet = runtime.block_on(Fleet::start(&Options::throwaway()));
+        with_logs(&runtime, fleet, async |fleet| upgrade::run(fleet).await);
+        Ok(())
+    });
+    let trials = trials.chain([pressure, upgrade]).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -43,15 +43,15 @@ enum Stage {
 pub(super) async fn run(fleet: &Fleet) {
     let world = World::new(fleet).await;
     let mut load = Load::new(fleet, &world);
-    load.keep_publishing(POSTS, Instant::now() + LENGTH / 2)
-        .await;
+    let warm = Instant::now() + LENGTH / 2;
+    load.keep_publishing(POSTS, || Instant::now() < warm).await;
     for stage in STAGES {
         let before = memory(fleet);
         stage.set(fleet, &world, true);
         let until = Instant::now() + LENGTH;
         let (mut answers, ()) = tokio::join!(
             ask(fleet, &world, until),
-            load.keep_publishing(POSTS, until)
+            load.keep_publishing(POSTS, || Instant::now() < until)
         );
         let after = memory(fleet);
         stage.set(fleet, &world, false);

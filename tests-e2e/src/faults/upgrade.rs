@@ -1,0 +1,88 @@
+//! The first half of an upgrade, under load: the schema becomes a later one, and the services are still of before.
+//! Then they are replaced one after the other, by programs that find a schema later than theirs, as after a rollback.
+//!
+//! What a later version may do to the schema before its services are there is to add: each table gets columns, one of
+//! them never null, and there is a table more.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    runtime::Handle,
+    task::{block_in_place, spawn_blocking},
+    time::sleep,
+};
+
+use super::{
+    books,
+    fleet::Fleet,
+    load::{Load, World},
+};
+
+/// Every tenth of a second.
+const POSTS: u64 = 2;
+const PAUSE: Duration = Duration::from_secs(1);
+
+const TABLES: &str = "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+    WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT c.relispartition \
+      AND c.relname <> '__diesel_schema_migrations' ORDER BY 1";
+const LATER: &str = "CREATE TABLE later_things (id uuid PRIMARY KEY); \
+    INSERT INTO __diesel_schema_migrations (version) VALUES ('29991231000000')";
+
+pub(super) async fn run(fleet: &Arc<Fleet>) {
+    let world = World::new(fleet).await;
+    let mut load = Load::new(fleet, &world);
+    let own = Arc::clone(fleet);
+    let runtime = Handle::current();
+    // On a thread of its own: it waits for processes.
+    let upgrade = spawn_blocking(move || runtime.block_on(upgrade(&own)));
+    let goes_on = || !upgrade.is_finished();
+    let (answers, ()) = tokio::join!(
+        ask(fleet, &world, &goes_on),
+        load.keep_publishing(POSTS, &goes_on)
+    );
+    upgrade.await.unwrap();
+    println!("{answers} answers of the API meanwhile, none of them an error");
+    books::check(fleet, &world, &load.done(), Instant::now()).await;
+    fleet.terminate();
+}
+
+async fn upgrade(fleet: &Fleet) {
+    sleep(PAUSE).await;
+    let run = |sql: &str| block_in_place(|| fleet.postgres().query(sql)).unwrap();
+    let tables = run(TABLES);
+    assert!(tables.lines().count() > 20, "{tables}");
+    for table in tables.lines() {
+        run(&format!(
+            "ALTER TABLE {table} ADD COLUMN later_text text, ADD COLUMN later_number bigint NOT NULL DEFAULT 0"
+        ));
+    }
+    run(LATER);
+    println!("the schema is a later one");
+    sleep(PAUSE).await;
+    for replica in fleet.replicas() {
+        replica.terminate();
+        fleet.start_replica(replica);
+        replica.ready().await;
+    }
+}
+
+/// As through a load balancer, that asks the other gateway where one is away; how often.
+async fn ask(fleet: &Fleet, world: &World, goes_on: impl Fn() -> bool) -> u32 {
+    let apis = fleet.apis();
+    let list = format!("/v1/{}/connections", world.namespace);
+    let mut answers = 0;
+    while goes_on() {
+        sleep(Duration::from_millis(20)).await;
+        let mut statuses = Vec::new();
+        for api in &apis {
+            let answer = api.try_request(http::Method::GET, &list, &[], None).await;
+            statuses.push(answer.map(|answer| answer.status));
+        }
+        assert!(statuses.contains(&Some(200)), "{statuses:?}");
+        answers += 1;
+    }
+    answers
+}
