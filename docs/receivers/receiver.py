@@ -71,5 +71,6 @@ def use():
 
 
 threading.Thread(target=use, daemon=True).start()
+server = ThreadingHTTPServer(("127.0.0.1", PORT), Receiver)
 print(f"ready http://127.0.0.1:{PORT}/", flush=True)
-ThreadingHTTPServer(("127.0.0.1", PORT), Receiver).serve_forever()
+server.serve_forever()
