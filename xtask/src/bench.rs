@@ -36,7 +36,7 @@ impl Bench {
             Self::Match => &[],
             Self::Dispatch => &["webhook-dispatcher"],
             Self::Api => &["api-gateway"],
-            Self::E2e => &["scanner"],
+            Self::E2e => &["scanner", "webhook-dispatcher"],
             Self::Jetstream => &["platforms"],
         }
     }

@@ -8,10 +8,10 @@ pub(crate) mod cpu;
 mod kills;
 mod latency;
 mod load;
-mod receiver;
+pub(crate) mod receiver;
 mod replay;
 mod scaling;
-mod stack;
+pub(crate) mod stack;
 
 use std::{
     path::PathBuf,

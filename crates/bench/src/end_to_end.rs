@@ -5,6 +5,8 @@
 //! plan of one Manager of many. This process looks every few milliseconds which posts are committed; a post
 //! is stored in the transaction that makes its Scan.
 
+mod knee;
+
 use std::{
     collections::HashMap,
     fs,
@@ -55,6 +57,12 @@ pub(crate) struct Options {
     /// How long, after a warm-up
     #[arg(long, default_value_t = 30)]
     seconds: u32,
+    /// Instead: to 1,000 Connections, at a rising rate until the first queue grows, and then at half of it
+    #[arg(long)]
+    knee: bool,
+    /// How long at half of it, in seconds; what is kept is judged from two minutes on
+    #[arg(long, default_value_t = 30, requires = "knee")]
+    soak: u32,
     /// Where the servers live during the run
     #[arg(long, default_value = "target/bench/e2e-servers")]
     home: PathBuf,
@@ -65,7 +73,12 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         .worker_threads(1)
         .enable_all()
         .build()?
-        .block_on(measure(options))
+        .block_on(async {
+            match options.knee {
+                true => knee::measure(options).await,
+                false => measure(options).await,
+            }
+        })
 }
 
 async fn measure(options: &Options) -> Result<Report> {
@@ -305,8 +318,8 @@ async fn cursors(conn: &mut AsyncPgConnection) -> Result<i64> {
     Ok(row.number)
 }
 
-/// Managers at work, each with a term of its own, on all feeds.
-async fn watch(conn: &mut AsyncPgConnection, managers: u32) -> Result<()> {
+/// Managers at work, each with a term of its own, on all feeds; their Namespace and their ids.
+async fn watch(conn: &mut AsyncPgConnection, managers: u32) -> Result<(Uuid, Vec<Uuid>)> {
     let account = keys::ensure_account(conn, "bench", Timestamp::now()).await?;
     let draft = CreateNamespace {
         nickname: "bench".to_owned(),
@@ -316,6 +329,7 @@ async fn watch(conn: &mut AsyncPgConnection, managers: u32) -> Result<()> {
     let namespace = namespace.name.namespace.to_uuid();
     let feeds: Vec<String> = (0..FEEDS).map(|feed| format!("f{feed}:newest")).collect();
     let numbers: Vec<u32> = (0..managers).collect();
+    let mut made = Vec::new();
     for numbers in numbers.chunks(BULK) {
         let ids: Vec<Uuid> = numbers.iter().map(|_| Id::generate().to_uuid()).collect();
         let mut plans = Vec::new();
@@ -364,9 +378,10 @@ async fn watch(conn: &mut AsyncPgConnection, managers: u32) -> Result<()> {
         .bind::<Array<SqlUuid>, _>(&ids)
         .execute(conn)
         .await?;
+        made.extend(ids);
     }
     sql_query("ANALYZE").execute(conn).await?;
-    Ok(())
+    Ok((namespace, made))
 }
 
 struct Scanner {

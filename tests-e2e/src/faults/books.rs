@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use client::{Client, Query};
 use serde_json::Value;
 use tokio::{task::block_in_place, time::sleep};
 
@@ -14,7 +15,7 @@ use super::{
     load::{Done, Watching, World},
     servers::{QUEUES, depths},
 };
-use crate::harness::{api::Api, eventually};
+use crate::harness::eventually;
 
 /// Many times what a replica takes when it is idle: more is a leak.
 const MOST_MEMORY: u64 = 400 << 20;
@@ -38,11 +39,11 @@ const LEFT: [(&str, &str); 3] = [
 ];
 
 pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Instant) {
-    let api = fleet.apis().remove(0);
+    let (api, client) = (fleet.apis().remove(0), fleet.client());
     // By Manager: the Scans by post.
     let mut scans: Vec<BTreeMap<String, Value>> = Vec::new();
     for watching in &world.managers {
-        scans.push(all_scanned(&api, watching, done).await);
+        scans.push(all_scanned(&client, watching, done).await);
     }
     for (place, (connection, receiver)) in world.connections.iter().enumerate() {
         let due: BTreeSet<String> = world
@@ -66,7 +67,7 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
             .collect();
         assert!(strange.is_empty(), "nobody asked for {strange:?}");
         let requests: usize = received.values().sum();
-        let log = recorded(&api, connection, &due).await;
+        let log = recorded(&client, connection, &due).await;
         // What failed was asked for again with reason.
         let attempts: u64 = log
             .iter()
@@ -83,7 +84,7 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
     println!("the books balance {recovered:.1?} after everything was mended");
     for (nickname, created) in &done.created {
         api.applied(created, RECOVERY).await;
-        let all = managers(&api, &world.namespace).await;
+        let all = listed(&client, &format!("{}/managers", world.namespace)).await;
         let same = all
             .iter()
             .filter(|one| one["nickname"] == nickname.as_str());
@@ -93,13 +94,13 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
     // Nothing comes twice late, and no post once more.
     sleep(CALM).await;
     for (watching, before) in world.managers.iter().zip(&scans) {
-        assert_eq!(by_post(&api, watching).await.len(), before.len());
+        assert_eq!(by_post(&client, watching).await.len(), before.len());
     }
     nothing_is_leaked(fleet);
 }
 
 /// Waits until a Manager has a Scan of each post that it is for; it may have no other, and none twice.
-async fn all_scanned(api: &Api, watching: &Watching, done: &Done) -> BTreeMap<String, Value> {
+async fn all_scanned(client: &Client, watching: &Watching, done: &Done) -> BTreeMap<String, Value> {
     let posts: BTreeSet<&str> = done
         .posts
         .iter()
@@ -109,7 +110,7 @@ async fn all_scanned(api: &Api, watching: &Watching, done: &Done) -> BTreeMap<St
     let what = format!("{} posts of {} are Scans", posts.len(), watching.source);
     let mut told = Instant::now();
     let scans = eventually(&what, RECOVERY, async || {
-        let scans = by_post(api, watching).await;
+        let scans = by_post(client, watching).await;
         let missing: Vec<_> = posts
             .iter()
             .filter(|post| !scans.contains_key(**post))
@@ -132,9 +133,10 @@ async fn all_scanned(api: &Api, watching: &Watching, done: &Done) -> BTreeMap<St
     scans
 }
 
-async fn by_post(api: &Api, watching: &Watching) -> BTreeMap<String, Value> {
+async fn by_post(client: &Client, watching: &Watching) -> BTreeMap<String, Value> {
     let mut posts = BTreeMap::new();
-    for scan in api.scans(&watching.manager, 100).await {
+    let manager = text(&watching.manager, "name");
+    for scan in listed(client, &format!("{manager}/scans")).await {
         let post = text(&scan["post"], "id").to_owned();
         let other = posts.insert(post, scan);
         assert!(other.is_none(), "two Scans of one post: {other:?}");
@@ -143,10 +145,10 @@ async fn by_post(api: &Api, watching: &Watching) -> BTreeMap<String, Value> {
 }
 
 /// Waits until the log has one delivery of each Scan, all of them succeeded.
-async fn recorded(api: &Api, connection: &str, due: &BTreeSet<String>) -> Vec<Value> {
+async fn recorded(client: &Client, connection: &str, due: &BTreeSet<String>) -> Vec<Value> {
     let what = format!("{} deliveries stand in the log as succeeded", due.len());
     let log = eventually(&what, RECOVERY, async || {
-        let log = listed(api, &format!("/v1/{connection}/deliveries"), "deliveries").await;
+        let log = listed(client, &format!("{connection}/deliveries")).await;
         let all = log.len() >= due.len() && log.iter().all(|one| one["state"] == "SUCCEEDED");
         all.then_some(log)
     })
@@ -179,24 +181,10 @@ fn nothing_is_leaked(fleet: &Fleet) {
     );
 }
 
-async fn managers(api: &Api, namespace: &str) -> Vec<Value> {
-    listed(api, &format!("/v1/{namespace}/managers"), "managers").await
-}
-
 /// All of a list.
-async fn listed(api: &Api, path: &str, key: &str) -> Vec<Value> {
-    let mut items = Vec::new();
-    let mut query = "pageSize=100".to_owned();
-    loop {
-        let answer = api.get(&format!("{path}?{query}")).await;
-        let page = answer.json();
-        assert_eq!(answer.status, 200, "{page}");
-        items.extend(page[key].as_array().unwrap().iter().cloned());
-        let Some(token) = page.get("nextPageToken").and_then(Value::as_str) else {
-            return items;
-        };
-        query = format!("pageSize=100&pageToken={token}");
-    }
+async fn listed(client: &Client, collection: &str) -> Vec<Value> {
+    let pages = client.pages(collection, Query::default());
+    pages.all().await.unwrap()
 }
 
 async fn nothing_is_left(fleet: &Fleet) {

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use client::Client;
 use http::Method;
 use private_servers::{Postgres, RabbitMq, postgres::Options};
 use tempfile::TempDir;
@@ -113,6 +114,14 @@ impl Fleet {
 
     pub(super) fn replicas(&self) -> &[Replica] {
         &self.replicas
+    }
+
+    /// What customers' programs use, of the first gateway.
+    pub(super) fn client(&self) -> Client {
+        let mut gateways = self.replicas.iter();
+        let gateway = gateways.find(|replica| replica.program == "api-gateway");
+        let url = format!("http://{}", gateway.unwrap().api);
+        Client::new(url.parse().unwrap(), self.key.as_str().into()).unwrap()
     }
 
     /// A client of each gateway.

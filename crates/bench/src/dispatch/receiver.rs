@@ -27,13 +27,13 @@ struct Seen {
     arrivals: Mutex<HashMap<String, (Instant, u32)>>,
 }
 
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     address: SocketAddr,
     seen: Arc<Seen>,
 }
 
 impl Receiver {
-    pub(super) async fn start() -> Result<Self> {
+    pub(crate) async fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let seen = Arc::new(Seen::default());
@@ -55,31 +55,31 @@ impl Receiver {
         Ok(Self { address, seen })
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// Of requests that were read whole.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.seen.count.load(Ordering::Relaxed)
     }
 
     /// Whether `/ok-then-hang` hangs.
-    pub(super) fn hang(&self, hang: bool) {
+    pub(crate) fn hang(&self, hang: bool) {
         self.seen.hang.store(hang, Ordering::Relaxed);
     }
 
-    pub(super) fn most_hung(&self) -> i64 {
+    pub(crate) fn most_hung(&self) -> i64 {
         self.seen.most_hung.load(Ordering::Relaxed)
     }
 
     /// Remembers from now on when which Scan came.
-    pub(super) fn follow(&self, follow: bool) {
+    pub(crate) fn follow(&self, follow: bool) {
         self.seen.follow.store(follow, Ordering::Relaxed);
         self.arrivals().clear();
     }
 
-    pub(super) fn arrivals(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, u32)>> {
+    pub(crate) fn arrivals(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, u32)>> {
         self.seen
             .arrivals
             .lock()

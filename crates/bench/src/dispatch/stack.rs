@@ -17,21 +17,21 @@ use tokio::net::TcpStream;
 
 use super::cpu;
 
-pub(super) const KEY: &str = "bench:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+pub(crate) const KEY: &str = "bench:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
-pub(super) struct Stack {
+pub(crate) struct Stack {
     home: PathBuf,
     url: String,
     dispatcher: Option<Child>,
     settings: BTreeMap<&'static str, String>,
     last: Vec<f64>,
     spent: Vec<f64>,
-    pub(super) rabbitmq: RabbitMq,
-    pub(super) postgres: Postgres,
+    pub(crate) rabbitmq: RabbitMq,
+    pub(crate) postgres: Postgres,
 }
 
 impl Stack {
-    pub(super) async fn start(home: &Path) -> Result<Self> {
+    pub(crate) async fn start(home: &Path) -> Result<Self> {
         let _ = fs::remove_dir_all(home);
         fs::create_dir_all(home)?;
         let postgres = Postgres::start(&home.join("postgres"), &Options::durable())?;
@@ -50,25 +50,25 @@ impl Stack {
         })
     }
 
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    pub(super) fn set(&mut self, name: &'static str, value: &str) {
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
         self.settings.insert(name, value.to_owned());
     }
 
-    pub(super) fn unset(&mut self, name: &'static str) {
+    pub(crate) fn unset(&mut self, name: &'static str) {
         self.settings.remove(name);
     }
 
-    pub(super) async fn start_dispatcher(&mut self) -> Result<()> {
+    pub(crate) async fn start_dispatcher(&mut self) -> Result<()> {
         self.dispatcher = Some(self.spawn_dispatcher().await?);
         Ok(())
     }
 
     /// One more, which the caller ends.
-    pub(super) async fn spawn_dispatcher(&self) -> Result<Child> {
+    pub(crate) async fn spawn_dispatcher(&self) -> Result<Child> {
         let program = std::env::current_exe()?.with_file_name("webhook-dispatcher");
         let ops = format!("127.0.0.1:{}", free_port()?);
         let log = fs::OpenOptions::new()
@@ -99,20 +99,20 @@ impl Stack {
     }
 
     /// `kill -9`.
-    pub(super) fn kill_dispatcher(&mut self) {
+    pub(crate) fn kill_dispatcher(&mut self) {
         if let Some(mut process) = self.dispatcher.take() {
             let _ = process.kill();
             let _ = process.wait();
         }
     }
 
-    pub(super) fn dispatcher_megabytes(&self) -> Result<f64> {
+    pub(crate) fn dispatcher_megabytes(&self) -> Result<f64> {
         let process = self.dispatcher.as_ref().context("no dispatcher runs")?;
         cpu::megabytes(process.id())
     }
 
     /// CPU seconds of dispatcher, PostgreSQL and RabbitMQ.
-    pub(super) fn cpu(&mut self) -> Result<f64> {
+    pub(crate) fn cpu(&mut self) -> Result<f64> {
         let used = cpu::of_descendants(
             |name| match name {
                 "webhook-dispatc" => 0,
@@ -132,14 +132,14 @@ impl Stack {
     }
 
     /// How the last two looks at the CPU differ, by process.
-    pub(super) fn shares(&self) -> String {
+    pub(crate) fn shares(&self) -> String {
         format!(
             "dispatcher {:.2}, PostgreSQL {:.2}, RabbitMQ {:.2} s",
             self.spent[0], self.spent[1], self.spent[2]
         )
     }
 
-    pub(super) fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         self.kill_dispatcher();
         self.rabbitmq.kill();
         self.postgres.kill();
