@@ -24,7 +24,7 @@ const PACE: Pace = Pace {
     backlog: 24,
     pause: PAUSE,
 };
-/// While Scans come: at most 100 a second.
+/// While Scans come: at most 100 a second. Each replica goes by the Scans that it gets itself.
 const YIELDING: Pace = Pace { batch: 10, ..PACE };
 /// So long after the last Scan none is expected.
 const LULL: Duration = Duration::from_secs(1);
