@@ -4,8 +4,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
-    fs,
+    fs, panic,
     path::{Path, PathBuf},
+    sync::{
+        Once,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -46,11 +51,33 @@ fn seeds(target: &Target) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
+/// The runtime catches what its threads panic of, and so would hide it.
+fn panics_of_the_runtime() -> usize {
+    static WATCH: Once = Once::new();
+    static PANICS: AtomicUsize = AtomicUsize::new(0);
+    WATCH.call_once(|| {
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if thread::current()
+                .name()
+                .is_some_and(|name| name.starts_with("tokio"))
+            {
+                PANICS.fetch_add(1, Ordering::Relaxed);
+            }
+            print(panic);
+        }));
+    });
+    PANICS.load(Ordering::Relaxed)
+}
+
 fn run(target: &Target, what: &str, data: &[u8]) {
+    let panics = panics_of_the_runtime();
     let begin = Instant::now();
     (target.run)(data);
     let took = begin.elapsed();
     assert!(took < SLOWEST, "{}: {what}: {took:?}", target.name);
+    let panics = panics_of_the_runtime() - panics;
+    assert_eq!(panics, 0, "{}: {what}: a thread panicked", target.name);
 }
 
 #[test]

@@ -18,15 +18,23 @@ use quick_xml::{Reader, encoding::DecodingReader, events::Event};
 const MAX_DEPTH: usize = 128;
 pub(super) const TOO_DEEP: &str = "elements nest too deep";
 pub(super) const LATE_DECLARATION: &str = "an XML declaration of another encoding, too far behind";
+/// A feed that reads at all has none, or some garbage behind its end.
+const MAX_ERRORS: usize = 64;
+pub(super) const BROKEN: &str = "too many errors of syntax";
 
 /// What the parser must not see: XML that opens more than [`MAX_DEPTH`] elements within each
-/// other, and a declaration of another encoding behind what was decoded already, at which it panics. What is no
-/// XML has neither: where this reader ends with an error, so does the parser.
+/// other, and a declaration of another encoding behind what was decoded already, at which it panics. The parser
+/// looks one event ahead of what it reads, past errors too; so this reader goes on behind them.
 pub(super) fn flaw(body: &[u8]) -> Option<&'static str> {
+    // By this the parser tells XML from JSON.
+    if body.iter().find(|byte| matches!(byte, b'<' | b'{')) != Some(&b'<') {
+        return None;
+    }
     let mut reader = Reader::from_reader(DecodingReader::new(Body::new(body)));
     let config = reader.config_mut();
+    config.expand_empty_elements = true;
     config.trim_markup_names_in_closing_tags = true;
-    let mut depth = 0_usize;
+    let (mut depth, mut errors) = (0_usize, 0_usize);
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
@@ -43,8 +51,10 @@ pub(super) fn flaw(body: &[u8]) -> Option<&'static str> {
                     None => {}
                 }
             }
-            Ok(Event::Eof) | Err(_) => return None,
+            Ok(Event::Eof) => return None,
             Ok(_) => {}
+            Err(_) if errors == MAX_ERRORS => return Some(BROKEN),
+            Err(_) => errors += 1,
         }
         if depth > MAX_DEPTH {
             return Some(TOO_DEEP);
@@ -109,6 +119,19 @@ mod tests {
             " ".repeat(100)
         );
         assert_eq!(flaw(plain.as_bytes()), None);
+    }
+
+    #[test]
+    fn an_error_hides_nothing_that_follows() {
+        let behind = format!(
+            "<rss version=\"2.0\"><channel>{}</wrong><?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>",
+            " ".repeat(100)
+        );
+        assert_eq!(flaw(behind.as_bytes()), Some(LATE_DECLARATION));
+        let deep = format!("<rss></wrong>{}", "<media:group>".repeat(1_000));
+        assert_eq!(flaw(deep.as_bytes()), Some(TOO_DEEP));
+        let broken = format!("<rss>{}", "</wrong>".repeat(1_000));
+        assert_eq!(flaw(broken.as_bytes()), Some(BROKEN));
     }
 
     #[test]
