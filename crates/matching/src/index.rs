@@ -18,6 +18,7 @@ mod phrases;
 mod places;
 mod scratch;
 mod segment;
+mod sieve;
 mod table;
 mod terms;
 mod tier;

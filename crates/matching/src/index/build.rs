@@ -11,6 +11,7 @@ use super::{
     key::Chooser,
     packed::{Numbered, NumberedName, PackedPlans},
     segment::{Feeds, MANY_FEEDS, Segment, WATCHES},
+    sieve::SieveList,
     table::NONE,
     terms::{TermsBuilder, gather, number},
 };
@@ -210,7 +211,7 @@ impl Builder {
 
     fn finish(mut self) -> Segment {
         self.plans.finish();
-        let terms = self.terms.finish();
+        let (terms, first_words) = self.terms.finish();
         let Feeds {
             begins,
             slots,
@@ -233,12 +234,20 @@ impl Builder {
                 .map_or(0, |before| self.key_ends[before]);
             &self.keys[begin as usize..self.key_ends[slot] as usize]
         };
+        let mut sieves = SieveList::default();
+        for range in begins.windows(2) {
+            let slots = &slots[range[0].0 as usize..range[1].0 as usize];
+            let terms = || slots.iter().flat_map(|&slot| key(slot));
+            let words = terms().flat_map(|&(term, _)| first_words[term as usize]);
+            sieves.push(terms().count(), words.filter(|&word| word != 0));
+        }
+        sieves.finish();
         let postings = (0..).zip(&*slots).flat_map(|(watch, &slot)| {
             let terms = key(slot).iter();
             terms.map(move |&(term, parts)| (term, Segment::posting(watch, parts)))
         });
         let postings = gather(terms.len(), postings);
-        Segment::new(terms, self.plans, self.names, postings, self.feeds)
+        Segment::new(terms, self.plans, self.names, postings, self.feeds, sieves)
     }
 }
 

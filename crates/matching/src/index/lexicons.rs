@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 
 use domain::Focus;
 
-use super::{phrases::Phrases, words::Words};
+use super::{
+    phrases::{Phrases, Wanted},
+    words::Words,
+};
 use crate::{lexicon, post::MAX_STEPS, text::code::Keys};
 
 /// How many different phrases of each lexicon occur, up to the cap; `None` where the definition would
@@ -14,7 +17,7 @@ pub(super) fn counts(words: &mut Words) -> Option<[u8; Focus::ALL.len()]> {
     static LEXICONS: LazyLock<Lexicons> = LazyLock::new(Lexicons::shipped);
     let mut seen = vec![0_u64; LEXICONS.phrases.len().div_ceil(64)];
     let mut counts = [0; Focus::ALL.len()];
-    let steps = LEXICONS.phrases.find(words, |phrase, _| {
+    let steps = LEXICONS.phrases.find(words, Wanted::All, |phrase, _| {
         let (seen, bit) = (&mut seen[phrase as usize / 64], 1 << (phrase % 64));
         if *seen & bit == 0 {
             *seen |= bit;
@@ -39,7 +42,8 @@ impl Lexicons {
         let mut phrases = Phrases::default();
         let mut focuses: Vec<Vec<Focus>> = Vec::new();
         for (focus, phrase) in lexicon::phrases() {
-            let number = phrases.insert(&phrase, &keys) as usize;
+            let (number, _) = phrases.insert(&phrase, &keys);
+            let number = number as usize;
             if number == focuses.len() {
                 focuses.push(Vec::new());
             }

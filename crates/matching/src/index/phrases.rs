@@ -5,7 +5,8 @@
 //! hash table behind a filter of bits. What is found is what [`PostText::count`](crate::PostText) counts.
 
 use super::{
-    table::{NONE, Table},
+    sieve::Sieves,
+    table::{NONE, Table, sift},
     words::Words,
 };
 use crate::{
@@ -15,6 +16,14 @@ use crate::{
 
 /// One edge in so many that are not there is looked up in vain.
 const BITS_AN_EDGE: usize = 8;
+
+/// By their first words, which are those of all phrases, those that keys may begin with, or all others.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted<'a> {
+    All,
+    Keys(Sieves<'a>),
+    Others(Sieves<'a>),
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Phrases {
@@ -32,18 +41,19 @@ pub(super) struct Phrases {
 }
 
 impl Phrases {
-    /// The number of the phrase, which it is given the first time that it is seen.
-    pub(super) fn insert(&mut self, phrase: &Phrase, keys: &Keys) -> u32 {
+    /// The number of the phrase, which it is given the first time that it is seen, and the hash of its first word.
+    pub(super) fn insert(&mut self, phrase: &Phrase, keys: &Keys) -> (u32, u64) {
         let hash = |word: &str| keys.hash(keys.code(word.as_bytes()));
         let Some((first, rest)) = phrase.words.split_first() else {
-            return NONE;
+            return (NONE, 0);
         };
+        let begin = hash(first);
         let words = if phrase.stemmed {
             &mut self.stems
         } else {
             &mut self.exact
         };
-        let mut to = words.entry(hash(first));
+        let mut to = words.entry(begin);
         for (nth, word) in (1..).zip(rest) {
             let over_break = phrase.after_break.contains(&nth);
             self.over_breaks |= over_break;
@@ -58,7 +68,7 @@ impl Phrases {
             to.phrase = self.count;
             self.count += 1;
         }
-        to.phrase
+        (to.phrase, begin)
     }
 
     /// Ends the inserting. `phrase` says what each phrase is called from now on.
@@ -84,9 +94,14 @@ impl Phrases {
         tables.iter().sum::<usize>() + self.ahead.capacity() * size_of::<u64>()
     }
 
-    /// Tells `found` each occurrence of each phrase, and the byte at which it starts. Answers in how
-    /// many steps phrases of several words were followed.
-    pub(super) fn find(&self, words: &mut Words, mut found: impl FnMut(u32, u32)) -> u32 {
+    /// Tells `found` each occurrence of each phrase whose first word is wanted, and the byte at which it starts.
+    /// Answers in how many steps phrases of several words were followed.
+    pub(super) fn find(
+        &self,
+        words: &mut Words,
+        wanted: Wanted<'_>,
+        mut found: impl FnMut(u32, u32),
+    ) -> u32 {
         let mut steps = 0_u32;
         for (table, stemmed) in [(&self.exact, false), (&self.stems, true)] {
             if table.is_empty() {
@@ -98,7 +113,12 @@ impl Phrases {
                 begun,
             } = words.flavour(stemmed);
             begun.clear();
-            table.sift(tokens.iter().map(|token| token.hash), places);
+            let hashes = tokens.iter().map(|token| token.hash);
+            match wanted {
+                Wanted::All => table.sift(hashes, places, |_| true),
+                Wanted::Keys(sieves) => sift(hashes, places, |hash| sieves.has(hash)),
+                Wanted::Others(sieves) => table.sift(hashes, places, |hash| !sieves.has(hash)),
+            }
             for &at in places.iter() {
                 let token = &tokens[at as usize];
                 let Some(to) = table.get(token.hash) else {

@@ -2,6 +2,7 @@
 
 use super::{
     commonness,
+    phrases::Wanted,
     places::Places,
     terms::{OfPhrase, Terms},
     words::Words,
@@ -79,6 +80,7 @@ impl Found {
     fn begin(&mut self, terms: usize) {
         self.terms.clear();
         self.place_of.clear();
+        self.steps = 0;
         let words = terms.div_ceil(64);
         if self.bits.len() < words {
             self.bits.resize(words, 0);
@@ -129,31 +131,37 @@ impl Scratch {
         steps < MAX_STEPS
     }
 
-    /// Finds the terms that occur.
-    pub(super) fn find(&mut self, terms: &Terms) {
+    /// Finds the terms that occur, of those that are wanted: all, or keys and then others.
+    pub(super) fn find(&mut self, terms: &Terms, wanted: Wanted<'_>) {
         let title = self.words.title();
-        let (hits, place_of) = (&mut self.hits, &mut self.place_of);
-        hits.clear();
-        place_of.clear();
-        self.found.steps = terms.phrases.find(&mut self.words, |phrase, start| {
-            let next = super::terms::number(hits.len());
-            let place = place_of.place(phrase, next);
-            if place == next {
-                hits.push(Hit {
-                    phrase,
-                    title: 0,
-                    text: 0,
-                });
-            }
-            let hit = &mut hits[place as usize];
-            let in_title = u32::from(start < title);
-            hit.title += in_title;
-            hit.text += 1 - in_title;
-        });
+        let (hits, place_of, found) = (&mut self.hits, &mut self.place_of, &mut self.found);
+        if !matches!(wanted, Wanted::Others(_)) {
+            hits.clear();
+            place_of.clear();
+            found.begin(terms.len());
+        }
+        // All places of a phrase are found at once, for they begin with the same word.
+        let known = hits.len();
+        let steps = terms
+            .phrases
+            .find(&mut self.words, wanted, |phrase, start| {
+                let next = super::terms::number(hits.len());
+                let place = place_of.place(phrase, next);
+                if place == next {
+                    hits.push(Hit {
+                        phrase,
+                        title: 0,
+                        text: 0,
+                    });
+                }
+                let hit = &mut hits[place as usize];
+                let in_title = u32::from(start < title);
+                hit.title += in_title;
+                hit.text += 1 - in_title;
+            });
 
-        let found = &mut self.found;
-        found.begin(terms.len());
-        for hit in &self.hits {
+        found.steps = found.steps.saturating_add(steps);
+        for hit in &self.hits[known..] {
             let frequency = model::frequency(hit.title, hit.text);
             match terms.of_phrase(hit.phrase) {
                 OfPhrase::One(term) => found.add(term, frequency),

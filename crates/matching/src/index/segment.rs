@@ -19,7 +19,9 @@ use super::{
     key::{ENOUGH, PASS},
     lexicons,
     packed::{PackedPlans, View},
+    phrases::Wanted,
     scratch::{List, Scratch},
+    sieve::{SieveList, Sieves},
     terms::Terms,
 };
 use crate::{
@@ -52,6 +54,8 @@ pub(super) struct Segment {
     begins: Vec<u32>,
     postings: Vec<u32>,
     feeds: Feeds,
+    /// By feed, and behind all of them that of the plans of many.
+    sieves: SieveList,
 }
 
 /// Who watches what.
@@ -75,14 +79,18 @@ impl Feeds {
         self.by_name.find(hash, is_it).copied()
     }
 
-    /// The watches of a feed; `None` is for the plans of many.
+    /// Where what is kept by feed stands; `None` is for the plans of many.
+    fn place(&self, feed: Option<u32>) -> usize {
+        feed.map_or(self.names.len(), |feed| feed as usize)
+    }
+
     fn watches(&self, feed: Option<u32>) -> Range<u32> {
-        let at = feed.map_or(self.names.len(), |feed| feed as usize);
+        let at = self.place(feed);
         self.begins[at].0..self.begins[at + 1].0
     }
 
     fn always(&self, feed: Option<u32>) -> &[u32] {
-        let at = feed.map_or(self.names.len(), |feed| feed as usize);
+        let at = self.place(feed);
         &self.always[self.begins[at].1 as usize..self.begins[at + 1].1 as usize]
     }
 
@@ -102,6 +110,7 @@ impl Segment {
         names: Vec<ManagerName>,
         (begins, postings): (Vec<u32>, Vec<u32>),
         feeds: Feeds,
+        sieves: SieveList,
     ) -> Self {
         Self {
             terms,
@@ -110,6 +119,7 @@ impl Segment {
             begins,
             postings,
             feeds,
+            sieves,
         }
     }
 
@@ -125,7 +135,11 @@ impl Segment {
     pub(super) fn memory(&self) -> usize {
         let lists = self.names.capacity() * size_of::<ManagerName>()
             + (self.begins.capacity() + self.postings.capacity()) * size_of::<u32>();
-        lists + self.feeds.memory() + self.terms.memory() + self.plans.memory()
+        lists
+            + self.feeds.memory()
+            + self.sieves.memory()
+            + self.terms.memory()
+            + self.plans.memory()
     }
 
     pub(super) fn slot(&self, name: &ManagerName) -> Option<u32> {
@@ -175,7 +189,9 @@ impl Segment {
             return;
         }
         scratch.read(post);
-        scratch.find(&self.terms);
+        let sieves = [known, None].map(|feed| self.sieves.get(self.feeds.place(feed)));
+        let sieves = Sieves(sieves);
+        scratch.find(&self.terms, Wanted::Keys(sieves));
         scratch.candidates.clear();
         self.candidates(own, own_always, scratch);
         let of_feed = scratch.candidates.len();
@@ -193,6 +209,8 @@ impl Segment {
             });
         }
         if !scratch.candidates.is_empty() {
+            // These are asked about all of their terms.
+            scratch.find(&self.terms, Wanted::Others(sieves));
             scratch.found.look_at();
         }
         for at in 0..scratch.candidates.len() {

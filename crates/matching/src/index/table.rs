@@ -70,21 +70,22 @@ impl Table {
         }
     }
 
-    /// Writes down the places of the hashes that may be known: all that are, and few others. Reads one
+    /// Writes down the places of the wanted hashes that may be known: all that are, and few others. Reads one
     /// slot for each, none of which waits for another: so many reach beyond the cache at once.
     #[inline]
-    pub(super) fn sift(&self, hashes: impl ExactSizeIterator<Item = u64>, places: &mut Vec<u32>) {
-        places.clear();
+    pub(super) fn sift(
+        &self,
+        hashes: impl ExactSizeIterator<Item = u64>,
+        places: &mut Vec<u32>,
+        wanted: impl Fn(u64) -> bool,
+    ) {
         if self.is_empty() {
-            return;
+            places.clear();
+        } else {
+            sift(hashes, places, |hash| {
+                wanted(hash) & (self.slots[self.home(key(hash))].key != 0)
+            });
         }
-        places.resize(hashes.len(), 0);
-        let mut kept = 0;
-        for (at, hash) in (0..).zip(hashes) {
-            places[kept] = at;
-            kept += usize::from(self.slots[self.home(key(hash))].key != 0);
-        }
-        places.truncate(kept);
     }
 
     /// What the hash leads to, to be written; nowhere at first.
@@ -148,6 +149,23 @@ impl Table {
     }
 }
 
+/// Writes down the places of those that `may` is true of, without a branch for each.
+#[inline]
+pub(super) fn sift(
+    hashes: impl ExactSizeIterator<Item = u64>,
+    places: &mut Vec<u32>,
+    may: impl Fn(u64) -> bool,
+) {
+    places.clear();
+    places.resize(hashes.len(), 0);
+    let mut kept = 0;
+    for (at, hash) in (0..).zip(hashes) {
+        places[kept] = at;
+        kept += usize::from(may(hash));
+    }
+    places.truncate(kept);
+}
+
 #[inline]
 fn key(hash: u64) -> u64 {
     hash.max(1)
@@ -189,9 +207,9 @@ mod tests {
             }
             assert!(unknown.iter().all(|&(_, hash)| table.get(hash).is_none()));
             let mut places = vec![NONE; 3];
-            table.sift(known.iter().map(|&(_, hash)| hash), &mut places);
+            table.sift(known.iter().map(|&(_, hash)| hash), &mut places, |_| true);
             assert_eq!(places.len(), known.len());
-            table.sift(unknown.iter().map(|&(_, hash)| hash), &mut places);
+            table.sift(unknown.iter().map(|&(_, hash)| hash), &mut places, |_| true);
             assert!(places.len() < unknown.len());
         }
         assert_eq!(table.memory(), known.len() * 2 * 16);

@@ -86,6 +86,8 @@ pub(super) struct TermsBuilder {
     by_text: HashTable<(Code, bool, u32)>,
     /// Of each term, one or two.
     phrases: Vec<[u32; 2]>,
+    /// The hashes of their first words; zero where there is no second.
+    begins: Vec<[u64; 2]>,
     /// How common each is, guessed.
     costs: Vec<f32>,
 }
@@ -97,6 +99,7 @@ impl TermsBuilder {
             terms: Terms::default(),
             by_text: HashTable::new(),
             phrases: Vec::new(),
+            begins: Vec::new(),
             costs: Vec::new(),
         }
     }
@@ -122,14 +125,15 @@ impl TermsBuilder {
                 self.keys.hash(code)
             });
         let readings = readings();
-        let mut phrases = [NONE; 2];
+        let (mut phrases, mut begins) = ([NONE; 2], [0; 2]);
         let mut cost = 0.0;
-        for (at, phrase) in phrases.iter_mut().zip(readings.phrases()) {
-            *at = self.terms.phrases.insert(phrase, &self.keys);
+        for (at, phrase) in readings.phrases().iter().enumerate().take(2) {
+            (phrases[at], begins[at]) = self.terms.phrases.insert(phrase, &self.keys);
             cost += commonness::of(phrase);
         }
         self.costs.push(cost);
         self.phrases.push(phrases);
+        self.begins.push(begins);
         self.terms.terms.push(Term {
             text: number(self.terms.texts.len()),
             text_len: u16::try_from(text.len()).unwrap_or(u16::MAX),
@@ -144,7 +148,8 @@ impl TermsBuilder {
         self.costs[term as usize]
     }
 
-    pub(super) fn finish(self) -> Terms {
+    /// The terms, and of each the hashes of the words with which its phrases begin; zero where there is no second.
+    pub(super) fn finish(self) -> (Terms, Vec<[u64; 2]>) {
         let mut terms = self.terms;
         let pairs = (0..).zip(&self.phrases).flat_map(|(id, phrases)| {
             let phrases = phrases.iter().filter(|&&phrase| phrase != NONE);
@@ -168,7 +173,7 @@ impl TermsBuilder {
         terms.shared.shrink_to_fit();
         terms.texts.shrink_to_fit();
         terms.terms.shrink_to_fit();
-        terms
+        (terms, self.begins)
     }
 }
 
