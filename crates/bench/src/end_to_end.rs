@@ -36,9 +36,17 @@ use crate::{
     report::{Report, Row},
 };
 
-/// A feed's document has its newest 50 posts, so that each must bring fewer between two polls.
-const FEEDS: u32 = 4;
-const POLL_INTERVAL: &str = "100ms";
+/// The feeds that are read. A document has its newest 50 posts, so that each must bring fewer between two polls.
+#[derive(Clone, Copy)]
+struct Feeds {
+    number: u32,
+    poll_interval: &'static str,
+}
+
+const FEEDS: Feeds = Feeds {
+    number: 4,
+    poll_interval: "100ms",
+};
 const LOOK: Duration = Duration::from_millis(4);
 const WARM_UP_SECONDS: u32 = 3;
 /// Every so many looks one looks far back.
@@ -90,14 +98,14 @@ async fn measure(options: &Options) -> Result<Report> {
     let url = postgres.url();
     store::migrations::migrate(&url).await?;
     let mut conn = store::establish(&url).await?;
-    watch(&mut conn, options.managers).await?;
+    watch(&mut conn, options.managers, FEEDS).await?;
     let simulator = Simulator::start("127.0.0.1:0".parse()?)?;
     let amqp_url = rabbitmq.amqp_url();
-    let mut scanner = Scanner::start(options, &url, &amqp_url, &simulator).await?;
+    let mut scanner = Scanner::start(options, FEEDS, &url, &amqp_url, &simulator).await?;
 
     // What is read at first is the past of the feeds: of none is there any.
     let begin = Instant::now();
-    while cursors(&mut conn).await? < i64::from(FEEDS) {
+    while cursors(&mut conn).await? < i64::from(FEEDS.number) {
         ensure!(
             begin.elapsed() < Duration::from_secs(60),
             "the feeds are not read"
@@ -150,7 +158,10 @@ async fn measure(options: &Options) -> Result<Report> {
     let (p50, p99) = (quantile(&from_post, 0.50), quantile(&from_post, 0.99));
     report.row(
         Row::new(
-            format!("from the post to the committed Scan, polled every {POLL_INTERVAL}"),
+            format!(
+                "from the post to the committed Scan, polled every {}",
+                FEEDS.poll_interval
+            ),
             format!("p50 {p50:.1}, p99 {p99:.1} ms"),
         )
         .reference("the interval is a setting"),
@@ -233,7 +244,7 @@ impl Load {
                 / 1_000;
             let due = due.min(all);
             while number < due {
-                let posted = simulator.publish(vec![post(next + number, options.managers)]);
+                let posted = simulator.publish(vec![post(next + number, options.managers, FEEDS)]);
                 let now = Timestamp::now().micros();
                 let ids = posted.into_iter().map(|posted| posted.post_id);
                 load.published.extend(ids.map(|id| (id, now)));
@@ -292,10 +303,10 @@ impl Load {
 }
 
 /// One that names what one Manager looks for.
-fn post(number: u64, managers: u32) -> NewPost {
+fn post(number: u64, managers: u32, feeds: Feeds) -> NewPost {
     let wanted = number * 7_919 % u64::from(managers);
     NewPost {
-        platform: format!("feed:f{}", number % u64::from(FEEDS)),
+        platform: format!("feed:f{}", number % u64::from(feeds.number)),
         title: format!("Has anybody compared product{wanted} with what came before it?"),
         text: Some(format!(
             "<p>I have used it for {number} days now, mostly for small jobs at home, and wonder whether the \
@@ -319,7 +330,11 @@ async fn cursors(conn: &mut AsyncPgConnection) -> Result<i64> {
 }
 
 /// Managers at work, each with a term of its own, on all feeds; their Namespace and their ids.
-async fn watch(conn: &mut AsyncPgConnection, managers: u32) -> Result<(Uuid, Vec<Uuid>)> {
+async fn watch(
+    conn: &mut AsyncPgConnection,
+    managers: u32,
+    feeds: Feeds,
+) -> Result<(Uuid, Vec<Uuid>)> {
     let account = keys::ensure_account(conn, "bench", Timestamp::now()).await?;
     let draft = CreateNamespace {
         nickname: "bench".to_owned(),
@@ -327,7 +342,9 @@ async fn watch(conn: &mut AsyncPgConnection, managers: u32) -> Result<(Uuid, Vec
     };
     let namespace = namespaces::insert(conn, account, &draft).await?;
     let namespace = namespace.name.namespace.to_uuid();
-    let feeds: Vec<String> = (0..FEEDS).map(|feed| format!("f{feed}:newest")).collect();
+    let feeds: Vec<String> = (0..feeds.number)
+        .map(|feed| format!("f{feed}:newest"))
+        .collect();
     let numbers: Vec<u32> = (0..managers).collect();
     let mut made = Vec::new();
     for numbers in numbers.chunks(BULK) {
@@ -391,6 +408,7 @@ struct Scanner {
 impl Scanner {
     async fn start(
         options: &Options,
+        feeds: Feeds,
         url: &str,
         amqp_url: &str,
         simulator: &Simulator,
@@ -399,13 +417,13 @@ impl Scanner {
         let ops = format!("127.0.0.1:{}", free_port()?);
         let log = fs::File::create(options.home.join("scanner.log"))?;
         let mut command = Command::new(&program);
-        for feed in 0..FEEDS {
+        for feed in 0..feeds.number {
             let set = |name: &str| format!("EARSHOT_PLATFORMS__{feed}__{name}");
             command
                 .env(set("NAME"), format!("f{feed}"))
                 .env(set("KIND"), "feed")
                 .env(set("SOURCE"), "NETWORK")
-                .env(set("POLL_INTERVAL"), POLL_INTERVAL)
+                .env(set("POLL_INTERVAL"), feeds.poll_interval)
                 .env(
                     set("BASE_URL"),
                     format!("{}/feeds/f{feed}.json", simulator.base_url()),

@@ -219,6 +219,11 @@ impl Simulator {
         self.world.served()
     }
 
+    /// Forgets all posts but the newest: what stays costs each answer a look.
+    pub fn keep_newest(&self, number: usize) {
+        self.world.keep_newest(number);
+    }
+
     /// Takes a post away, as its author would. False when there is none.
     pub fn delete(&self, id: u64) -> bool {
         self.world.delete(id)

@@ -275,6 +275,11 @@ impl World {
         post.filter(|post| !post.deleted).map(change).is_some()
     }
 
+    pub(super) fn keep_newest(&self, number: usize) {
+        let posts = &mut self.state().posts;
+        posts.drain(..posts.len().saturating_sub(number));
+    }
+
     pub(super) fn reset(&self) {
         let mut state = self.state();
         state.posts.clear();
