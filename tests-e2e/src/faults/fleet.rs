@@ -12,6 +12,7 @@ use private_servers::{Postgres, RabbitMq, postgres::Options};
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
+use super::clock::Clock;
 use crate::harness::{
     api::{self, Api},
     config, eventually, free_address,
@@ -49,6 +50,7 @@ pub(super) struct Replica {
     pub(super) program: &'static str,
     api: String,
     ops: String,
+    pub(super) clock: Clock,
     process: Mutex<Option<Process>>,
 }
 
@@ -79,15 +81,17 @@ impl Fleet {
         );
         std::fs::write(&config, settings).unwrap();
         let replicas = SERVICES.iter().flat_map(|program| {
-            (0..REPLICAS).map(|_| Replica {
+            (0..REPLICAS).map(move |at| Replica {
                 program,
                 api: free_address(),
                 ops: free_address(),
+                clock: Clock::new(home, &format!("{program}-{at}")),
                 process: Mutex::default(),
             })
         });
+        let replicas = replicas.collect();
         let mut fleet = Self {
-            replicas: replicas.collect(),
+            replicas,
             links,
             rabbitmq: Mutex::new(rabbitmq),
             postgres: Mutex::new(postgres),
@@ -155,6 +159,7 @@ impl Fleet {
         command.arg("--config").arg(&self.config);
         command.env("EARSHOT_GATEWAY__LISTEN", &replica.api);
         command.env("EARSHOT_OPS__LISTEN", &replica.ops);
+        replica.clock.apply(&mut command);
         let directory = self.directory.path();
         *process = Some(Process::spawn(replica.program, &mut command, directory));
     }

@@ -2,7 +2,7 @@
 //! books must balance.
 //!
 //! Three things go on at once, each by its own numbers from the seed: [`load`] publishes posts and calls the
-//! API, [`services`] kills and freezes replicas, [`servers`] restarts, purges, blocks and cuts PostgreSQL and
+//! API, [`services`] kills and freezes replicas and has their clocks jump, [`servers`] restarts, moves, purges, blocks and cuts PostgreSQL and
 //! RabbitMQ and the ways to them. Then everything is mended, nobody helps any further, and [`books`] are checked: every post that
 //! a platform shows is one Scan of each Manager that it concerns, every Scan one delivery to each Connection,
 //! received and recorded; no event, lease or message is left, and nothing is leaked. [`pressure`] slows one stage after
@@ -12,6 +12,7 @@
 //! gives the same faults in the same order; what they hit is up to the machine.
 
 mod books;
+mod clock;
 mod fleet;
 mod load;
 mod pressure;
@@ -85,6 +86,9 @@ fn number(name: &str) -> Option<u64> {
 
 fn trial(seed: u64, length: Duration) {
     println!("seed {seed}: faults for {length:?}");
+    if clock::library().is_none() {
+        println!("SKIPPED: no clock jumps, for libfaketime is not installed");
+    }
     let runtime = Runtime::new().unwrap();
     let fleet = runtime.block_on(Fleet::start(&Options::throwaway()));
     with_logs(&runtime, fleet, async |fleet| {

@@ -1,4 +1,4 @@
-//! PostgreSQL and RabbitMQ that die, block, forget and lie, and the ways to them that are slow or end nowhere.
+//! PostgreSQL and RabbitMQ that die, move, block, forget and lie, and the ways to them that are slow or end nowhere.
 
 use std::time::{Duration, Instant};
 
@@ -31,17 +31,35 @@ CREATE FUNCTION repeat_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
     RETURN NULL; \
 END $$; \
 CREATE TRIGGER repeat_event AFTER INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION repeat_event()";
+/// Some events come later, when others of their kind have overtaken them.
+const WITHHOLD_EVENTS: &str = "\
+CREATE TABLE withheld (LIKE outbox); \
+CREATE FUNCTION withhold_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+    IF random() < 0.1 THEN \
+        INSERT INTO withheld SELECT NEW.*; \
+        RETURN NULL; \
+    END IF; \
+    RETURN NEW; \
+END $$; \
+CREATE TRIGGER withhold_event BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION withhold_event()";
+const WITHHOLD_NO_MORE: &str = "DROP TRIGGER withhold_event ON outbox";
+const LET_THEM_COME: &str = "\
+WITH late AS (DELETE FROM withheld RETURNING *), \
+    come AS (INSERT INTO outbox (event, message_id, payload, traceparent, tracestate) \
+        SELECT event, message_id, payload, traceparent, tracestate FROM late ORDER BY random()) \
+SELECT count(*) FROM late";
 const CUT_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
     WHERE datname = current_database() AND pid <> pg_backend_pid()";
 
 /// Answers how many faults there were.
 pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -> u32 {
-    block_in_place(|| fleet.postgres().query(REPEAT_EVENTS)).unwrap();
+    query(fleet, REPEAT_EVENTS);
+    query(fleet, WITHHOLD_EVENTS);
     let mut faults = 0;
     while Instant::now() < until {
         sleep(Duration::from_millis(chance.below(LONGEST_PAUSE_MS))).await;
         faults += 1;
-        match chance.below(10) {
+        match chance.below(12) {
             0 => {
                 let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
                 println!("RabbitMQ is killed for {length:?}");
@@ -101,13 +119,34 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
                 sleep(length).await;
                 fleet.links[at].mend().await;
             }
+            8 => {
+                let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
+                println!("PostgreSQL moves to another port, which takes {length:?}");
+                fleet.links[0].cut();
+                let port = block_in_place(|| {
+                    let mut postgres = fleet.postgres();
+                    postgres.kill();
+                    std::thread::sleep(length);
+                    postgres.restart_elsewhere().unwrap();
+                    postgres.port()
+                });
+                fleet.links[0].aim(&format!("127.0.0.1:{port}"));
+                fleet.links[0].mend().await;
+            }
+            9 => println!("{} events come late", query(fleet, LET_THEM_COME)),
             _ => {
-                let cut = block_in_place(|| fleet.postgres().query(CUT_SESSIONS)).unwrap();
+                let cut = query(fleet, CUT_SESSIONS);
                 println!("{cut} sessions of PostgreSQL are cut");
             }
         }
     }
+    query(fleet, WITHHOLD_NO_MORE);
+    query(fleet, LET_THEM_COME);
     faults
+}
+
+fn query(fleet: &Fleet, sql: &str) -> String {
+    block_in_place(|| fleet.postgres().query(sql)).unwrap()
 }
 
 /// One of [`Fleet::links`].

@@ -1,4 +1,4 @@
-//! Replicas that die and replicas that freeze.
+//! Replicas that die, replicas that freeze, and replicas whose clocks jump.
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,9 @@ use crate::chance::Chance;
 /// Longer than a lease outlives its replica's last heartbeat: one that wakes up then has lost what it holds.
 const LONGEST_FREEZE_MS: u64 = 7_000;
 const LONGEST_ABSENCE_MS: u64 = 1_500;
+/// More than any lease.
+const LARGEST_JUMP_MS: u64 = 30_000;
+const LONGEST_SKEW_MS: u64 = 5_000;
 const LONGEST_PAUSE_MS: u64 = 800;
 
 /// Answers how many faults there were.
@@ -21,19 +24,35 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
         let at = usize::try_from(chance.below(count)).unwrap();
         let replica = &fleet.replicas()[at];
         faults += 1;
-        // Half of all deaths are a dispatcher's or a scanner's by number alone; freezes are rarer, for they last.
-        if chance.below(3) == 0 {
-            let length = Duration::from_millis(500 + chance.below(LONGEST_FREEZE_MS));
-            println!("{} {at} freezes for {length:?}", replica.program);
-            replica.freeze();
-            sleep(length).await;
-            replica.resume();
-        } else {
-            let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
-            println!("{} {at} is killed for {length:?}", replica.program);
-            replica.kill();
-            sleep(length).await;
-            fleet.start_replica(replica);
+        // Half of all deaths are a dispatcher's or a scanner's by number alone; what lasts is rarer.
+        match chance.below(6) {
+            0 | 1 => {
+                let length = Duration::from_millis(500 + chance.below(LONGEST_FREEZE_MS));
+                println!("{} {at} freezes for {length:?}", replica.program);
+                replica.freeze();
+                sleep(length).await;
+                replica.resume();
+            }
+            2 => {
+                let ahead = chance.below(2) == 0;
+                let by = Duration::from_millis(chance.below(LARGEST_JUMP_MS));
+                let length = Duration::from_millis(chance.below(LONGEST_SKEW_MS));
+                let way = if ahead { "ahead" } else { "back" };
+                println!(
+                    "the clock of {} {at} jumps {way} by {by:?}, and returns after {length:?}",
+                    replica.program
+                );
+                replica.clock.set(by, ahead);
+                sleep(length).await;
+                replica.clock.set(Duration::ZERO, true);
+            }
+            _ => {
+                let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
+                println!("{} {at} is killed for {length:?}", replica.program);
+                replica.kill();
+                sleep(length).await;
+                fleet.start_replica(replica);
+            }
         }
     }
     faults

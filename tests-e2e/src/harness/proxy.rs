@@ -14,7 +14,7 @@ use super::free_address;
 
 pub(crate) struct Proxy {
     address: String,
-    target: String,
+    target: Mutex<String>,
     flow: watch::Sender<Flow>,
     carrying: Mutex<Option<JoinHandle<()>>>,
 }
@@ -34,7 +34,7 @@ impl Proxy {
     pub(crate) async fn start(target: &str) -> Self {
         let proxy = Self {
             address: free_address(),
-            target: target.to_owned(),
+            target: Mutex::new(target.to_owned()),
             flow: watch::Sender::new(Flow::Free),
             carrying: Mutex::default(),
         };
@@ -55,6 +55,11 @@ impl Proxy {
         self.flow.send_replace(flow);
     }
 
+    /// Where what comes goes on to, from the next [`Self::mend`] on.
+    pub(crate) fn aim(&self, target: &str) {
+        target.clone_into(&mut self.target.lock().unwrap());
+    }
+
     /// Closes the port and every connection.
     pub(crate) fn cut(&self) {
         if let Some(carrying) = self.carrying.lock().unwrap().take() {
@@ -65,7 +70,8 @@ impl Proxy {
     /// Opens the port again.
     pub(crate) async fn mend(&self) {
         let listener = TcpListener::bind(&self.address).await.unwrap();
-        let (target, flow) = (self.target.clone(), self.flow.subscribe());
+        let target = self.target.lock().unwrap().clone();
+        let flow = self.flow.subscribe();
         let carry = tokio::spawn(async move {
             // Dropped with this task, and all that it carries with it.
             let mut connections = JoinSet::new();

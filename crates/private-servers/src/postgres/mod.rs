@@ -169,6 +169,13 @@ impl Postgres {
         self.launch()
     }
 
+    /// Starts a stopped or killed server again with the same data, at another port.
+    pub fn restart_elsewhere(&mut self) -> Result<()> {
+        self.stop();
+        self.options.port = None;
+        self.launch()
+    }
+
     /// What `psql` prints for statements: rows as lines, columns parted by `|`.
     pub fn query(&self, sql: &str) -> Result<String> {
         let output = Command::new(self.cluster.program("psql"))
