@@ -13,6 +13,7 @@ mod pool;
 mod prepared;
 mod schema;
 mod tls;
+mod unflushed;
 mod words;
 
 pub mod backfills;

@@ -232,3 +232,58 @@ async fn one_unreadable_secret_does_not_stop_the_others() {
         .collect();
     assert_eq!((claimed.len(), sent), (2, [at.connections[1]].into()));
 }
+
+/// docs/adr/0024: what is claimed again when it is lost does not wait for the disk, and nothing else is so.
+#[tokio::test]
+async fn what_is_made_of_a_scan_and_who_sends_it_is_committed_without_a_flush() {
+    #[derive(diesel::QueryableByName)]
+    struct Setting {
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        value: String,
+    }
+    async fn waits(conn: &mut store::AsyncPgConnection) -> bool {
+        let sql = "SELECT current_setting('synchronous_commit') AS value";
+        let setting: Setting = diesel_async::RunQueryDsl::get_result(diesel::sql_query(sql), conn)
+            .await
+            .unwrap();
+        setting.value == "on"
+    }
+
+    let mut at = sending(1).await;
+    let scans = [at.scan("forum:1").await, at.scan("forum:2").await];
+    let (sealer, replica) = (at.at.fixture.sealer.clone(), at.replica);
+    let connection = at.connections[0];
+    let conn = &mut at.at.conn;
+    conn.transaction(async |conn| {
+        let admit = |_, _| None::<()>;
+        deliveries::fan_out(conn, &sealer, &scans, replica, admit).await?;
+        assert!(!waits(conn).await, "a fan-out");
+        store::QueryResult::Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(waits(conn).await, "behind the fan-out");
+    let want = Want {
+        connection,
+        count: 1,
+    };
+    conn.transaction(async |conn| {
+        let claimed = deliveries::claim(conn, &sealer, replica, &[want]).await?;
+        assert_eq!(claimed.len(), 1);
+        assert!(!waits(conn).await, "a claim");
+        store::QueryResult::Ok(())
+    })
+    .await
+    .unwrap();
+    conn.transaction(async |conn| {
+        let claimed = deliveries::claim_locked(conn, &sealer, replica, &[want]).await?;
+        assert_eq!(claimed.len(), 1);
+        assert!(
+            waits(conn).await,
+            "a claim under the lane's lock, beside its rate"
+        );
+        store::QueryResult::Ok(())
+    })
+    .await
+    .unwrap();
+}
