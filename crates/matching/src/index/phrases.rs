@@ -6,7 +6,7 @@
 
 use super::{
     sieve::Sieves,
-    table::{NONE, Table, sift},
+    table::{NONE, Table},
     words::Words,
 };
 use crate::{
@@ -115,10 +115,11 @@ impl Phrases {
             begun.clear();
             let hashes = tokens.iter().map(|token| token.hash);
             match wanted {
-                Wanted::All => table.sift(hashes, places, |_| true),
+                Wanted::All => sift(hashes, places, |_| true),
                 Wanted::Keys(sieves) => sift(hashes, places, |hash| sieves.has(hash)),
-                Wanted::Others(sieves) => table.sift(hashes, places, |hash| !sieves.has(hash)),
+                Wanted::Others(sieves) => sift(hashes, places, |hash| !sieves.has(hash)),
             }
+            table.keep_known(places, |at| tokens[at as usize].hash);
             for &at in places.iter() {
                 let token = &tokens[at as usize];
                 let Some(to) = table.get(token.hash) else {
@@ -218,6 +219,23 @@ impl Walk<'_> {
             self.follow(at, to.node, found);
         }
     }
+}
+
+/// Writes down the places of those that `may` is true of, without a branch for each.
+#[inline]
+fn sift(
+    hashes: impl ExactSizeIterator<Item = u64>,
+    places: &mut Vec<u32>,
+    may: impl Fn(u64) -> bool,
+) {
+    places.clear();
+    places.resize(hashes.len(), 0);
+    let mut kept = 0;
+    for (at, hash) in (0..).zip(hashes) {
+        places[kept] = at;
+        kept += usize::from(may(hash));
+    }
+    places.truncate(kept);
 }
 
 /// The way from a node over a word.

@@ -1,10 +1,11 @@
 //! An immutable set of plans, found by the terms that are their keys.
 //!
-//! A post goes through in four steps. The phrases of all plans that occur in it: a look-up a word. The
-//! postings of the terms found, each the number of a plan and how much of what that plan needs the
-//! term brings: 1-2 ns each; a plan that has enough is a candidate. A look at each candidate's terms
-//! among those found: 0.1-0.2 µs. What is left is asked by the definition itself, a few microseconds
-//! each, so that it has the last word on every match.
+//! A post goes through in five steps. The phrases that keys of its feed begin with: a bit a word, and a
+//! look-up for each that has one. The postings of the terms found, each the number of a plan and how much of
+//! what that plan needs the term brings: 1-2 ns each; a plan that has enough is a candidate. Where there are
+//! any, all other phrases of the plans: a look-up a word. A look at each candidate's terms among those found:
+//! 0.1-0.2 µs. What is left is asked by the definition itself, a few microseconds each, so that it has the last
+//! word on every match.
 //!
 //! Postings do not number plans but watches, feed by feed: a plan of three feeds has three. So a post
 //! meets the postings of its own feed alone, which stand together in each list. Plans of many feeds

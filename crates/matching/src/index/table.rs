@@ -70,22 +70,20 @@ impl Table {
         }
     }
 
-    /// Writes down the places of the wanted hashes that may be known: all that are, and few others. Reads one
-    /// slot for each, none of which waits for another: so many reach beyond the cache at once.
+    /// Keeps the places of hashes that may be known: all that are, and few others. Reads one slot for each, none of
+    /// which waits for another: so many reach beyond the cache at once.
     #[inline]
-    pub(super) fn sift(
-        &self,
-        hashes: impl ExactSizeIterator<Item = u64>,
-        places: &mut Vec<u32>,
-        wanted: impl Fn(u64) -> bool,
-    ) {
+    pub(super) fn keep_known(&self, places: &mut Vec<u32>, hash: impl Fn(u32) -> u64) {
         if self.is_empty() {
-            places.clear();
-        } else {
-            sift(hashes, places, |hash| {
-                wanted(hash) & (self.slots[self.home(key(hash))].key != 0)
-            });
+            return places.clear();
         }
+        let mut kept = 0;
+        for nth in 0..places.len() {
+            let at = places[nth];
+            places[kept] = at;
+            kept += usize::from(self.slots[self.home(key(hash(at)))].key != 0);
+        }
+        places.truncate(kept);
     }
 
     /// What the hash leads to, to be written; nowhere at first.
@@ -149,23 +147,6 @@ impl Table {
     }
 }
 
-/// Writes down the places of those that `may` is true of, without a branch for each.
-#[inline]
-pub(super) fn sift(
-    hashes: impl ExactSizeIterator<Item = u64>,
-    places: &mut Vec<u32>,
-    may: impl Fn(u64) -> bool,
-) {
-    places.clear();
-    places.resize(hashes.len(), 0);
-    let mut kept = 0;
-    for (at, hash) in (0..).zip(hashes) {
-        places[kept] = at;
-        kept += usize::from(may(hash));
-    }
-    places.truncate(kept);
-}
-
 #[inline]
 fn key(hash: u64) -> u64 {
     hash.max(1)
@@ -173,7 +154,7 @@ fn key(hash: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{NONE, Table};
+    use super::Table;
 
     /// Spread over the whole range, zero and clusters at both ends among them.
     fn hashes() -> Vec<u64> {
@@ -206,11 +187,13 @@ mod tests {
                 assert_eq!((to.phrase, to.node), (number + change, number + 1));
             }
             assert!(unknown.iter().all(|&(_, hash)| table.get(hash).is_none()));
-            let mut places = vec![NONE; 3];
-            table.sift(known.iter().map(|&(_, hash)| hash), &mut places, |_| true);
-            assert_eq!(places.len(), known.len());
-            table.sift(unknown.iter().map(|&(_, hash)| hash), &mut places, |_| true);
-            assert!(places.len() < unknown.len());
+            let may_be = |hashes: &[(u32, u64)]| {
+                let mut places: Vec<u32> = (0..).take(hashes.len()).collect();
+                table.keep_known(&mut places, |at| hashes[at as usize].1);
+                places.len()
+            };
+            assert_eq!(may_be(&known), known.len());
+            assert!(may_be(&unknown) < unknown.len());
         }
         assert_eq!(table.memory(), known.len() * 2 * 16);
     }
