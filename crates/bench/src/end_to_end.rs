@@ -71,6 +71,9 @@ pub(crate) struct Options {
     /// How long at half of it, in seconds; what is kept is judged from two minutes on
     #[arg(long, default_value_t = 30, requires = "knee")]
     soak: u32,
+    /// At this rate, and not at half of the knee, which is then not looked for
+    #[arg(long, requires = "knee")]
+    rate: Option<u32>,
     /// Where the servers live during the run
     #[arg(long, default_value = "target/bench/e2e-servers")]
     home: PathBuf,

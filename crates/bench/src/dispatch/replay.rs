@@ -32,7 +32,7 @@ pub(super) async fn run(
     // As many as are measured beside the replay.
     let mut alone = Vec::new();
     for _ in 0..=RESTARTS {
-        alone.extend(stream.delays(&live, options.seconds).await?);
+        alone.push(stream.delays(&live, options.seconds).await?);
     }
 
     let before = receiver.count();
@@ -48,7 +48,7 @@ pub(super) async fn run(
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
         let count = stream.load.total(&live).await?;
-        beside.extend(stream.delays(&live, options.seconds).await?);
+        beside.push(stream.delays(&live, options.seconds).await?);
         sent_live += stream.load.total(&live).await? - count;
         ensure!(
             stream.load.replayed(replay).await? < u64::from(options.replayed),
@@ -63,8 +63,23 @@ pub(super) async fn run(
     }
     let took = begin.elapsed();
     let received = receiver.count() - before - u64::try_from(sent_live).context("a count")?;
-    alone.sort_by(f64::total_cmp);
-    beside.sort_by(f64::total_cmp);
+    let stretches = |delays: &[Vec<f64>]| {
+        let p99: Vec<String> = delays
+            .iter()
+            .map(|delays| format!("{:.1}", share(delays, 99)))
+            .collect();
+        p99.join(", ")
+    };
+    let of_stretches = format!(
+        "by stretch {}, alone {}",
+        stretches(&beside),
+        stretches(&alone)
+    );
+    let [alone, beside] = [alone, beside].map(|delays| {
+        let mut all = delays.concat();
+        all.sort_by(f64::total_cmp);
+        all
+    });
     let p99 = [&alone, &beside].map(|delays| share(delays, 99));
     let worse = (p99[1] / p99[0] - 1.0) * 100.0;
     report.row(
@@ -87,7 +102,7 @@ pub(super) async fn run(
         )
         .goal("<= +20 %", worse <= 20.0)
         .reference(format!(
-            "alone {:.1} ms; p50 {:.1}, alone {:.1}",
+            "alone {:.1} ms; {of_stretches}; p50 {:.1}, alone {:.1}",
             p99[0],
             share(&beside, 50),
             share(&alone, 50)

@@ -74,21 +74,32 @@ struct Bench {
 pub(super) async fn measure(options: &Options) -> Result<Report> {
     let mut bench = Bench::start(options).await?;
     let mut report = Report::new("e2e");
-    let mut knee = 0;
-    let mut rate = FIRST_RATE;
-    let mut grown = None;
-    while rate <= LAST_RATE && grown.is_none() {
-        grown = bench.step(rate).await?;
-        if grown.is_none() {
-            knee = rate;
-            rate += (rate / 4).next_multiple_of(25);
+    let rate = match options.rate {
+        Some(rate) => rate,
+        None => bench.knee(&mut report).await? / 2,
+    };
+    bench.soak(rate, options.soak, &mut report).await?;
+    bench.stop()?;
+    Ok(report)
+}
+
+impl Bench {
+    async fn knee(&mut self, report: &mut Report) -> Result<u32> {
+        let mut knee = 0;
+        let mut rate = FIRST_RATE;
+        let mut grown = None;
+        while rate <= LAST_RATE && grown.is_none() {
+            grown = self.step(rate).await?;
+            if grown.is_none() {
+                knee = rate;
+                rate += (rate / 4).next_multiple_of(25);
+            }
         }
-    }
-    report.row(
+        report.row(
         Row::new(
             format!(
                 "knee: {} Managers, {CONNECTIONS} Connections",
-                options.managers
+                self.managers
             ),
             format!("{knee} posts/s"),
         )
@@ -100,14 +111,11 @@ pub(super) async fn measure(options: &Options) -> Result<Report> {
             ),
         }),
     );
-    let unshown = bench.work_off().await?;
-    println!("{unshown} posts were gone from their feeds before they were read");
-    bench.at_half(knee / 2, options.soak, &mut report).await?;
-    bench.stop()?;
-    Ok(report)
-}
+        let unshown = self.work_off().await?;
+        println!("{unshown} posts were gone from their feeds before they were read");
+        Ok(knee)
+    }
 
-impl Bench {
     async fn start(options: &Options) -> Result<Self> {
         let mut stack = Stack::start(&options.home).await?;
         let url = stack.url().to_owned();
@@ -217,7 +225,7 @@ impl Bench {
         }
     }
 
-    async fn at_half(&mut self, rate: u32, seconds: u32, report: &mut Report) -> Result<()> {
+    async fn soak(&mut self, rate: u32, seconds: u32, report: &mut Report) -> Result<()> {
         self.receiver.follow(true);
         let before: Vec<String> = self.published.keys().cloned().collect();
         let spent = self.cpu()?;
@@ -228,7 +236,9 @@ impl Bench {
         self.publish(rate, length, async |bench: &mut Self| {
             if begin.elapsed() >= next {
                 next += SAMPLE;
-                kept.push((begin.elapsed().as_secs_f64(), bench.kept()?));
+                let now = bench.kept()?;
+                println!("{:?}: {now:.1?}", begin.elapsed());
+                kept.push((begin.elapsed().as_secs_f64(), now));
             }
             Ok(())
         })
