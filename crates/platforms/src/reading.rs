@@ -138,7 +138,10 @@ impl Reading {
 
     /// Whether a post of that time is older than what can be new.
     pub(crate) fn is_old(&self, time: Option<Timestamp>) -> bool {
-        let time = self.sane(time).unwrap_or(self.now);
+        // One ahead of ours is not: it may be our clock that is wrong, and behind the floor itself.
+        let Some(time) = self.sane(time) else {
+            return false;
+        };
         // In seconds, for some platforms tell no more of their times.
         let floor = self.cursor.floor.map(to_seconds);
         floor.is_some_and(|floor| to_seconds(time) < floor)
@@ -288,6 +291,18 @@ mod tests {
         assert_eq!(met[49..], [Met::Known, Met::New]);
         let (cursor, _) = read(Some(&cursor), 30_000..40_000);
         assert_eq!(cursor.seen.len(), MAX_SEEN);
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_takes_nothing_new_for_old() {
+        let ahead = |seconds| Timestamp::now().plus(std::time::Duration::from_secs(seconds));
+        let mut cursor = Cursor::new();
+        cursor.floor = Some(ahead(20));
+        let mut reading = Reading::new(Some(&cursor), &PollLimits::default());
+        assert_eq!(reading.offer("new", Some(ahead(30)), |_| None), Met::New);
+        assert_eq!(reading.offer("undated", None, |_| None), Met::New);
+        let before = Timestamp::now().minus(std::time::Duration::from_secs(60));
+        assert_eq!(reading.offer("old", Some(before), |_| None), Met::Old);
     }
 
     fn post(time: Timestamp) -> Post {

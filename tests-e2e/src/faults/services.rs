@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::fleet::Fleet;
+use super::{clock, fleet::Fleet};
 use crate::chance::Chance;
 
 /// Longer than a lease outlives its replica's last heartbeat: one that wakes up then has lost what it holds.
@@ -33,7 +33,7 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
                 sleep(length).await;
                 replica.resume();
             }
-            2 => {
+            2 if clock::library().is_some() => {
                 let ahead = chance.below(2) == 0;
                 let by = Duration::from_millis(chance.below(LARGEST_JUMP_MS));
                 let length = Duration::from_millis(chance.below(LONGEST_SKEW_MS));
