@@ -13,7 +13,6 @@ mod pool;
 mod prepared;
 mod schema;
 mod tls;
-mod unflushed;
 mod words;
 
 pub mod backfills;

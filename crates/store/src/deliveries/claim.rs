@@ -15,7 +15,6 @@ use crate::{
     prepared::Prepared,
     scans::{PostRow, post_columns},
     seal::Sealer,
-    unflushed::unflushed,
 };
 
 /// How much of a Connection's may be leased.
@@ -28,7 +27,7 @@ pub struct Want {
 // The offsets keep each Scan and post looked up by its whole key. Of partitions that it knows little of, as those of a
 // new week, the planner would rather read all Scans of a Manager, once for each delivery.
 macro_rules! lease {
-    ($($due:expr),+) => {
+    ($($due:literal),+) => {
         concat!(
             "WITH due AS (", $($due,)+ "), leased AS ( \
                  UPDATE deliveries AS d SET state = 'IN_FLIGHT', leased_by = $1, next_attempt_time = NULL, \
@@ -62,10 +61,10 @@ macro_rules! lease {
 // The inner limit, above any count that is asked for, is for the planner alone: of one that it does not know it
 // expects a tenth of all, and then sorts a backlog rather than walk its index. Rows are locked as they are taken.
 macro_rules! due_of {
-    ($($only:expr),*) => {
+    ($($only:literal)?) => {
         lease!(
             "SELECT due.* FROM unnest($2, $3, $4) AS given (namespace_id, connection_id, count) ",
-            $($only,)*
+            $($only,)?
             "CROSS JOIN LATERAL ( \
                  SELECT * FROM ( \
                      SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time AS due_time \
@@ -86,7 +85,7 @@ macro_rules! due_of {
 /// its purge cancels it, or [`super::free_orphans`] does. What is leased of a post that was deleted at its source is
 /// cancelled at once, and counts as nothing found.
 ///
-/// One statement, whose commit does not wait for the disk; a step of `deliveries_due_by_connection_idx` for each Connection, and then what it
+/// One statement; a step of `deliveries_due_by_connection_idx` for each Connection, and then what it
 /// finds: however much waits, for these or for others, costs nothing.
 ///
 /// # Errors
@@ -98,9 +97,7 @@ pub async fn claim(
     wants: &[Want],
 ) -> QueryResult<Vec<Claimed>> {
     let sql = due_of!(
-        "CROSS JOIN ",
-        unflushed!(),
-        " JOIN connections AS c ON c.namespace_id = given.namespace_id AND c.id = given.connection_id \
+        "JOIN connections AS c ON c.namespace_id = given.namespace_id AND c.id = given.connection_id \
            AND c.state = 'ACTIVE' AND c.max_per_second IS NULL \
          JOIN connection_lanes AS l ON l.namespace_id = given.namespace_id \
            AND l.connection_id = given.connection_id AND l.open_until IS NULL "

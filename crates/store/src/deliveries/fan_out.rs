@@ -17,7 +17,6 @@ use crate::{
     prepared::Prepared,
     scans::{PostRow, post_columns},
     seal::Sealer,
-    unflushed::unflushed,
 };
 
 #[derive(QueryableByName)]
@@ -86,7 +85,7 @@ pub struct FannedOut<P> {
 /// database. The others wait; those of a post that was deleted at its source meanwhile are cancelled. A Scan that was
 /// marked before, or is gone, gives none.
 ///
-/// Two statements, however many Scans, and a commit that does not wait for the disk. Call inside of a transaction: a Scan's row lock makes a second
+/// Two statements, however many Scans. Call inside of a transaction: a Scan's row lock makes a second
 /// caller wait, and then find the mark.
 ///
 /// # Errors
@@ -112,7 +111,6 @@ pub async fn fan_out<P>(
             "WITH marked AS ( \
                  UPDATE scans AS s SET fanned_out = true \
                  FROM unnest($1, $2, $3, $4) AS given (namespace_id, manager_id, create_time, id) \
-                     CROSS JOIN ", unflushed!(), " \
                  WHERE s.namespace_id = given.namespace_id AND s.manager_id = given.manager_id \
                    AND s.create_time = given.create_time AND s.id = given.id AND s.fanned_out IS NOT TRUE \
                  RETURNING s.namespace_id, s.manager_id, s.id, s.post_id, s.post_receive_time \

@@ -14,7 +14,6 @@ use uuid::Uuid;
 use crate::{
     QueryResult,
     deliveries::{reopened, scan_is_there},
-    unflushed::do_not_flush,
 };
 
 /// How fast replays are worked off.
@@ -89,8 +88,6 @@ pub async fn advance(
     .await
     .optional()?;
     let Some(job) = job else { return Ok(None) };
-    // What a batch did and where the replay stands are lost together.
-    do_not_flush(conn).await?;
     let advanced = job.advance(conn, pace).await?;
     Ok(Some((job.name(), advanced)))
 }
