@@ -187,7 +187,7 @@ impl Job {
     }
 
     /// Looks at the next deliveries of the window, reopens those in question, and moves on to the last
-    /// one looked at; or, where there are more than a batch holds, to the last one reopened.
+    /// one looked at; or, where there are more than a batch holds, to the last one reopened, and looks no further.
     async fn reopen(&self, conn: &mut AsyncPgConnection, pace: Pace) -> QueryResult<Advanced> {
         #[derive(QueryableByName)]
         struct Moved {
@@ -197,12 +197,12 @@ impl Job {
             done: bool,
         }
         let moved: Moved = sql_query(concat!(
-            "WITH page AS MATERIALIZED ( \
-                 SELECT create_time, id, state FROM deliveries \
-                 WHERE namespace_id = $1 AND connection_id = $2 AND (create_time, id) > ($4, $5) AND create_time <= $6 \
-                 ORDER BY create_time, id LIMIT $8 \
-             ), chosen AS MATERIALIZED ( \
-                 SELECT create_time, id FROM page WHERE state = ANY ($7) ORDER BY create_time, id LIMIT $9 \
+            "WITH chosen AS MATERIALIZED ( \
+                 SELECT create_time, id FROM ( \
+                     SELECT create_time, id, state FROM deliveries \
+                     WHERE namespace_id = $1 AND connection_id = $2 AND (create_time, id) > ($4, $5) AND create_time <= $6 \
+                     ORDER BY create_time, id LIMIT $8 \
+                 ) AS page WHERE state = ANY ($7) ORDER BY create_time, id LIMIT $9 \
              ), sent AS ( \
                  UPDATE deliveries AS d SET urgent = false, ",
             reopened!(),
@@ -210,13 +210,20 @@ impl Job {
                      AND d.create_time = c.create_time AND d.id = c.id AND ",
             scan_is_there!(),
             " ), counts AS ( \
-                 SELECT (SELECT count(*) FROM page) AS seen, (SELECT count(*) FROM chosen) AS chosen \
+                 SELECT count(*) AS chosen FROM chosen \
+             ), seen AS MATERIALIZED ( \
+                 SELECT page.* FROM counts AS n CROSS JOIN LATERAL ( \
+                     SELECT create_time, id FROM deliveries \
+                     WHERE n.chosen < $9 AND namespace_id = $1 AND connection_id = $2 \
+                         AND (create_time, id) > ($4, $5) AND create_time <= $6 \
+                     ORDER BY create_time, id LIMIT $8 \
+                 ) AS page \
              ), place AS ( \
                  (SELECT create_time, id FROM chosen, counts AS n WHERE n.chosen = $9 ORDER BY create_time DESC, id DESC LIMIT 1) \
                  UNION ALL \
-                 (SELECT create_time, id FROM page, counts AS n WHERE n.chosen < $9 ORDER BY create_time DESC, id DESC LIMIT 1) \
+                 (SELECT create_time, id FROM seen ORDER BY create_time DESC, id DESC LIMIT 1) \
              ), moved AS ( \
-                 SELECT n.chosen, n.seen < $8 AND n.chosen < $9 AS done FROM counts AS n \
+                 SELECT n.chosen, n.chosen < $9 AND (SELECT count(*) FROM seen) < $8 AS done FROM counts AS n \
              ) \
              UPDATE replays AS r SET done = r.done + m.chosen, update_time = clock_timestamp(), \
                  place_time = coalesce((SELECT create_time FROM place), r.place_time), \
