@@ -105,16 +105,7 @@ pub(super) async fn scan_keys(
     scope: Scope,
     limit: i64,
 ) -> QueryResult<usize> {
-    let condition = scope.condition();
-    sql_query(format!(
-        "DELETE FROM scan_keys WHERE ctid = ANY (ARRAY ( \
-             SELECT ctid FROM scan_keys WHERE {condition} LIMIT $3))"
-    ))
-    .bind::<SqlUuid, _>(scope.namespace())
-    .bind::<SqlUuid, _>(scope.manager())
-    .bind::<BigInt, _>(limit)
-    .execute(conn)
-    .await
+    of_scope(conn, "scan_keys", scope, limit).await
 }
 
 /// Served by `scan_likes_pkey`.
@@ -123,10 +114,19 @@ pub(super) async fn scan_likes(
     scope: Scope,
     limit: i64,
 ) -> QueryResult<usize> {
+    of_scope(conn, "scan_likes", scope, limit).await
+}
+
+async fn of_scope(
+    conn: &mut AsyncPgConnection,
+    table: &str,
+    scope: Scope,
+    limit: i64,
+) -> QueryResult<usize> {
     let condition = scope.condition();
     sql_query(format!(
-        "DELETE FROM scan_likes WHERE ctid = ANY (ARRAY ( \
-             SELECT ctid FROM scan_likes WHERE {condition} LIMIT $3))"
+        "DELETE FROM {table} WHERE ctid = ANY (ARRAY ( \
+             SELECT ctid FROM {table} WHERE {condition} LIMIT $3))"
     ))
     .bind::<SqlUuid, _>(scope.namespace())
     .bind::<SqlUuid, _>(scope.manager())

@@ -66,15 +66,7 @@ pub async fn purge_scan_keys(
     pages: &mut Pages,
     before: DateTime<Utc>,
 ) -> QueryResult<Option<usize>> {
-    let Some(stretch) = pages.take() else {
-        return Ok(None);
-    };
-    let sql = format!("DELETE FROM scan_keys WHERE {stretch} AND create_time < $1");
-    let deleted = sql_query(sql)
-        .bind::<Timestamptz, _>(before)
-        .execute(conn)
-        .await?;
-    Ok(Some(deleted))
+    purge_by_time(conn, "scan_keys", pages, before).await
 }
 
 /// As [`purge_scan_keys`], of what tells posts that say the same.
@@ -86,10 +78,19 @@ pub async fn purge_scan_likes(
     pages: &mut Pages,
     before: DateTime<Utc>,
 ) -> QueryResult<Option<usize>> {
+    purge_by_time(conn, "scan_likes", pages, before).await
+}
+
+async fn purge_by_time(
+    conn: &mut AsyncPgConnection,
+    table: &str,
+    pages: &mut Pages,
+    before: DateTime<Utc>,
+) -> QueryResult<Option<usize>> {
     let Some(stretch) = pages.take() else {
         return Ok(None);
     };
-    let sql = format!("DELETE FROM scan_likes WHERE {stretch} AND create_time < $1");
+    let sql = format!("DELETE FROM {table} WHERE {stretch} AND create_time < $1");
     let deleted = sql_query(sql)
         .bind::<Timestamptz, _>(before)
         .execute(conn)
