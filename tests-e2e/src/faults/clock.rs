@@ -1,7 +1,6 @@
 //! A replica's clock that jumps, by libfaketime; timers, which count from some moment on, are left alone.
 //!
-//! Only with `EARSHOT_FAULTS_CLOCKS=1`, and the library (`apt-get install libfaketime`): posts of Hacker News are still
-//! lost when a scanner's clock goes back (docs/reliability.md). Otherwise clocks stay right, and the test says so.
+//! Without the library (`apt-get install libfaketime`) clocks stay right, and the test says so.
 
 use std::{
     fs,
@@ -54,9 +53,7 @@ impl Clock {
     }
 }
 
-/// Where it is, if clocks are to jump.
 pub(super) fn library() -> Option<PathBuf> {
-    super::setting("EARSHOT_FAULTS_CLOCKS")?;
     let candidates = FOLDERS.iter().map(|folder| Path::new(folder).join(LIBRARY));
     candidates.into_iter().find(|path| path.is_file())
 }

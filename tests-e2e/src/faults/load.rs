@@ -166,9 +166,10 @@ impl<'a> Load<'a> {
             self.published += 1;
             let blog = self.published.is_multiple_of(20);
             let candidates = (nth..nth + 5).map(|nth| Post::about(WORD, nth));
-            let mut fitting = candidates.filter(|post| (post.platform == Platform::Blog) == blog);
+            let fitting = candidates.filter(|post| (post.platform == Platform::Blog) == blog);
+            let fitting: Vec<Post> = fitting.collect();
             posts.push((
-                fitting.next().unwrap(),
+                fitting[self.published % fitting.len()].clone(),
                 if blog { "NETWORK" } else { "FORUM" },
             ));
         }

@@ -87,7 +87,7 @@ fn number(name: &str) -> Option<u64> {
 fn trial(seed: u64, length: Duration) {
     println!("seed {seed}: faults for {length:?}");
     if clock::library().is_none() {
-        println!("SKIPPED: clocks do not jump without EARSHOT_FAULTS_CLOCKS=1 and libfaketime");
+        println!("SKIPPED: clocks do not jump without libfaketime");
     }
     let runtime = Runtime::new().unwrap();
     let fleet = runtime.block_on(Fleet::start(&Options::throwaway()));
