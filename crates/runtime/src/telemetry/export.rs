@@ -3,14 +3,14 @@
 //! The SDK's batch processor drives an exporter without a tokio runtime, which our HTTP client
 //! needs, and does not tell what it dropped. This one has a runtime, a bounded queue, a count of
 //! what was lost, and a bound on its shutdown that holds whatever the collector does.
+//!
+//! A span costs whoever ends it a lock and a push: the thread is woken for each [`BATCH`], not for each span.
 
 use std::{
-    sync::{
-        LazyLock,
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
-    },
+    mem,
+    sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use opentelemetry::Context;
@@ -39,12 +39,33 @@ static DROPPED: LazyLock<IntCounterVec> = LazyLock::new(|| {
 
 #[derive(Debug)]
 pub(super) struct Exporting {
-    sender: SyncSender<Message>,
+    queue: Arc<Queue>,
 }
 
-enum Message {
-    Span(Box<SpanData>),
-    Flush(SyncSender<()>),
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    /// There is something for the thread to do.
+    due: Condvar,
+    /// The thread has done what it was asked.
+    flushed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    spans: Vec<SpanData>,
+    /// Spans that are being exported.
+    in_hand: usize,
+    /// How many flushes were asked for, and of these how many are over.
+    flushes: u64,
+    flushed: u64,
+    closed: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Exporting {
@@ -52,7 +73,7 @@ impl Exporting {
     pub(super) fn start<E: SpanExporter + 'static>(
         make: impl FnOnce() -> Result<E, String>,
     ) -> Result<Self, String> {
-        let (sender, receiver) = sync_channel(QUEUE);
+        let queue = Arc::new(Queue::default());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -62,12 +83,13 @@ impl Exporting {
             make()?
         };
         dropped(0);
+        let of_thread = Arc::clone(&queue);
         thread::Builder::new()
             .name("traces".to_owned())
             .spawn(move || {
                 // What the exporter does is not itself a trace.
                 let _suppressed = Context::enter_telemetry_suppressed_scope();
-                run(&receiver, |batch| {
+                run(&of_thread, |batch| {
                     let lost = batch.len();
                     let export = async {
                         tokio::time::timeout(EXPORT_TIMEOUT, exporter.export(batch)).await
@@ -78,27 +100,28 @@ impl Exporting {
                 });
             })
             .map_err(|error| error.to_string())?;
-        Ok(Self { sender })
+        Ok(Self { queue })
     }
 
     fn flush(&self, timeout: Duration) -> OTelSdkResult {
-        let deadline = Instant::now() + timeout;
-        let (done, finished) = sync_channel(1);
-        let mut message = Message::Flush(done);
-        loop {
-            match self.sender.try_send(message) {
-                Ok(()) => break,
-                Err(TrySendError::Full(unsent)) if Instant::now() < deadline => {
-                    message = unsent;
-                    thread::sleep(Duration::from_millis(10));
-                }
-                Err(_) => return Err(OTelSdkError::Timeout(timeout)),
-            }
+        let mut waiting = self.queue.lock();
+        waiting.flushes += 1;
+        let own = waiting.flushes;
+        self.queue.due.notify_one();
+        let flushed = &self.queue.flushed;
+        let ended = flushed.wait_timeout_while(waiting, timeout, |waiting| waiting.flushed < own);
+        let (waiting, _) = ended.unwrap_or_else(PoisonError::into_inner);
+        if waiting.flushed < own {
+            return Err(OTelSdkError::Timeout(timeout));
         }
-        finished
-            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-            .ok()
-            .ok_or(OTelSdkError::Timeout(timeout))
+        Ok(())
+    }
+}
+
+impl Drop for Exporting {
+    fn drop(&mut self) {
+        self.queue.lock().closed = true;
+        self.queue.due.notify_one();
     }
 }
 
@@ -109,8 +132,15 @@ impl SpanProcessor for Exporting {
         if !span.span_context.is_sampled() {
             return;
         }
-        if self.sender.try_send(Message::Span(Box::new(span))).is_err() {
-            dropped(1);
+        let mut waiting = self.queue.lock();
+        if waiting.spans.len() + waiting.in_hand >= QUEUE {
+            drop(waiting);
+            return dropped(1);
+        }
+        waiting.spans.push(span);
+        if waiting.spans.len() == BATCH {
+            drop(waiting);
+            self.queue.due.notify_one();
         }
     }
 
@@ -124,34 +154,31 @@ impl SpanProcessor for Exporting {
 }
 
 /// Ends when the processor is gone.
-fn run(receiver: &Receiver<Message>, mut export: impl FnMut(Vec<SpanData>)) {
-    let mut batch = Vec::new();
-    let mut due = Instant::now() + INTERVAL;
+fn run(queue: &Queue, mut export: impl FnMut(Vec<SpanData>)) {
     loop {
-        let wait = due.saturating_duration_since(Instant::now());
-        let message = receiver.recv_timeout(wait);
-        let (done, ends) = match message {
-            Ok(Message::Span(span)) => {
-                batch.push(*span);
-                if batch.len() < BATCH {
-                    continue;
-                }
-                (None, false)
-            }
-            Ok(Message::Flush(done)) => (Some(done), false),
-            Err(RecvTimeoutError::Timeout) => (None, false),
-            Err(RecvTimeoutError::Disconnected) => (None, true),
+        let nothing = |waiting: &mut Waiting| {
+            let asked = waiting.flushes > waiting.flushed || waiting.closed;
+            waiting.spans.len() < BATCH && !asked
         };
-        if !batch.is_empty() {
-            export(std::mem::take(&mut batch));
+        let woken = queue
+            .due
+            .wait_timeout_while(queue.lock(), INTERVAL, nothing);
+        let (mut waiting, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        let mut spans = mem::take(&mut waiting.spans);
+        waiting.in_hand = spans.len();
+        let (flushes, closed) = (waiting.flushes, waiting.closed);
+        drop(waiting);
+        while !spans.is_empty() {
+            let rest = spans.split_off(spans.len().min(BATCH));
+            let left = rest.len();
+            export(mem::replace(&mut spans, rest));
+            queue.lock().in_hand = left;
         }
-        if let Some(done) = done {
-            let _ = done.try_send(());
-        }
-        if ends {
+        queue.lock().flushed = flushes;
+        queue.flushed.notify_all();
+        if closed {
             return;
         }
-        due = Instant::now() + INTERVAL;
     }
 }
 
