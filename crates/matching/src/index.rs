@@ -16,6 +16,7 @@ mod lexicons;
 mod packed;
 mod phrases;
 mod places;
+mod postings;
 mod scratch;
 mod segment;
 mod sieve;

@@ -10,10 +10,11 @@ use domain::{FeedName, ManagerName};
 use super::{
     key::Chooser,
     packed::{Numbered, NumberedName, PackedPlans},
-    segment::{Feeds, MANY_FEEDS, Segment, WATCHES},
+    postings::PostingsBuilder,
+    segment::{FEW, Feeds, MANY_FEEDS, MAX_PLANS, Segment},
     sieve::SieveList,
     table::NONE,
-    terms::{TermsBuilder, gather, number},
+    terms::{TermsBuilder, number},
 };
 use crate::{
     Plan,
@@ -30,7 +31,7 @@ pub(super) enum Source<'a> {
     Packed(usize, &'a Segment, u32),
 }
 
-/// Segments of these plans, of [`WATCHES`] each at most; of two under one name the last counts.
+/// Segments of these plans, of [`MAX_PLANS`] each at most; of two under one name the last counts.
 pub(super) fn segments(mut plans: Vec<(ManagerName, Source<'_>)>) -> Vec<Segment> {
     // Stable, so that the last of a name stays the last.
     plans.sort_by_key(|(name, _)| *name);
@@ -41,7 +42,7 @@ pub(super) fn segments(mut plans: Vec<(ManagerName, Source<'_>)>) -> Vec<Segment
             _ => kept.push(plan),
         }
     }
-    kept.chunks(WATCHES / MANY_FEEDS).map(segment).collect()
+    kept.chunks(MAX_PLANS).map(segment).collect()
 }
 
 fn segment(plans: &[(ManagerName, Source<'_>)]) -> Segment {
@@ -211,7 +212,7 @@ impl Builder {
 
     fn finish(mut self) -> Segment {
         self.plans.finish();
-        let (terms, first_words) = self.terms.finish();
+        let (all, first_words) = self.terms.finish();
         let Feeds {
             begins,
             slots,
@@ -234,20 +235,21 @@ impl Builder {
                 .map_or(0, |before| self.key_ends[before]);
             &self.keys[begin as usize..self.key_ends[slot] as usize]
         };
-        let mut sieves = SieveList::default();
+        let (mut sieves, mut postings) = (SieveList::default(), PostingsBuilder::new(all.len()));
         for range in begins.windows(2) {
             let slots = &slots[range[0].0 as usize..range[1].0 as usize];
             let terms = || slots.iter().flat_map(|&slot| key(slot));
             let words = terms().flat_map(|&(term, _)| first_words[term as usize]);
             sieves.push(terms().count(), words.filter(|&word| word != 0));
+            // Where there are few, all are asked.
+            let asked = if slots.len() > FEW { slots } else { &[] };
+            postings.push(asked.iter().map(|&slot| key(slot)), |term| {
+                all.is_stemmed(term)
+            });
         }
         sieves.finish();
-        let postings = (0..).zip(&*slots).flat_map(|(watch, &slot)| {
-            let terms = key(slot).iter();
-            terms.map(move |&(term, parts)| (term, Segment::posting(watch, parts)))
-        });
-        let postings = gather(terms.len(), postings);
-        Segment::new(terms, self.plans, self.names, postings, self.feeds, sieves)
+        let postings = postings.finish();
+        Segment::new(all, self.plans, self.names, self.feeds, postings, sieves)
     }
 }
 

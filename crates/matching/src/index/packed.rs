@@ -1,9 +1,11 @@
-//! Plans as numbers: 12 bytes for a term of `include`, 4 for any other, 24 for the plan.
+//! Plans as numbers: 8 bytes for a term of `include`, 4 for any other, 24 for the plan; and 8 for each weight that
+//! differs from all others.
 //!
 //! Nothing is lost: [`PackedPlans::plan`] gives the plan that went in. [`PackedPlans::hits`] gives the
 //! part of it that a post can see, which decides the same on that post.
 
 use domain::{FeedName, instructions::NameKind};
+use hashbrown::HashTable;
 
 use super::terms::{Terms, number};
 use crate::{
@@ -37,7 +39,11 @@ pub(super) struct NumberedName {
 pub(super) struct PackedPlans {
     plans: Vec<Packed>,
     include: Vec<u32>,
-    weights: Vec<f64>,
+    /// Of each, its place among the values: a few hundred serve all plans.
+    weights: Vec<u32>,
+    values: Vec<f64>,
+    /// While it is filled.
+    place_of: HashTable<u32>,
     /// Feeds, exclusions, groups and names, each list behind its length.
     rest: Vec<u32>,
 }
@@ -53,8 +59,9 @@ struct Packed {
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) rule: Rule,
-    pub(super) include: &'a [u32],
-    pub(super) weights: &'a [f64],
+    include: &'a [u32],
+    weights: &'a [u32],
+    values: &'a [f64],
     rest: &'a [u32],
 }
 
@@ -67,7 +74,8 @@ impl PackedPlans {
         });
         for &(term, weight) in &plan.include {
             self.include.push(term);
-            self.weights.push(weight);
+            let place = self.place(weight);
+            self.weights.push(place);
         }
         self.list(&plan.feeds);
         self.list(&plan.exclude);
@@ -83,6 +91,18 @@ impl PackedPlans {
         }
     }
 
+    fn place(&mut self, weight: f64) -> u32 {
+        let (place_of, values) = (&mut self.place_of, &mut self.values);
+        let is_it = |&place: &u32| values[place as usize].to_bits() == weight.to_bits();
+        if let Some(&place) = place_of.find(hash(weight), is_it) {
+            return place;
+        }
+        let next = number(values.len());
+        values.push(weight);
+        place_of.insert_unique(hash(weight), next, |&place| hash(values[place as usize]));
+        next
+    }
+
     fn list(&mut self, numbers: &[u32]) {
         self.rest.push(number(numbers.len()));
         self.rest.extend_from_slice(numbers);
@@ -92,14 +112,17 @@ impl PackedPlans {
         self.plans.shrink_to_fit();
         self.include.shrink_to_fit();
         self.weights.shrink_to_fit();
+        self.values.shrink_to_fit();
+        self.place_of = HashTable::new();
         self.rest.shrink_to_fit();
     }
 
     /// Bytes of memory held.
     pub(super) fn memory(&self) -> usize {
         self.plans.capacity() * size_of::<Packed>()
-            + (self.include.capacity() + self.rest.capacity()) * size_of::<u32>()
-            + self.weights.capacity() * size_of::<f64>()
+            + (self.include.capacity() + self.weights.capacity() + self.rest.capacity())
+                * size_of::<u32>()
+            + self.values.capacity() * size_of::<f64>()
     }
 
     pub(super) fn view(&self, slot: u32) -> View<'_> {
@@ -116,12 +139,28 @@ impl PackedPlans {
             rule: from.rule,
             include: &self.include[include.clone()],
             weights: &self.weights[include],
+            values: &self.values,
             rest: &self.rest[from.rest as usize..rest],
         }
     }
 }
 
+/// Weights have few digits, which stand in the upper bits; the table goes by the upper bits and the lower.
+fn hash(weight: f64) -> u64 {
+    let mixed = weight.to_bits().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 32)
+}
+
 impl<'a> View<'a> {
+    /// Those terms of which `has` is true, and their weights.
+    #[inline]
+    pub(super) fn include(&self, has: impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, f64)> {
+        let terms = self.include.iter().zip(self.weights);
+        terms
+            .filter(move |&(&term, _)| has(term))
+            .map(|(&term, &weight)| (term, self.values[weight as usize]))
+    }
+
     pub(super) fn feeds(&self) -> &'a [u32] {
         self.lists().list()
     }
@@ -167,10 +206,9 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn numbered(&self) -> Numbered {
-        let include = self.include.iter().copied();
         Numbered {
             rule: self.rule,
-            include: include.zip(self.weights.iter().copied()).collect(),
+            include: self.include(|_| true).collect(),
             names: self
                 .names()
                 .map(|(kind, cased, spellings, context)| NumberedName {
@@ -204,7 +242,6 @@ impl<'a> View<'a> {
             })
             .collect()
         };
-        let include = self.include.iter().zip(self.weights);
         let names = self
             .names()
             .filter_map(|(kind, cased, spellings, context)| {
@@ -228,9 +265,8 @@ impl<'a> View<'a> {
             });
         Plan::from_parts(
             self.rule,
-            include
-                .filter(|&(&term, _)| has(term))
-                .map(|(&term, &weight)| Term {
+            self.include(&has)
+                .map(|(term, weight)| Term {
                     text: terms.text(term).to_owned(),
                     readings: terms.readings(term),
                     weight,

@@ -1,5 +1,7 @@
 //! Room to work in, kept by each thread: what a post needs while it is decided.
 
+use std::ops::Range;
+
 use super::{
     commonness,
     phrases::Wanted,
@@ -32,16 +34,12 @@ struct Hit {
     text: u32,
 }
 
-/// The postings of a term found.
-#[derive(Debug, Clone, Copy)]
+/// Where the postings of a term found are.
+#[derive(Debug, Clone)]
 pub(super) struct List {
     pub(super) term: u32,
     pub(super) frequency: f64,
-    pub(super) begin: u32,
-    pub(super) end: u32,
-    /// Where those of the feed are guessed to begin, and the posting that is there.
-    pub(super) guess: u32,
-    pub(super) there: u32,
+    pub(super) bucket: Range<u32>,
 }
 
 /// The terms that occur in a post, and how often.

@@ -2,25 +2,23 @@
 //!
 //! A post goes through in five steps. The phrases that keys of its feed begin with: a bit a word, and a
 //! look-up for each that has one. The postings of the terms found, each the number of a plan and how much of
-//! what that plan needs the term brings: 1-2 ns each; a plan that has enough is a candidate. Where there are
-//! any, all other phrases of the plans: a look-up a word. A look at each candidate's terms among those found:
+//! what that plan needs the term brings: 1-2 ns each, and two reads beyond the cache a term; a plan that has enough is
+//! a candidate. Where there are any, all other phrases of the plans: a look-up a word. A look at each candidate's terms among those found:
 //! 0.1-0.2 µs. What is left is asked by the definition itself, a few microseconds each, so that it has the last
 //! word on every match.
 //!
 //! Postings do not number plans but watches, feed by feed: a plan of three feeds has three. So a post
-//! meets the postings of its own feed alone, which stand together in each list. Plans of many feeds
-//! have one watch each behind all others, and are asked whether the feed is theirs as candidates.
-
-use std::ops::Range;
+//! meets the postings of its own feed alone. Plans of many feeds have one watch each behind all others, and are asked whether the feed is theirs as candidates.
 
 use domain::{FeedName, ManagerName, instructions::NameKind};
 use hashbrown::HashTable;
 
 use super::{
-    key::{ENOUGH, PASS},
+    key::PASS,
     lexicons,
     packed::{PackedPlans, View},
     phrases::Wanted,
+    postings::{MAX_WATCHES, Postings},
     scratch::{List, Scratch},
     sieve::{SieveList, Sieves},
     terms::Terms,
@@ -33,15 +31,13 @@ use crate::{
     text::code::Keys,
 };
 
-const WATCH_BITS: u32 = 20;
-const PARTS_BITS: u32 = u32::BITS - WATCH_BITS;
-/// As many watches as a posting can number.
-pub(super) const WATCHES: usize = 1 << WATCH_BITS;
+/// More are in another segment: each has one watch of a feed at most.
+pub(super) const MAX_PLANS: usize = MAX_WATCHES;
 /// A plan of more feeds than this has one watch for all.
 pub(super) const MANY_FEEDS: usize = 8;
 
 /// Asking as few watchers as this is quicker than finding out which to ask.
-const FEW: usize = 8;
+pub(super) const FEW: usize = 8;
 /// What a bound may be too low by, for sums are taken in another order, and rounded.
 const SLACK: f64 = 1e-6;
 
@@ -51,11 +47,9 @@ pub(super) struct Segment {
     plans: PackedPlans,
     /// Ascending: a plan's slot is its place here.
     names: Vec<ManagerName>,
-    /// By term: watches of plans that have it in their key, ascending, and what it brings.
-    begins: Vec<u32>,
-    postings: Vec<u32>,
     feeds: Feeds,
-    /// By feed, and behind all of them that of the plans of many.
+    /// By feed, and behind all of them those of the plans of many.
+    postings: Postings,
     sieves: SieveList,
 }
 
@@ -85,9 +79,9 @@ impl Feeds {
         feed.map_or(self.names.len(), |feed| feed as usize)
     }
 
-    fn watches(&self, feed: Option<u32>) -> Range<u32> {
+    fn slots(&self, feed: Option<u32>) -> &[u32] {
         let at = self.place(feed);
-        self.begins[at].0..self.begins[at + 1].0
+        &self.slots[self.begins[at].0 as usize..self.begins[at + 1].0 as usize]
     }
 
     fn always(&self, feed: Option<u32>) -> &[u32] {
@@ -109,23 +103,18 @@ impl Segment {
         terms: Terms,
         plans: PackedPlans,
         names: Vec<ManagerName>,
-        (begins, postings): (Vec<u32>, Vec<u32>),
         feeds: Feeds,
+        postings: Postings,
         sieves: SieveList,
     ) -> Self {
         Self {
             terms,
             plans,
             names,
-            begins,
-            postings,
             feeds,
+            postings,
             sieves,
         }
-    }
-
-    pub(super) fn posting(watch: u32, parts: u16) -> u32 {
-        (watch << PARTS_BITS) | u32::from(parts)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -134,10 +123,9 @@ impl Segment {
 
     /// Bytes of memory held.
     pub(super) fn memory(&self) -> usize {
-        let lists = self.names.capacity() * size_of::<ManagerName>()
-            + (self.begins.capacity() + self.postings.capacity()) * size_of::<u32>();
-        lists
+        self.names.capacity() * size_of::<ManagerName>()
             + self.feeds.memory()
+            + self.postings.memory()
             + self.sieves.memory()
             + self.terms.memory()
             + self.plans.memory()
@@ -184,9 +172,8 @@ impl Segment {
         if known.is_none() {
             return;
         }
-        let (own, many) = (self.feeds.watches(known), self.feeds.watches(None));
-        let (own_always, many_always) = (self.feeds.always(known), self.feeds.always(None));
-        if own.is_empty() && many.is_empty() && own_always.is_empty() && many_always.is_empty() {
+        let nobody = |feed| self.feeds.slots(feed).is_empty() && self.feeds.always(feed).is_empty();
+        if nobody(known) && nobody(None) {
             return;
         }
         scratch.read(post);
@@ -194,9 +181,9 @@ impl Segment {
         let sieves = Sieves(sieves);
         scratch.find(&self.terms, Wanted::Keys(sieves));
         scratch.candidates.clear();
-        self.candidates(own, own_always, scratch);
+        self.candidates(known, scratch);
         let of_feed = scratch.candidates.len();
-        self.candidates(many, many_always, scratch);
+        self.candidates(None, scratch);
         if scratch.candidates.len() > of_feed {
             let mut at = 0;
             scratch.candidates.retain(|&slot| {
@@ -230,72 +217,58 @@ impl Segment {
         scratch.forget();
     }
 
-    /// Every plan of the watches that may match, once, and few others.
-    fn candidates(&self, watches: Range<u32>, always: &[u32], scratch: &mut Scratch) {
-        let slots = &self.feeds.slots[watches.start as usize..watches.end as usize];
+    /// Every plan that watches the feed and may match, once, and few others.
+    fn candidates(&self, feed: Option<u32>, scratch: &mut Scratch) {
+        let slots = self.feeds.slots(feed);
+        let Scratch {
+            words,
+            found,
+            candidates,
+            parts,
+            lists,
+            ..
+        } = scratch;
+        candidates.extend_from_slice(self.feeds.always(feed));
         if slots.len() <= FEW {
-            scratch.candidates.extend_from_slice(slots);
-            scratch.candidates.extend_from_slice(always);
+            candidates.extend_from_slice(slots);
             return;
         }
-        scratch.candidates.extend_from_slice(always);
-        scratch.parts.clear();
-        scratch.parts.resize(slots.len(), 0);
-        let length = scratch.words.length();
-        self.lists(watches.start, scratch);
-        for list in &scratch.lists {
-            let key = &self.postings[list.begin as usize..list.end as usize];
-            let key = &key[first_of(key, watches.start, list)..];
-            let mut add = |posting: u32, brought: u16| {
-                let watch = posting >> PARTS_BITS;
-                let at = watch.wrapping_sub(watches.start) as usize;
-                let Some(before) = scratch.parts.get_mut(at) else {
-                    return false;
-                };
-                let after = before.saturating_add(brought);
-                if *before < PASS && after >= PASS {
-                    scratch.candidates.push(slots[at]);
-                }
-                *before = after;
-                true
-            };
-            if self.terms.is_stemmed(list.term) {
-                let times = times(model::saturated(list.frequency, length));
-                let _ = key
-                    .iter()
-                    .all(|&posting| add(posting, brings(posting, times)));
-            } else {
-                let _ = key.iter().all(|&posting| add(posting, parts(posting)));
-            }
-        }
-    }
-
-    /// The postings of the terms found. Reads for each what will be read first, none of which waits for
-    /// another: so many reach beyond the cache at once.
-    fn lists(&self, watch: u32, scratch: &mut Scratch) {
-        let Scratch { found, lists, .. } = scratch;
+        parts.clear();
+        parts.resize(slots.len(), 0);
+        let of_feed = self.postings.of_feed(self.feeds.place(feed));
+        // All reads of one kind before the next: so many reach beyond the cache at once.
         lists.clear();
         for &(term, frequency) in found.terms() {
-            let (begin, end) = (self.begins[term as usize], self.begins[term as usize + 1]);
-            if begin < end {
+            let bucket = of_feed.bucket(term);
+            if !bucket.is_empty() {
                 lists.push(List {
                     term,
                     frequency,
-                    begin,
-                    end,
-                    guess: 0,
-                    there: 0,
+                    bucket,
                 });
             }
         }
-        let watches = self.feeds.slots.len().max(1) as u64;
-        for list in &mut *lists {
-            // Where it would be if watches were spread evenly.
-            let guess = u64::from(list.end - list.begin) * u64::from(watch) / watches;
-            #[expect(clippy::cast_possible_truncation, reason = "less than the length")]
-            let guess = guess as u32;
-            list.guess = guess;
-            list.there = self.postings[(list.begin + guess) as usize];
+        let touched = lists.iter().map(|list| of_feed.touch(&list.bucket));
+        std::hint::black_box(touched.fold(0, |all, one| all ^ one));
+
+        let length = words.length();
+        for list in &*lists {
+            for run in of_feed.runs(list.bucket.clone(), list.term) {
+                let mut add = |(watch, brought): (usize, u16)| {
+                    let before = &mut parts[watch];
+                    let after = before.saturating_add(brought);
+                    if *before < PASS && after >= PASS {
+                        candidates.push(slots[watch]);
+                    }
+                    *before = after;
+                };
+                if run.is_stemmed() {
+                    run.times(model::saturated(list.frequency, length))
+                        .for_each(&mut add);
+                } else {
+                    run.once().for_each(&mut add);
+                }
+            }
         }
     }
 
@@ -316,8 +289,8 @@ impl Segment {
         let length = words.length();
         let stemmed = matches!(view.rule, Rule::Focus { .. });
         let (mut sum, mut all) = (0.0, 0.0);
-        for (&term, &weight) in view.include.iter().zip(view.weights) {
-            if found.has(term) && (weight > 0.0 || exact) {
+        for (term, weight) in view.include(|term| found.has(term)) {
+            if weight > 0.0 || exact {
                 let share = if stemmed {
                     model::saturated(found.frequency(term), length)
                 } else {
@@ -355,95 +328,6 @@ impl Segment {
                 reaches(Features::best(focus)) && {
                     post.know_lexicons(|| lexicons::counts(words));
                     reaches(Features::of_post(focus, post))
-                }
-            }
-        }
-    }
-}
-
-/// A frequency in 256ths.
-const ONCE: u32 = 256;
-
-/// Rounded up.
-fn times(saturated: f64) -> u32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "saturation lies between 0 and 3"
-    )]
-    let times = (saturated * f64::from(ONCE)).ceil() as u32;
-    times + 1
-}
-
-/// Where the postings of `watch` and those behind it begin. Looked for from the guess on: a few steps,
-/// where bisection would miss the cache at each of many.
-fn first_of(key: &[u32], watch: u32, list: &List) -> usize {
-    let before = |at: usize| key[at] >> PARTS_BITS < watch;
-    let mut step = 8;
-    let guess = list.guess as usize;
-    let (mut low, mut high) = (guess, guess);
-    if list.there >> PARTS_BITS < watch {
-        while high < key.len() && before(high) {
-            low = high;
-            high += step;
-            step *= 2;
-        }
-    } else {
-        while low > 0 && !before(low) {
-            high = low;
-            low = low.saturating_sub(step);
-            step *= 2;
-        }
-    }
-    let high = high.min(key.len());
-    low + key[low..high].partition_point(|posting| posting >> PARTS_BITS < watch)
-}
-
-/// What a term brings that counts once, however often it occurs.
-#[inline]
-fn parts(posting: u32) -> u16 {
-    (posting & ((1 << PARTS_BITS) - 1)) as u16
-}
-
-/// What a term brings that occurs so many times.
-#[inline]
-fn brings(posting: u32, times: u32) -> u16 {
-    let parts = parts(posting);
-    if parts == ENOUGH {
-        PASS
-    } else {
-        // At most 4,095 times 3.
-        u16::try_from((u32::from(parts) * times).div_ceil(ONCE)).unwrap_or(PASS)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Segment, first_of};
-    use crate::index::scratch::List;
-
-    #[test]
-    fn the_first_posting_of_a_feed_is_found() {
-        for step in [1, 2, 3, 7, 50] {
-            for count in [1_u32, 2, 9, 100, 1_000] {
-                let watches = (0..count).map(|nth| nth * nth / 40 + nth * step);
-                let watches: Vec<u32> = watches.collect();
-                let postings = watches.iter().map(|&watch| Segment::posting(watch, 9));
-                let key: Vec<u32> = postings.collect();
-                let end = watches.last().map_or(1, |last| last + 2);
-                for watch in 0..end {
-                    let expected = watches.partition_point(|&one| one < watch);
-                    for guess in [0, count * watch / end, count - 1] {
-                        let list = List {
-                            term: 0,
-                            frequency: 0.0,
-                            begin: 0,
-                            end: count,
-                            guess,
-                            there: key[guess as usize],
-                        };
-                        assert_eq!(first_of(&key, watch, &list), expected);
-                    }
                 }
             }
         }
