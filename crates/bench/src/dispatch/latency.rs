@@ -23,14 +23,14 @@ pub(super) async fn run(
     report: &mut Report,
 ) -> Result<()> {
     let mut stream = Stream::start(stack, receiver).await?;
-    let well = stream.load.connections(1, &receiver.url("/ok")).await?;
+    let well = stream.load.connections(2, &receiver.url("/ok")).await?;
     let hung = stream.load.connections(1, &receiver.url("/hang")).await?;
     let well = stream.load.managers(&well).await?;
     let hung = stream.load.managers(&hung).await?;
     stack.start_dispatcher().await?;
-    stream.send(&well, 3).await?;
+    stream.send(&well[..1], 3).await?;
 
-    let (p50, p99) = stream.send(&well, options.seconds).await?;
+    let (p50, p99) = stream.send(&well[..1], options.seconds).await?;
     report.row(
         Row::new(
             "100/s: Scan committed to request received",
@@ -39,6 +39,8 @@ pub(super) async fn run(
         .goal("p50 <= 5, p99 <= 25 ms", p50 <= 5.0 && p99 <= 25.0),
     );
     if options.wants("hung") {
+        // As much is committed then: what is more comes of the hanging.
+        let (_, beside_well) = stream.send(&well, options.seconds).await?;
         let both = [well[0], hung[0]];
         let (_, beside) = stream.send(&both, options.seconds).await?;
         report.row(
@@ -50,7 +52,9 @@ pub(super) async fn run(
                 "<= 50 ms, <= 2x alone",
                 beside <= 50.0 && beside <= 2.0 * p99,
             )
-            .reference(format!("alone {p99:.1} ms")),
+            .reference(format!(
+                "alone {p99:.1} ms; beside one that answers {beside_well:.1} ms"
+            )),
         );
         many(options, &mut stream, report).await?;
     }
