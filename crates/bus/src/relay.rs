@@ -11,8 +11,8 @@
 //!
 //! Cost: a round is one connection, one transaction of three statements and one wait for the confirms
 //! of up to 256 messages, however many there are: on one machine a few milliseconds with RabbitMQ, most
-//! of it the broker's write to disk. Wakes that come during a round become one further round. Idle, it
-//! is two small statements every five seconds.
+//! of it the broker's write to disk. What comes during a round is published by a second one meanwhile; wakes that
+//! come during both become one further round. Idle, it is two small statements every five seconds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -83,17 +83,23 @@ impl Relay {
         self.waker.clone()
     }
 
-    /// Relays until `shutdown`, and ends the round that it is in. What is left is for other relays or
+    /// Relays until `shutdown`, and ends the rounds that it is in. What is left is for other relays or
     /// the next start.
     pub async fn run(self, shutdown: CancellationToken) {
+        tokio::join!(self.work(&shutdown, true), self.work(&shutdown, false));
+    }
+
+    /// One round after the other. Only one of those who work sweeps, and tells of failures.
+    async fn work(&self, shutdown: &CancellationToken, leads: bool) {
         let mut backoff = Backoff::reconnect();
         let mut failing = false;
         let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
+            // A wake is for whoever waits: of two who do, for one.
             let mut measure = tokio::select! {
                 () = shutdown.cancelled() => return,
-                _ = sweep.tick() => true,
+                _ = sweep.tick(), if leads => true,
                 () = self.waker.0.notified() => false,
             };
             loop {
@@ -103,8 +109,10 @@ impl Relay {
                         full,
                     }) => {
                         if std::mem::replace(&mut failing, false) {
-                            tracing::info!("the outbox is relayed again");
                             backoff.reset();
+                            if leads {
+                                tracing::info!("the outbox is relayed again");
+                            }
                         }
                         if full && !shutdown.is_cancelled() {
                             continue;
@@ -117,7 +125,7 @@ impl Relay {
                     }) => anyhow::Error::from(error),
                     Err(error) => error.into(),
                 };
-                if !std::mem::replace(&mut failing, true) {
+                if !std::mem::replace(&mut failing, true) && leads {
                     tracing::warn!("cannot relay the outbox, trying until it works: {error:#}");
                 }
                 tokio::select! {
