@@ -1,13 +1,14 @@
 //! The page of metrics: what the process registered, and what it is.
 
 use prometheus::{GaugeVec, Opts, Registry, TextEncoder};
+use tikv_jemalloc_ctl::{epoch, stats};
 
 use crate::{
     build_info::{COMMIT, VERSION},
     health::{Report, Status},
 };
 
-/// The default registry's metrics, `earshot_build_info` and `earshot_ready`.
+/// The default registry's metrics, `earshot_build_info`, `earshot_ready` and `earshot_heap_bytes`.
 pub(super) fn render(report: &Report) -> prometheus::Result<String> {
     // A registry of its own for each scrape: checks that are gone leave no stale gauge.
     let registry = Registry::new();
@@ -34,7 +35,28 @@ pub(super) fn render(report: &Report) -> prometheus::Result<String> {
     ready.with_label_values(&["all"]).set(all);
     registry.register(Box::new(ready))?;
 
+    registry.register(Box::new(heap()?))?;
+
     let mut families = prometheus::gather();
     families.extend(registry.gather());
     TextEncoder::new().encode_to_string(&families)
+}
+
+/// Tells a leak, of which `allocated` grows, from what the allocator keeps beside it.
+fn heap() -> prometheus::Result<GaugeVec> {
+    let heap = GaugeVec::new(
+        Opts::new("earshot_heap_bytes", "Memory of the allocator's."),
+        &["kind"],
+    )?;
+    // What it counts stands still until it is told to take stock.
+    let read =
+        epoch::advance().and_then(|_| Ok((stats::allocated::read()?, stats::resident::read()?)));
+    if let Ok((allocated, resident)) = read {
+        for (kind, bytes) in [("allocated", allocated), ("resident", resident)] {
+            #[expect(clippy::cast_precision_loss, reason = "exact up to eight petabytes")]
+            let bytes = bytes as f64;
+            heap.with_label_values(&[kind]).set(bytes);
+        }
+    }
+    Ok(heap)
 }
