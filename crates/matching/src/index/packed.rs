@@ -39,7 +39,7 @@ pub(super) struct NumberedName {
 pub(super) struct PackedPlans {
     plans: Vec<Packed>,
     include: Vec<u32>,
-    /// Of each, its place among the values: a few hundred serve all plans.
+    /// Of each, its place among the values, of which there are few where weights have few digits.
     weights: Vec<u32>,
     values: Vec<f64>,
     /// While it is filled.
