@@ -11,8 +11,8 @@
 //!
 //! Cost: a round is one connection, one transaction of three statements and one wait for the confirms
 //! of up to 256 messages, however many there are: on one machine a few milliseconds with RabbitMQ, most
-//! of it the broker's write to disk. What comes during a round is published by a second one meanwhile; wakes that
-//! come during both become one further round. Idle, it is two small statements every five seconds.
+//! of it the broker's write to disk. What comes during a round is published by a second one meanwhile, unless
+//! the pool is small; wakes that come during both become one further round. Idle, it is two small statements every five seconds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,6 +32,9 @@ use crate::{
 
 const BATCH: i64 = 256;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// Two rounds at once only where the pool has so many connections: a silent broker keeps those of all rounds, and the
+/// service must have some left.
+const ROOMY: usize = 4;
 
 /// Tells the relay that there is something in the outbox. Clones wake the same relay.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +89,12 @@ impl Relay {
     /// Relays until `shutdown`, and ends the rounds that it is in. What is left is for other relays or
     /// the next start.
     pub async fn run(self, shutdown: CancellationToken) {
-        tokio::join!(self.work(&shutdown, true), self.work(&shutdown, false));
+        let second = async {
+            if self.pool.status().max_size >= ROOMY {
+                self.work(&shutdown, false).await;
+            }
+        };
+        tokio::join!(self.work(&shutdown, true), second);
     }
 
     /// One round after the other. Only one of those who work sweeps, and tells of failures.

@@ -80,6 +80,32 @@ async fn events_wait_while_the_broker_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_is_silent_does_not_take_a_small_pool_up() {
+    let database = TestDatabase::create().await;
+    // Takes connections, and says nothing.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap();
+    let bus = rabbitmq_at(&format!("amqp://guest:guest@{address}/%2f"), &topology());
+    let pool = store::connect(database.url(), 2).unwrap();
+    let relay = Relay::new(pool.clone(), Arc::new(bus));
+    let waker = relay.waker();
+    let running = tokio::spawn(relay.run(CancellationToken::new()));
+    let mut conn = database.connect().await;
+
+    // The second comes while the first one's round waits.
+    for generation in 0..2 {
+        let event = submitted(generation);
+        outbox::enqueue(&mut conn, &event).await.unwrap();
+        waker.wake();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+
+    let left = tokio::time::timeout(Duration::from_secs(1), pool.get()).await;
+    assert!(left.is_ok_and(|conn| conn.is_ok()), "a connection is left");
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_event_takes_milliseconds_within_a_process() {
     let database = TestDatabase::create().await;
     let bus: Arc<dyn Bus> = Arc::new(InProcess::new());
