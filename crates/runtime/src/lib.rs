@@ -5,6 +5,7 @@
 //! `earshot dev` runs four of them over one configuration, one [`ops`] server and one set of logs.
 //! This is the only crate that reads the environment, and it does so once, at start.
 
+mod allocator;
 pub mod backoff;
 pub mod build_info;
 pub mod cli;
@@ -17,18 +18,12 @@ pub mod service;
 pub mod shutdown;
 pub mod telemetry;
 
-use tikv_jemallocator::Jemalloc;
 use tokio_util::sync::CancellationToken;
 
 pub use backoff::Backoff;
 pub use config::{Config, ConfigError};
 pub use health::{Check, Health};
 pub use service::service_main;
-
-/// Of every program that links this crate. Requests are allocated by one thread and freed by another, in bursts; with
-/// glibc's heaps what a burst left between other things was kept for good, and a soak grew by 180 MB an hour.
-#[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// What a running service is given beside its configuration.
 #[derive(Debug, Clone)]

@@ -4,7 +4,8 @@
 //! whoever dies in the middle has counted nothing. One folder works at a time, so that points are read
 //! and written back without waiting for each other; the others find nothing to do and come again.
 //!
-//! Costs five statements a batch, whatever its size; one when another folds, two when there is nothing.
+//! Costs five statements a batch, and two more for each further [`POINTS_PER_STATEMENT`]; one when another folds, two
+//! when there is nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,6 +22,10 @@ use uuid::Uuid;
 
 use super::{Counts, seconds};
 use crate::{Error, QueryResult};
+
+/// A point of a day may have two hundred buckets, and each connection of the pool keeps room for the largest statement
+/// that it ever took: thousands of points in one made every process grow for hours.
+const POINTS_PER_STATEMENT: usize = 500;
 
 /// The key of a point of a Manager, a Connection or a Namespace.
 type Key = (Uuid, Uuid, i32, DateTime<Utc>);
@@ -84,7 +89,10 @@ pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usi
             }
         }
         add_to_feeds(conn, feeds).await?;
-        add_to_points(conn, points).await?;
+        let mut points: Vec<(Key, Counts)> = points.into_iter().collect();
+        for some in points.chunks_mut(POINTS_PER_STATEMENT) {
+            add_to_points(conn, some).await?;
+        }
         Ok(Some(count))
     })
     .await
@@ -128,7 +136,7 @@ async fn add_to_feeds(
 /// Reads the points, adds, and writes them whole: under the lock nobody else writes them.
 async fn add_to_points(
     conn: &mut AsyncPgConnection,
-    mut points: BTreeMap<Key, Counts>,
+    points: &mut [(Key, Counts)],
 ) -> Result<(), Error> {
     #[derive(QueryableByName)]
     struct Stored {
@@ -137,13 +145,10 @@ async fn add_to_points(
         #[diesel(sql_type = Jsonb)]
         counts: serde_json::Value,
     }
-    if points.is_empty() {
-        return Ok(());
-    }
-    let column = |value: fn(&Key) -> Uuid| points.keys().map(value).collect::<Vec<_>>();
-    let (namespaces, subjects) = (column(|key| key.0), column(|key| key.1));
-    let intervals: Vec<i32> = points.keys().map(|key| key.2).collect();
-    let times: Vec<DateTime<Utc>> = points.keys().map(|key| key.3).collect();
+    let ids = |id: fn(&Key) -> Uuid| points.iter().map(|(key, _)| id(key)).collect::<Vec<_>>();
+    let (namespaces, subjects) = (ids(|key| key.0), ids(|key| key.1));
+    let intervals: Vec<i32> = points.iter().map(|(key, _)| key.2).collect();
+    let times: Vec<DateTime<Utc>> = points.iter().map(|(key, _)| key.3).collect();
     let stored: Vec<Stored> = sql_query(
         "SELECT given.place, s.counts FROM unnest($1, $2, $3, $4) WITH ORDINALITY \
              AS given (namespace_id, subject_id, interval_seconds, time, place) \
@@ -160,11 +165,11 @@ async fn add_to_points(
         .map(|row| (row.place, row.counts))
         .collect();
     let mut counts = Vec::with_capacity(points.len());
-    for (sum, place) in points.values_mut().zip(1_i64..) {
+    for ((_, sum), place) in points.iter_mut().zip(1_i64..) {
         if let Some(before) = stored.remove(&place) {
             sum.add(&serde_json::from_value(before).map_err(Error::Json)?);
         }
-        counts.push(serde_json::to_value(&*sum).map_err(Error::Json)?);
+        counts.push(serde_json::to_value(sum).map_err(Error::Json)?);
     }
     sql_query(
         "INSERT INTO stats (namespace_id, subject_id, interval_seconds, time, counts) \

@@ -1,0 +1,170 @@
+//! Over the posts that are kept of a feed, for all Managers that wait for it at once.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use domain::{FeedName, ManagerName, Post, Reach, Timestamp};
+use events::TraceContext;
+use store::{
+    AsyncConnection,
+    backfills::{self, Asked, KeptPosts, Rest, Waiting},
+    plans as plan_store, recent_posts,
+};
+use tracing::{Instrument as _, Span};
+
+use super::{
+    Backfill, MAX_REMATCHES,
+    record::{is_refused, last_of, record_past, set_aside, store_blocks},
+};
+use crate::find::find;
+
+/// Managers that are run over a feed's kept posts at once.
+const AT_ONCE: i64 = 100;
+/// Of a feed without kept posts, what may still come to its polls is theirs.
+const FRESH: Duration = Duration::from_secs(3_600);
+
+impl Backfill {
+    pub(super) async fn match_kept(&self, waiting: &Waiting) -> Result<bool, store::Error> {
+        match self.match_some(waiting, AT_ONCE).await {
+            Err(error) if is_refused(&error) => self.match_one(waiting).await,
+            matched => matched,
+        }
+    }
+
+    /// Matches for the one that has waited longest, and sets it aside where that cannot be stored.
+    async fn match_one(&self, waiting: &Waiting) -> Result<bool, store::Error> {
+        let mut conn = self.backbone.pool.get().await?;
+        let (asked, _) = backfills::waiting_for(&mut conn, waiting, 1).await?;
+        drop(conn);
+        let Some(first) = asked.first() else {
+            return Ok(false);
+        };
+        match self.match_some(waiting, 1).await {
+            Err(error) if is_refused(&error) => {
+                let mut conn = self.backbone.pool.get().await?;
+                set_aside(&mut conn, waiting, first.manager, error).await?;
+                Ok(true)
+            }
+            matched => matched,
+        }
+    }
+
+    async fn match_some(&self, waiting: &Waiting, most: i64) -> Result<bool, store::Error> {
+        for _ in 0..MAX_REMATCHES {
+            let index = self.plans.index();
+            let (asked, rests, posts) = {
+                let mut conn = self.backbone.pool.get().await?;
+                if plan_store::version(&mut conn).await? > index.version() {
+                    drop(conn);
+                    self.plans.refresh().await?;
+                    continue;
+                }
+                let (asked, kept) = backfills::waiting_for(&mut conn, waiting, most).await?;
+                let rests: HashMap<ManagerName, (Timestamp, Rest)> = asked
+                    .iter()
+                    .map(|one| (one.manager, self.rest(waiting, one, &kept)))
+                    .collect();
+                let since = rests.values().map(|(since, _)| *since).min();
+                let posts = match since.filter(|_| kept.is_read) {
+                    Some(since) => recent_posts::since(&mut conn, &waiting.feed, since).await?,
+                    None => Vec::new(),
+                };
+                (asked, rests, posts)
+            };
+            if asked.is_empty() {
+                return Ok(false);
+            }
+            let wanted = |manager: &ManagerName, post: &Post| {
+                let since = rests.get(manager).map(|(since, _)| *since);
+                since.is_some_and(|since| post.time >= since)
+            };
+            let matches = find(&self.plans, &index, &waiting.feed, &posts, wanted);
+            let matches = self.plans.decide(matches).await;
+            let span = span(waiting, &asked);
+            let mut conn = self.backbone.pool.get().await?;
+            let version = index.version();
+            let blocks = store_blocks(&mut conn, version, waiting, last_of(&matches).0);
+            let Some(mut made) = blocks.instrument(span.clone()).await? else {
+                continue;
+            };
+            let stored = conn.transaction(async |conn| {
+                if plan_store::version(conn).await? > version {
+                    return Ok(None);
+                }
+                let claimed = backfills::claim(conn, waiting, &asked).await?;
+                let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
+                let mut last = last_of(&matches).1.to_vec();
+                last.retain(|one| claimed.contains(&one.manager));
+                let made = record_past(conn, waiting, &last).await?;
+                let rests: Vec<Rest> = claimed
+                    .iter()
+                    .filter_map(|manager| rests.get(manager).map(|(_, rest)| rest.clone()))
+                    .collect();
+                backfills::matched_kept(conn, waiting, &rests).await?;
+                Ok::<_, store::Error>(Some((made, rests.len())))
+            });
+            let Some((last, managers)) = stored.instrument(span).await? else {
+                continue;
+            };
+            made += last;
+            self.tell("kept", &waiting.feed, made);
+            tracing::debug!(feed.name = %waiting.feed, managers, posts = posts.len(), scans = made, "matched kept posts");
+            return Ok(managers > 0);
+        }
+        Ok(false)
+    }
+
+    /// From when on a Manager is to hear the kept posts, and what is left then.
+    fn rest(&self, waiting: &Waiting, asked: &Asked, kept: &KeptPosts) -> (Timestamp, Rest) {
+        let window = self.config.scanner.backfill;
+        let since = asked
+            .since
+            .unwrap_or_else(|| asked.create_time.minus(window));
+        let now = Timestamp::now();
+        // What the first poll of a feed brings, it brings to everybody who is there.
+        let covered = match (kept.is_read, kept.since) {
+            (true, Some(kept)) => kept,
+            (true, None) => asked.create_time.minus(FRESH),
+            (false, _) => asked.create_time.minus(window),
+        };
+        let oldest = match self.reach_of(&waiting.feed) {
+            Reach::Nothing => covered,
+            Reach::Time(time) => now.minus(time.min(Duration::from_secs(3_650 * 86_400))),
+            Reach::Posts(_) => since,
+        };
+        let from = since.max(oldest);
+        let look_back = (from < covered).then_some((from, covered));
+        let rest = Rest {
+            manager: asked.manager,
+            // Where nothing is kept, nothing of before can be had.
+            reach_time: match kept.since {
+                None if kept.is_read => asked.create_time,
+                _ => since.max(covered),
+            },
+            look_back,
+        };
+        (since, rest)
+    }
+
+    fn reach_of(&self, feed: &FeedName) -> Reach {
+        let watched = self.watched.get(feed.platform());
+        watched.map_or(Reach::Nothing, |watched| {
+            platforms::registry::reach(&watched.kind)
+        })
+    }
+}
+
+/// Goes on with the trace of the one that asked; several have a trace that is linked to each of theirs.
+fn span(waiting: &Waiting, asked: &[Asked]) -> Span {
+    let span = tracing::info_span!(parent: None, "backfill feed", feed.name = %waiting.feed, managers = asked.len());
+    let traces = asked
+        .iter()
+        .map(|one| TraceContext::of_traceparent(one.traceparent.clone()));
+    match asked.len() {
+        1 => traces.for_each(|trace| trace.set_as_parent_of(&span)),
+        _ => traces.for_each(|trace| trace.link_to(&span)),
+    }
+    span
+}

@@ -1,0 +1,160 @@
+//! Reads a feed again with a cursor of its own, where what is kept does not reach back far enough.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use domain::{ManagerName, Post, Timestamp};
+use matching::Index;
+use platforms::{Cursor, PollError, PollLimits, Polled};
+use store::{
+    AsyncConnection,
+    backfills::{
+        Waiting,
+        look_backs::{self, LookBack, Reader},
+    },
+    feeds::Trouble,
+    plans as plan_store,
+};
+
+use super::{
+    Backfill, MAX_FAILURES, MAX_REMATCHES, RETRY, backoff,
+    record::{last_of, record_past, store_apart, store_blocks},
+};
+use crate::{
+    budget,
+    find::find,
+    watched::{Watched, classify},
+};
+
+/// Posts of the first step of a look-back, and of a later one at most.
+const POSTS: usize = 500;
+const MOST_POSTS: usize = 5_000;
+/// Between the steps of one look-back.
+const BETWEEN_STEPS: Duration = Duration::from_millis(500);
+const DEADLINE: Duration = Duration::from_secs(300);
+
+impl Backfill {
+    pub(super) async fn look_back(&self, look_back: LookBack) -> Result<(), store::Error> {
+        let Some(watched) = self.watched.get(look_back.feed.platform()) else {
+            return Ok(());
+        };
+        let cursor = look_back.cursor.as_ref().and_then(Cursor::from_json);
+        let known = cursor.as_ref().map_or(0, Cursor::known);
+        let limits = PollLimits {
+            since: Some(look_back.since),
+            max_posts: known.clamp(POSTS, MOST_POSTS),
+            ..PollLimits::default()
+        };
+        let adapter = &watched.platform.adapter;
+        let poll = adapter.poll(look_back.feed.what(), cursor.as_ref(), &limits);
+        let answer = tokio::time::timeout(DEADLINE, budget::undertake(true, poll)).await;
+        let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
+        match answer.map_err(cut_off).flatten() {
+            Ok(polled) => self.store(&look_back, &polled).await,
+            Err(error) => self.fail(watched, &look_back, error).await,
+        }
+    }
+
+    async fn store(&self, look_back: &LookBack, polled: &Polled) -> Result<(), store::Error> {
+        let waiting = Waiting {
+            feed: look_back.feed.clone(),
+            notify: look_back.notify,
+        };
+        let (id, replica) = (look_back.id, self.backbone.replica);
+        for _ in 0..MAX_REMATCHES {
+            let index: Arc<Index> = self.plans.index();
+            let readers: HashMap<ManagerName, Reader> = {
+                let mut conn = self.backbone.pool.get().await?;
+                let readers = look_backs::readers(&mut conn, id).await?;
+                readers.into_iter().map(|one| (one.manager, one)).collect()
+            };
+            let wanted = |manager: &ManagerName, post: &Post| {
+                let reader = readers.get(manager);
+                reader.is_some_and(|one| (one.since..one.before).contains(&post.time))
+            };
+            let matches = find(&self.plans, &index, &look_back.feed, &polled.posts, wanted);
+            let matches = self.plans.decide(matches).await;
+            let mut conn = self.backbone.pool.get().await?;
+            let version = index.version();
+            // What failed before may be one Manager's.
+            let apart = look_back.failure_count > 0;
+            let (before, last) = last_of(&matches);
+            let (stored, last) = if apart {
+                let stored = store_apart(&mut conn, version, &waiting, &matches).await?;
+                (stored, &[][..])
+            } else {
+                let stored = store_blocks(&mut conn, version, &waiting, before).await?;
+                (stored, last)
+            };
+            let Some(mut made) = stored else {
+                drop(conn);
+                self.plans.refresh().await?;
+                continue;
+            };
+            let unreached = polled.gap.as_ref().map(|gap| {
+                let newest = polled.posts.first().map(|post| post.time);
+                gap.to.or(newest).unwrap_or(look_back.since)
+            });
+            let stored = conn.transaction(async |conn| {
+                if !look_backs::lock(conn, id, replica).await? {
+                    return Ok(Some(0));
+                }
+                if plan_store::version(conn).await? > version {
+                    return Ok(None);
+                }
+                let made = record_past(conn, &waiting, last).await?;
+                if polled.more {
+                    let cursor = polled.cursor.to_json();
+                    look_backs::go_on(conn, id, cursor, unreached, BETWEEN_STEPS).await?;
+                } else {
+                    look_backs::finish(conn, id, unreached).await?;
+                }
+                Ok::<_, store::Error>(Some(made))
+            });
+            let Some(rest) = stored.await? else {
+                drop(conn);
+                self.plans.refresh().await?;
+                continue;
+            };
+            made += rest;
+            self.tell("look_back", &look_back.feed, made);
+            tracing::debug!(feed.name = %look_back.feed, posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
+            return Ok(());
+        }
+        // Plans change faster than a step can be matched.
+        let mut conn = self.backbone.pool.get().await?;
+        look_backs::fail(&mut conn, id, replica, true, RETRY).await?;
+        Ok(())
+    }
+
+    async fn fail(
+        &self,
+        watched: &Watched,
+        look_back: &LookBack,
+        error: PollError,
+    ) -> Result<(), store::Error> {
+        let (trouble, reason) = classify(&error);
+        let put_off = trouble == Trouble::BudgetSpent;
+        let asked = error.retry_after().unwrap_or_default();
+        let wait = if put_off {
+            asked.max(RETRY)
+        } else {
+            backoff(look_back.failure_count).max(asked)
+        };
+        let error = format!("{:#}", anyhow::Error::from(error));
+        watched.tell_failure(look_back.feed.as_str(), reason, &error);
+        let (id, replica) = (look_back.id, self.backbone.replica);
+        let mut conn = self.backbone.pool.get().await?;
+        if !put_off && look_back.failure_count + 1 >= MAX_FAILURES {
+            tracing::warn!(feed.name = %look_back.feed, error, "cannot look back, and gives up");
+            let finished = conn.transaction(async |conn| {
+                if look_backs::lock(conn, id, replica).await? {
+                    look_backs::finish(conn, id, Some(Timestamp::now())).await?;
+                }
+                Ok::<_, store::Error>(())
+            });
+            return finished.await;
+        }
+        look_backs::fail(&mut conn, id, replica, put_off, wait).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! Stores Scans of the past, in blocks, and sets aside what cannot be stored.
+
+use std::collections::BTreeMap;
+
+use domain::{ManagerName, Timestamp};
+use store::{
+    AsyncConnection, AsyncPgConnection,
+    backfills::{self, Waiting},
+    plans as plan_store,
+    scans::{self, NewScan},
+};
+
+use crate::poll::tell_of;
+
+/// Scans in one transaction, save for the last few of a step.
+const BLOCK: usize = 1_000;
+/// So often a Manager's part of it is tried, where trying again may change something.
+const SET_ASIDE_AFTER: i32 = 8;
+
+/// What goes before the last transaction, in blocks, and what goes into it.
+pub(super) fn last_of<'m, 'a>(
+    matches: &'m [NewScan<'a>],
+) -> (&'m [NewScan<'a>], &'m [NewScan<'a>]) {
+    matches.split_at(matches.len().saturating_sub(1) / BLOCK * BLOCK)
+}
+
+/// Stores all blocks but the last; `None` when plans changed since the posts were matched.
+pub(super) async fn store_blocks(
+    conn: &mut AsyncPgConnection,
+    version: i64,
+    waiting: &Waiting,
+    blocks: &[NewScan<'_>],
+) -> Result<Option<usize>, store::Error> {
+    let mut made = 0;
+    for block in blocks.chunks(BLOCK) {
+        let stored = conn.transaction(async |conn| {
+            if plan_store::version(conn).await? > version {
+                return Ok(None);
+            }
+            let made = record_past(conn, waiting, block).await?;
+            Ok::<_, store::Error>(Some(made))
+        });
+        match stored.await? {
+            Some(some) => made += some,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(made))
+}
+
+/// As [`store_blocks`], each Manager's by themselves: whose cannot be stored is set aside.
+pub(super) async fn store_apart(
+    conn: &mut AsyncPgConnection,
+    version: i64,
+    waiting: &Waiting,
+    matches: &[NewScan<'_>],
+) -> Result<Option<usize>, store::Error> {
+    let mut by_manager: BTreeMap<ManagerName, Vec<NewScan<'_>>> = BTreeMap::new();
+    for one in matches {
+        by_manager.entry(one.manager).or_default().push(one.clone());
+    }
+    let mut made = 0;
+    for (manager, own) in by_manager {
+        match store_blocks(conn, version, waiting, &own).await {
+            Ok(Some(some)) => made += some,
+            Ok(None) => return Ok(None),
+            Err(error) if is_refused(&error) => set_aside(conn, waiting, manager, error).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(made))
+}
+
+/// Whether it may be for the values that they could not be stored, and not for the way to the database.
+pub(super) fn is_refused(error: &store::Error) -> bool {
+    match error {
+        store::Error::Pool(_) => false,
+        store::Error::Query(error) => !store::is_passing(error),
+        store::Error::Sealed(_) | store::Error::Json(_) => true,
+    }
+}
+
+pub(super) async fn set_aside(
+    conn: &mut AsyncPgConnection,
+    waiting: &Waiting,
+    manager: ManagerName,
+    error: store::Error,
+) -> Result<(), store::Error> {
+    let most = if error.is_refusal() {
+        1
+    } else {
+        SET_ASIDE_AFTER
+    };
+    let error = format!("{:#}", anyhow::Error::from(error));
+    let for_good = backfills::set_aside(conn, waiting, manager, &error, most).await?;
+    let (feed, name) = (&waiting.feed, manager);
+    if for_good {
+        tracing::warn!(manager.name = %name, feed.name = %feed, error, "a backfill cannot be stored, and is set aside");
+    } else {
+        tracing::info!(manager.name = %name, feed.name = %feed, error, "a backfill cannot be stored now");
+    }
+    Ok(())
+}
+
+/// Stores Scans of the past: with their events where they are to be delivered.
+pub(super) async fn record_past(
+    conn: &mut AsyncPgConnection,
+    waiting: &Waiting,
+    matches: &[NewScan<'_>],
+) -> Result<usize, store::Error> {
+    let now = Timestamp::now();
+    let made = scans::record_past(conn, &waiting.feed, matches, now, !waiting.notify).await?;
+    if waiting.notify {
+        tell_of(conn, &made).await?;
+    }
+    Ok(made.len())
+}

@@ -1,0 +1,173 @@
+//! The clocks of Managers: createTimes that ascend in the order of the commits, and how far a day's Scans have come.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use chrono::{DateTime, NaiveDate, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Array, Bool, Date, Double, Integer, Nullable, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{Id, ManagerName};
+use uuid::Uuid;
+
+use crate::{
+    QueryResult,
+    scans::quota::{Quota, State},
+};
+
+/// Locks the clocks of these Managers, as far as there are any, and reads where those that have a bound
+/// on their day's Scans stand, and which Managers collapse duplicates. Both are read here, so that a change
+/// of them counts at once.
+pub(super) async fn lock_clocks(
+    conn: &mut AsyncPgConnection,
+    fresh: &BTreeSet<(ManagerName, Uuid)>,
+) -> QueryResult<(HashMap<ManagerName, Option<Quota>>, BTreeSet<ManagerName>)> {
+    #[derive(QueryableByName)]
+    struct Locked {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = Timestamptz)]
+        now: DateTime<Utc>,
+        #[diesel(sql_type = Nullable<Integer>)]
+        max_scans_per_day: Option<i32>,
+        #[diesel(sql_type = Nullable<Date>)]
+        quota_day: Option<NaiveDate>,
+        #[diesel(sql_type = Integer)]
+        quota_made: i32,
+        #[diesel(sql_type = Integer)]
+        quota_suppressed: i32,
+        #[diesel(sql_type = Nullable<Double>)]
+        quota_lowest: Option<f64>,
+        #[diesel(sql_type = Nullable<Double>)]
+        quota_highest: Option<f64>,
+        #[diesel(sql_type = Bool)]
+        collapses: bool,
+    }
+    let managers: BTreeSet<ManagerName> = fresh.iter().map(|(manager, _)| *manager).collect();
+    let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
+        managers.iter().map(|name| id(name).to_uuid()).collect()
+    };
+    let rows: Vec<Locked> = sql_query(
+        "SELECT clock.namespace_id, clock.manager_id, clock_timestamp() AS now, manager.max_scans_per_day, \
+             clock.quota_day, clock.quota_made, clock.quota_suppressed, clock.quota_lowest, clock.quota_highest, \
+             coalesce(manager.duplicates = 'COLLAPSE', false) AS collapses \
+         FROM scan_clocks AS clock \
+         LEFT JOIN managers AS manager ON manager.namespace_id = clock.namespace_id AND manager.id = clock.manager_id \
+         WHERE (clock.namespace_id, clock.manager_id) IN (SELECT * FROM unnest($1, $2)) \
+         ORDER BY clock.namespace_id, clock.manager_id FOR UPDATE OF clock",
+    )
+    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
+    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
+    .load(conn)
+    .await?;
+    let count = |count: i32| u32::try_from(count).unwrap_or_default();
+    let mut collapsing = BTreeSet::new();
+    let clocks = rows
+        .into_iter()
+        .map(|row| {
+            let name = ManagerName {
+                namespace: Id::from_uuid(row.namespace_id),
+                manager: Id::from_uuid(row.manager_id),
+            };
+            if row.collapses {
+                collapsing.insert(name);
+            }
+            let stored = row.quota_day.map(|day| State {
+                day,
+                made: count(row.quota_made),
+                suppressed: count(row.quota_suppressed),
+                range: row.quota_lowest.zip(row.quota_highest),
+            });
+            let max = row.max_scans_per_day.map(count);
+            (name, max.map(|max| Quota::new(max, row.now, stored)))
+        })
+        .collect();
+    Ok((clocks, collapsing))
+}
+
+/// Moves the clock of each of these Managers that is locked on by as many microseconds as it gets Scans,
+/// and stores where its day stands; returns the first new time of each. By the database's clock, after
+/// the lock: later commits have later times.
+pub(super) async fn advance_clocks(
+    conn: &mut AsyncPgConnection,
+    fresh: &BTreeSet<(ManagerName, Uuid)>,
+    locked: &HashMap<ManagerName, Option<Quota>>,
+) -> QueryResult<HashMap<ManagerName, DateTime<Utc>>> {
+    #[derive(QueryableByName)]
+    struct Clock {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = Timestamptz)]
+        first_time: DateTime<Utc>,
+    }
+    let mut counts: BTreeMap<ManagerName, i32> = BTreeMap::new();
+    for (manager, _) in fresh {
+        *counts.entry(*manager).or_default() += 1;
+    }
+    for (manager, _) in locked.iter().filter(|(_, quota)| quota.is_some()) {
+        counts.entry(*manager).or_default();
+    }
+    let states: Vec<Option<&State>> = counts
+        .keys()
+        .map(|name| Some(&locked.get(name)?.as_ref()?.state))
+        .collect();
+    let number = |number: fn(&State) -> u32| -> Vec<Option<i32>> {
+        let numbers = states.iter().map(|state| state.map(number));
+        numbers
+            .map(|n| n.map(|n| i32::try_from(n).unwrap_or(i32::MAX)))
+            .collect()
+    };
+    let score = |score: fn((f64, f64)) -> f64| -> Vec<Option<f64>> {
+        let ranges = states
+            .iter()
+            .map(|state| state.and_then(|state| state.range));
+        ranges.map(|range| range.map(score)).collect()
+    };
+    let days: Vec<_> = states
+        .iter()
+        .map(|state| state.map(|state| state.day))
+        .collect();
+    let namespaces: Vec<Uuid> = counts.keys().map(|name| name.namespace.to_uuid()).collect();
+    let managers: Vec<Uuid> = counts.keys().map(|name| name.manager.to_uuid()).collect();
+    // One of which all is held back keeps its time.
+    let clocks: Vec<Clock> = sql_query(
+        "UPDATE scan_clocks AS clock SET last_time = CASE WHEN given.count = 0 THEN clock.last_time ELSE \
+                 greatest(clock_timestamp(), clock.last_time + interval '1 microsecond') \
+                 + (given.count - 1) * interval '1 microsecond' END, \
+             quota_day = coalesce(given.day, clock.quota_day), \
+             quota_made = coalesce(given.made, clock.quota_made), \
+             quota_suppressed = coalesce(given.suppressed, clock.quota_suppressed), \
+             quota_lowest = coalesce(given.lowest, clock.quota_lowest), \
+             quota_highest = coalesce(given.highest, clock.quota_highest) \
+         FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
+             AS given (namespace_id, manager_id, count, day, made, suppressed, lowest, highest) \
+         WHERE clock.namespace_id = given.namespace_id AND clock.manager_id = given.manager_id \
+         RETURNING clock.namespace_id, clock.manager_id, \
+             clock.last_time - (given.count - 1) * interval '1 microsecond' AS first_time",
+    )
+    .bind::<Array<SqlUuid>, _>(&namespaces)
+    .bind::<Array<SqlUuid>, _>(&managers)
+    .bind::<Array<Integer>, _>(counts.values().copied().collect::<Vec<_>>())
+    .bind::<Array<Nullable<Date>>, _>(days)
+    .bind::<Array<Nullable<Integer>>, _>(number(|state| state.made))
+    .bind::<Array<Nullable<Integer>>, _>(number(|state| state.suppressed))
+    .bind::<Array<Nullable<Double>>, _>(score(|(low, _)| low))
+    .bind::<Array<Nullable<Double>>, _>(score(|(_, high)| high))
+    .load(conn)
+    .await?;
+    Ok(clocks
+        .into_iter()
+        .map(|clock| {
+            let name = ManagerName {
+                namespace: Id::from_uuid(clock.namespace_id),
+                manager: Id::from_uuid(clock.manager_id),
+            };
+            (name, clock.first_time)
+        })
+        .collect())
+}
