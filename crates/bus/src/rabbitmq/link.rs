@@ -14,6 +14,9 @@ use crate::transport::Error;
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// After twice this without a sign the broker counts as gone; it may say less.
 const HEARTBEAT_SECONDS: u16 = 15;
+/// The client keeps room for 32 frames in each direction of a connection. With the usual 128 kB a frame that is 17 MB in
+/// a process, for events of some hundred bytes; a larger message goes in several frames.
+const FRAME_BYTES: u32 = 16 * 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Role {
@@ -39,6 +42,7 @@ impl Link {
         ca_certificates_file: Option<PathBuf>,
     ) -> Self {
         uri.query.heartbeat.get_or_insert(HEARTBEAT_SECONDS);
+        uri.query.frame_max.get_or_insert(FRAME_BYTES);
         let role_name = match role {
             Role::Publishing => "publish",
             Role::Consuming => "consume",

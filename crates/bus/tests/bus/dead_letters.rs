@@ -63,6 +63,23 @@ async fn dead_letters_are_listed_with_their_reasons_and_put_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_many_frames_goes_whole() {
+    let bus = rabbitmq().await;
+    let mut consumer = start(Arc::new(bus.clone()), |_, _| Outcome::Done);
+    let mut large = poison();
+    large.message.payload = vec![0xff; 1_000_000].into();
+    publish(&bus, large).await;
+    publish(&bus, outgoing(submitted(1))).await;
+
+    assert_eq!(consumer.next().await, 1);
+    has_dead_letters(&bus, 1).await;
+    let letters = bus.dead_letters(QUEUE, 1).await.unwrap();
+    assert_eq!(letters[0].size_bytes, 1_000_000);
+    consumer.stop().await;
+    delete_queues(&bus, &amqp_url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_kills_its_readers_is_set_aside_by_the_broker() {
     let bus = rabbitmq().await;
     let message = outgoing(submitted(1));

@@ -4,9 +4,11 @@
 
 use std::{path::Path, time::Duration};
 
-use domain::manager::SourceType;
 use runtime::config::{Config, Kind, Loader, LogFormat, reference};
 use secrecy::ExposeSecret;
+
+mod platforms;
+mod servers;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
@@ -348,75 +350,6 @@ fn single_underscores_where_two_are_meant_are_told() {
 }
 
 #[test]
-fn addresses_of_database_and_broker_are_checked_for_their_form() {
-    let cases: &[(&str, &str, &[&str])] = &[
-        (
-            "DATABASE",
-            "names no host",
-            &[
-                "postgres://",
-                "postgres:///hush",
-                "postgres://u:hush@/x",
-                "postgres://u:hush@:5432/x",
-                "postgres://u:hush@[::1",
-            ],
-        ),
-        (
-            "DATABASE",
-            "has a port that is not a number between 1 and 65535",
-            &[
-                "postgres://u:hush@h:99999999/x",
-                "postgres://u:hush@h:0",
-                "postgres://u:hush@a,b:x/x",
-                "postgres://u:hush@[::1]hush/x",
-            ],
-        ),
-        ("BUS", "names no host", &["amqp://", "amqp:///hush"]),
-        (
-            "BUS",
-            "has a port that is not a number between 1 and 65535",
-            &["amqp://u:hush@h:99999999", "amqps://u:hush@h:0/x"],
-        ),
-        (
-            "BUS",
-            "not a URL: invalid domain character",
-            &["amqp://u:hush@h h"],
-        ),
-    ];
-    for (section, reason, urls) in cases {
-        let (name, key) = (
-            format!("EARSHOT_{section}__URL"),
-            format!("{}.url", section.to_lowercase()),
-        );
-        for url in *urls {
-            let said = refused("", &[(&name, url)]);
-            let expected = format!("{key}: {reason} (environment variable {name})");
-            assert_eq!(said, expected, "{url}");
-        }
-    }
-    for (name, url) in [
-        (
-            "EARSHOT_DATABASE__URL",
-            "postgresql://u:p%40@a:1,[::1]:2,c/d?sslmode=disable",
-        ),
-        (
-            "EARSHOT_DATABASE__URL",
-            "postgres://u@%2Frun%2Fpostgresql/d",
-        ),
-        (
-            "EARSHOT_DATABASE__URL",
-            "postgres:///d?user=u&host=/run/postgresql",
-        ),
-        (
-            "EARSHOT_BUS__URL",
-            "amqps://u:p@[::1]:5671/%2f?heartbeat=10",
-        ),
-    ] {
-        load("", &[(name, url)]).unwrap();
-    }
-}
-
-#[test]
 fn all_problems_are_told_at_once() {
     let said = refused(
         "[scanner]\nbackfill = 5\nx = 1\n[ops]\nlisten = 1",
@@ -508,134 +441,6 @@ fn secrets_never_show() {
 }
 
 #[test]
-fn platforms_are_read_with_the_source_of_their_kind() {
-    let config = load(
-        "[[platforms]]\nname = 'hn'\nkind = 'hackernews'\nitems_url = 'http://127.0.0.1:1/v0'\n\
-         [[platforms]]\nname = 'programming.dev'\nkind = 'lemmy'\nbase_url = 'https://programming.dev'\n\
-         poll_interval = '30s'\n\
-         [[platforms]]\nname = 'blogs'\nkind = 'feed'\nsource = 'NETWORK'",
-        &[],
-    )
-    .unwrap();
-    let [hn, lemmy, blogs] = &config.platforms[..] else {
-        panic!("{:?}", config.platforms);
-    };
-    assert_eq!(hn.source, SourceType::Forum);
-    assert_eq!(
-        hn.base_url.as_ref().unwrap().as_str(),
-        "https://hn.algolia.com/api/v1"
-    );
-    assert_eq!(lemmy.poll_interval, Some(Duration::from_secs(30)));
-    assert_eq!(
-        (blogs.source, &blogs.base_url),
-        (SourceType::Network, &None)
-    );
-}
-
-#[test]
-fn wrong_platforms_are_named() {
-    let cases = [
-        (
-            "kind = 'lemmy'\nbase_url = 'https://a.b'",
-            "platforms[0].name: is required",
-        ),
-        ("name = 'a'", "platforms[0].kind: is required"),
-        (
-            "name = 'a'\nkind = 'usenet'",
-            "platforms[0].kind: unknown kind `usenet`; expected one of `hackernews`, `lemmy`, `discourse`, `reddit`, `bluesky`, `mastodon`, `x`, `linkedin`, `facebook`, `feed` (file earshot.toml)",
-        ),
-        (
-            "name = 'A b'\nkind = 'hackernews'",
-            "platforms[0].name: expected 1 to 64 of small letters, digits, `.`, `_` and `-` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'lemmy'",
-            "platforms[0].base_url: is required for kind `lemmy`",
-        ),
-        (
-            "name = 'a'\nkind = 'feed'",
-            "platforms[0].source: is required for kind `feed`",
-        ),
-        (
-            "name = 'a'\nkind = 'hackernews'\nsource = 'NETWORK'",
-            "platforms[0].source: kind `hackernews` is FORUM (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'feed'\nsource = 'FORUM'\nitems_url = 'https://a.b'",
-            "platforms[0].items_url: not a setting of kind `feed` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'hackernews'\npoll_interval = 0",
-            "platforms[0].poll_interval: must be at least 100ms (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'x'\ntoken = 's3cret'",
-            "platforms[0].posts_per_day: is required for kind `x`",
-        ),
-        (
-            "name = 'a'\nkind = 'mastodon'",
-            "platforms[0].base_url: is required for kind `mastodon`",
-        ),
-        (
-            "name = 'a'\nkind = 'linkedin'\ntoken = 's3cret'",
-            "platforms[0].api_version: is required for kind `linkedin`",
-        ),
-        (
-            "name = 'a'\nkind = 'linkedin'\ntoken = 's3cret'\napi_version = '2026-10'",
-            "platforms[0].api_version: expected six digits such as `202610`, not `2026-10` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'facebook'\ntoken = 's3cret'\napi_version = '../v25.0'",
-            "platforms[0].api_version: expected a version such as `v25.0`, not `../v25.0` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'reddit'\nclient_id = 'i'\nclient_secret = 's'",
-            "platforms[0].user_agent: is required for kind `reddit`",
-        ),
-        (
-            "name = 'a'\nkind = 'reddit'\nclient_id = 'i'\nclient_secret = 's'\nuser_agent = 'linux:a.b:1'",
-            "platforms[0].user_agent: expected `<platform>:<app id>:<version> (by /u/<name>)`, not `linux:a.b:1` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'hackernews'\nbase_uri = 'x'",
-            "platforms[0].base_uri: unknown key; did you mean `platforms[0].base_url`? (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'hackernews'\n[[platforms]]\nname = 'a'\nkind = 'hackernews'",
-            "platforms[1].name: another platform is named `a` (file earshot.toml)",
-        ),
-    ];
-    for (toml, expected) in cases {
-        assert_eq!(refused(&format!("[[platforms]]\n{toml}"), &[]), expected);
-    }
-}
-
-#[test]
-fn who_has_no_credentials_starts_without_them() {
-    let mut toml = String::new();
-    for platform in [
-        "kind = 'x'\nposts_per_day = 100",
-        "kind = 'facebook'",
-        "kind = 'linkedin'\napi_version = '202610'",
-        "kind = 'reddit'\nuser_agent = 'linux:a.b:1 (by /u/c)'",
-        "kind = 'discourse'\nbase_url = 'https://a.b'\nclient_id = 'c'",
-    ] {
-        let number = toml.matches("[[").count();
-        toml += &format!("[[platforms]]\nname = 'p{number}'\n{platform}\n");
-    }
-    assert_eq!(load(&toml, &[]).unwrap().platforms.len(), 5);
-}
-
-#[test]
-fn a_gap_between_platforms_is_refused() {
-    let said = refused("", &[("EARSHOT_PLATFORMS__60000__NAME", "a")]);
-    assert_eq!(
-        said,
-        "platforms[60000]: comes without a `platforms[0]` before it"
-    );
-}
-
-#[test]
 fn dev_overlays_its_own_base() {
     let config = load_onto(Config::dev(), "", &[]).unwrap();
     assert!(config.bus.is_in_process() && config.outbound.allow_http);
@@ -676,55 +481,4 @@ fn a_drain_must_outlast_an_attempt() {
         error.to_string(),
         "ops.grace_period: must be at least `dispatcher.timeout`, or attempts are cut short"
     );
-}
-
-#[test]
-fn the_database_is_encrypted_or_not_but_never_perhaps() {
-    let with = |query: &str, more: &str| {
-        format!("[database]\nurl = 'postgres://u:a?b@h/d{query}'\n{more}")
-    };
-    let file = "ca_certificates_file = '/a b/ca&1.pem'";
-    for (query, more, url) in [
-        ("", "", "postgres://u:a?b@h/d"),
-        (
-            "?sslmode=disable",
-            "",
-            "postgres://u:a?b@h/d?sslmode=disable",
-        ),
-        ("", file, "postgres://u:a?b@h/d?sslrootcert=/a b/ca%261.pem"),
-        (
-            "?sslmode=verify-full",
-            file,
-            "postgres://u:a?b@h/d?sslmode=verify-full&sslrootcert=/a b/ca%261.pem",
-        ),
-    ] {
-        let config = load(&with(query, more), &[]).unwrap();
-        assert_eq!(config.database.url.expose_secret(), url);
-    }
-    for (query, more) in [
-        ("?sslmode=prefer", ""),
-        ("?a=b&sslmode=allow", ""),
-        ("?sslmode=disable", file),
-        ("?sslmode=disable&sslmode=verify-full", ""),
-        ("?sslrootcert=/ca", file),
-    ] {
-        let said = refused(&with(query, more), &[]);
-        assert!(said.starts_with("database.url: has "), "{said}");
-    }
-    let plain = "[bus]\nurl = 'amqp://h'\nca_certificates_file = '/ca'";
-    let said = refused(plain, &[]);
-    assert!(
-        said.starts_with("bus.ca_certificates_file: is for"),
-        "{said}"
-    );
-    load(&plain.replace("amqp:", "amqps:"), &[]).unwrap();
-}
-
-#[test]
-fn a_plain_database_url_counts_where_it_is_asked_for() {
-    let variables = vec![("DATABASE_URL".to_owned(), "postgres://plain".to_owned())];
-    let loader = || Loader::new(Config::default()).environment(variables.clone());
-    let config = loader().plain_database_url().load().unwrap();
-    assert_eq!(config.database.url.expose_secret(), "postgres://plain");
-    assert_eq!(loader().load().unwrap().database.url.expose_secret(), "");
 }
