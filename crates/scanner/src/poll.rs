@@ -23,9 +23,9 @@ use matching::Index;
 use platforms::{Cursor, PollError, PollLimits, Polled, budget::Left};
 use runtime::Config;
 use store::{
-    AsyncConnection, AsyncPgConnection, erasure,
+    AsyncPgConnection, erasure,
     feeds::{self, LeasedFeed, Next, PollOutcome, Reading, Trouble},
-    outbox, plans as plan_store, recent_posts,
+    keyed, outbox, plans as plan_store, recent_posts,
     scans::{self, NewScan},
 };
 
@@ -260,24 +260,28 @@ impl Poll {
         let mut made = Vec::new();
         let mut conn = self.backbone.pool.get().await?;
         for block in blocks.chunks(BLOCK) {
-            let stored = conn.transaction(async |conn| {
-                if let Some(lost) = self.check(conn, index, polled).await? {
+            keyed::begin(&mut conn).await?;
+            let stored = async {
+                if let Some(lost) = self.check(&mut conn, index, polled).await? {
                     return Ok(lost);
                 }
-                let made = record(conn, feed, 0, block, is_first).await?;
+                let made = record(&mut conn, feed, 0, block, is_first).await?;
                 Ok::<_, store::Error>(Stored::Scans {
                     made,
                     erased: 0,
                     kept: true,
                 })
-            });
-            match stored.await? {
+            };
+            let stored = stored.await;
+            match keyed::end(&mut conn, stored).await? {
                 Stored::Scans { made: more, .. } => made.extend(more),
                 lost => return Ok(lost),
             }
             self.backbone.outbox.wake();
         }
-        let stored = conn.transaction(async |conn| {
+        keyed::begin(&mut conn).await?;
+        let stored = async {
+            let conn = &mut *conn;
             if let Some(lost) = self.check(conn, index, polled).await? {
                 return Ok(lost);
             }
@@ -305,8 +309,9 @@ impl Poll {
             });
             let kept = feeds::release(conn, feed, replica, &outcome, next).await?;
             Ok::<_, store::Error>(Stored::Scans { made, erased, kept })
-        });
-        let mut stored = stored.await?;
+        };
+        let stored = stored.await;
+        let mut stored = keyed::end(&mut conn, stored).await?;
         if let Stored::Scans { made: all, .. } = &mut stored {
             made.append(all);
             *all = made;

@@ -15,7 +15,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Timestamp};
 use uuid::Uuid;
 
-use crate::{QueryResult, replicas, words};
+use crate::{QueryResult, prepared::Prepared, replicas, words};
 
 mod health;
 
@@ -186,11 +186,13 @@ pub async fn lock(
     feed: &FeedName,
     replica: Uuid,
 ) -> QueryResult<bool> {
-    let held = sql_query("SELECT FROM feeds WHERE name = $1 AND leased_by = $2 FOR UPDATE")
-        .bind::<Text, _>(feed.as_str())
-        .bind::<SqlUuid, _>(replica)
-        .execute(conn)
-        .await?;
+    let held = Prepared(
+        sql_query("SELECT FROM feeds WHERE name = $1 AND leased_by = $2 FOR UPDATE")
+            .bind::<Text, _>(feed.as_str())
+            .bind::<SqlUuid, _>(replica),
+    )
+    .execute(conn)
+    .await?;
     Ok(held > 0)
 }
 
@@ -298,7 +300,7 @@ async fn release_read(
         kept: bool,
     }
     // What was never kept is not kept from its first reading on, but from now on.
-    let released: Option<Released> = sql_query(
+    let released: Option<Released> = Prepared(sql_query(
         "UPDATE feeds SET leased_by = CASE WHEN $12 AND watched THEN leased_by END, last_poll_time = clock_timestamp(), read_time = clock_timestamp(), \
              next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
              kept_since = CASE WHEN $9 IS NULL THEN NULL ELSE greatest($11, CASE \
@@ -322,7 +324,8 @@ async fn release_read(
     .bind::<Nullable<Timestamptz>, _>(reading.kept_since.map(Timestamp::to_chrono))
     .bind::<Nullable<Timestamptz>, _>(reading.newest_post.map(Timestamp::to_chrono))
     .bind::<Nullable<Timestamptz>, _>(reading.kept_cut.map(Timestamp::to_chrono))
-    .bind::<Bool, _>(next.keeps_lease)
+    .bind::<Bool, _>(next.keeps_lease),
+)
     .get_result(conn)
     .await
     .optional()?;

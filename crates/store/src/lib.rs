@@ -23,6 +23,7 @@ pub mod erasure;
 pub mod feedback;
 pub mod feeds;
 pub mod idempotency;
+pub mod keyed;
 pub mod keys;
 pub mod lanes;
 pub mod managers;

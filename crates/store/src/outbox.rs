@@ -6,14 +6,15 @@
 
 use chrono::{DateTime, Utc};
 use diesel::{
-    ExpressionMethods, Insertable, QueryDsl, QueryResult, Queryable, Selectable, SelectableHelper,
+    ExpressionMethods, QueryDsl, QueryResult, Queryable, Selectable, SelectableHelper, sql_query,
+    sql_types::{Array, Binary, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Timestamp;
 use events::{AnyEvent, Message, TraceContext};
 use uuid::Uuid;
 
-use crate::schema::outbox;
+use crate::{prepared::Prepared, schema::outbox};
 
 /// An event that waits for its relay.
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -30,8 +31,6 @@ pub struct OutboxRow {
     pub create_time: DateTime<Utc>,
 }
 
-#[derive(Insertable)]
-#[diesel(table_name = outbox)]
 struct NewRow {
     event: String,
     message_id: Uuid,
@@ -46,9 +45,6 @@ pub struct Pending {
     pub count: i64,
     pub oldest: Option<Timestamp>,
 }
-
-/// PostgreSQL takes 65535 parameters a statement.
-const ROWS_PER_STATEMENT: usize = 10_000;
 
 /// Enqueues `event` with the trace of the current span. Call in the transaction that makes it true, and
 /// wake the relay after the commit.
@@ -117,15 +113,32 @@ pub async fn pending(conn: &mut AsyncPgConnection) -> QueryResult<Pending> {
     })
 }
 
-async fn insert(conn: &mut AsyncPgConnection, mut rows: Vec<NewRow>) -> QueryResult<()> {
-    while !rows.is_empty() {
-        let rest = rows.split_off(rows.len().min(ROWS_PER_STATEMENT));
-        diesel::insert_into(outbox::table)
-            .values(rows)
-            .execute(conn)
-            .await?;
-        rows = rest;
+async fn insert(conn: &mut AsyncPgConnection, rows: Vec<NewRow>) -> QueryResult<()> {
+    if rows.is_empty() {
+        return Ok(());
     }
+    let (mut events, mut ids, mut payloads) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut parents, mut states) = (Vec::new(), Vec::new());
+    for row in rows {
+        events.push(row.event);
+        ids.push(row.message_id);
+        payloads.push(row.payload);
+        parents.push(row.traceparent);
+        states.push(row.tracestate);
+    }
+    Prepared(
+        sql_query(
+            "INSERT INTO outbox (event, message_id, payload, traceparent, tracestate) \
+             SELECT * FROM unnest($1, $2, $3, $4, $5)",
+        )
+        .bind::<Array<Text>, _>(events)
+        .bind::<Array<SqlUuid>, _>(ids)
+        .bind::<Array<Binary>, _>(payloads)
+        .bind::<Array<Nullable<Text>>, _>(parents)
+        .bind::<Array<Nullable<Text>>, _>(states),
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use domain::{FeedName, Id, Post, Timestamp};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::{Error, QueryError, QueryResult, scans::key_of, words};
+use crate::{Error, QueryError, QueryResult, prepared::Prepared, scans::key_of, words};
 
 /// A feed keeps no more, save for some [`SLACK`].
 pub const MAX_POSTS: i64 = 1_000;
@@ -88,15 +88,17 @@ pub async fn keep(
         let value = value.map_err(|error| QueryError::SerializationError(error.into()))?;
         values.push(words::json(value));
     }
-    sql_query(
-        "INSERT INTO recent_posts (feed, post_key, time, url_key, post) \
+    Prepared(
+        sql_query(
+            "INSERT INTO recent_posts (feed, post_key, time, url_key, post) \
          SELECT $1, * FROM unnest($2, $3, $4, $5) ON CONFLICT DO NOTHING",
+        )
+        .bind::<Text, _>(feed.as_str())
+        .bind::<Array<SqlUuid>, _>(keys)
+        .bind::<Array<Timestamptz>, _>(times)
+        .bind::<Array<SqlUuid>, _>(urls)
+        .bind::<Array<Jsonb>, _>(values),
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Array<SqlUuid>, _>(keys)
-    .bind::<Array<Timestamptz>, _>(times)
-    .bind::<Array<SqlUuid>, _>(urls)
-    .bind::<Array<Jsonb>, _>(values)
     .execute(conn)
     .await?;
     // Each post has its chance of being the one that trims: nobody has to count.
@@ -117,16 +119,18 @@ async fn trim(
         #[diesel(sql_type = Timestamptz)]
         time: DateTime<Utc>,
     }
-    let cut: Cut = sql_query(
-        "WITH cut AS (SELECT greatest($2, (SELECT time FROM recent_posts WHERE feed = $1 \
+    let cut: Cut = Prepared(
+        sql_query(
+            "WITH cut AS (SELECT greatest($2, (SELECT time FROM recent_posts WHERE feed = $1 \
                           ORDER BY time DESC OFFSET $3 - 1 LIMIT 1)) AS time), \
               gone AS (DELETE FROM recent_posts USING cut \
                        WHERE feed = $1 AND recent_posts.time < cut.time) \
          SELECT time FROM cut",
+        )
+        .bind::<Text, _>(feed.as_str())
+        .bind::<Timestamptz, _>(oldest.to_chrono())
+        .bind::<BigInt, _>(MAX_POSTS),
     )
-    .bind::<Text, _>(feed.as_str())
-    .bind::<Timestamptz, _>(oldest.to_chrono())
-    .bind::<BigInt, _>(MAX_POSTS)
     .get_result(conn)
     .await?;
     Ok(cut.time.into())

@@ -23,7 +23,7 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{Error, QueryError, QueryResult};
+use crate::{Error, QueryError, QueryResult, prepared::Prepared};
 
 mod fold;
 mod histogram;
@@ -173,15 +173,17 @@ pub async fn append(conn: &mut AsyncPgConnection, deltas: &Deltas) -> QueryResul
         let count = serde_json::to_value(count);
         counts.push(count.map_err(|error| QueryError::SerializationError(error.into()))?);
     }
-    sql_query(
-        "INSERT INTO stats_deltas (feed, namespace_id, subject_id, time, counts) \
+    Prepared(
+        sql_query(
+            "INSERT INTO stats_deltas (feed, namespace_id, subject_id, time, counts) \
          SELECT * FROM unnest($1, $2, $3, $4, $5)",
+        )
+        .bind::<Array<Nullable<Text>>, _>(feeds)
+        .bind::<Array<Nullable<SqlUuid>>, _>(namespaces)
+        .bind::<Array<Nullable<SqlUuid>>, _>(subjects)
+        .bind::<Array<Timestamptz>, _>(times)
+        .bind::<Array<Jsonb>, _>(counts),
     )
-    .bind::<Array<Nullable<Text>>, _>(feeds)
-    .bind::<Array<Nullable<SqlUuid>>, _>(namespaces)
-    .bind::<Array<Nullable<SqlUuid>>, _>(subjects)
-    .bind::<Array<Timestamptz>, _>(times)
-    .bind::<Array<Jsonb>, _>(counts)
     .execute(conn)
     .await?;
     Ok(())

@@ -9,9 +9,8 @@ use anyhow::anyhow;
 use bus::{Consumer, Outcome};
 use events::{ScanCreated, TraceContext};
 use store::{
-    AsyncConnection,
     deliveries::{self, Made},
-    is_passing, scans,
+    is_passing, keyed, scans,
 };
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -122,14 +121,10 @@ async fn fan_out(dispatcher: &Arc<Dispatcher>, scans: &[Made]) -> Result<(), sto
     let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
     dispatcher.signals.scans_come();
     let mut conn = dispatcher.backbone.pool.get().await?;
-    let fanned_out = conn
-        .transaction(async |conn| {
-            deliveries::fan_out(conn, sealer, scans, replica, |connection, account| {
-                dispatcher.lanes.offer(connection, account)
-            })
-            .await
-        })
-        .await?;
+    keyed::begin(&mut conn).await?;
+    let admit = |connection, account| dispatcher.lanes.offer(connection, account);
+    let fanned_out = deliveries::fan_out(&mut conn, sealer, scans, replica, admit).await;
+    let fanned_out = keyed::end(&mut conn, fanned_out).await?;
     drop(conn);
     for (task, place) in fanned_out.tasks {
         let ready = Ready {

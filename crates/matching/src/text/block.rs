@@ -84,7 +84,7 @@ fn portable(block: &[u8; BLOCK], lower: &mut [u8; BLOCK]) -> (u64, u64) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Blocks;
+    use super::{Blocks, simd};
 
     fn both(text: &[u8]) -> (Blocks, Blocks) {
         let (mut one, mut other) = (Blocks::default(), Blocks::default());
@@ -95,6 +95,9 @@ mod tests {
 
     #[test]
     fn every_byte_is_seen_alike_in_every_place() {
+        if !simd::read(&mut Blocks::default(), b"x") {
+            eprintln!("SKIPPED: without AVX2 the portable way is compared with itself");
+        }
         for shift in 0..64 {
             let text: Vec<u8> = std::iter::repeat_n(b'x', shift).chain(0..=255).collect();
             let (one, other) = both(&text);

@@ -1,4 +1,4 @@
-//! The one module with `unsafe` in it: AVX2, where the machine has it.
+//! The one module of this crate with `unsafe` in it: AVX2, where the machine has it.
 //!
 //! Everything is in fixed-size arrays of 64 bytes; no pointer outlives a line. Miri checks it where it is told
 //! that the machine has AVX2: `RUSTFLAGS="-C target-feature=+avx2" PROPTEST_CASES=6

@@ -4,7 +4,7 @@
 //! ([`super::likes`]), under the lock of the Manager's clock: two scanners that find the two posts at once
 //! follow one another.
 //!
-//! Eight statements for a poll with matches, whatever their number (one more for each further thousand
+//! Eight statements for a poll with matches, whatever their number (one more for each further 250
 //! of posts); one, which counts, for a poll with posts and no match; none for one without posts. Locks
 //! are taken in one order everywhere (post keys, scan keys, clocks, each sorted), so two scanners wait
 //! for each other but never in a circle.
@@ -29,6 +29,7 @@ use self::{
 use super::likes::Likes;
 use crate::{
     Error, QueryResult,
+    prepared::Prepared,
     stats::{self, Deltas},
     words,
 };
@@ -226,21 +227,23 @@ async fn insert_scans(
         .map(|(_, post, _)| post.time().to_chrono())
         .collect();
     let matched: Vec<_> = rows.into_iter().map(|(_, _, matched)| matched).collect();
-    sql_query(
-        "INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, \
+    Prepared(
+        sql_query(
+            "INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, \
              post_receive_time, value, matched, fanned_out) \
          SELECT namespace_id, manager_id, id, time, time, post_id, post_time, true, matched, $8 \
          FROM unnest($1, $2, $3, $4, $5, $6, $7) \
              AS given (namespace_id, manager_id, id, time, post_id, post_time, matched)",
+        )
+        .bind::<Array<SqlUuid>, _>(ids(|name| name.namespace))
+        .bind::<Array<SqlUuid>, _>(ids(|name| name.manager))
+        .bind::<Array<SqlUuid>, _>(ids(|name| name.scan))
+        .bind::<Array<Timestamptz>, _>(times)
+        .bind::<Array<SqlUuid>, _>(post_ids)
+        .bind::<Array<Timestamptz>, _>(post_times)
+        .bind::<Array<Jsonb>, _>(matched)
+        .bind::<Bool, _>(silently),
     )
-    .bind::<Array<SqlUuid>, _>(ids(|name| name.namespace))
-    .bind::<Array<SqlUuid>, _>(ids(|name| name.manager))
-    .bind::<Array<SqlUuid>, _>(ids(|name| name.scan))
-    .bind::<Array<Timestamptz>, _>(times)
-    .bind::<Array<SqlUuid>, _>(post_ids)
-    .bind::<Array<Timestamptz>, _>(post_times)
-    .bind::<Array<Jsonb>, _>(matched)
-    .bind::<Bool, _>(silently)
     .execute(conn)
     .await?;
     Ok(())

@@ -10,8 +10,9 @@ use backbone::Backbone;
 use domain::{ConnectionName, Id, Timestamp};
 use runtime::Backoff;
 use store::{
-    AsyncConnection, AsyncPgConnection, connections,
+    AsyncPgConnection, connections,
     deliveries::{self, AttemptResult, Recorded, Verdict},
+    keyed,
     lanes::{self, LockedLane},
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -201,16 +202,17 @@ impl Writer {
         let replica = self.backbone.replica;
         let mut conn = self.backbone.pool.get().await?;
         let results: Vec<&AttemptResult> = sent.iter().map(|sent| &sent.result).collect();
-        let told = conn
-            .transaction(async |conn| {
-                let recorded = if logged {
-                    deliveries::record_results(conn, replica, &results).await?
-                } else {
-                    deliveries::move_on(conn, replica, &results).await?
-                };
-                enter(conn, sent, recorded).await
-            })
-            .await?;
+        keyed::begin(&mut conn).await?;
+        let told = async {
+            let recorded = if logged {
+                deliveries::record_results(&mut conn, replica, &results).await?
+            } else {
+                deliveries::move_on(&mut conn, replica, &results).await?
+            };
+            enter(&mut conn, sent, recorded).await
+        };
+        let told = told.await;
+        let told = keyed::end(&mut conn, told).await?;
         drop(conn);
         self.tell(told);
         Ok(())

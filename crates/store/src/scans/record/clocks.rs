@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     QueryResult,
+    prepared::Prepared,
     scans::quota::{Quota, State},
 };
 
@@ -50,7 +51,7 @@ pub(super) async fn lock_clocks(
     let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
         managers.iter().map(|name| id(name).to_uuid()).collect()
     };
-    let rows: Vec<Locked> = sql_query(
+    let rows: Vec<Locked> = Prepared(sql_query(
         "SELECT clock.namespace_id, clock.manager_id, clock_timestamp() AS now, manager.max_scans_per_day, \
              clock.quota_day, clock.quota_made, clock.quota_suppressed, clock.quota_lowest, clock.quota_highest, \
              coalesce(manager.duplicates = 'COLLAPSE', false) AS collapses \
@@ -60,7 +61,8 @@ pub(super) async fn lock_clocks(
          ORDER BY clock.namespace_id, clock.manager_id FOR UPDATE OF clock",
     )
     .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
-    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
+    .bind::<Array<SqlUuid>, _>(column(|name| name.manager)),
+)
     .load(conn)
     .await?;
     let count = |count: i32| u32::try_from(count).unwrap_or_default();
@@ -135,7 +137,7 @@ pub(super) async fn advance_clocks(
     let namespaces: Vec<Uuid> = counts.keys().map(|name| name.namespace.to_uuid()).collect();
     let managers: Vec<Uuid> = counts.keys().map(|name| name.manager.to_uuid()).collect();
     // One of which all is held back keeps its time.
-    let clocks: Vec<Clock> = sql_query(
+    let clocks: Vec<Clock> = Prepared(sql_query(
         "UPDATE scan_clocks AS clock SET last_time = CASE WHEN given.count = 0 THEN clock.last_time ELSE \
                  greatest(clock_timestamp(), clock.last_time + interval '1 microsecond') \
                  + (given.count - 1) * interval '1 microsecond' END, \
@@ -157,7 +159,8 @@ pub(super) async fn advance_clocks(
     .bind::<Array<Nullable<Integer>>, _>(number(|state| state.made))
     .bind::<Array<Nullable<Integer>>, _>(number(|state| state.suppressed))
     .bind::<Array<Nullable<Double>>, _>(score(|(low, _)| low))
-    .bind::<Array<Nullable<Double>>, _>(score(|(_, high)| high))
+    .bind::<Array<Nullable<Double>>, _>(score(|(_, high)| high)),
+)
     .load(conn)
     .await?;
     Ok(clocks

@@ -10,7 +10,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName, Timestamp};
 use uuid::Uuid;
 
-use crate::QueryResult;
+use crate::{QueryResult, prepared::Prepared};
 
 /// Those Manager and post pairs that have no Scan yet, now claimed.
 pub(super) async fn claim_keys(
@@ -30,16 +30,18 @@ pub(super) async fn claim_keys(
     let column = |value: fn(&(ManagerName, Uuid)) -> Uuid| -> Vec<Uuid> {
         wanted.iter().map(value).collect()
     };
-    let fresh: Vec<Claimed> = sql_query(
-        "INSERT INTO scan_keys (namespace_id, manager_id, post_key, create_time) \
+    let fresh: Vec<Claimed> = Prepared(
+        sql_query(
+            "INSERT INTO scan_keys (namespace_id, manager_id, post_key, create_time) \
          SELECT namespace_id, manager_id, post_key, $4 \
          FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, post_key) \
          ON CONFLICT DO NOTHING RETURNING namespace_id, manager_id, post_key",
+        )
+        .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.namespace.to_uuid()))
+        .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.manager.to_uuid()))
+        .bind::<Array<SqlUuid>, _>(column(|(_, key)| *key))
+        .bind::<Timestamptz, _>(now.to_chrono()),
     )
-    .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.namespace.to_uuid()))
-    .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.manager.to_uuid()))
-    .bind::<Array<SqlUuid>, _>(column(|(_, key)| *key))
-    .bind::<Timestamptz, _>(now.to_chrono())
     .load(conn)
     .await?;
     Ok(fresh
@@ -63,14 +65,15 @@ pub(super) async fn give_back_keys(
     }
     let column =
         |value: fn(&(ManagerName, Uuid)) -> Uuid| -> Vec<Uuid> { keys.iter().map(value).collect() };
-    sql_query(
+    Prepared(sql_query(
         "DELETE FROM scan_keys AS key USING unnest($1, $2, $3) AS given (namespace_id, manager_id, post_key) \
          WHERE key.namespace_id = given.namespace_id AND key.manager_id = given.manager_id \
            AND key.post_key = given.post_key",
     )
     .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.namespace.to_uuid()))
     .bind::<Array<SqlUuid>, _>(column(|(manager, _)| manager.manager.to_uuid()))
-    .bind::<Array<SqlUuid>, _>(column(|(_, key)| *key))
+    .bind::<Array<SqlUuid>, _>(column(|(_, key)| *key)),
+)
     .execute(conn)
     .await?;
     Ok(())

@@ -1,25 +1,24 @@
 //! Each post once, whichever polls bring it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{Array, Uuid as SqlUuid},
+    sql_types::{Array, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, Post, PostType, Timestamp};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::{
-    QueryResult,
-    schema::{post_keys, posts},
-    words,
-};
+use crate::{QueryResult, prepared::Prepared, schema::post_keys, words};
 
-/// PostgreSQL takes 65535 parameters a statement, and a post has sixteen.
-const POSTS_PER_STATEMENT: usize = 1_000;
+/// A connection keeps room for the largest statement that it ever took.
+const POSTS_PER_STATEMENT: usize = 250;
 
 pub(in crate::scans) fn post_key(post: &Post) -> Uuid {
     key_of(&post.id)
@@ -48,46 +47,22 @@ pub(super) async fn store_posts(
     }
     let keys: Vec<Uuid> = given.keys().copied().collect();
     let ids: Vec<Uuid> = keys.iter().map(|_| Id::at(now).to_uuid()).collect();
-    let made: Vec<Made> = sql_query(
-        "INSERT INTO post_keys (post_key, id) SELECT * FROM unnest($1, $2) \
+    let made: Vec<Made> = Prepared(
+        sql_query(
+            "INSERT INTO post_keys (post_key, id) SELECT * FROM unnest($1, $2) \
          ON CONFLICT DO NOTHING RETURNING post_key, id",
+        )
+        .bind::<Array<SqlUuid>, _>(keys)
+        .bind::<Array<SqlUuid>, _>(ids),
     )
-    .bind::<Array<SqlUuid>, _>(keys)
-    .bind::<Array<SqlUuid>, _>(ids)
     .load(conn)
     .await?;
-    let mut rows: Vec<_> = made
+    let rows: Vec<(&Uuid, &Uuid, &Post)> = made
         .iter()
-        .filter_map(|Made { post_key, id }| {
-            let post = given.get(post_key)?;
-            let subforum = post.subforum.as_ref();
-            Some((
-                posts::id.eq(*id),
-                posts::receive_time.eq(now.to_chrono()),
-                posts::post_key.eq(*post_key),
-                posts::feed.eq(feed.as_str()),
-                posts::type_.eq(word(post.post_type)),
-                posts::time.eq(post.time.to_chrono()),
-                posts::post_id.eq(words::text(&post.id)),
-                posts::title.eq(post.title.as_deref().map(words::text)),
-                posts::text.eq(post.text.as_deref().map(words::text)),
-                posts::url.eq(words::text(&post.url)),
-                posts::subforum_id.eq(subforum.map(|at| words::text(&at.id))),
-                posts::subforum_name.eq(subforum.map(|at| words::text(&at.name))),
-                posts::subforum_url.eq(subforum.map(|at| words::text(&at.url))),
-                posts::user_id.eq(words::text(&post.user.id)),
-                posts::user_name.eq(words::text(&post.user.name)),
-                posts::user_url.eq(words::text(&post.user.url)),
-            ))
-        })
+        .filter_map(|Made { post_key, id }| Some((id, post_key, *given.get(post_key)?)))
         .collect();
-    while !rows.is_empty() {
-        let rest = rows.split_off(rows.len().min(POSTS_PER_STATEMENT));
-        diesel::insert_into(posts::table)
-            .values(rows)
-            .execute(conn)
-            .await?;
-        rows = rest;
+    for some in rows.chunks(POSTS_PER_STATEMENT) {
+        insert_posts(conn, feed, some, now).await?;
     }
 
     let mut stored: HashMap<Uuid, Id> = made
@@ -108,6 +83,50 @@ pub(super) async fn store_posts(
         stored.extend(rows.into_iter().map(|(key, id)| (key, Id::from_uuid(id))));
     }
     Ok(stored)
+}
+
+async fn insert_posts(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    rows: &[(&Uuid, &Uuid, &Post)],
+    now: Timestamp,
+) -> QueryResult<()> {
+    let texts = |text: fn(&Post) -> &str| -> Vec<Cow<'_, str>> {
+        let texts = rows.iter().map(|(.., post)| text(post));
+        texts.map(words::text).collect()
+    };
+    let optional = |text: fn(&Post) -> Option<&str>| -> Vec<Option<Cow<'_, str>>> {
+        let texts = rows.iter().map(|(.., post)| text(post));
+        texts.map(|text| text.map(words::text)).collect()
+    };
+    Prepared(
+        sql_query(
+            "INSERT INTO posts (receive_time, feed, id, post_key, type, time, post_id, title, text, url, \
+                 subforum_id, subforum_name, subforum_url, user_id, user_name, user_url) \
+             SELECT $1, $2, * FROM unnest($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        )
+        .bind::<Timestamptz, _>(now.to_chrono())
+        .bind::<Text, _>(feed.as_str())
+        .bind::<Array<SqlUuid>, _>(rows.iter().map(|(id, ..)| **id).collect::<Vec<_>>())
+        .bind::<Array<SqlUuid>, _>(rows.iter().map(|(_, key, _)| **key).collect::<Vec<_>>())
+        .bind::<Array<Text>, _>(rows.iter().map(|(.., post)| word(post.post_type)).collect::<Vec<_>>())
+        .bind::<Array<Timestamptz>, _>(
+            rows.iter().map(|(.., post)| post.time.to_chrono()).collect::<Vec<_>>(),
+        )
+        .bind::<Array<Text>, _>(texts(|post| &post.id))
+        .bind::<Array<Nullable<Text>>, _>(optional(|post| post.title.as_deref()))
+        .bind::<Array<Nullable<Text>>, _>(optional(|post| post.text.as_deref()))
+        .bind::<Array<Text>, _>(texts(|post| &post.url))
+        .bind::<Array<Nullable<Text>>, _>(optional(|post| Some(&*post.subforum.as_ref()?.id)))
+        .bind::<Array<Nullable<Text>>, _>(optional(|post| Some(&*post.subforum.as_ref()?.name)))
+        .bind::<Array<Nullable<Text>>, _>(optional(|post| Some(&*post.subforum.as_ref()?.url)))
+        .bind::<Array<Text>, _>(texts(|post| &post.user.id))
+        .bind::<Array<Text>, _>(texts(|post| &post.user.name))
+        .bind::<Array<Text>, _>(texts(|post| &post.user.url)),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 fn word(post_type: PostType) -> &'static str {
