@@ -1,5 +1,8 @@
 //! Where the database and the broker are, and how they are spoken to.
 
+use runtime::config::{Config, Loader};
+use secrecy::ExposeSecret;
+
 use super::{load, refused};
 
 #[test]
