@@ -85,8 +85,8 @@ pub struct FannedOut<P> {
 /// database. The others wait; those of a post that was deleted at its source meanwhile are cancelled. A Scan that was
 /// marked before, or is gone, gives none.
 ///
-/// Two statements, however many Scans. Call inside of a transaction: a Scan's row lock makes a second
-/// caller wait, and then find the mark.
+/// Two statements, however many Scans. Call inside of a transaction of [`crate::keyed`], without which they are planned
+/// each time: a Scan's row lock makes a second caller wait, and then find the mark.
 ///
 /// # Errors
 /// When the database does not answer: nothing is marked then.

@@ -21,11 +21,11 @@ use domain::{Timestamp, stats::Interval};
 use uuid::Uuid;
 
 use super::{Counts, seconds};
-use crate::{Error, QueryResult};
+use crate::{Error, QueryResult, prepared::Prepared};
 
 /// A point of a day may have two hundred buckets, and each connection of the pool keeps room for the largest statement
 /// that it ever took: thousands of points in one made every process grow for hours.
-const POINTS_PER_STATEMENT: usize = 500;
+const POINTS_PER_STATEMENT: usize = 200;
 
 /// The key of a point of a Manager, a Connection or a Namespace.
 type Key = (Uuid, Uuid, i32, DateTime<Utc>);
@@ -54,11 +54,12 @@ pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usi
             return Ok(None);
         }
         // In no order: sums have none.
-        let deltas: Vec<Delta> = sql_query(
+        let deltas: Vec<Delta> = Prepared(sql_query(
             "DELETE FROM stats_deltas WHERE id IN (SELECT id FROM stats_deltas ORDER BY id LIMIT $1) \
              RETURNING feed, namespace_id, subject_id, time, counts",
         )
-        .bind::<BigInt, _>(limit)
+        .bind::<BigInt, _>(limit),
+)
         .load(conn)
         .await?;
         let count = deltas.len();
@@ -119,15 +120,17 @@ async fn add_to_feeds(
     if feeds.is_empty() {
         return Ok(());
     }
-    sql_query(
-        "INSERT INTO feed_stats AS f (feed, interval_seconds, time, posts) \
+    Prepared(
+        sql_query(
+            "INSERT INTO feed_stats AS f (feed, interval_seconds, time, posts) \
          SELECT * FROM unnest($1, $2, $3, $4) \
          ON CONFLICT ON CONSTRAINT feed_stats_pkey DO UPDATE SET posts = f.posts + excluded.posts",
+        )
+        .bind::<Array<Text>, _>(feeds.keys().map(|key| key.0.as_str()).collect::<Vec<_>>())
+        .bind::<Array<Integer>, _>(feeds.keys().map(|key| key.1).collect::<Vec<_>>())
+        .bind::<Array<Timestamptz>, _>(feeds.keys().map(|key| key.2).collect::<Vec<_>>())
+        .bind::<Array<BigInt>, _>(feeds.values().copied().collect::<Vec<_>>()),
     )
-    .bind::<Array<Text>, _>(feeds.keys().map(|key| key.0.as_str()).collect::<Vec<_>>())
-    .bind::<Array<Integer>, _>(feeds.keys().map(|key| key.1).collect::<Vec<_>>())
-    .bind::<Array<Timestamptz>, _>(feeds.keys().map(|key| key.2).collect::<Vec<_>>())
-    .bind::<Array<BigInt>, _>(feeds.values().copied().collect::<Vec<_>>())
     .execute(conn)
     .await?;
     Ok(())
@@ -149,15 +152,17 @@ async fn add_to_points(
     let (namespaces, subjects) = (ids(|key| key.0), ids(|key| key.1));
     let intervals: Vec<i32> = points.iter().map(|(key, _)| key.2).collect();
     let times: Vec<DateTime<Utc>> = points.iter().map(|(key, _)| key.3).collect();
-    let stored: Vec<Stored> = sql_query(
-        "SELECT given.place, s.counts FROM unnest($1, $2, $3, $4) WITH ORDINALITY \
+    let stored: Vec<Stored> = Prepared(
+        sql_query(
+            "SELECT given.place, s.counts FROM unnest($1, $2, $3, $4) WITH ORDINALITY \
              AS given (namespace_id, subject_id, interval_seconds, time, place) \
          JOIN stats AS s USING (namespace_id, subject_id, interval_seconds, time)",
+        )
+        .bind::<Array<SqlUuid>, _>(&namespaces)
+        .bind::<Array<SqlUuid>, _>(&subjects)
+        .bind::<Array<Integer>, _>(&intervals)
+        .bind::<Array<Timestamptz>, _>(&times),
     )
-    .bind::<Array<SqlUuid>, _>(&namespaces)
-    .bind::<Array<SqlUuid>, _>(&subjects)
-    .bind::<Array<Integer>, _>(&intervals)
-    .bind::<Array<Timestamptz>, _>(&times)
     .load(conn)
     .await?;
     let mut stored: HashMap<i64, serde_json::Value> = stored
@@ -171,16 +176,18 @@ async fn add_to_points(
         }
         counts.push(serde_json::to_value(sum).map_err(Error::Json)?);
     }
-    sql_query(
-        "INSERT INTO stats (namespace_id, subject_id, interval_seconds, time, counts) \
+    Prepared(
+        sql_query(
+            "INSERT INTO stats (namespace_id, subject_id, interval_seconds, time, counts) \
          SELECT * FROM unnest($1, $2, $3, $4, $5) \
          ON CONFLICT ON CONSTRAINT stats_pkey DO UPDATE SET counts = excluded.counts",
+        )
+        .bind::<Array<SqlUuid>, _>(namespaces)
+        .bind::<Array<SqlUuid>, _>(subjects)
+        .bind::<Array<Integer>, _>(intervals)
+        .bind::<Array<Timestamptz>, _>(times)
+        .bind::<Array<Jsonb>, _>(counts),
     )
-    .bind::<Array<SqlUuid>, _>(namespaces)
-    .bind::<Array<SqlUuid>, _>(subjects)
-    .bind::<Array<Integer>, _>(intervals)
-    .bind::<Array<Timestamptz>, _>(times)
-    .bind::<Array<Jsonb>, _>(counts)
     .execute(conn)
     .await?;
     Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::{ConnectionName, ScanName, Timestamp};
 use store::deliveries::Want;
 use store::seal::Sealer;
-use store::{AsyncConnection, connections, deliveries, lanes};
+use store::{AsyncConnection, connections, deliveries, keyed, lanes};
 use test_support::post;
 use uuid::Uuid;
 
@@ -87,6 +87,25 @@ async fn two_callers_fan_out_once() {
         number(&mut at.at.conn, "SELECT count(*) AS number FROM deliveries").await,
         40
     );
+}
+
+#[tokio::test]
+async fn it_is_planned_once_however_often_it_runs() {
+    let mut at = sending(1).await;
+    let sealer = at.at.fixture.sealer.clone();
+    for round in 0..20 {
+        let scan = at.scan(&format!("forum:{round}")).await;
+        let conn = &mut at.at.conn;
+        keyed::begin(conn).await.unwrap();
+        let admit = |name, _| Some(name);
+        let found = deliveries::fan_out(conn, &sealer, &[scan], at.replica, admit).await;
+        assert_eq!(keyed::end(conn, found).await.unwrap().tasks.len(), 1);
+    }
+    let statement = "FROM pg_prepared_statements WHERE statement LIKE 'WITH marked%'";
+    let of = |column| format!("SELECT coalesce(sum({column}), -1)::bigint AS number {statement}");
+    let conn = &mut at.at.conn;
+    assert_eq!(number(conn, &of("generic_plans")).await, 20);
+    assert_eq!(number(conn, &of("custom_plans")).await, 0);
 }
 
 #[tokio::test]
