@@ -54,12 +54,13 @@ pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usi
             return Ok(None);
         }
         // In no order: sums have none.
-        let deltas: Vec<Delta> = Prepared(sql_query(
-            "DELETE FROM stats_deltas WHERE id IN (SELECT id FROM stats_deltas ORDER BY id LIMIT $1) \
-             RETURNING feed, namespace_id, subject_id, time, counts",
+        let deltas: Vec<Delta> = Prepared(
+            sql_query(
+                "DELETE FROM stats_deltas WHERE id IN (SELECT id FROM stats_deltas ORDER BY id LIMIT $1) \
+                 RETURNING feed, namespace_id, subject_id, time, counts",
+            )
+            .bind::<BigInt, _>(limit),
         )
-        .bind::<BigInt, _>(limit),
-)
         .load(conn)
         .await?;
         let count = deltas.len();
