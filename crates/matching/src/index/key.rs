@@ -118,17 +118,18 @@ fn weighed(plan: &Numbered, terms: &TermsBuilder, need: f64, most: f64) -> Vec<(
         return Vec::new();
     }
     let positive = plan.include.iter().filter(|(_, weight)| *weight > 0.0);
-    let mut set: Vec<(u32, f64)> = positive.copied().collect();
+    let set: Vec<(u32, f64)> = positive.copied().collect();
     let all: f64 = set.iter().map(|(_, weight)| weight).sum();
     let need = need - SLACK * (need + 1e-3 * all + 1e-3);
     if need <= 0.0 {
         return set.into_iter().map(|(term, _)| (term, ENOUGH)).collect();
     }
     // The costliest for its weight goes first.
-    let worth = |&(term, weight): &(u32, f64)| f64::from(terms.cost(term)) / weight;
-    set.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.0.cmp(&b.0)));
+    let worth = |(term, weight): (u32, f64)| (f64::from(terms.cost(term)) / weight, term, weight);
+    let mut set: Vec<_> = set.into_iter().map(worth).collect();
+    set.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut left_out = 0.0;
-    set.retain(|&(_, weight)| {
+    set.retain(|&(.., weight)| {
         let goes = (left_out + weight) * most <= need * LEFT_OUT;
         if goes {
             left_out += weight;
@@ -137,7 +138,7 @@ fn weighed(plan: &Numbered, terms: &TermsBuilder, need: f64, most: f64) -> Vec<(
     });
     let need = need - left_out * most;
     set.into_iter()
-        .map(|(term, weight)| (term, parts(weight, need)))
+        .map(|(_, term, weight)| (term, parts(weight, need)))
         .collect()
 }
 

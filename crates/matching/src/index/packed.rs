@@ -66,6 +66,16 @@ pub(super) struct View<'a> {
 }
 
 impl PackedPlans {
+    /// With room for so many plans, and terms of `include`.
+    pub(super) fn with_capacity(plans: usize, terms: usize) -> Self {
+        Self {
+            plans: Vec::with_capacity(plans),
+            include: Vec::with_capacity(terms),
+            weights: Vec::with_capacity(terms),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn push(&mut self, plan: &Numbered) {
         self.plans.push(Packed {
             rule: plan.rule,
@@ -159,6 +169,10 @@ impl<'a> View<'a> {
         terms
             .filter(move |&(&term, _)| has(term))
             .map(|(&term, &weight)| (term, self.values[weight as usize]))
+    }
+
+    pub(super) fn include_len(&self) -> usize {
+        self.include.len()
     }
 
     pub(super) fn feeds(&self) -> &'a [u32] {

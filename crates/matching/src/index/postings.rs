@@ -165,12 +165,14 @@ impl PostingsBuilder {
         }
     }
 
-    /// Adds a feed by the keys of its watches: terms and what they bring, each term once in a key.
+    /// Adds a feed by the keys of its watches: terms and what they bring, each term once in a key. A feed whose
+    /// postings nobody asks for has none. Answers with all terms of the keys, each once.
     pub(super) fn push<'a>(
         &mut self,
         keys: impl Iterator<Item = &'a [(u32, u16)]> + Clone,
+        asked: bool,
         is_stemmed: impl Fn(u32) -> bool,
-    ) {
+    ) -> &[u32] {
         let Self {
             postings,
             of_term,
@@ -185,8 +187,14 @@ impl PostingsBuilder {
             }
             *count += 1;
         }
-        let buckets = terms.len().div_ceil(RUNS_A_BUCKET);
         postings.feeds.push(number(postings.begins.len()));
+        if !asked {
+            for &term in &*terms {
+                of_term[term as usize] = 0;
+            }
+            return terms;
+        }
+        let buckets = terms.len().div_ceil(RUNS_A_BUCKET);
         ends.clear();
         ends.resize(buckets, 0);
         for &term in &*terms {
@@ -216,6 +224,7 @@ impl PostingsBuilder {
         for &term in &*terms {
             of_term[term as usize] = 0;
         }
+        terms
     }
 
     pub(super) fn finish(self) -> Postings {
@@ -248,6 +257,8 @@ fn tag(term: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn keys(watches: u32, terms: u32) -> Vec<Vec<(u32, u16)>> {
@@ -266,13 +277,25 @@ mod tests {
     #[test]
     fn each_feed_has_its_own_postings_of_each_term() {
         const TERMS: u32 = 500;
-        let feeds = [keys(9, 40), keys(0, 0), keys(300, TERMS), keys(1, 1)];
+        let feeds = [
+            (keys(9, 40), true),
+            (keys(0, 0), true),
+            (keys(5, TERMS), false),
+            (keys(300, TERMS), true),
+            (keys(1, 1), true),
+        ];
         let mut builder = PostingsBuilder::new(TERMS as usize);
-        for keys in &feeds {
-            builder.push(slices(keys), |term| term % 2 == 1);
+        for (keys, asked) in &feeds {
+            let terms = builder.push(slices(keys), *asked, |term| term % 2 == 1);
+            let expected: BTreeSet<u32> = keys.iter().flatten().map(|&(term, _)| term).collect();
+            assert_eq!(terms.len(), expected.len());
+            assert_eq!(terms.iter().copied().collect::<BTreeSet<_>>(), expected);
         }
         let postings = builder.finish();
-        for (place, keys) in feeds.iter().enumerate() {
+        for (place, (keys, asked)) in feeds.iter().enumerate() {
+            if !asked {
+                continue;
+            }
             let of_feed = postings.of_feed(place);
             for term in 0..TERMS {
                 let bucket = of_feed.bucket(term);
@@ -294,7 +317,7 @@ mod tests {
     fn what_counts_often_brings_more_and_never_less_than_it_should() {
         let mut builder = PostingsBuilder::new(3);
         let key = [(0, 100), (1, ENOUGH), (2, ENOUGH - 1)];
-        builder.push([key.as_slice()].into_iter(), |_| true);
+        builder.push([key.as_slice()].into_iter(), true, |_| true);
         let postings = builder.finish();
         let of_feed = postings.of_feed(0);
         let brought = |term, saturated| {

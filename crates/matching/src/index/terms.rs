@@ -2,13 +2,14 @@
 //!
 //! A term is its text and whether it is looked for among stems; its phrases follow from these.
 
-use hashbrown::HashTable;
+use std::borrow::Cow;
 
-use super::{commonness, phrases::Phrases, table::NONE};
-use crate::{
-    phrase::Readings,
-    text::code::{Code, Keys},
+use super::{
+    commonness,
+    phrases::Phrases,
+    table::{NONE, Table},
 };
+use crate::{phrase::Readings, text::code::Keys};
 
 #[derive(Debug, Default)]
 pub(super) struct Terms {
@@ -83,7 +84,10 @@ impl Terms {
 pub(super) struct TermsBuilder {
     keys: Keys,
     terms: Terms,
-    by_text: HashTable<(Code, bool, u32)>,
+    /// Terms, in the place of phrases, by [`Self::hash`].
+    by_text: Table,
+    /// Of the terms that come together.
+    hashes: Vec<u64>,
     /// Of each term, one or two.
     phrases: Vec<[u32; 2]>,
     /// The hashes of their first words; zero where there is no second.
@@ -97,11 +101,33 @@ impl TermsBuilder {
         Self {
             keys: Keys::of_process(),
             terms: Terms::default(),
-            by_text: HashTable::new(),
+            by_text: Table::default(),
+            hashes: Vec::new(),
             phrases: Vec::new(),
             begins: Vec::new(),
             costs: Vec::new(),
         }
+    }
+
+    /// The numbers of a plan's terms. Each text lies somewhere else in memory, and so does what is known of it: one
+    /// look at all of the ones and then at all of the others, so that none waits for the one before.
+    pub(super) fn insert_all<'a>(
+        &mut self,
+        terms: impl Iterator<Item = (&'a str, &'a Readings)> + Clone,
+        stemmed: bool,
+    ) -> Vec<u32> {
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.clear();
+        hashes.extend(terms.clone().map(|(text, _)| self.hash(text, stemmed)));
+        let numbers = hashes
+            .iter()
+            .zip(terms)
+            .map(|(&hash, (text, readings))| {
+                self.insert_hashed(hash, text, stemmed, || Cow::Borrowed(readings))
+            })
+            .collect();
+        self.hashes = hashes;
+        numbers
     }
 
     /// The number of the term. `readings` is asked for only when the term is new.
@@ -109,21 +135,29 @@ impl TermsBuilder {
         &mut self,
         text: &str,
         stemmed: bool,
-        readings: impl FnOnce() -> std::borrow::Cow<'a, Readings>,
+        readings: impl FnOnce() -> Cow<'a, Readings>,
     ) -> u32 {
-        let code = self.keys.code(text.as_bytes());
-        let hash = self.keys.hash(code);
-        if let Some(&(.., known)) = self
-            .by_text
-            .find(hash, |&(other, flag, _)| other == code && flag == stemmed)
-        {
-            return known;
+        self.insert_hashed(self.hash(text, stemmed), text, stemmed, readings)
+    }
+
+    fn hash(&self, text: &str, stemmed: bool) -> u64 {
+        let hash = self.keys.hash(self.keys.code(text.as_bytes()));
+        self.keys.hash_pair(hash, stemmed.into())
+    }
+
+    fn insert_hashed<'a>(
+        &mut self,
+        hash: u64,
+        text: &str,
+        stemmed: bool,
+        readings: impl FnOnce() -> Cow<'a, Readings>,
+    ) -> u32 {
+        let known = &mut self.by_text.entry(hash).phrase;
+        if *known != NONE {
+            return *known;
         }
         let id = number(self.terms.terms.len());
-        self.by_text
-            .insert_unique(hash, (code, stemmed, id), |&(code, ..)| {
-                self.keys.hash(code)
-            });
+        *known = id;
         let readings = readings();
         let (mut phrases, mut begins) = ([NONE; 2], [0; 2]);
         let mut cost = 0.0;

@@ -29,12 +29,11 @@ impl Keys {
         *KEYS
     }
 
+    #[inline]
     #[must_use]
     pub(crate) fn code(&self, word: &[u8]) -> Code {
-        let mut bytes = [0; 16];
         if word.len() <= SHORT {
-            bytes[..word.len()].copy_from_slice(word);
-            return Code::short(u128::from_le_bytes(bytes), word.len());
+            return Code::short(short(word), word.len());
         }
         self.long(word)
     }
@@ -91,6 +90,23 @@ impl Code {
     fn halves(self) -> [u64; 2] {
         [self.0 as u64, (self.0 >> 64) as u64]
     }
+}
+
+/// Up to 15 bytes as a number, the first in the lowest place: from both ends, which may overlap, so that
+/// nothing is copied byte by byte.
+#[inline]
+fn short(word: &[u8]) -> u128 {
+    let length = word.len();
+    if let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) {
+        let last = u128::from(u64::from_le_bytes(*last));
+        return u128::from(u64::from_le_bytes(*first)) | (last << (8 * (length - 8)));
+    }
+    if let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) {
+        let last = u128::from(u32::from_le_bytes(*last));
+        return u128::from(u32::from_le_bytes(*first)) | (last << (8 * (length - 4)));
+    }
+    let bytes = (0..).step_by(8).zip(word);
+    bytes.fold(0, |all, (at, &byte)| all | (u128::from(byte) << at))
 }
 
 /// Multiplies to 128 bits and folds the halves: fast, and as good as its keys are secret.
