@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How far points may lag behind, about.
 const FOLD_INTERVAL: Duration = Duration::from_secs(2);
-const FOLDED_AT_ONCE: i64 = 2_000;
+const FOLDED_AT_ONCE: i64 = 1_000;
 const PURGE_INTERVAL: Duration = Duration::from_secs(3_600);
 const PURGED_AT_ONCE: i64 = 5_000;
 

@@ -130,8 +130,7 @@ async fn run(mut writer: Writer, mut results: mpsc::UnboundedReceiver<Unwritten>
         let Some(first) = first else {
             break;
         };
-        let mut batch = Vec::with_capacity(BATCH);
-        batch.push(first);
+        let mut batch = vec![first];
         let flush = Instant::now() + FLUSH;
         while batch.len() < BATCH {
             match tokio::time::timeout_at(flush, results.recv()).await {

@@ -25,7 +25,7 @@ use crate::{Error, QueryResult, prepared::Prepared};
 
 /// A point of a day may have two hundred buckets, and each connection of the pool keeps room for the largest statement
 /// that it ever took: thousands of points in one made every process grow for hours.
-const POINTS_PER_STATEMENT: usize = 200;
+const POINTS_PER_STATEMENT: usize = 50;
 
 /// The key of a point of a Manager, a Connection or a Namespace.
 type Key = (Uuid, Uuid, i32, DateTime<Utc>);
