@@ -8,7 +8,6 @@ use std::{
 use domain::{FeedName, ManagerName, Post, Reach, Timestamp};
 use events::TraceContext;
 use store::{
-    AsyncConnection,
     backfills::{self, Asked, KeptPosts, Rest, Waiting},
     plans as plan_store, recent_posts,
 };
@@ -16,7 +15,7 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Backfill, MAX_REMATCHES,
-    record::{is_refused, last_of, record_past, set_aside, store_blocks},
+    record::{is_refused, last_of, record_past, set_aside, store_blocks, unless_changed},
 };
 use crate::find::find;
 
@@ -89,10 +88,7 @@ impl Backfill {
             let Some(mut made) = blocks.instrument(span.clone()).await? else {
                 continue;
             };
-            let stored = conn.transaction(async |conn| {
-                if plan_store::version(conn).await? > version {
-                    return Ok(None);
-                }
+            let stored = unless_changed(&mut conn, version, async |conn| {
                 let claimed = backfills::claim(conn, waiting, &asked).await?;
                 let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
                 let mut last = last_of(&matches).1.to_vec();
@@ -103,7 +99,7 @@ impl Backfill {
                     .filter_map(|manager| rests.get(manager).map(|(_, rest)| rest.clone()))
                     .collect();
                 backfills::matched_kept(conn, waiting, &rests).await?;
-                Ok::<_, store::Error>(Some((made, rests.len())))
+                Ok((made, rests.len()))
             });
             let Some((last, managers)) = stored.instrument(span).await? else {
                 continue;

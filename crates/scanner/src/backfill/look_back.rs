@@ -12,12 +12,11 @@ use store::{
         look_backs::{self, LookBack, Reader},
     },
     feeds::Trouble,
-    plans as plan_store,
 };
 
 use super::{
     Backfill, MAX_FAILURES, MAX_REMATCHES, RETRY, backoff,
-    record::{last_of, record_past, store_apart, store_blocks},
+    record::{last_of, record_past, store_apart, store_blocks, unless_changed},
 };
 use crate::{
     budget,
@@ -94,12 +93,9 @@ impl Backfill {
                 let newest = polled.posts.first().map(|post| post.time);
                 gap.to.or(newest).unwrap_or(look_back.since)
             });
-            let stored = conn.transaction(async |conn| {
+            let stored = unless_changed(&mut conn, version, async |conn| {
                 if !look_backs::lock(conn, id, replica).await? {
-                    return Ok(Some(0));
-                }
-                if plan_store::version(conn).await? > version {
-                    return Ok(None);
+                    return Ok(0);
                 }
                 let made = record_past(conn, &waiting, last).await?;
                 if polled.more {
@@ -108,7 +104,7 @@ impl Backfill {
                 } else {
                     look_backs::finish(conn, id, unreached).await?;
                 }
-                Ok::<_, store::Error>(Some(made))
+                Ok(made)
             });
             let Some(rest) = stored.await? else {
                 drop(conn);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use domain::{ManagerName, Timestamp};
 use store::{
-    AsyncConnection, AsyncPgConnection,
+    AsyncPgConnection,
     backfills::{self, Waiting},
-    plans as plan_store,
+    keyed, plans as plan_store,
     scans::{self, NewScan},
 };
 
@@ -33,12 +33,8 @@ pub(super) async fn store_blocks(
 ) -> Result<Option<usize>, store::Error> {
     let mut made = 0;
     for block in blocks.chunks(BLOCK) {
-        let stored = conn.transaction(async |conn| {
-            if plan_store::version(conn).await? > version {
-                return Ok(None);
-            }
-            let made = record_past(conn, waiting, block).await?;
-            Ok::<_, store::Error>(Some(made))
+        let stored = unless_changed(conn, version, async |conn| {
+            record_past(conn, waiting, block).await
         });
         match stored.await? {
             Some(some) => made += some,
@@ -46,6 +42,25 @@ pub(super) async fn store_blocks(
         }
     }
     Ok(Some(made))
+}
+
+/// Does `work` in a transaction; `None`, and nothing of it, when plans changed since `version`.
+///
+/// Planned once: it has the statements with which polls record Scans.
+pub(super) async fn unless_changed<T>(
+    conn: &mut AsyncPgConnection,
+    version: i64,
+    work: impl AsyncFnOnce(&mut AsyncPgConnection) -> Result<T, store::Error>,
+) -> Result<Option<T>, store::Error> {
+    keyed::begin(conn).await?;
+    let done = async {
+        if plan_store::version(conn).await? > version {
+            return Ok(None);
+        }
+        work(conn).await.map(Some)
+    };
+    let done = done.await;
+    keyed::end(conn, done).await
 }
 
 /// As [`store_blocks`], each Manager's by themselves: whose cannot be stored is set aside.
