@@ -124,8 +124,9 @@ async fn establish_bounded(url: &str) -> ConnectionResult<AsyncPgConnection> {
     Ok(conn)
 }
 
-/// Connects to `url`, encrypted or not as its `sslmode` and `sslrootcert` say ([`crate::tls`]). The error names the server and every cause down to the system's own, which
-/// diesel's does not; it never repeats the URL, which may hold a password.
+/// Connects to `url`, encrypted or not as its `sslmode` and `sslrootcert` say ([`crate::tls`]), and under the
+/// program's name where it gives no `application_name`. The error names the server and every cause down to the
+/// system's own, which diesel's does not; it never repeats the URL, which may hold a password.
 ///
 /// # Errors
 /// When the URL cannot be read, nobody answers, or the server refuses.
@@ -139,6 +140,9 @@ pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
                 ConnectionError::InvalidConnectionUrl(chain(&error))
             })?;
     config.ssl_mode(address.mode.ssl_mode());
+    if config.get_application_name().is_none() {
+        config.application_name(program());
+    }
     // A server that has gone without a word is given up.
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(SILENCE);
@@ -160,6 +164,13 @@ pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
             AsyncPgConnection::try_from_client_and_connection(client, connection).await
         }
     }
+}
+
+/// What `pg_stat_activity` and the server's log call us by: `scanner`, `api-gateway`.
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    let name = path.file_stem().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Whether connections to `url` cross a network without encryption, and it does not say that they shall.

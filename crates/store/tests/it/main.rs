@@ -29,6 +29,7 @@ mod replicas;
 mod retention;
 mod rows;
 mod scans;
+mod sessions;
 mod stats;
 mod support;
 #[path = "../../examples/schema/tables.rs"]

@@ -1,0 +1,30 @@
+//! What PostgreSQL is told of who is there.
+
+use diesel::{QueryableByName, sql_query, sql_types::Text};
+use diesel_async::RunQueryDsl;
+use test_support::TestDatabase;
+
+#[derive(QueryableByName)]
+struct Named {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+async fn name_at(url: &str) -> String {
+    let mut conn = store::establish(url).await.unwrap();
+    let named = sql_query("SELECT current_setting('application_name') AS name");
+    named.get_result::<Named>(&mut conn).await.unwrap().name
+}
+
+#[tokio::test]
+async fn a_session_has_the_programs_name_unless_the_url_gives_one() {
+    let database = TestDatabase::create().await;
+    let program = std::env::current_exe().unwrap();
+    let program = program.file_stem().unwrap().to_str().unwrap();
+    assert_eq!(name_at(database.url()).await, program);
+
+    let url = database.url();
+    let sign = if url.contains('?') { '&' } else { '?' };
+    let url = format!("{url}{sign}application_name=of-mine");
+    assert_eq!(name_at(&url).await, "of-mine");
+}
