@@ -75,7 +75,8 @@ impl Secrets {
     }
 
     fn add_key(&mut self, what: &'static str, key: &str) {
-        let secret = key.rsplit_once('_').unwrap().1;
+        // What is behind the name; it may have an underscore itself.
+        let secret = key.splitn(3, '_').nth(2).unwrap();
         self.0.insert(what, secret.to_owned());
     }
 
