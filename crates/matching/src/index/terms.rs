@@ -84,7 +84,7 @@ impl Terms {
 pub(super) struct TermsBuilder {
     keys: Keys,
     terms: Terms,
-    /// Terms, in the place of phrases, by [`Self::hash`].
+    /// Terms, in the place of phrases, by [`Self::hash`], which is secret and all that is compared, see [`Table`].
     by_text: Table,
     /// Of the terms that come together.
     hashes: Vec<u64>,
@@ -109,8 +109,8 @@ impl TermsBuilder {
         }
     }
 
-    /// The numbers of a plan's terms. Each text lies somewhere else in memory, and so does what is known of it: one
-    /// look at all of the ones and then at all of the others, so that none waits for the one before.
+    /// The numbers of these terms. Their texts lie apart in memory, and so do the slots that know them: all texts are
+    /// read before the first slot, so that none waits for the one before.
     pub(super) fn insert_all<'a>(
         &mut self,
         terms: impl Iterator<Item = (&'a str, &'a Readings)> + Clone,
