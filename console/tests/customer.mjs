@@ -24,6 +24,12 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await page.getByLabel("Pages about your product").fill(input.urls[0]);
   await page.getByLabel("Pages about your product").press("Enter");
   await page.getByRole("radio", { name: /^Sales/ }).check();
+  const sensitivity = page.getByLabel("Sensitivity");
+  assert.equal(await sensitivity.inputValue(), "BALANCED");
+  await sensitivity.selectOption("PRECISE");
+  await page.getByText("more of them are worth reading").waitFor();
+  await sensitivity.selectOption("BROAD");
+  await page.getByText("fewer relevant ones are missed").waitFor();
   await page.getByLabel("Name", { exact: true }).fill("Who needs a backup?");
   await page.getByRole("button", { name: "Work it out" }).click();
   await page.getByText("Worked out", { exact: true }).waitFor();
@@ -32,6 +38,17 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await hold(page, "state-compiled", seen);
   await page.getByRole("button", { name: "Turn it on" }).click();
   await page.getByRole("heading", { name: "Who needs a backup?" }).waitFor();
+
+  // How sensitive it is stands on its page, and is changed in its settings.
+  await page.getByText("Sensitivity: Broad").waitFor();
+  await page.getByRole("link", { name: "Settings" }).click();
+  await page.getByLabel("Sensitivity").selectOption("BALANCED");
+  await page.locator("form").filter({ has: page.getByLabel("Sensitivity") }).getByRole("button", { name: "Save" }).click();
+  await page.getByText("Sensitivity: Balanced").waitFor();
+  await until("it is compiled again", async () => {
+    const { managers } = await earshot.call("GET", `${name}/managers`);
+    return managers[0].input.sensitivity === "BALANCED" && managers[0].state === "APPLIED";
+  });
 
   // A post is made, and becomes a Scan with its words marked.
   await earshot.publish([{ platform: "hackernews", author: "pat", title: "Ask HN: Which backup software for a small team of architects?", text: "Eight laptops and a NAS. Looking for encrypted offsite backups, with restores that somebody tests." }]);

@@ -95,7 +95,8 @@ export interface paths {
         /**
          * List Managers
          * @description Fields to filter and order by: `name`, `createTime`, `updateTime`, `nickname`, `type`, `enable`, `mode`, `state`,
-         *     `applyTime`, `applyError.code`, `applyError.message`, `source.type`, `input.type`, `input.focus.type`, `maxScansPerDay`.
+         *     `applyTime`, `applyError.code`, `applyError.message`, `source.type`, `input.type`, `input.focus.type`,
+         *     `input.sensitivity`, `maxScansPerDay`.
          */
         get: operations["listManagers"];
         put?: never;
@@ -969,7 +970,8 @@ export interface components {
          *         ],
          *         "focus": {
          *           "type": "SALES"
-         *         }
+         *         },
+         *         "sensitivity": "BALANCED"
          *       },
          *       "instructions": {
          *         "feeds": [
@@ -1186,6 +1188,7 @@ export interface components {
                     type?: components["schemas"]["Focus"];
                     names?: components["schemas"]["TermText"][] | null;
                 };
+                sensitivity?: components["schemas"]["Sensitivity"] | null;
             } | null;
             instructions?: components["schemas"]["Instructions"] | null;
             notices?: components["schemas"]["Notice"][] | null;
@@ -1218,7 +1221,8 @@ export interface components {
          *             ],
          *             "focus": {
          *               "type": "SALES"
-         *             }
+         *             },
+         *             "sensitivity": "BALANCED"
          *           },
          *           "instructions": {
          *             "feeds": [
@@ -1287,7 +1291,20 @@ export interface components {
                 /** @description Names to watch: competitors, brands, products. Without them they are taken from the pages. */
                 names?: components["schemas"]["TermText"][];
             };
+            sensitivity?: components["schemas"]["Sensitivity"];
         };
+        /**
+         * @description How certain the service must be that a post is worth your attention. It sets `instructions.threshold`; your feedback
+         *     on Scans moves the threshold within the chosen setting. Answers always have this field. A change is compiled, as any
+         *     change of `input` is.
+         *
+         *     `PRECISE` finds about a third as many posts as `BALANCED`, and more of them are worth reading. `BALANCED` is the
+         *     default. `BROAD` finds about two to three times as many as `BALANCED`, and misses fewer relevant ones. These ratios were
+         *     measured on our development customers and differ between customers: see `docs/matching-quality.md`.
+         * @default BALANCED
+         * @enum {string}
+         */
+        Sensitivity: "PRECISE" | "BALANCED" | "BROAD";
         /**
          * @description What makes a post worth attention, beside its topic: somebody wants to choose, buy or hire (`SALES`); a competitor is
          *     named, compared or judged (`COMPETITOR`); somebody complains about you (`CRISIS`).
@@ -1296,8 +1313,8 @@ export interface components {
         Focus: "SALES" | "COMPETITOR" | "CRISIS";
         /**
          * @description What a Manager looks for. A post matches when each group of `require` has a term that occurs, no term of `exclude`
-         *     does, and the score reaches `threshold`. With `focus` the score is calibrated, 0 to 1; without it, it is the sum of the
-         *     weights of the `include` terms that occur. Terms are whole words or phrases, in any case. At most 500 terms in all, and
+         *     does, and the score reaches `threshold`. With `focus` the score is the probability that a person would keep the post, 0 to
+         *     1; without it, it is the sum of the weights of the `include` terms that occur. Terms are whole words or phrases, in any case. At most 500 terms in all, and
          *     at least one in `include`, `names`, `require` or `exclude` (`required` on `instructions.include`).
          *
          *     In answers: those at work; absent until the first apply. Of a `MANUAL` Manager that is `PENDING_APPLY`, those submitted.
@@ -1324,6 +1341,16 @@ export interface components {
             focus?: components["schemas"]["Focus"];
             /** @description The score that a post must reach. With `focus` 0 to 1: all else is `out_of_range`. */
             threshold?: number;
+            /**
+             * @description Topic scores that one in ten, in a hundred and in a thousand ordinary posts reach, in ascending order. Only used with
+             *     `focus`: they say how unusual a post's topic is. A compile sets them; without them, usual values are assumed.
+             * @example [
+             *       0.4,
+             *       1.2,
+             *       2.6
+             *     ]
+             */
+            backgroundScores?: number[];
             /** @description What is relevant, in a sentence or two. */
             brief?: string;
         };
@@ -1348,6 +1375,11 @@ export interface components {
             caseSensitive: boolean;
             /** @description When given, one of these must occur too for the name to count. */
             context?: components["schemas"]["TermText"][];
+            /**
+             * @description Percentage of ordinary posts with the name that are about your subject. Only used with `focus`: the lower it is, the
+             *     less the name says by itself. A compile sets it; without it, 50 is assumed.
+             */
+            onTopicPercent?: number;
         };
         Notice: {
             /** @enum {string} */
@@ -1785,6 +1817,10 @@ export interface components {
         };
         /** @description Why the post matched; in a preview, what speaks for one that does not, too. */
         Match: {
+            /**
+             * @description With `focus`, the probability that a person would keep the post, 0 to 1; 0 where a quick look ruled the post out.
+             *     Without `focus`, the sum of the weights of the `include` terms that occur.
+             */
             score: number;
             /** @description The terms and names that counted, strongest first. */
             terms: string[];
@@ -1808,7 +1844,7 @@ export interface components {
                 /** @description Somebody complains or needs help. */
                 trouble: number;
             };
-            /** @description True where the operator's model was asked about the post and had the last word: the score then lies close to the threshold, on either side. Absent otherwise: a filter says `NOT match.judged = true`. */
+            /** @description True if the LLM filter decided: the operator's model was asked about the post, and its answer replaced the decision by the threshold. The score can then lie below the threshold. Absent otherwise: a filter says `NOT match.judged = true`. */
             judged?: boolean;
         };
         /** @description Exactly one of `posts`, `recent` and `urls`. */

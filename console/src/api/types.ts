@@ -19,6 +19,7 @@ export type Mute = S["Mute"];
 export type Instructions = S["Instructions"];
 export type WatchedName = S["WatchedName"];
 export type Focus = S["Focus"];
+export type Sensitivity = S["Sensitivity"];
 export type Stats = S["Stats"];
 export type Point = S["StatsPoint"];
 export type Interval = S["Interval"];
@@ -34,6 +35,8 @@ export type Feed = S["Feed"];
 
 export const DELIVERY_STATES: DeliveryState[] = ["PENDING", "IN_FLIGHT", "SUCCEEDED", "RETRYING", "EXHAUSTED", "CANCELLED"];
 export const FOCUSES: Focus[] = ["SALES", "COMPETITOR", "CRISIS"];
+/** All settings, strictest first. */
+export const SENSITIVITIES: Sensitivity[] = ["PRECISE", "BALANCED", "BROAD"];
 export const SOURCES: SourceType[] = ["FORUM", "MICROBLOG", "NETWORK"];
 
 /** An instant as the API writes it, to the microsecond. */

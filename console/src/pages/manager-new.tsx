@@ -1,7 +1,7 @@
 // A new Manager: asked for, compiled before one's eyes, previewed, and only then turned on.
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
-import { FOCUSES, id, SOURCES, type Focus, type Manager, type SourceType } from "../api/types";
+import { FOCUSES, id, SOURCES, type Focus, type Manager, type Sensitivity, type SourceType } from "../api/types";
 import { tell } from "../parts/announce";
 import { Act, Field, Loaded, Page, Skeleton, State, Words } from "../parts/basics";
 import { Failed, fieldError, tellError } from "../parts/errors";
@@ -9,6 +9,7 @@ import { pageOf, useConnections } from "../parts/names";
 import { NoticeChoice } from "../parts/notices";
 import { PreviewList, previewRecent } from "../parts/preview";
 import { useQuery } from "../parts/query";
+import { SensitivityField } from "../parts/sensitivity";
 import { Understood } from "../parts/understood";
 import { go, href, route, setQuery } from "../router";
 import { w } from "../words/en";
@@ -29,6 +30,7 @@ function Form({ namespace }: { namespace: string }) {
   const urls = useSignal<string[]>([]);
   const focus = useSignal<Focus>("SALES");
   const names = useSignal<string[]>([]);
+  const sensitivity = useSignal<Sensitivity>("BALANCED");
   const nickname = useSignal("");
   const source = useSignal<SourceType>("FORUM");
   const chosen = useSignal<string[]>([]);
@@ -42,7 +44,7 @@ function Form({ namespace }: { namespace: string }) {
       const manager = await api.createManager(`namespaces/${namespace}`, {
         nickname: nickname.value, type: "FEED_MANAGER", enable: false,
         source: { type: source.value },
-        input: { type: "STRUCTURED", urls: urls.value, focus: { type: focus.value, ...(names.value.length > 0 ? { names: names.value } : {}) } },
+        input: { type: "STRUCTURED", urls: urls.value, focus: { type: focus.value, ...(names.value.length > 0 ? { names: names.value } : {}) }, sensitivity: sensitivity.value },
         notices: chosen.value.map((connection) => ({ type: "HTTP_REQUEST", connection })),
       });
       setQuery({ manager: id(manager.name) });
@@ -53,7 +55,7 @@ function Form({ namespace }: { namespace: string }) {
     }
   };
   const wrong = (field: string) => fieldError(failed.value, field);
-  const unshown = failed.value !== undefined && !["input.urls", "nickname", "input.focus.names", "notices", "source"].some((field) => wrong(field));
+  const unshown = failed.value !== undefined && !["input.urls", "nickname", "input.focus.names", "input.sensitivity", "notices", "source"].some((field) => wrong(field));
 
   return (
     <form noValidate class="form card" onSubmit={(event) => { event.preventDefault(); void create(); }}>
@@ -74,6 +76,7 @@ function Form({ namespace }: { namespace: string }) {
       <Field label={w.newManager.names} hint={w.newManager.namesHint} error={wrong("input.focus.names")}>
         {(attributes) => <Words id={attributes.id} describedBy={attributes["aria-describedby"]} label={w.newManager.names} values={names.value} max={50} maxLength={100} onChange={(values) => { names.value = values; }} />}
       </Field>
+      <SensitivityField value={sensitivity.value} error={wrong("input.sensitivity")} onChange={(value) => { sensitivity.value = value; }} />
       <div class="columns">
         <Field label={w.nickname} hint={w.newManager.nicknameHint} error={wrong("nickname")}>
           {(attributes) => <input {...attributes} maxLength={120} dir="auto" value={nickname.value} onInput={(event) => { nickname.value = event.currentTarget.value; }} />}

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useSignal } from "@preact/signals";
 import { api } from "../api";
-import { FOCUSES, parent, timestamp, type Duplicates, type Focus, type Kind, type Manager, type Mute } from "../api/types";
+import { FOCUSES, parent, timestamp, type Duplicates, type Focus, type Kind, type Manager, type Mute, type Sensitivity } from "../api/types";
 import { tell } from "../parts/announce";
 import { Field, Foreign, Loaded, Words } from "../parts/basics";
 import { Confirm } from "../parts/dialog";
@@ -11,6 +11,7 @@ import { setMutes } from "../parts/labels";
 import { useConnections, useNamespaces } from "../parts/names";
 import { MAX_NOTICES, NoticeChoice } from "../parts/notices";
 import { forgetQueries, useQuery } from "../parts/query";
+import { SensitivityField } from "../parts/sensitivity";
 import { Time } from "../parts/time";
 import { go, href } from "../router";
 import { mayWrite } from "../session";
@@ -87,10 +88,11 @@ function Input({ manager, put }: { manager: Manager; put: Put }) {
   const urls = useSignal(input?.urls ?? []);
   const focus = useSignal<Focus>(input?.focus.type ?? "SALES");
   const names = useSignal(input?.focus.names ?? []);
+  const sensitivity = useSignal<Sensitivity>(input?.sensitivity ?? "BALANCED");
   const failed = useSignal<unknown>(undefined);
-  const changed = JSON.stringify([urls.value, focus.value, names.value]) !== JSON.stringify([input?.urls ?? [], input?.focus.type, input?.focus.names ?? []]);
+  const changed = JSON.stringify([urls.value, focus.value, names.value, sensitivity.value]) !== JSON.stringify([input?.urls ?? [], input?.focus.type, input?.focus.names ?? [], input?.sensitivity]);
   const save = async () => {
-    const body = { input: { type: "STRUCTURED", urls: urls.value, focus: { type: focus.value, ...(names.value.length > 0 ? { names: names.value } : {}) } } };
+    const body = { input: { type: "STRUCTURED", urls: urls.value, focus: { type: focus.value, ...(names.value.length > 0 ? { names: names.value } : {}) }, sensitivity: sensitivity.value } };
     put(await api.updateManager(manager.name, body, "input"));
   };
   return (
@@ -108,6 +110,7 @@ function Input({ manager, put }: { manager: Manager; put: Put }) {
       <Field label={w.newManager.names} hint={w.newManager.namesHint} error={fieldError(failed.value, "input.focus.names")}>
         {(attributes) => <Words id={attributes.id} label={w.newManager.names} describedBy={attributes["aria-describedby"]} values={names.value} max={50} maxLength={100} onChange={(values) => { names.value = values; }} />}
       </Field>
+      <SensitivityField value={sensitivity.value} error={fieldError(failed.value, "input.sensitivity")} onChange={(value) => { sensitivity.value = value; }} />
     </Part>
   );
 }

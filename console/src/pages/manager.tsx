@@ -45,7 +45,7 @@ export function ManagerPage({ namespace, manager, tab }: { namespace: string; ma
       title={data?.nickname ?? w.managers.one} wide back={{ href: href(`n/${namespace}/managers`), text: w.managers.title }}
       lead={data && (
         <p class="lead-states">
-          <ManagerState manager={data} /> <span class="faint">{focusOf(data)} · {w.sources[data.source.type]} · {w.manager.modes[data.mode]}{data.applyTime && <> · {w.manager.appliedAt} <Time iso={data.applyTime} focusable /></>}</span>
+          <ManagerState manager={data} /> <span class="faint">{focusOf(data)}{data.input?.sensitivity && <> · {w.sensitivityLabel}: {w.sensitivity[data.input.sensitivity]}</>} · {w.sources[data.source.type]} · {w.manager.modes[data.mode]}{data.applyTime && <> · {w.manager.appliedAt} <Time iso={data.applyTime} focusable /></>}</span>
         </p>
       )}
       actions={data && (

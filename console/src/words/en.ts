@@ -1,5 +1,5 @@
 // Every word that the console says, in English.
-import type { Connection, Delivery, Feed, Focus, Kind, Manager, Mute, SourceType } from "../api/types";
+import type { Connection, Delivery, Feed, Focus, Kind, Manager, Mute, Sensitivity, SourceType } from "../api/types";
 
 type ByWord = Record<string, string | undefined>;
 
@@ -41,6 +41,13 @@ export const w = {
     COMPETITOR: "A competitor is named, compared or judged.",
     CRISIS: "Somebody complains about you.",
   } satisfies Record<Focus, string>,
+  sensitivityLabel: "Sensitivity",
+  sensitivity: { PRECISE: "Precise", BALANCED: "Balanced", BROAD: "Broad" } satisfies Record<Sensitivity, string>,
+  sensitivityMeans: {
+    PRECISE: "Fewer posts, and more of them are worth reading. Some relevant posts are missed.",
+    BALANCED: "A balance between wrong posts and missed ones.",
+    BROAD: "More posts, and fewer relevant ones are missed. More of them are wrong.",
+  } satisfies Record<Sensitivity, string>,
 
   nav: {
     skip: "Skip to content", main: "Pages", overview: "Overview", inbox: "Inbox", managers: "Managers", connections: "Connections", help: "Help",
@@ -212,7 +219,7 @@ export const w = {
   },
   settings: {
     general: "General", mutes: "Mutes of this Manager", mutesHint: "Posts that make no Scans, whatever the instructions say.", namespaceMutes: "Mutes of the whole Namespace", namespaceMutesHint: "They hold for all its Managers.", noMutes: "Nothing is muted.",
-    input: "Pages and focus", inputMeans: "Saving compiles the Manager again. What is at work stays so until that is done.", inputTakesBack: "This Manager is kept by hand; saving pages makes it automatic again.", urls: "Pages",
+    input: "Pages, focus and sensitivity", inputMeans: "Saving compiles the Manager again. What is at work stays so until that is done.", inputTakesBack: "This Manager is kept by hand; saving pages makes it automatic again.", urls: "Pages",
     screen: "What is let through", screenHint: "Of posts that match.", languages: "Languages", languagesHint: "Tags such as en or pt; without any, all are welcome.", anyLanguage: "all", kinds: "Kinds",
     kindWords: { POST: "Posts", COMMENT: "Comments" } satisfies Record<Kind, string>, duplicates: "The same post in several places", duplicatesHint: "Collapsed, it is one Scan that lists the places.",
     keep: "A Scan each", collapse: "One Scan", maxScans: "Scans a day, at most", maxScansHint: "A guard against floods: near the bound only the best come through.", noMax: "no bound",

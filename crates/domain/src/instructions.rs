@@ -64,6 +64,10 @@ pub struct Instructions {
     pub focus: Option<Focus>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
+    /// Topic scores that one in ten, in a hundred and in a thousand ordinary posts reach. With a focus
+    /// they tell how unusual a post's topic is; without them usual figures are assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background_scores: Option<[f64; 3]>,
     /// What is relevant, in a sentence or two of plain words.
     #[serde(default)]
     pub brief: String,
@@ -101,4 +105,8 @@ pub struct WatchedName {
     /// When given, one of these must occur too for the name to count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
+    /// Percentage of ordinary posts with the name that are about the subject: 3 for `Mint` where money is
+    /// the subject, and Linux has the name too. With a focus, less of it asks for more of the topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_topic_percent: Option<u8>,
 }

@@ -41,7 +41,7 @@ pub use feed::{FeedName, Reach};
 pub use id::Id;
 pub use instructions::{Focus, Instructions};
 pub use issue::{FieldIssue, Issue, Issues};
-pub use manager::Manager;
+pub use manager::{Manager, Sensitivity};
 pub use name::{ConnectionName, DeliveryName, ManagerName, NamespaceName, ReplayName, ScanName};
 pub use namespace::Namespace;
 pub use post::{Post, PostType, Subforum, User};

@@ -122,6 +122,7 @@ pub const MANAGER_FIELDS: &[Field] = &[
     word("source.type", &["FORUM", "MICROBLOG", "NETWORK"]),
     word("input.type", &["STRUCTURED"]),
     word("input.focus.type", FOCUSES),
+    word("input.sensitivity", &["PRECISE", "BALANCED", "BROAD"]),
     word("instructions.focus", FOCUSES),
     number("instructions.threshold"),
     text("instructions.brief"),

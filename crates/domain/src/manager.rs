@@ -29,6 +29,7 @@ pub const PATHS: Paths = Paths {
         "input.focus",
         "input.focus.type",
         "input.focus.names",
+        "input.sensitivity",
         "instructions",
         "instructions.feeds",
         "instructions.require",
@@ -135,6 +136,35 @@ pub struct Input {
     pub input_type: InputType,
     pub urls: Vec<String>,
     pub focus: InputFocus,
+    /// Absent in rows that older releases wrote.
+    #[serde(default)]
+    pub sensitivity: Sensitivity,
+}
+
+/// The user's choice between fewer wrong posts and fewer missed posts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Sensitivity {
+    /// Fewer posts, and more of them are worth reading.
+    Precise,
+    #[default]
+    Balanced,
+    /// More posts, and fewer relevant ones are missed.
+    Broad,
+}
+
+impl Sensitivity {
+    /// All settings, strictest first.
+    pub const ALL: [Self; 3] = [Self::Precise, Self::Balanced, Self::Broad];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Precise => "PRECISE",
+            Self::Balanced => "BALANCED",
+            Self::Broad => "BROAD",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

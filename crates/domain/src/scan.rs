@@ -71,7 +71,8 @@ impl Place {
 /// Why a post matched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Match {
-    /// With a focus: calibrated, 0 to 1. Without: the sum of the weights of the terms that occur.
+    /// With a focus: the probability that a person would keep the post, 0 where the gate ruled it out.
+    /// Without: the sum of the weights of the terms that occur.
     pub score: f64,
     /// The terms and names that counted, strongest first.
     pub terms: Vec<String>,
@@ -83,8 +84,7 @@ pub struct Match {
     /// With a focus: what kind of post it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signals: Option<Signals>,
-    /// Whether the operator's model was asked, and had the last word: the score then lies close to the
-    /// threshold, on either side.
+    /// True if the LLM filter decided. The score can then lie below the threshold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
 }

@@ -15,6 +15,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+#[cfg(feature = "server")]
+pub(crate) use self::arguments::SensitivityWord;
 use self::arguments::{Connections, Deliveries, Managers, Namespaces, Scans};
 pub(crate) use self::{
     complain::{Failure, Given},

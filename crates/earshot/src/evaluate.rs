@@ -8,9 +8,14 @@ use std::{
 use clap::{Args, ValueEnum};
 use domain::Focus;
 
+use crate::customer::SensitivityWord;
+
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Customers as JSON files: `id, name, pages, competitors, foci`; pages relative to DIR's parent.
+    ///
+    /// A page is a path, or an object of `path` and `url`; `urls` lists the addresses of all pages. One
+    /// that cannot be compiled is reported and left out.
     #[arg(long, value_name = "DIR")]
     customers: PathBuf,
     /// Posts as JSON lines, gzipped or not: `id, source, channel, title, text`.
@@ -19,6 +24,9 @@ pub(crate) struct Arguments {
     /// Only this focus.
     #[arg(long)]
     focus: Option<FocusWord>,
+    /// Sensitivity that the customers are compiled with.
+    #[arg(long, value_enum, ignore_case = true, default_value_t)]
+    sensitivity: SensitivityWord,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -42,15 +50,19 @@ impl From<FocusWord> for Focus {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let focus = arguments.focus.map(Focus::from);
-    manager_compiler::evaluate::run(
+    let skipped = manager_compiler::evaluate::run(
         &arguments.customers,
         &arguments.posts,
         focus,
+        arguments.sensitivity.into(),
         |prediction| {
             serde_json::to_writer(&mut out, &prediction)?;
             out.write_all(b"\n")
         },
     )?;
     out.flush()?;
+    for customer in skipped {
+        eprintln!("earshot: warning: {customer}; it is left out");
+    }
     Ok(())
 }

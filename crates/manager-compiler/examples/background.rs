@@ -1,9 +1,10 @@
 //! Makes the table of word frequencies that the compiler ships.
 //!
-//! `cargo run --release -p manager-compiler --example background -- DIR > crates/manager-compiler/data/background.txt`
+//! `cargo run --release -p manager-compiler --example background -- DIR WORDS > crates/manager-compiler/data/background.txt`
 //!
 //! DIR holds `reddit_titles/titles.tsv.gz` (`subreddit<TAB>title`) and
-//! `reddit_selfposts/data.jsonl.gz` (`{"text"}`). The same input gives the same bytes.
+//! `reddit_selfposts/data.jsonl.gz` (`{"text"}`); WORDS is a dictionary, one word a line, names with a
+//! capital. The same input gives the same bytes.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -27,8 +28,17 @@ struct Count {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let dir = std::env::args().nth(1).ok_or("usage: background DIR")?;
+    let mut arguments = std::env::args().skip(1);
+    let (Some(dir), Some(dictionary)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: background DIR WORDS".into());
+    };
     let mut counter = Counter::default();
+    for word in std::fs::read_to_string(dictionary)?.lines() {
+        if !word.chars().any(|c| c.is_uppercase() || c == '\'') {
+            let folded = text::fold(word);
+            counter.dictionary.insert(text::stem(&folded).into_owned());
+        }
+    }
     for line in lines(&Path::new(&dir).join("reddit_titles/titles.tsv.gz"))? {
         if let Some((_, title)) = line?.split_once('\t') {
             counter.add(title);
@@ -51,6 +61,8 @@ struct Counter {
     documents: u32,
     words: HashMap<String, Count>,
     stems: HashMap<String, String>,
+    /// Stems of words that a dictionary has in lower case.
+    dictionary: HashSet<String>,
 }
 
 impl Counter {
@@ -82,8 +94,19 @@ impl Counter {
         }
     }
 
+    fn mark(&self, word: &str, count: &Count) -> &'static str {
+        let all = count.lower + count.capital;
+        match () {
+            () if !self.dictionary.contains(word) => "^",
+            () if count.lower * 10 < all * 3 => "^",
+            () if count.lower * 20 < all * 11 => "~",
+            () => "",
+        }
+    }
+
     /// `documents N`, then lines of words with the same number of documents, rounded down
-    /// to a quarter of a power of two. A `^` marks words that are mostly written with a capital.
+    /// to a quarter of a power of two. `^` marks names: words that no dictionary has, or that are seldom
+    /// written in lower case; `~` marks dictionary words that are names about as often as not.
     fn table(&self) -> String {
         let mut words: Vec<_> = self
             .words
@@ -94,7 +117,7 @@ impl Counter {
         words.truncate(MAX_WORDS);
         let mut lines: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for (word, count) in words {
-            let mark = if count.capital > count.lower { "^" } else { "" };
+            let mark = self.mark(word, count);
             lines
                 .entry(quarter_log2(count.documents))
                 .or_default()

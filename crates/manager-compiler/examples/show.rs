@@ -1,7 +1,7 @@
 //! `cargo run -p manager-compiler --example show -- SALES|COMPETITOR|CRISIS PAGE.html…` prints the
 //! instructions that pages on disk compile to.
 
-use domain::Focus;
+use domain::{Focus, Sensitivity};
 use manager_compiler::compile::{FetchedPage, compile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             body: std::fs::read(path)?,
         });
     }
-    let instructions = compile(&pages, focus, &[], "FORUM", &[])?;
+    let instructions = compile(&pages, focus, Sensitivity::Balanced, &[], "FORUM", &[])?;
     println!("{}", serde_json::to_string_pretty(&instructions)?);
     Ok(())
 }

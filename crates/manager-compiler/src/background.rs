@@ -28,21 +28,40 @@ static WEB_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
 pub fn idf(stem: &str) -> f64 {
     match TABLE.words.get(stem) {
         Some(word) => TABLE.idf_of_bucket(word.bucket),
-        // One document fewer than the rarest listed.
-        None => TABLE.idf_of_bucket(4),
+        None => idf_of_unknown(),
     }
 }
+
+/// A word that no post has may be the subject's own term or chance; it counts as one of medium rarity.
+const UNKNOWN_IDF: f64 = 5.0;
 
 /// The inverse document frequency of a stem that the table does not have.
 #[must_use]
 pub fn idf_of_unknown() -> f64 {
-    TABLE.idf_of_bucket(4)
+    UNKNOWN_IDF
 }
 
-/// Whether a stem is a word of the language, rather than a name or an invented word.
+/// How far a stem is a word of the language rather than a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usage {
+    /// No dictionary has it, or hardly anyone writes it in lower case: `netflix`, `toyota`, `google`.
+    Name,
+    /// A dictionary word that posts use as a name about as often: `apple`, `twitter`, `steam`.
+    Both,
+    /// `square`, `target`, `beats`.
+    Word,
+}
+
+/// How posts at large use a stem. One that the table does not have is too rare to be a common word.
+#[must_use]
+pub fn usage(stem: &str) -> Usage {
+    TABLE.words.get(stem).map_or(Usage::Name, |word| word.usage)
+}
+
+/// Whether a stem is a word of the language rather than a name.
 #[must_use]
 pub fn is_ordinary(stem: &str) -> bool {
-    TABLE.words.get(stem).is_some_and(|word| !word.capitalised)
+    usage(stem) == Usage::Word
 }
 
 /// Whether the table has the stem at all.
@@ -71,7 +90,7 @@ struct Table {
 struct Word {
     /// Four times the binary logarithm of the number of documents.
     bucket: u8,
-    capitalised: bool,
+    usage: Usage,
 }
 
 impl Table {
@@ -90,13 +109,12 @@ impl Table {
                 Some(bucket) => {
                     let bucket = bucket.parse().unwrap_or(0);
                     for word in fields {
-                        let name = word.strip_suffix('^').unwrap_or(word);
-                        let capitalised = name.len() < word.len();
-                        let word = Word {
-                            bucket,
-                            capitalised,
+                        let (stem, usage) = match word.split_at(word.len() - 1) {
+                            (stem, "^") => (stem, Usage::Name),
+                            (stem, "~") => (stem, Usage::Both),
+                            _ => (word, Usage::Word),
                         };
-                        table.words.insert(name, word);
+                        table.words.insert(stem, Word { bucket, usage });
                     }
                 }
                 None => {}
@@ -125,8 +143,8 @@ mod tests {
     fn rarer_words_weigh_more() {
         assert!(idf("the") < 2.0);
         assert!(idf("the") < idf("time") && idf("time") < idf("bike"));
-        assert!(idf("bike") < idf("espresso") && idf("espresso") < idf_of_unknown());
-        assert!(idf_of_unknown() < 12.6);
+        assert!(idf("bike") < idf("espresso"));
+        assert!(idf("time") < idf_of_unknown() && idf_of_unknown() < idf("espresso"));
     }
 
     #[test]

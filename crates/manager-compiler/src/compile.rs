@@ -3,7 +3,7 @@
 //! Pure and deterministic: the same pages give the same instructions, byte for byte.
 
 use domain::{
-    FeedName, Focus, Instructions,
+    FeedName, Focus, Instructions, Sensitivity,
     instructions::{MAX_BRIEF_CHARS, MAX_TERMS, Term},
 };
 use url::Url;
@@ -12,7 +12,7 @@ use crate::{
     extract::{self, PageText, Unreadable},
     feeds::{self, Platform},
     names::Names,
-    terms,
+    terms, topic,
 };
 
 /// What a seed URL answered.
@@ -98,7 +98,8 @@ impl CompileFailure {
 
 /// Compiles the seed pages.
 ///
-/// `focus_names` are the customer's `focus.names`; `source` is the Manager's. Pages that are places on
+/// `sensitivity` sets the threshold and nothing else. `focus_names` are the customer's `focus.names`;
+/// `source` is the Manager's. Pages that are places on
 /// a configured platform name feeds, and say nothing about the subject.
 ///
 /// # Errors
@@ -106,6 +107,7 @@ impl CompileFailure {
 pub fn compile(
     pages: &[FetchedPage],
     focus: Focus,
+    sensitivity: Sensitivity,
     focus_names: &[String],
     source: &str,
     platforms: &[Platform],
@@ -114,13 +116,14 @@ pub fn compile(
         let content_type = page.content_type.as_deref();
         Seed::read(&page.url, content_type, &page.body, source, platforms).ok()
     });
-    compile_seeds(seeds, focus, focus_names, source, platforms)
+    compile_seeds(seeds, focus, sensitivity, focus_names, source, platforms)
 }
 
 /// [`compile`], of pages that have been read.
 pub(crate) fn compile_seeds(
     seeds: impl IntoIterator<Item = Seed>,
     focus: Focus,
+    sensitivity: Sensitivity,
     focus_names: &[String],
     source: &str,
     platforms: &[Platform],
@@ -153,18 +156,12 @@ pub(crate) fn compile_seeds(
         include: terms,
         names: entries,
         focus: Some(focus),
-        threshold: Some(threshold(focus)),
+        threshold: Some(matching::threshold(focus, sensitivity)),
         ..Instructions::default()
     };
     keep_in_bounds(&mut instructions);
+    topic::calibrate(&mut instructions);
     Ok(instructions)
-}
-
-/// From which score on a post is worth attention.
-const fn threshold(focus: Focus) -> f64 {
-    match focus {
-        Focus::Sales | Focus::Competitor | Focus::Crisis => matching::THRESHOLD,
-    }
 }
 
 fn brief(focus: Focus, names: &Names, terms: &[Term]) -> String {

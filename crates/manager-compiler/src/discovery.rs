@@ -251,6 +251,7 @@ mod tests {
             kind,
             aliases: Vec::new(),
             context: Vec::new(),
+            on_topic_percent: None,
             case_sensitive: false,
         };
         let term = |text: &str, weight| Term {

@@ -1,7 +1,9 @@
 //! Scores posts offline against customers' pages: how well compiling and matching decide together.
 //!
 //! Reads the benchmark's format: customers as `DIR/*.json`, with pages relative to the folder above,
-//! and posts as JSON lines, gzipped or not. No database and no network.
+//! and posts as JSON lines, gzipped or not. No database and no network. A page may be given with its
+//! address, whose domain then counts among the customer's names. A customer that cannot be compiled is
+//! reported, and the others are scored.
 
 use std::{
     fs::{self, File},
@@ -9,10 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use domain::Focus;
+use domain::{Focus, Instructions, Sensitivity};
 use flate2::read::GzDecoder;
 use matching::{Plan, PostText};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::Error as _};
 use url::Url;
 
 use crate::compile::{self, CompileFailure, FetchedPage};
@@ -41,27 +43,64 @@ pub enum EvaluateError {
         #[source]
         source: serde_json::Error,
     },
-    #[error("customer `{customer}` cannot be compiled")]
-    Compile {
-        customer: String,
-        #[source]
-        source: CompileFailure,
-    },
-    #[error("the instructions of customer `{customer}` cannot be executed")]
-    Plan {
-        customer: String,
-        #[source]
-        source: matching::PlanError,
-    },
+}
+
+/// A customer that is not scored for a focus.
+#[derive(Debug, thiserror::Error)]
+#[error("customer `{customer}` cannot be compiled for {}: {reason}", focus.as_str())]
+pub struct SkippedCustomer {
+    pub customer: String,
+    pub focus: Focus,
+    pub reason: SkipReason,
+}
+
+/// Why a customer is not scored.
+#[derive(Debug, thiserror::Error)]
+pub enum SkipReason {
+    #[error(transparent)]
+    Compile(#[from] CompileFailure),
+    /// The instructions cannot be executed.
+    #[error(transparent)]
+    Plan(#[from] matching::PlanError),
 }
 
 #[derive(Debug, Clone, Deserialize)]
 struct Customer {
     id: String,
-    pages: Vec<PathBuf>,
+    pages: Vec<PageEntry>,
+    /// Addresses of the pages, in the same order.
+    #[serde(default)]
+    urls: Vec<Option<Url>>,
     #[serde(default)]
     competitors: Vec<String>,
     foci: Vec<Focus>,
+}
+
+/// A page on disk, with its address where it is known.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum PageEntry {
+    Path(PathBuf),
+    Addressed {
+        #[serde(alias = "file")]
+        path: PathBuf,
+        url: Option<Url>,
+    },
+}
+
+impl PageEntry {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Path(path) | Self::Addressed { path, .. } => path,
+        }
+    }
+
+    fn url(&self) -> Option<&Url> {
+        match self {
+            Self::Path(_) => None,
+            Self::Addressed { url, .. } => url.as_ref(),
+        }
+    }
 }
 
 /// `channel` and `source` are not read: they would give the answer away.
@@ -76,39 +115,50 @@ struct BenchPost {
 
 /// A plan for each focus of each customer, in the order of their ids.
 #[derive(Debug)]
-pub struct Plans(Vec<(String, Focus, Plan)>);
+pub struct Plans {
+    plans: Vec<(String, Focus, Plan)>,
+    skipped: Vec<SkippedCustomer>,
+}
 
 impl Plans {
     /// Compiles all customers of a folder, for one focus or for all of theirs.
     ///
     /// # Errors
-    /// The first file that cannot be read, or customer that cannot be compiled.
-    pub fn compile(customers: &Path, focus: Option<Focus>) -> Result<Self, EvaluateError> {
-        let mut plans = Vec::new();
+    /// The first file that cannot be read. A customer that cannot be compiled is none: see
+    /// [`Plans::skipped`].
+    pub fn compile(
+        customers: &Path,
+        focus: Option<Focus>,
+        sensitivity: Sensitivity,
+    ) -> Result<Self, EvaluateError> {
+        let (mut plans, mut skipped) = (Vec::new(), Vec::new());
         for (customer, pages) in load(customers)? {
             let foci = customer.foci.iter().copied();
             for focus in foci.filter(|own| focus.is_none_or(|focus| focus == *own)) {
-                let instructions =
-                    compile::compile(&pages, focus, &customer.competitors, "FORUM", &[]).map_err(
-                        |source| EvaluateError::Compile {
-                            customer: customer.id.clone(),
-                            source,
-                        },
-                    )?;
-                let plan = Plan::compile(&instructions).map_err(|source| EvaluateError::Plan {
-                    customer: customer.id.clone(),
-                    source,
-                })?;
-                plans.push((customer.id.clone(), focus, plan));
+                let id = customer.id.clone();
+                match plan(&customer, &pages, focus, sensitivity) {
+                    Ok(plan) => plans.push((id, focus, plan)),
+                    Err(reason) => skipped.push(SkippedCustomer {
+                        customer: id,
+                        focus,
+                        reason,
+                    }),
+                }
             }
         }
-        Ok(Self(plans))
+        Ok(Self { plans, skipped })
+    }
+
+    /// Customers that cannot be compiled, and so are not decided on.
+    #[must_use]
+    pub fn skipped(&self) -> &[SkippedCustomer] {
+        &self.skipped
     }
 
     /// Decides on one post for each plan.
     pub fn decide(&self, id: &str, title: &str, text: &str) -> impl Iterator<Item = Prediction> {
         let post = PostText::new(Some(title).filter(|t| !t.is_empty()), Some(text));
-        self.0.iter().map(move |(customer, focus, plan)| {
+        self.plans.iter().map(move |(customer, focus, plan)| {
             let decision = matching::evaluate(plan, &post, None);
             Prediction {
                 customer: customer.clone(),
@@ -126,21 +176,34 @@ impl IntoIterator for Plans {
     type IntoIter = std::vec::IntoIter<Self::Item>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.plans.into_iter()
     }
 }
 
+fn plan(
+    customer: &Customer,
+    pages: &[FetchedPage],
+    focus: Focus,
+    sensitivity: Sensitivity,
+) -> Result<Plan, SkipReason> {
+    let competitors = &customer.competitors;
+    let instructions = compile::compile(pages, focus, sensitivity, competitors, "FORUM", &[])?;
+    Ok(Plan::compile(&instructions)?)
+}
+
 /// Compiles each customer and scores each post, handing predictions to `sink` in the order of posts.
+/// Returns the customers that cannot be compiled.
 ///
 /// # Errors
-/// What cannot be read or compiled, or what `sink` answers.
+/// What cannot be read, or what `sink` answers.
 pub fn run(
     customers: &Path,
     posts: &Path,
     focus: Option<Focus>,
+    sensitivity: Sensitivity,
     mut sink: impl FnMut(Prediction) -> io::Result<()>,
-) -> Result<(), EvaluateError> {
-    let plans = Plans::compile(customers, focus)?;
+) -> Result<Vec<SkippedCustomer>, EvaluateError> {
+    let plans = Plans::compile(customers, focus, sensitivity)?;
     let read = |source| EvaluateError::Read {
         path: posts.to_owned(),
         source,
@@ -162,7 +225,57 @@ pub fn run(
             })?;
         }
     }
-    Ok(())
+    Ok(plans.skipped)
+}
+
+/// Instructions for each focus of each customer of a folder that can be compiled, in the order of
+/// their ids.
+///
+/// # Errors
+/// The first file that cannot be read.
+pub fn instructions(customers: &Path) -> Result<Vec<(String, Focus, Instructions)>, EvaluateError> {
+    let mut all = Vec::new();
+    for (customer, pages) in load(customers)? {
+        for &focus in &customer.foci {
+            let compiled = compile::compile(
+                &pages,
+                focus,
+                Sensitivity::Balanced,
+                &customer.competitors,
+                "FORUM",
+                &[],
+            );
+            if let Ok(instructions) = compiled {
+                all.push((customer.id.clone(), focus, instructions));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The posts of a file: id, title and text.
+///
+/// # Errors
+/// A file or line that cannot be read.
+pub fn posts(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<(String, String, String), EvaluateError>>, EvaluateError> {
+    let path = path.to_owned();
+    let read = |path: &Path| {
+        let path = path.to_owned();
+        move |source| EvaluateError::Read { path, source }
+    };
+    let lines = lines(&path).map_err(read(&path))?;
+    let full = lines.filter(|line| line.as_ref().map_or(true, |line| !line.trim().is_empty()));
+    Ok(full.map(move |line| {
+        let line = line.map_err(read(&path))?;
+        let post: BenchPost =
+            serde_json::from_str(&line).map_err(|source| EvaluateError::Format {
+                path: path.clone(),
+                source,
+            })?;
+        Ok((post.id, post.title, post.text))
+    }))
 }
 
 /// The customers of a folder with their pages, by file name.
@@ -190,11 +303,20 @@ fn load(folder: &Path) -> Result<Vec<(Customer, Vec<FetchedPage>)>, EvaluateErro
                 path: path.clone(),
                 source,
             })?;
+        if customer.urls.len() > customer.pages.len() {
+            return Err(EvaluateError::Format {
+                path,
+                source: serde_json::Error::custom("`urls` has more entries than `pages`"),
+            });
+        }
         let mut pages = Vec::new();
-        for page in &customer.pages {
-            let path = folder.join("..").join(page);
+        for (at, page) in customer.pages.iter().enumerate() {
+            let path = folder.join("..").join(page.path());
+            let url = page
+                .url()
+                .or_else(|| customer.urls.get(at).and_then(Option::as_ref));
             pages.push(FetchedPage {
-                url: page_url(page),
+                url: url.cloned().unwrap_or_else(|| page_url(page.path())),
                 content_type: None,
                 body: fs::read(&path).map_err(read(&path))?,
             });
@@ -204,7 +326,7 @@ fn load(folder: &Path) -> Result<Vec<(Customer, Vec<FetchedPage>)>, EvaluateErro
     Ok(customers)
 }
 
-/// Pages of the benchmark have no address; a literal one has no name that could be taken for theirs.
+/// The address of a page that is given without: a literal one has no name that could be taken for theirs.
 fn page_url(page: &Path) -> Url {
     let mut url = Url::parse("http://192.0.2.1/").expect("the address is well-formed");
     url.set_path(&page.to_string_lossy());
@@ -221,4 +343,105 @@ fn lines(path: &Path) -> io::Result<io::Lines<BufReader<Box<dyn Read>>>> {
         Box::new(file)
     };
     Ok(BufReader::new(reader).lines())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{Plans, run};
+    use domain::Sensitivity;
+
+    const PAGE: &str =
+        "<title>Lever espresso machines</title><p>Espresso machines, built by hand in Leith.";
+
+    /// A folder with customers, whose pages are `good.html` and `empty.html`.
+    fn folder(name: &str, customers: &[(&str, &str)]) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("evaluate-{}-{name}", std::process::id()));
+        fs::create_dir_all(folder.join("customers")).unwrap();
+        fs::write(folder.join("good.html"), PAGE).unwrap();
+        fs::write(folder.join("empty.html"), "<title></title>").unwrap();
+        fs::write(
+            folder.join("posts.jsonl"),
+            r#"{"id":"1","text":"an espresso machine, please"}"#,
+        )
+        .unwrap();
+        for (id, fields) in customers {
+            let text = format!(r#"{{"id":"{id}","foci":["SALES"],{fields}}}"#);
+            fs::write(folder.join(format!("customers/{id}.json")), text).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_customer_that_cannot_be_compiled_is_reported_and_the_others_are_scored() {
+        let folder = folder(
+            "skipped",
+            &[
+                ("a", r#""pages":["empty.html"]"#),
+                ("b", r#""pages":["good.html"]"#),
+            ],
+        );
+        let mut scored = Vec::new();
+        let skipped = run(
+            &folder.join("customers"),
+            &folder.join("posts.jsonl"),
+            None,
+            Sensitivity::Balanced,
+            |prediction| {
+                scored.push(prediction.customer);
+                Ok(())
+            },
+        );
+        fs::remove_dir_all(&folder).unwrap();
+        let skipped: Vec<_> = skipped.unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            skipped,
+            ["customer `a` cannot be compiled for SALES: no usable content on any url"]
+        );
+        assert_eq!(scored, ["b"]);
+    }
+
+    #[test]
+    fn pages_may_have_an_address() {
+        let url = "https://www.brewforge.example/";
+        let folder = folder(
+            "addresses",
+            &[
+                ("a", r#""pages":["good.html"]"#),
+                ("b", &format!(r#""pages":["good.html"],"urls":["{url}"]"#)),
+                (
+                    "c",
+                    &format!(r#""pages":[{{"path":"good.html","url":"{url}"}}]"#),
+                ),
+                (
+                    "d",
+                    &format!(r#""pages":[{{"file":"good.html","url":"{url}"}},"good.html"]"#),
+                ),
+            ],
+        );
+        let customers = super::load(&folder.join("customers")).unwrap();
+        let plans = Plans::compile(&folder.join("customers"), None, Sensitivity::Balanced).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(plans.skipped().len(), 0);
+        let urls: Vec<_> = customers
+            .iter()
+            .map(|(_, pages)| pages[0].url.as_str())
+            .collect();
+        assert_eq!(urls, ["http://192.0.2.1/good.html", url, url, url]);
+    }
+
+    #[test]
+    fn more_addresses_than_pages_are_refused() {
+        let folder = folder(
+            "too-many",
+            &[(
+                "a",
+                r#""pages":["good.html"],"urls":[null,"https://x.example/"]"#,
+            )],
+        );
+        let answer = Plans::compile(&folder.join("customers"), None, Sensitivity::Balanced);
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(answer.is_err());
+    }
 }

@@ -2,8 +2,12 @@
 //!
 //! Applied to freshly compiled instructions each time, from the verdicts of the last weeks: nothing
 //! drifts, and a verdict taken back is forgotten. Both changes are bounded, and told in the `brief`.
+//!
+//! The threshold stays within the chosen sensitivity. It moves at most half of the way to the threshold
+//! of the neighbouring setting, so feedback never turns one setting into another. PRECISE has no stricter
+//! neighbour and BROAD has no wider one: in that direction it moves at most [`OUTER_SHIFT`].
 
-use domain::Instructions;
+use domain::{Focus, Instructions, Sensitivity};
 use store::feedback::Verdict;
 
 use crate::compile::tell;
@@ -14,6 +18,10 @@ const MIN_VERDICTS: usize = 3;
 const DOUBT: f64 = 6.0;
 const MAX_RISE: f64 = 0.2;
 const MAX_FALL: f64 = 0.1;
+/// Largest shift of the threshold away from all other settings.
+const OUTER_SHIFT: f64 = 0.1;
+/// No feedback moves a threshold out of this range.
+const THRESHOLD_RANGE: (f64, f64) = (0.05, 0.95);
 /// A term loses or gains this much of its weight at most.
 const FACTORS: (f64, f64) = (0.4, 1.5);
 /// A term in fewer of the judged matches says nothing.
@@ -21,7 +29,14 @@ const MIN_OCCURRENCES: u32 = 2;
 const MAX_NAMED: usize = 5;
 
 /// Rocchio's way, by the terms that made the matches: those of good ones gain, those of bad ones lose.
-pub(crate) fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
+///
+/// `focus` and `sensitivity` are those that the instructions were compiled with.
+pub(crate) fn apply(
+    instructions: &mut Instructions,
+    focus: Focus,
+    sensitivity: Sensitivity,
+    verdicts: &[Verdict],
+) {
     if verdicts.len() < MIN_VERDICTS {
         return;
     }
@@ -57,10 +72,12 @@ pub(crate) fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
             .total_cmp(&a.weight)
             .then_with(|| a.text.cmp(&b.text))
     });
-    let before = instructions.threshold.unwrap_or(matching::THRESHOLD);
+    let chosen = matching::threshold(focus, sensitivity);
+    let before = instructions.threshold.unwrap_or(chosen);
     let shift = (bad - good) / (bad + good + DOUBT) * MAX_RISE;
     let shift = (shift.clamp(-MAX_FALL, MAX_RISE) * 1e2).round() / 1e2;
-    let after = ((before + shift) * 1e2).round() / 1e2;
+    let (lowest, highest) = bounds(focus, sensitivity);
+    let after = round((before + shift).clamp(lowest, highest));
     instructions.threshold = Some(after);
     let mut told = format!(
         "Of {} matches that were judged, {bad} were not worth attention: the threshold is {after}, not {before}",
@@ -76,24 +93,51 @@ pub(crate) fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
     tell(instructions, &told);
 }
 
+/// Returns the lowest and the highest threshold that feedback may set.
+fn bounds(focus: Focus, sensitivity: Sensitivity) -> (f64, f64) {
+    let chosen = matching::threshold(focus, sensitivity);
+    let (wider, stricter) = match sensitivity {
+        Sensitivity::Precise => (Some(Sensitivity::Balanced), None),
+        Sensitivity::Balanced => (Some(Sensitivity::Broad), Some(Sensitivity::Precise)),
+        Sensitivity::Broad => (None, Some(Sensitivity::Balanced)),
+    };
+    let bound = |neighbour: Option<Sensitivity>, outer_shift: f64| {
+        let bound = neighbour.map_or(chosen + outer_shift, |neighbour| {
+            f64::midpoint(chosen, matching::threshold(focus, neighbour))
+        });
+        round(bound.clamp(THRESHOLD_RANGE.0, THRESHOLD_RANGE.1))
+    };
+    (bound(wider, -OUTER_SHIFT), bound(stricter, OUTER_SHIFT))
+}
+
+/// Rounds to four digits, which is exact for the midpoint of two thresholds of three.
+fn round(threshold: f64) -> f64 {
+    (threshold * 1e4).round() / 1e4
+}
+
 fn number(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::{Instructions, Match, instructions::MAX_BRIEF_CHARS};
+    use domain::{Focus, Instructions, Match, Sensitivity, instructions::MAX_BRIEF_CHARS};
     use store::feedback::Verdict;
 
-    use super::apply;
+    use super::{bounds, round};
 
     fn instructions() -> Instructions {
         serde_json::from_value(serde_json::json!({
-            "focus": "SALES", "threshold": 0.5, "brief": "Posts about coffee.",
+            "focus": "SALES", "brief": "Posts about coffee.",
+            "threshold": matching::threshold(Focus::Sales, Sensitivity::Balanced),
             "include": [{"text": "espresso", "weight": 1.0}, {"text": "grinder", "weight": 0.9},
                         {"text": "steam", "weight": 0.8}]
         }))
         .unwrap()
+    }
+
+    fn apply(instructions: &mut Instructions, verdicts: &[Verdict]) {
+        super::apply(instructions, Focus::Sales, Sensitivity::Balanced, verdicts);
     }
 
     fn verdicts(value: bool, terms: &[&str], count: usize) -> Vec<Verdict> {
@@ -119,11 +163,16 @@ mod tests {
         assert!(weight(&changed, "steam") < 0.5, "{changed:?}");
         assert!(weight(&changed, "espresso") > 1.0);
         assert_eq!(weight(&changed, "grinder"), 0.9);
-        assert_eq!(changed.threshold, Some(0.56));
+        // Raised by 0.06, or by what the sensitivity allows.
+        let before = instructions().threshold.unwrap();
+        let after = round((before + 0.06).min(bounds(Focus::Sales, Sensitivity::Balanced).1));
+        assert_eq!(changed.threshold, Some(after));
         assert_eq!(
             changed.brief,
-            "Posts about coffee. Of 11 matches that were judged, 8 were not worth attention: the \
-             threshold is 0.56, not 0.5; more weight on espresso; less weight on steam."
+            format!(
+                "Posts about coffee. Of 11 matches that were judged, 8 were not worth attention: the \
+                 threshold is {after}, not {before}; more weight on espresso; less weight on steam."
+            )
         );
         let mut again = instructions();
         apply(&mut again, &said);
@@ -136,12 +185,57 @@ mod tests {
             let mut changed = instructions();
             changed.brief = "x".repeat(MAX_BRIEF_CHARS);
             apply(&mut changed, &verdicts(value, &["steam"], 5_000));
+            let (lowest, highest) = bounds(Focus::Sales, Sensitivity::Balanced);
             let threshold = changed.threshold.unwrap();
-            assert!((0.4..=0.7).contains(&threshold), "{threshold}");
+            assert!((lowest..=highest).contains(&threshold), "{threshold}");
             let weight = weight(&changed, "steam");
             assert!((0.8 * 0.39..=0.8 * 1.51).contains(&weight), "{weight}");
             assert_eq!(changed.brief.chars().count(), MAX_BRIEF_CHARS);
             assert!(changed.brief.ends_with('.'));
+        }
+    }
+
+    #[test]
+    fn thresholds_stay_within_the_chosen_sensitivity() {
+        for focus in Focus::ALL {
+            let mut lowest_of_stricter = None;
+            for sensitivity in Sensitivity::ALL {
+                let chosen = matching::threshold(focus, sensitivity);
+                let shifted = [true, false].map(|value| {
+                    let mut changed = instructions();
+                    changed.threshold = Some(chosen);
+                    let said = verdicts(value, &["steam"], 5_000);
+                    super::apply(&mut changed, focus, sensitivity, &said);
+                    changed.threshold.unwrap()
+                });
+                let [lowest, highest] = shifted;
+                assert!(lowest <= chosen && chosen <= highest && lowest < highest);
+                assert!(lowest >= 0.05 && highest <= 0.95, "{shifted:?}");
+                // Settings meet half of the way, and never cross.
+                assert!(lowest_of_stricter.is_none_or(|stricter| highest <= stricter));
+                lowest_of_stricter = Some(lowest);
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_are_half_of_the_way_to_the_neighbours() {
+        for focus in Focus::ALL {
+            let at = |sensitivity| matching::threshold(focus, sensitivity);
+            let [precise, balanced, broad] = Sensitivity::ALL.map(at);
+            let expected = [
+                (f64::midpoint(precise, balanced), precise + 0.1),
+                (
+                    f64::midpoint(balanced, broad),
+                    f64::midpoint(precise, balanced),
+                ),
+                (broad - 0.1, f64::midpoint(balanced, broad)),
+            ];
+            for (sensitivity, (lowest, highest)) in Sensitivity::ALL.into_iter().zip(expected) {
+                let bounds = bounds(focus, sensitivity);
+                assert!((bounds.0 - lowest.max(0.05)).abs() < 1e-4, "{bounds:?}");
+                assert!((bounds.1 - highest.min(0.95)).abs() < 1e-4, "{bounds:?}");
+            }
         }
     }
 

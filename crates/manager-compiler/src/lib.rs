@@ -15,8 +15,11 @@ pub mod extract;
 pub mod feeds;
 pub mod names;
 pub mod terms;
+mod topic;
 
 mod feedback;
+mod figures;
+mod language;
 mod monitor;
 mod recompile;
 mod refine;

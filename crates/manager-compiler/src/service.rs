@@ -213,7 +213,9 @@ impl ManagerCompiler {
                 if !read.missed.told.is_empty() {
                     compile::tell(&mut compiled, &read.missed.told);
                 }
-                feedback::apply(&mut compiled, &self.verdicts(submission.manager).await);
+                let verdicts = self.verdicts(submission.manager).await;
+                let (focus, sensitivity) = (input.focus.focus_type, input.sensitivity);
+                feedback::apply(&mut compiled, focus, sensitivity, &verdicts);
                 missed = std::mem::take(&mut read.missed);
                 compiled
             }
@@ -297,14 +299,22 @@ impl ManagerCompiler {
         let missed = seeds.missed();
         let names_feed = seeds.read.iter().any(Seed::names_feed);
         let (focus, names) = (input.focus.focus_type, input.focus.names.clone());
+        let sensitivity = input.sensitivity;
         let names_are_given = !names.is_empty();
         let platforms = Arc::clone(&self.platforms);
         let has_model = self.model.is_some();
         let compiled = tokio::task::spawn_blocking(move || {
             let material = has_model.then(|| Material::of(&seeds.read));
             let platforms = platforms.as_slice();
-            compile::compile_seeds(seeds.read, focus, &names, source.as_str(), platforms)
-                .map(|instructions| (instructions, material))
+            compile::compile_seeds(
+                seeds.read,
+                focus,
+                sensitivity,
+                &names,
+                source.as_str(),
+                platforms,
+            )
+            .map(|instructions| (instructions, material))
         });
         match compiled.await {
             Ok(Ok((instructions, material))) => {

@@ -9,6 +9,7 @@ mod spans;
 use domain::{FeedName, Focus, Match, instructions::NameKind};
 
 use crate::{
+    evidence::Evidence,
     model::{self, Features},
     phrase::Readings,
     plan::{Name, Plain, Plan, Rule, Term},
@@ -24,7 +25,8 @@ const PRECISION: f64 = 1e9;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     pub value: bool,
-    /// With a focus: calibrated, 0 to 1. Without: the sum of the weights of the terms that occur.
+    /// With a focus: the probability that a person would keep the post; 0 where a quick look rules it out.
+    /// Without: the sum of the weights of the terms that occur.
     pub score: f64,
     /// The terms and names that occur and counted, strongest first.
     pub terms: Vec<String>,
@@ -176,32 +178,43 @@ impl Scored {
     }
 
     fn with_focus(plan: &Plan, post: &PostText, focus: Focus) -> Self {
-        let (features, any) = features(plan, post);
-        if !any {
-            // Nothing to be calibrated: the post has nothing to do with the plan.
+        let Some((gate, features, any)) = gate_features(plan, post) else {
+            return Self {
+                score: 0.0,
+                any: false,
+            };
+        };
+        if !any || !passes_gate(gate, features, post) {
             return Self { score: 0.0, any };
         }
-        let features = Features {
-            topic: features.topic,
-            own_name: features.own_name,
-            watched_names: features.watched_names,
-            ..Features::of_post(focus, post)
-        };
+        let evidence = Evidence::of(plan, post);
         Self {
-            score: model::score(focus, &features),
+            score: model::probability(focus, &evidence),
             any,
         }
     }
 }
 
-/// What the plan's own terms and names say, and whether any occurs.
-pub(crate) fn features(plan: &Plan, post: &PostText) -> (Features, bool) {
+fn passes_gate(gate: Focus, features: Features, post: &PostText) -> bool {
+    let features = Features {
+        surprise: features.surprise,
+        own_name: features.own_name,
+        watched_names: features.watched_names,
+        ..Features::of_post(gate, post)
+    };
+    model::gate_margin(gate, &features) >= 0.0
+}
+
+/// Whose gate decides, what the plan's own terms and names say to it, and whether any occurs; `None` without a
+/// focus.
+pub(crate) fn gate_features(plan: &Plan, post: &PostText) -> Option<(Focus, Features, bool)> {
+    let Rule::Focus { gate, .. } = plan.rule else {
+        return None;
+    };
     let mut features = Features::default();
-    let mut any = false;
-    for term in &plan.include {
-        let strength = strength_of_term(post, term);
-        features.topic += strength;
-        any |= strength > 0.0;
+    let (surprise, mut any) = surprise(plan, post);
+    if gate == Focus::Sales {
+        features.surprise = surprise;
     }
     for name in &plan.names {
         let strength = strength_of_name(post, name);
@@ -212,7 +225,22 @@ pub(crate) fn features(plan: &Plan, post: &PostText) -> (Features, bool) {
             NameKind::Watched => features.watched_names = features.watched_names.max(strength),
         }
     }
-    (features, any)
+    Some((gate, features, any))
+}
+
+/// How unusual as much of the topic is, and whether any term occurs.
+pub(crate) fn surprise(plan: &Plan, post: &PostText) -> (f64, bool) {
+    let Rule::Focus { scale, .. } = plan.rule else {
+        return (0.0, false);
+    };
+    let mut any = false;
+    let mut topic = 0.0;
+    for term in &plan.include {
+        let strength = strength_of_term(post, term);
+        topic += strength;
+        any |= strength > 0.0;
+    }
+    (scale.surprise(topic), any)
 }
 
 /// A term's weight times its saturated frequency.

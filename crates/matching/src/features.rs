@@ -1,6 +1,6 @@
-//! What a post says by itself, whatever the plan: the interface between the model and the index.
+//! What a post says by itself to the gate, whatever the plan: the interface between the model and the index.
 //!
-//! The index leaves out plans that cannot reach their threshold. It relies on this: the score never
+//! The index leaves out plans whose gate a post cannot pass. It relies on this: the gate's sum never
 //! falls when topic, own name or watched names rise, no post says more by itself than
 //! [`Features::best`], and no term's saturation exceeds [`max_saturation`]. Whoever gives the model a
 //! new feature of posts adds it here twice; the test of the index against asking every plan tells

@@ -11,7 +11,10 @@
 mod english;
 mod words;
 
-use std::{cell::Cell, sync::LazyLock};
+use std::{
+    cell::Cell,
+    sync::{LazyLock, OnceLock},
+};
 
 use domain::Focus;
 use english::English;
@@ -35,12 +38,17 @@ pub(crate) const MAX_ANSWER: f64 = HIGHEST - LOWEST;
 /// What most posts get: too little to match by topic or name alone, and the lexicon may add to it.
 const UNDECIDED: f64 = 2.5;
 
-/// What is compiled in; a test holds that it can be read.
-static MODEL: LazyLock<ModelFile> =
-    LazyLock::new(|| ModelFile::parse(include_bytes!("../model/model.bin")).unwrap_or_default());
+static MODEL: OnceLock<ModelFile> = OnceLock::new();
 
+/// The model at work: the one that is compiled in, unless another was installed.
 pub(crate) fn model() -> &'static ModelFile {
-    &MODEL
+    // A test holds that it can be read.
+    MODEL.get_or_init(|| ModelFile::parse(include_bytes!("../model/model.bin")).unwrap_or_default())
+}
+
+/// Puts a model in the place of the one that is compiled in, for training; `false` once a post was decided.
+pub fn install(model: ModelFile) -> bool {
+    MODEL.set(model).is_ok()
 }
 
 /// A trained classifier.
@@ -107,6 +115,16 @@ fn answer(english: bool, logit: f64) -> f64 {
     } else {
         UNDECIDED
     }
+}
+
+/// Whether a text may be English, by its letters and small words: `None` where it has no small word.
+pub(crate) fn is_english(text: &str) -> Option<bool> {
+    let mut english = English::default();
+    words(text, |word, _| {
+        english.add(word);
+        true
+    });
+    english.guess()
 }
 
 /// The answers of the three classifiers, by `Focus as usize`: those of each [`Head`] by itself, bit for bit.

@@ -120,7 +120,7 @@ impl Index {
     pub fn weigh(post: &PostText) {
         with_scratch(|scratch| {
             scratch.read(post);
-            post.know_lexicons(|| lexicons::counts(&mut scratch.words));
+            post.know_lexicons(|| lexicons::counts(&mut scratch.words, post.language()));
         });
         for focus in Focus::ALL {
             post.lexicon(focus);

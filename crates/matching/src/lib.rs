@@ -8,11 +8,14 @@
 //! No I/O, no async, no lock on the way of a post; any input is taken without panic. The same post,
 //! plan and release give the same decision, bit for bit, on every machine.
 
+mod background;
 mod decision;
+mod evidence;
 mod explain;
 mod features;
 pub mod heads;
 mod index;
+mod language;
 mod lexicon;
 pub mod likeness;
 mod model;
@@ -23,11 +26,15 @@ mod post;
 mod screen;
 mod signals;
 pub mod text;
+mod topic_scale;
 
+pub use background::Background;
 pub use decision::{Decision, Field, Reason, Span, evaluate};
+pub use evidence::{EVIDENCE, Evidence};
 pub use explain::explain;
 pub use index::{Change, Index, LiveIndex};
-pub use model::THRESHOLD;
+pub use language::Language;
+pub use model::threshold;
 pub use plan::{Plan, PlanError};
 pub use post::PostText;
 pub use screen::{Candidate, Kept, Screen};

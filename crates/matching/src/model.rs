@@ -1,24 +1,36 @@
-//! The constants of the score, and how it is made of its parts.
+//! How much each part of a post counts.
 //!
-//! Topic, own name and watched names each count by themselves, and more the more the post is of the
-//! kind that the focus asks for: by the trained classifier ([`crate::heads`]) and by the lexicon
-//! ([`crate::lexicon`]). Topic and intent together are what matters; either alone is not. How much each
-//! counts is learned, one layer for each focus ([`crate::model_file`]), so that 0.5 says the same for
-//! each, and none takes away from another.
+//! A post is decided in two steps. The **gate** is a quick look: topic, own name and watched names each
+//! count by themselves, and more the more the post is of the kind that the focus asks for. It
+//! lets through a few posts in a thousand, and an index can bound it. The **verdict** weighs the
+//! evidence of those: the probability that a person would keep the post. What each counts is learned
+//! ([`crate::model_file`]).
 
-use domain::Focus;
+use domain::{Focus, Sensitivity};
 
 use crate::{
+    evidence::Evidence,
     heads::{self, MAX_ANSWER},
-    model_file::Layer,
+    model_file::Gate,
     plan::Term,
 };
 
-/// From which score a post counts, where the instructions give none.
-pub const THRESHOLD: f64 = 0.5;
+/// Thresholds of compiled instructions: a row for each [`Focus`], with PRECISE, BALANCED and BROAD.
+const THRESHOLDS: [[f64; 3]; 3] = [
+    [0.4, 0.25, 0.14], // SALES
+    [0.75, 0.45, 0.3], // COMPETITOR
+    [0.55, 0.35, 0.2], // CRISIS
+];
 
-/// More of the topic than this says nothing new.
-pub(crate) const TOPIC_CAP: f64 = 3.0;
+/// Returns the score that a post must reach for a focus at the chosen sensitivity.
+#[must_use]
+pub fn threshold(focus: Focus, sensitivity: Sensitivity) -> f64 {
+    THRESHOLDS[focus as usize][sensitivity as usize]
+}
+
+/// Posts whose topic is no more unusual than this do not pass the gate by their topic.
+const ORDINARY_SURPRISE: f64 = 1.2;
+
 /// More phrases of the lexicon than this say nothing new.
 pub(crate) const LEXICON_CAP: f64 = 2.0;
 
@@ -37,58 +49,72 @@ const STRONGEST: usize = 5;
 /// A name that stands out as much as any.
 pub(crate) const MAX_NAME_STRENGTH: f64 = 1.2;
 
-/// What a post says to a plan.
+/// What the gate looks at.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Features {
-    pub(crate) topic: f64,
+    /// How unusual as much of the topic is, 0 to 3: see [`crate::topic_scale`].
+    pub(crate) surprise: f64,
     pub(crate) own_name: f64,
     pub(crate) watched_names: f64,
     pub(crate) lexicon: f64,
     pub(crate) head: f64,
 }
 
-fn layer(focus: Focus) -> &'static Layer {
-    &heads::model().layers[focus as usize]
+fn gate(focus: Focus) -> &'static Gate {
+    &heads::model().gates[focus as usize]
 }
 
-/// The calibrated score, 0 to 1.
-pub(crate) fn score(focus: Focus, features: &Features) -> f64 {
-    score_of(layer(focus), features)
+/// Whether the post is worth a closer look: at zero and above.
+pub(crate) fn gate_margin(focus: Focus, features: &Features) -> f64 {
+    margin(gate(focus), features)
 }
 
-fn score_of(layer: &Layer, features: &Features) -> f64 {
-    let topic = features.topic.clamp(0.0, TOPIC_CAP);
+fn margin(gate: &Gate, features: &Features) -> f64 {
     let lexicon = features.lexicon.min(LEXICON_CAP);
     let head = features.head;
-    let sum = layer.bias
-        + topic * (layer.topic + layer.topic_head * head + layer.topic_lexicon * lexicon)
+    gate.bias
+        + excess(features.surprise)
+            * (gate.topic + gate.topic_head * head + gate.topic_lexicon * lexicon)
         + features.own_name
-            * (layer.own_name + layer.own_name_head * head + layer.own_name_lexicon * lexicon)
+            * (gate.own_name + gate.own_name_head * head + gate.own_name_lexicon * lexicon)
         + features.watched_names
-            * (layer.watched_names
-                + layer.watched_names_head * head
-                + layer.watched_names_lexicon * lexicon);
-    sigmoid(sum)
+            * (gate.watched_names
+                + gate.watched_names_head * head
+                + gate.watched_names_lexicon * lexicon)
+}
+
+/// What of a surprise the gate counts.
+pub(crate) fn excess(surprise: f64) -> f64 {
+    (surprise - ORDINARY_SURPRISE).max(0.0)
+}
+
+/// The probability that a person would keep the post.
+pub(crate) fn probability(focus: Focus, evidence: &Evidence) -> f64 {
+    let verdict = &heads::model().verdicts[focus as usize];
+    let parts = verdict.weights.iter().zip(evidence.values());
+    let sum = parts.fold(verdict.bias, |sum, (weight, value)| sum + weight * value);
+    // Three decimals are all that it is good for, and read well.
+    (sigmoid(sum) * 1e3).round() / 1e3
 }
 
 /// What a term or name of the strength given adds, to rank it among others of a post.
 pub(crate) fn topic_share(focus: Focus, strength: f64) -> f64 {
-    let layer = layer(focus);
-    strength * share(layer.topic, layer.topic_head, layer.topic_lexicon)
+    let gate = gate(focus);
+    strength * share(gate.topic, gate.topic_head, gate.topic_lexicon)
 }
 
 pub(crate) fn own_name_share(focus: Focus, strength: f64) -> f64 {
-    let layer = layer(focus);
-    strength * share(layer.own_name, layer.own_name_head, layer.own_name_lexicon)
+    let gate = gate(focus);
+    strength * share(gate.own_name, gate.own_name_head, gate.own_name_lexicon)
 }
 
 pub(crate) fn watched_name_share(focus: Focus, strength: f64) -> f64 {
-    let layer = layer(focus);
+    let gate = gate(focus);
     strength
         * share(
-            layer.watched_names,
-            layer.watched_names_head,
-            layer.watched_names_lexicon,
+            gate.watched_names,
+            gate.watched_names_head,
+            gate.watched_names_lexicon,
         )
 }
 
@@ -139,64 +165,71 @@ fn sigmoid(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use domain::Focus;
+    use domain::{Focus, Sensitivity};
 
-    use super::{Features, LEXICON_CAP, MAX_ANSWER, THRESHOLD, layer, score, score_of};
-    use crate::model_file::Layer;
+    use super::{Features, LEXICON_CAP, MAX_ANSWER, gate, gate_margin, margin, sigmoid, threshold};
+    use crate::model_file::Gate;
 
-    /// Whether a post with these features counts.
-    fn counts(focus: Focus, [topic, own, watched]: [f64; 3], head: f64, lexicon: f64) -> bool {
+    /// Whether a post with these features is looked at.
+    fn passes(focus: Focus, [surprise, own, watched]: [f64; 3], head: f64, lexicon: f64) -> bool {
         let features = Features {
-            topic,
+            surprise,
             own_name: own,
             watched_names: watched,
             lexicon,
             head,
         };
-        score(focus, &features) >= THRESHOLD
+        gate_margin(focus, &features) >= 0.0
     }
 
     #[test]
-    fn sales_takes_topic_and_intent() {
-        assert!(counts(Focus::Sales, [2.0, 0.0, 0.0], 4.5, 2.0));
-        assert!(!counts(Focus::Sales, [9.0, 0.0, 0.0], 0.0, 0.0));
-        assert!(!counts(Focus::Sales, [0.2, 0.0, 0.0], MAX_ANSWER, 9.0));
-    }
-
-    #[test]
-    fn competitor_takes_a_competitors_name() {
-        assert!(counts(Focus::Competitor, [0.0, 0.0, 1.0], 1.0, 0.0));
-        assert!(!counts(Focus::Competitor, [9.0, 1.0, 0.0], 2.0, 1.0));
-    }
-
-    #[test]
-    fn crisis_takes_the_own_name_and_trouble() {
-        assert!(counts(Focus::Crisis, [0.0, 1.0, 0.0], 4.0, 1.0));
-        assert!(!counts(Focus::Crisis, [9.0, 1.0, 0.0], 0.5, 0.0));
-        assert!(!counts(Focus::Crisis, [9.0, 0.0, 0.0], MAX_ANSWER, 9.0));
-    }
-
-    #[test]
-    fn intent_alone_never_reaches_the_threshold() {
+    fn thresholds_fall_from_precise_to_broad() {
         for focus in Focus::ALL {
-            assert!(!counts(focus, [0.05, 0.0, 0.0], MAX_ANSWER, LEXICON_CAP));
-            assert!(layer(focus).bias < -1.0, "{focus:?}");
+            let [precise, balanced, broad] = Sensitivity::ALL.map(|one| threshold(focus, one));
+            assert!(precise > balanced && balanced > broad, "{focus:?}");
+            assert!(precise <= 0.95 && broad >= 0.05, "{focus:?}");
         }
     }
 
     #[test]
-    fn the_score_is_the_same_on_every_machine() {
+    fn sales_gate_asks_for_topic() {
+        assert!(passes(Focus::Sales, [2.5, 0.0, 0.0], 4.5, 2.0));
+        assert!(!passes(Focus::Sales, [0.2, 0.0, 0.0], MAX_ANSWER, 9.0));
+    }
+
+    #[test]
+    fn competitor_gate_asks_for_a_competitor() {
+        assert!(passes(Focus::Competitor, [0.0, 0.0, 1.0], 1.0, 0.0));
+        assert!(!passes(Focus::Competitor, [0.5, 0.0, 0.0], 2.0, 1.0));
+    }
+
+    #[test]
+    fn crisis_gate_asks_for_the_own_name() {
+        assert!(passes(Focus::Crisis, [0.0, 1.0, 0.0], 4.0, 1.0));
+        assert!(!passes(Focus::Crisis, [3.0, 0.0, 0.0], MAX_ANSWER, 9.0));
+    }
+
+    #[test]
+    fn intent_alone_never_passes() {
+        for focus in Focus::ALL {
+            assert!(!passes(focus, [0.05, 0.0, 0.0], MAX_ANSWER, LEXICON_CAP));
+            assert!(gate(focus).bias < 0.0, "{focus:?}");
+        }
+    }
+
+    #[test]
+    fn sums_are_the_same_on_every_machine() {
         let features = Features {
-            topic: 1.25,
+            surprise: 1.25,
             own_name: 0.5,
             watched_names: 0.0,
             lexicon: 2.0,
             head: 3.75,
         };
-        let layer = Layer::from_slopes(-4.1, [0.3, 0.2, 0.4, 0.1, 0.7, 0.05, 5.0, 1.0, 1.0]);
+        let gate = Gate::from_slopes(-4.1, [0.3, 0.2, 0.4, 0.1, 0.7, 0.05, 5.0, 1.0, 1.0]);
         assert_eq!(
-            score_of(&layer, &features).to_bits(),
-            4_601_009_486_112_555_556
+            sigmoid(margin(&gate, &features)).to_bits(),
+            4_589_669_606_422_054_489
         );
     }
 }

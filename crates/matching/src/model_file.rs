@@ -1,13 +1,16 @@
-//! The model file: the classifiers, and the layer that makes one score of all.
+//! The model file: the intent classifiers, the gates and the verdict layers.
 //!
-//! Made by `cargo xtask train`, compiled in, told about in `model/README.md`. Numbers are
+//! Made by `cargo xtask train`, compiled in, described in `model/README.md`. Numbers are
 //! little-endian; the same training gives the same bytes.
 
 use domain::Focus;
 
-use crate::heads::{BUCKET_BITS, Head};
+use crate::{
+    evidence::EVIDENCE,
+    heads::{BUCKET_BITS, Head},
+};
 
-const MAGIC: &[u8; 8] = b"earshot1";
+const MAGIC: &[u8; 8] = b"earshot2";
 const FOCI: usize = Focus::ALL.len();
 
 /// What is learned.
@@ -15,13 +18,31 @@ const FOCI: usize = Focus::ALL.len();
 pub struct ModelFile {
     /// By `Focus as usize`: buying intent, comparison, trouble.
     pub heads: [Head; FOCI],
-    pub layers: [Layer; FOCI],
+    pub gates: [Gate; FOCI],
+    pub verdicts: [Verdict; FOCI],
 }
 
-/// How the parts of a score add up. All but `bias` are zero or more, so that no part takes away from
-/// another and an index may bound the score.
+/// Weights of the evidence: the logit of the probability that a person keeps the post.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Verdict {
+    pub bias: f64,
+    /// In the order of [`EVIDENCE`].
+    pub weights: [f64; EVIDENCE.len()],
+}
+
+impl Default for Verdict {
+    fn default() -> Self {
+        Self {
+            bias: 0.0,
+            weights: [0.0; EVIDENCE.len()],
+        }
+    }
+}
+
+/// Weights of the quick look at a post that decides whether its evidence is worked out. All but `bias`
+/// are zero or more, so that no part takes away from another and an index may bound the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Layer {
+pub struct Gate {
     pub bias: f64,
     pub topic: f64,
     pub topic_head: f64,
@@ -34,7 +55,7 @@ pub struct Layer {
     pub watched_names_lexicon: f64,
 }
 
-impl Layer {
+impl Gate {
     /// How many constants beside the bias.
     pub const SLOPES: usize = 9;
 
@@ -87,7 +108,8 @@ impl Default for ModelFile {
     fn default() -> Self {
         Self {
             heads: std::array::from_fn(|_| Head::default()),
-            layers: [Layer::default(); FOCI],
+            gates: [Gate::default(); FOCI],
+            verdicts: [Verdict::default(); FOCI],
         }
     }
 }
@@ -96,9 +118,18 @@ impl ModelFile {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        for layer in &self.layers {
-            bytes.extend(layer.bias.to_le_bytes());
-            bytes.extend(layer.slopes().iter().flat_map(|slope| slope.to_le_bytes()));
+        for gate in &self.gates {
+            bytes.extend(gate.bias.to_le_bytes());
+            bytes.extend(gate.slopes().iter().flat_map(|slope| slope.to_le_bytes()));
+        }
+        for verdict in &self.verdicts {
+            bytes.extend(verdict.bias.to_le_bytes());
+            bytes.extend(
+                verdict
+                    .weights
+                    .iter()
+                    .flat_map(|weight| weight.to_le_bytes()),
+            );
         }
         for head in &self.heads {
             bytes.extend(head.intercept.to_le_bytes());
@@ -113,13 +144,19 @@ impl ModelFile {
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(MAGIC)?;
         let mut model = Self::default();
-        for layer in &mut model.layers {
+        for gate in &mut model.gates {
             let bias = number(&mut rest)?;
-            let mut slopes = [0.0; Layer::SLOPES];
+            let mut slopes = [0.0; Gate::SLOPES];
             for slope in &mut slopes {
                 *slope = number(&mut rest).filter(|slope| *slope >= 0.0)?;
             }
-            *layer = Layer::from_slopes(bias, slopes);
+            *gate = Gate::from_slopes(bias, slopes);
+        }
+        for verdict in &mut model.verdicts {
+            verdict.bias = number(&mut rest)?;
+            for weight in &mut verdict.weights {
+                *weight = number(&mut rest)?;
+            }
         }
         for head in &mut model.heads {
             head.intercept = number(&mut rest)?;
@@ -140,22 +177,23 @@ fn number(bytes: &mut &[u8]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Layer, ModelFile};
+    use super::{Gate, ModelFile};
     use crate::heads::BUCKET_BITS;
 
     #[test]
     fn what_is_written_is_read_and_nothing_else() {
         let mut model = ModelFile::default();
-        model.layers[1] = Layer::from_slopes(-4.5, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        model.gates[1] = Gate::from_slopes(-4.5, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
         for head in &mut model.heads {
             head.weights = vec![-3; 1 << BUCKET_BITS];
         }
+        model.verdicts[2].weights[1] = -0.5;
         let bytes = model.to_bytes();
         assert_eq!(ModelFile::parse(&bytes), Some(model.clone()));
         assert_eq!(ModelFile::parse(&bytes[..bytes.len() - 1]), None);
         assert_eq!(ModelFile::parse(&[&bytes[..], &[0]].concat()), None);
         assert_eq!(ModelFile::parse(b""), None);
-        model.layers[0].topic = -1.0;
+        model.gates[0].topic = -1.0;
         assert_eq!(ModelFile::parse(&model.to_bytes()), None);
     }
 }

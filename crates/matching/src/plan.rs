@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use domain::{FeedName, Focus, Instructions, instructions::NameKind};
+use domain::{FeedName, Focus, Instructions, Sensitivity, instructions::NameKind};
 
-use crate::{model, phrase::Readings, text};
+use crate::{background::ON_TOPIC_PRIOR, model, phrase::Readings, text, topic_scale::TopicScale};
 
 /// What one Manager looks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,8 +24,14 @@ pub struct Plan {
 /// What makes a post a match, beside groups, exclusions and feeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Rule {
-    /// The calibrated score reaches the threshold, and a term or name occurs.
-    Focus { focus: Focus, threshold: f64 },
+    /// The probability reaches the threshold, and a term or name occurs. `gate` is the
+    /// focus whose gate the post must pass: that of SALES where there is no competitor's name to ask for.
+    Focus {
+        focus: Focus,
+        threshold: f64,
+        scale: TopicScale,
+        gate: Focus,
+    },
     /// The weights of the terms that occur add up to the threshold.
     Sum { threshold: f64 },
     /// They add up to more than nothing: no threshold was given.
@@ -59,6 +65,8 @@ pub(crate) struct Name {
     pub(crate) kind: NameKind,
     pub(crate) spellings: Vec<Spelling>,
     pub(crate) context: Vec<Plain>,
+    /// Percentage of ordinary posts with the name that are about the subject.
+    pub(crate) on_topic_percent: u8,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -212,6 +220,7 @@ impl Name {
             kind: name.kind,
             spellings,
             context,
+            on_topic_percent: name.on_topic_percent.unwrap_or(ON_TOPIC_PRIOR),
         })
     }
 }
@@ -228,7 +237,9 @@ fn rule(instructions: &Instructions) -> Result<Rule, PlanError> {
     Ok(match (instructions.focus, threshold) {
         (Some(focus), threshold) => Rule::Focus {
             focus,
-            threshold: threshold.unwrap_or(model::THRESHOLD),
+            threshold: threshold.unwrap_or_else(|| model::threshold(focus, Sensitivity::Balanced)),
+            scale: TopicScale::new(instructions.background_scores),
+            gate: gate_of(focus, instructions),
         },
         (None, Some(threshold)) => Rule::Sum { threshold },
         (None, None) if !instructions.include.is_empty() => Rule::AnyTerm,
@@ -237,6 +248,15 @@ fn rule(instructions: &Instructions) -> Result<Rule, PlanError> {
         }
         (None, None) => Rule::Groups,
     })
+}
+
+fn gate_of(focus: Focus, instructions: &Instructions) -> Focus {
+    let mut names = instructions.names.iter();
+    if focus == Focus::Competitor && !names.any(|name| name.kind == NameKind::Watched) {
+        Focus::Sales
+    } else {
+        focus
+    }
 }
 
 /// Distinct terms, heaviest first. Of two that are one (`CRM` and `crm`; with a focus `bike` and
@@ -302,6 +322,11 @@ fn plain(term: &str, field: impl FnOnce() -> String) -> Result<Plain, PlanError>
         text: term.to_owned(),
         readings: exact(term, field)?,
     })
+}
+
+/// A term as a plan with a focus looks for it.
+pub(crate) fn stemmed(term: &str) -> Option<Readings> {
+    Readings::stemmed(term)
 }
 
 fn exact(term: &str, field: impl FnOnce() -> String) -> Result<Readings, PlanError> {

@@ -9,7 +9,10 @@ use domain::{Focus, Post};
 
 use crate::{
     decision::Field,
-    heads, lexicon,
+    evidence::PostEvidence,
+    heads,
+    language::Language,
+    lexicon,
     phrase::Phrase,
     text::{self, Kind},
 };
@@ -32,6 +35,8 @@ pub struct PostText {
     stems: OnceLock<Words>,
     lexicons: OnceLock<[u8; Focus::ALL.len()]>,
     heads: OnceLock<[f64; Focus::ALL.len()]>,
+    language: OnceLock<Language>,
+    evidence: OnceLock<PostEvidence>,
 }
 
 /// How often a phrase occurs.
@@ -60,6 +65,8 @@ impl PostText {
             stems: OnceLock::new(),
             lexicons: OnceLock::new(),
             heads: OnceLock::new(),
+            language: OnceLock::new(),
+            evidence: OnceLock::new(),
         }
     }
 
@@ -110,6 +117,52 @@ impl PostText {
             heads::answers(title, text)
         });
         answers[focus as usize]
+    }
+
+    pub(crate) fn language(&self) -> Language {
+        *self.language.get_or_init(|| Language::detect(&self.source))
+    }
+
+    /// What the post says whatever the plan; worked out on first use.
+    pub(crate) fn evidence(&self) -> &PostEvidence {
+        self.evidence.get_or_init(|| PostEvidence::of(self))
+    }
+
+    /// Passes the byte ranges at which the phrase stands to `found`.
+    pub(crate) fn ranges(&self, phrase: &Phrase, mut found: impl FnMut(usize, usize)) {
+        self.occurrences(phrase, |first, last| {
+            found(first.start, last.end);
+            true
+        });
+    }
+
+    /// As [`Self::ranges`], for a name that stands in just this case.
+    pub(crate) fn ranges_cased(
+        &self,
+        phrase: &Phrase,
+        cased: &str,
+        mut found: impl FnMut(usize, usize),
+    ) {
+        self.occurrences(phrase, |first, last| {
+            if self.is_cased(first, last, cased) {
+                found(first.start, last.end);
+            }
+            true
+        });
+    }
+
+    /// Byte ranges of all words, in the order of the text; other readings of words are left out.
+    pub(crate) fn word_ranges(&self) -> Vec<Range<usize>> {
+        let words = self.exact();
+        let entries = words.by_place.iter().map(|&at| &words.entries[at].spot);
+        let mut ranges: Vec<Range<usize>> = Vec::with_capacity(words.entries.len());
+        for spot in entries.filter(|spot| spot.width == 1) {
+            let range = spot.start..spot.end;
+            if ranges.last().is_none_or(|last| last.end <= range.start) {
+                ranges.push(range);
+            }
+        }
+        ranges
     }
 
     pub(crate) fn count(&self, phrase: &Phrase) -> Count {

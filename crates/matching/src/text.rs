@@ -26,6 +26,7 @@ mod simd;
 
 use std::borrow::Cow;
 
+use frostem::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 
 pub(crate) use fold::cased_letters;
@@ -104,7 +105,7 @@ pub fn stem(word: &str) -> Cow<'_, str> {
     let english = (3..=MAX_STEMMED_BYTES).contains(&word.len())
         && word.bytes().all(|b| b.is_ascii_lowercase());
     if english {
-        rust_stemmers::Stemmer::create(rust_stemmers::Algorithm::English).stem(word)
+        Stemmer::new(Algorithm::English).stem(word)
     } else {
         Cow::Borrowed(word)
     }

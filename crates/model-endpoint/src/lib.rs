@@ -52,7 +52,7 @@ static REQUESTS: LazyLock<prometheus::IntCounterVec> = LazyLock::new(|| {
 pub enum Purpose {
     /// Refining instructions.
     Compile,
-    /// Judging a post.
+    /// LLM filter: deciding on a post.
     Judge,
 }
 

@@ -14,7 +14,7 @@ mod backfill;
 mod budget;
 mod find;
 mod guarded;
-mod judge;
+pub mod llm_filter;
 mod metrics;
 mod monitor;
 mod plans;
@@ -35,7 +35,7 @@ use tokio::task::JoinSet;
 
 use watched::Watched;
 
-pub use judge::Judge;
+pub use llm_filter::LlmFilter;
 pub use plans::Plans;
 
 /// Scans until the context's shutdown, then finishes the polls that are open. A platform that cannot be used,
@@ -53,7 +53,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
 
     let plans = Arc::new(Plans::new(
         backbone.pool.clone(),
-        config.scanner.judge.as_ref().map(Judge::new),
+        config.scanner.judge.as_ref().map(LlmFilter::new),
     ));
     if !plans.load(&context.shutdown).await {
         return Ok(());

@@ -164,7 +164,7 @@ pub(crate) static SCREENED: LazyLock<IntCounterVec> = LazyLock::new(|| {
 pub(crate) static JUDGEMENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
         "earshot_judgements_total",
-        "Matches close to the threshold, by what became of them",
+        "Candidates of the LLM filter, by outcome",
         &["outcome"]
     )
     .expect(UNREGISTERED)

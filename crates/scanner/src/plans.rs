@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    judge::{self, Judge, Thresholds},
+    llm_filter::{LlmFilter, Thresholds, with_candidate_threshold},
     metrics,
     screens::{Held, Screens},
 };
@@ -37,8 +37,8 @@ pub struct Plans {
     live: Arc<LiveIndex>,
     /// Never older than the index.
     screens: Screens,
-    /// Where the operator has a model; then the index's thresholds are lower than these.
-    judge: Option<Judge>,
+    /// If the operator configured a model; the index's thresholds are then lower than `thresholds`.
+    llm_filter: Option<LlmFilter>,
     thresholds: Thresholds,
     /// Managers whose instructions this release cannot execute, such as a newer one's: what was at work
     /// before stays so here.
@@ -52,13 +52,13 @@ pub struct Plans {
 
 impl Plans {
     #[must_use]
-    pub fn new(pool: Pool, judge: Option<Judge>) -> Self {
+    pub fn new(pool: Pool, llm_filter: Option<LlmFilter>) -> Self {
         // No version is below 0, so the first refresh looks at all there is.
         Self {
             pool,
             live: Arc::new(LiveIndex::new(Index::default())),
             screens: Screens::default(),
-            judge,
+            llm_filter,
             thresholds: Thresholds::default(),
             unreadable: std::sync::Mutex::default(),
             refreshing: Mutex::default(),
@@ -87,10 +87,10 @@ impl Plans {
         &self.screens
     }
 
-    /// Those of a poll's matches that become Scans. Call without a connection: a model may be asked.
+    /// Returns the matches of a poll that become Scans. Call without a connection: a model may be asked.
     pub(crate) async fn decide<'a>(&self, matches: Vec<NewScan<'a>>) -> Vec<NewScan<'a>> {
-        match &self.judge {
-            Some(judge) => judge.decide(&self.pool, &self.thresholds, matches).await,
+        match &self.llm_filter {
+            Some(filter) => filter.decide(&self.pool, &self.thresholds, matches).await,
             None => matches,
         }
     }
@@ -212,8 +212,9 @@ impl Plans {
             self.thresholds.put(name, None);
             return Some(Change::Remove(name));
         };
-        let judge = self.judge.as_ref();
-        let lowered = judge.and_then(|judge| judge::lowered(instructions, judge.band()));
+        let filter = self.llm_filter.as_ref();
+        let lowered = filter
+            .and_then(|filter| with_candidate_threshold(instructions, filter.candidate_percent()));
         let (threshold, plan) = match &lowered {
             Some((threshold, lowered)) => (Some(*threshold), Plan::compile(lowered)),
             None => (None, Plan::compile(instructions)),

@@ -322,6 +322,11 @@ pub(crate) const LISTING: Listing = Listing {
         nullable("input.type", "(input ->> 'type')"),
         nullable("input.focus.type", "(input -> 'focus' ->> 'type')"),
         nullable(
+            "input.sensitivity",
+            // Inputs that were stored before the field existed are BALANCED.
+            "(CASE WHEN input IS NOT NULL THEN coalesce(input ->> 'sensitivity', 'BALANCED') END)",
+        ),
+        nullable(
             "instructions.focus",
             concat!("(", shown!(), " ->> 'focus')"),
         ),

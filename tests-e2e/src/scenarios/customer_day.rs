@@ -79,7 +79,9 @@ pub(crate) async fn run(stack: &Stack) {
 /// Creates a Manager of the product's page and watches it become APPLIED.
 async fn apply(customer: &Customer<'_>, source: &str) -> Value {
     let urls = [customer.stack.site.url("/")];
-    let request = customer::manager("Beekeepers", source, &urls, &customer.connection);
+    let mut request = customer::manager("Beekeepers", source, &urls, &customer.connection);
+    // The default, which answers show.
+    request["input"]["sensitivity"] = "BALANCED".into();
     let begin = Instant::now();
     let created = customer
         .stack

@@ -8,7 +8,7 @@ use test_support::{instructions, post};
 
 use crate::{
     app::TestApp,
-    client::{Answer, Client},
+    client::{Answer, Client, manager_body},
     scans::record,
 };
 
@@ -129,6 +129,77 @@ async fn a_change_of_input_is_compiled_while_the_old_stays_at_work() {
     );
     let generations = app.database.texts("generation::text", "managers").await;
     assert_eq!(generations, ["3"]);
+}
+
+#[tokio::test]
+async fn sensitivity_is_set_read_back_and_changed() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let mut body = manager_body();
+    body["input"]["sensitivity"] = json!("PRECISE");
+    let path = format!("/v1/{namespace}/managers");
+    let manager = acme.made(&path, &body).await;
+    let read = acme.get(&format!("/v1/{manager}")).await;
+    assert_eq!(read.body["input"], body["input"]);
+    apply(&app, &manager).await;
+
+    // It is part of the input: what changes it alone is compiled, and keeps the rest.
+    let broad = json!({"input": {"sensitivity": "BROAD"}});
+    let answer = patch(&acme, &manager, &broad).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.body["state"], "PENDING_APPLY");
+    assert_eq!(answer.body["input"]["sensitivity"], "BROAD");
+    assert_eq!(answer.body["input"]["urls"], body["input"]["urls"]);
+    assert_eq!(answer.body["instructions"]["include"][0]["text"], "backup");
+    assert_eq!(events(&app).await, ["manager.submitted"]);
+    let generations = app.database.texts("generation::text", "managers").await;
+    assert_eq!(generations, ["2"]);
+
+    let mask = "input.sensitivity";
+    let answer = masked(&acme, &manager, mask, &body).await;
+    assert_eq!(answer.body["input"]["sensitivity"], "PRECISE");
+    for (mask, cleared) in [
+        (None, json!({"input": {"sensitivity": null}})),
+        (Some(mask), json!({})),
+    ] {
+        let answer = match mask {
+            None => patch(&acme, &manager, &cleared).await,
+            Some(mask) => {
+                patch(&acme, &manager, &broad).await;
+                masked(&acme, &manager, mask, &cleared).await
+            }
+        };
+        assert_eq!(answer.body["input"]["sensitivity"], "BALANCED", "{cleared}");
+    }
+}
+
+#[tokio::test]
+async fn sensitivity_rejects_unknown_values() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    let mut body = manager_body();
+    for (value, issue) in [
+        (json!("HIGH"), "invalid_enum"),
+        (json!("precise"), "invalid_enum"),
+        (json!(1), "invalid_type"),
+    ] {
+        body["input"]["sensitivity"] = value;
+        let details = [("input.sensitivity", issue)];
+        let path = format!("/v1/{namespace}/managers");
+        let refused = acme.post(&path, &body).await;
+        assert_eq!(
+            (refused.status, refused.details().as_slice()),
+            (400, &details[..])
+        );
+        let refused = masked(&acme, &manager, "input.sensitivity", &body).await;
+        assert_eq!(
+            (refused.status, refused.details().as_slice()),
+            (400, &details[..])
+        );
+    }
 }
 
 #[tokio::test]

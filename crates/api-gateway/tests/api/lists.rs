@@ -183,6 +183,53 @@ async fn filters_keep_what_they_say() {
 }
 
 #[tokio::test]
+async fn managers_are_filtered_and_ordered_by_sensitivity() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/managers");
+    let old = acme.manager(&namespace).await;
+    // As a release before the field stored it.
+    app.database
+        .run("UPDATE managers SET input = input - 'sensitivity'")
+        .await;
+    let mut body = manager_body();
+    body["input"]["sensitivity"] = json!("PRECISE");
+    let precise = acme.made(&path, &body).await;
+    let mut manual = manager_body();
+    manual.as_object_mut().unwrap().remove("input");
+    manual["instructions"] = json!({"exclude": ["x"]});
+    let manual = acme.made(&path, &manual).await;
+    let read = acme.get(&format!("/v1/{old}")).await;
+    assert_eq!(read.body["input"]["sensitivity"], "BALANCED");
+
+    for (filter, order, expected) in [
+        ("input.sensitivity = PRECISE", "", vec![&precise]),
+        ("input.sensitivity = BALANCED", "", vec![&old]),
+        ("input.sensitivity = BROAD", "", vec![]),
+        (
+            "input.sensitivity != PRECISE",
+            "createTime",
+            vec![&old, &manual],
+        ),
+        ("", "input.sensitivity desc", vec![&precise, &old, &manual]),
+    ] {
+        let query = [("filter", filter), ("orderBy", order)];
+        let page = acme.get_with(&path, &query).await;
+        assert_eq!(page.status, 200, "{filter}: {}", page.body);
+        let items = page.body["managers"].as_array().unwrap();
+        let found: Vec<&str> = items
+            .iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(found, expected, "{filter} {order}");
+    }
+    let query = [("filter", "input.sensitivity = precise")];
+    let refused = acme.get_with(&path, &query).await;
+    assert_eq!(refused.details(), [("filter", "invalid_enum")]);
+}
+
+#[tokio::test]
 async fn what_went_wrong_can_be_filtered_by() {
     let app = TestApp::start().await;
     let acme = app.account("acme").await;

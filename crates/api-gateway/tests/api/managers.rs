@@ -14,6 +14,7 @@ async fn a_manager_is_created_for_the_compiler() {
 
     let created = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
     assert_eq!(created.status, 201);
+    body["input"]["sensitivity"] = json!("BALANCED");
     for (field, value) in [
         ("mode", json!("AUTOMATIC")),
         ("state", json!("PENDING_APPLY")),

@@ -88,6 +88,8 @@ async fn the_words_of_the_specification_are_taken() {
         body["input"]["focus"]["type"] = json!(focus);
         let made = acme.post(&format!("/v1/{namespace}/managers"), &body).await;
         assert_eq!(made.status, 201, "{}", made.body);
+        // Answers also have the default of what was left out.
+        body["input"]["sensitivity"] = json!("BALANCED");
         assert_eq!(made.body["input"], body["input"]);
         assert_eq!(made.body["source"], json!({"type": "FORUM"}));
     }

@@ -15,6 +15,7 @@ use domain::{
     FeedName, Focus, Instructions,
     instructions::{NameKind, Term, WatchedName},
 };
+use matching::{Background, Plan};
 
 const WORDS: usize = 60_000;
 const TOPICS: u64 = 600;
@@ -25,6 +26,9 @@ const FEEDS: u64 = 40;
 const SAYS_NOTHING: u64 = 150;
 /// Terms of a plan.
 const TERMS: usize = 60;
+/// Posts and plans by which plans with a focus learn what is usual.
+const BACKGROUND_POSTS: u64 = 4_000;
+const BACKGROUND_PLANS: u64 = 50;
 const POST_BYTES: usize = 584;
 const TITLE_BYTES: usize = 60;
 /// Terms that all hot plans share.
@@ -57,6 +61,8 @@ pub(crate) struct Load {
     kind: Kind,
     /// Title and text of posts that somebody wrote, in the place of made-up ones.
     real: Vec<(String, String)>,
+    /// What plans with a focus are told of ordinary posts, as the compiler would.
+    background_scores: Option<[f64; 3]>,
 }
 
 struct Topic {
@@ -89,13 +95,39 @@ impl Load {
         let feeds = (0..FEEDS)
             .filter_map(|feed| format!("forum:c/{feed}").parse().ok())
             .collect();
-        Self {
+        let mut load = Self {
             words,
             topics,
             feeds,
             kind,
             real,
+            background_scores: None,
+        };
+        if kind == Kind::Focused {
+            load.background_scores = load.usual_scores();
         }
+        load
+    }
+
+    /// The mean of what some plans' topics score on posts of the load.
+    fn usual_scores(&self) -> Option<[f64; 3]> {
+        let posts: Vec<Post> = (0..BACKGROUND_POSTS)
+            .map(|number| self.post(number))
+            .collect();
+        let posts = posts
+            .iter()
+            .map(|post| (post.title.as_str(), post.text.as_str()));
+        let background = Background::new(posts);
+        let mut sums = [0.0; 3];
+        for number in 0..BACKGROUND_PLANS {
+            let plan = Plan::compile(&self.instructions(number)).ok()?;
+            for (sum, score) in sums.iter_mut().zip(background.topic_scores(&plan)) {
+                *sum += score;
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a small constant")]
+        let mean = |sum: f64| (sum / BACKGROUND_PLANS as f64 * 1e3).round() / 1e3;
+        Some(sums.map(mean))
     }
 
     /// The same for the same number, whatever was asked before.
@@ -156,6 +188,7 @@ impl Load {
                 aliases: Vec::new(),
                 case_sensitive: false,
                 context: Vec::new(),
+                on_topic_percent: None,
             };
             (
                 Some(focus),
@@ -177,6 +210,7 @@ impl Load {
             exclude,
             focus,
             threshold: Some(threshold),
+            background_scores: self.background_scores,
             brief: String::new(),
         }
     }

@@ -54,6 +54,7 @@ pub fn parse(
     {
         object.note("threshold", Issue::OutOfRange);
     }
+    let background_scores = parse_background_scores(&object);
     let brief = object.trimmed("brief", object.take("brief"), 0..=MAX_BRIEF_CHARS);
     let says_nothing = ["include", "names", "require", "exclude"]
         .iter()
@@ -85,6 +86,7 @@ pub fn parse(
         exclude: exclude?,
         focus,
         threshold,
+        background_scores,
         brief: brief.unwrap_or_default(),
     })
 }
@@ -127,6 +129,38 @@ fn parse_feeds(
     Some(feeds)
 }
 
+/// Three numbers, none negative. They may come in any order, as a JSON schema cannot ask for one.
+fn parse_background_scores(object: &Object<'_>) -> Option<[f64; 3]> {
+    let value = object.take("backgroundScores")?;
+    let Some(items) = value.as_array() else {
+        object.note("backgroundScores", Issue::InvalidType);
+        return None;
+    };
+    let numbers: Vec<f64> = items.iter().filter_map(Value::as_f64).collect();
+    if numbers.len() < items.len() {
+        object.note("backgroundScores", Issue::InvalidType);
+        return None;
+    }
+    match <[f64; 3]>::try_from(numbers) {
+        Ok(mut scores)
+            if scores
+                .iter()
+                .all(|score| (0.0..=MAX_WEIGHT).contains(score)) =>
+        {
+            scores.sort_by(f64::total_cmp);
+            Some(scores)
+        }
+        Ok(_) => {
+            object.note("backgroundScores", Issue::OutOfRange);
+            None
+        }
+        Err(_) => {
+            object.note("backgroundScores", Issue::InvalidFormat);
+            None
+        }
+    }
+}
+
 fn parse_term(object: Object<'_>) -> Option<Term> {
     let text = object
         .require("text")
@@ -151,6 +185,17 @@ fn parse_name(object: Object<'_>) -> Option<WatchedName> {
     let case_sensitive = object
         .boolean("caseSensitive", object.take("caseSensitive"))
         .unwrap_or_default();
+    let on_topic_percent = object.take("onTopicPercent").and_then(|value| {
+        let percent = number(&object, "onTopicPercent", value)?;
+        let in_range = (0.0..=100.0).contains(&percent);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "0 to 100"
+        )]
+        let percent = in_range.then_some(percent.round() as u8);
+        noted(&object, "onTopicPercent", percent.ok_or(Issue::OutOfRange))
+    });
     object.finish();
     Some(WatchedName {
         text: text?,
@@ -158,6 +203,7 @@ fn parse_name(object: Object<'_>) -> Option<WatchedName> {
         aliases: aliases?,
         case_sensitive,
         context: context?,
+        on_topic_percent,
     })
 }
 
@@ -204,4 +250,37 @@ fn each<T>(
         .map(|(at, item)| noted(object, &format!("{path}[{at}]"), parse(at, item)))
         .collect();
     parsed.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use serde_json::{Value, json};
+
+    use super::parse_background_scores;
+    use crate::{Issues, json::Object};
+
+    fn parsed(scores: &Value) -> Option<[f64; 3]> {
+        let issues = RefCell::new(Issues::default());
+        let instructions = json!({ "backgroundScores": scores });
+        let scores = parse_background_scores(&Object::root(&instructions, &issues)?);
+        assert_eq!(scores.is_none(), !issues.borrow().is_empty());
+        scores
+    }
+
+    #[test]
+    fn background_scores_come_in_any_order() {
+        assert_eq!(parsed(&json!([2.6, 0.0, 1.2])), Some([0.0, 1.2, 2.6]));
+        for wrong in [
+            json!([1, 2]),
+            json!([1, 2, 3, 4]),
+            json!([-1, 2, 3]),
+            json!([1, 2, 1e7]),
+            json!([1, 2, "3"]),
+            json!(3),
+        ] {
+            assert_eq!(parsed(&wrong), None, "{wrong}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Input, InputFocus, InputType, Manager, ManagerState, ManagerType, Mode, NamedConnection,
-    Origin, PATHS, Rules, Source, SourceType, fields,
+    Origin, PATHS, Rules, Sensitivity, Source, SourceType, fields,
 };
 use crate::{
     ConnectionName, Focus, Instructions, Issue, Issues, ManagerName, Timestamp,
@@ -119,6 +119,7 @@ impl Editable {
                         focus_type: Focus::Sales,
                         names: Vec::new(),
                     },
+                    sensitivity: Sensitivity::default(),
                 }),
                 instructions: None,
                 notices: Vec::new(),
@@ -218,7 +219,7 @@ mod tests {
 
     use super::{Editable, ManagerChange, Mode, Origin, SourceType};
     use crate::{
-        Id, Instructions, Issue, Issues, ManagerName,
+        Id, Instructions, Issue, Issues, ManagerName, Sensitivity,
         address::AddressPolicy,
         feed::OneForum,
         instructions::Term,
@@ -400,6 +401,53 @@ mod tests {
                 ("input.urls".to_owned(), Issue::Required)
             ]
         );
+    }
+
+    fn sensitivity_of(change: &ManagerChange) -> Option<Sensitivity> {
+        match &change.origin {
+            Some(Origin::Input(input)) => Some(input.sensitivity),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn sensitivity_alone_changes_the_input() {
+        let body = json!({"input": {"sensitivity": "PRECISE"}});
+        for mask in [None, Some("input.sensitivity")] {
+            let change = changed(&applied(), &body, mask).unwrap();
+            assert!(change.resubmits());
+            assert_eq!(sensitivity_of(&change), Some(Sensitivity::Precise));
+            assert_eq!(focus_of(&change), "Sales");
+        }
+        let body = json!({"input": {"sensitivity": "LOUD"}});
+        for mask in [None, Some("input.sensitivity")] {
+            assert_eq!(
+                changed(&applied(), &body, mask).unwrap_err(),
+                [("input.sensitivity".to_owned(), Issue::InvalidEnum)]
+            );
+        }
+    }
+
+    #[test]
+    fn sensitivity_stays_until_it_is_named() {
+        let mut precise = applied();
+        if let Some(input) = &mut precise.manager.input {
+            input.sensitivity = Sensitivity::Precise;
+        }
+        let other_focus = json!({"input": {"focus": {"type": "CRISIS"}}});
+        for (body, mask, expected) in [
+            (&other_focus, None, Sensitivity::Precise),
+            (&other_focus, Some("input.focus.type"), Sensitivity::Precise),
+            (
+                &json!({"input": {"sensitivity": null}}),
+                None,
+                Sensitivity::Balanced,
+            ),
+            (&json!({}), Some("input.sensitivity"), Sensitivity::Balanced),
+        ] {
+            let change = changed(&precise, body, mask).unwrap();
+            assert_eq!(sensitivity_of(&change), Some(expected), "{body} {mask:?}");
+        }
     }
 
     #[test]

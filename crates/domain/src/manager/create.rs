@@ -117,7 +117,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::{CreateManager, Origin, Rules};
-    use crate::{ConnectionName, Id, Issue, address::AddressPolicy, feed::OneForum};
+    use crate::{ConnectionName, Id, Issue, Sensitivity, address::AddressPolicy, feed::OneForum};
 
     fn parse(body: &Value) -> Result<CreateManager, Vec<(String, Issue)>> {
         let rules = Rules {
@@ -144,6 +144,37 @@ mod tests {
     fn input_makes_an_enabled_manager() {
         let draft = parse(&automatic()).unwrap();
         assert!(draft.enable && matches!(draft.origin, Origin::Input(_)));
+    }
+
+    #[test]
+    fn sensitivity_is_balanced_unless_given() {
+        let sensitivity_of = |body: &Value| match parse(body).unwrap().origin {
+            Origin::Input(input) => input.sensitivity,
+            Origin::Instructions(_) => panic!("the body has an input"),
+        };
+        let mut body = automatic();
+        assert_eq!(sensitivity_of(&body), Sensitivity::Balanced);
+        body["input"]["sensitivity"] = Value::Null;
+        assert_eq!(sensitivity_of(&body), Sensitivity::Balanced);
+        for sensitivity in Sensitivity::ALL {
+            body["input"]["sensitivity"] = json!(sensitivity.as_str());
+            assert_eq!(sensitivity_of(&body), sensitivity);
+        }
+    }
+
+    #[test]
+    fn sensitivity_rejects_unknown_values() {
+        for (value, issue) in [
+            (json!("HIGH"), Issue::InvalidEnum),
+            (json!("precise"), Issue::InvalidEnum),
+            (json!(""), Issue::InvalidEnum),
+            (json!(0.5), Issue::InvalidType),
+        ] {
+            let mut body = automatic();
+            body["input"]["sensitivity"] = value;
+            let expected = [("input.sensitivity".to_owned(), issue)];
+            assert_eq!(parse(&body).unwrap_err(), expected, "{body}");
+        }
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Input, InputFocus, InputType, ManagerType, NoticeType, Rules, SourceType};
+use super::{
+    Input, InputFocus, InputType, ManagerType, NoticeType, Rules, Sensitivity, SourceType,
+};
 use crate::{
     ConnectionName, Instructions, Issue, instructions,
     json::Object,
@@ -80,11 +82,16 @@ pub(super) fn input(input: Object<'_>, rules: Rules<'_>) -> Option<Input> {
                 names: names?,
             })
         });
+    let sensitivity = match input.take("sensitivity") {
+        None => Some(Sensitivity::default()),
+        given => input.word("sensitivity", given),
+    };
     input.finish();
     Some(Input {
         input_type: input_type?,
         urls: urls?,
         focus: focus?,
+        sensitivity: sensitivity?,
     })
 }
 

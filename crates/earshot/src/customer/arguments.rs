@@ -2,7 +2,8 @@
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use domain::Sensitivity;
 
 use super::{body::Body, output::Form, place::Place};
 
@@ -103,9 +104,9 @@ pub(crate) enum ManagersVerb {
     /// Show one, with what it looks for.
     Get(Named),
     /// Make one.
-    Create(Body),
+    Create(CreateManager),
     /// Change one.
-    Update(Update),
+    Update(UpdateManager),
     /// Delete one, and its Scans.
     Delete(Delete),
     /// Read its pages again, and make its instructions anew.
@@ -114,6 +115,59 @@ pub(crate) enum ManagersVerb {
     Preview(Preview),
     /// Look through the past of its feeds.
     Backfill(Backfill),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateManager {
+    #[command(flatten)]
+    pub(crate) body: Body,
+    #[command(flatten)]
+    pub(crate) choice: SensitivityChoice,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpdateManager {
+    #[command(flatten)]
+    pub(crate) update: Update,
+    #[command(flatten)]
+    pub(crate) choice: SensitivityChoice,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SensitivityChoice {
+    /// Same as `--set input.sensitivity=…`: `precise` finds fewer posts and fewer wrong ones, `broad` finds
+    /// more and misses fewer.
+    #[arg(long, value_enum, ignore_case = true)]
+    pub(crate) sensitivity: Option<SensitivityWord>,
+}
+
+impl SensitivityChoice {
+    /// Returns the body with the choice in it.
+    pub(crate) fn add_to(&self, mut body: Body) -> Body {
+        if let Some(word) = self.sensitivity {
+            let word = Sensitivity::from(word).as_str();
+            body.set_field("input.sensitivity", word);
+        }
+        body
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum SensitivityWord {
+    Precise,
+    #[default]
+    Balanced,
+    Broad,
+}
+
+impl From<SensitivityWord> for Sensitivity {
+    fn from(word: SensitivityWord) -> Self {
+        match word {
+            SensitivityWord::Precise => Self::Precise,
+            SensitivityWord::Balanced => Self::Balanced,
+            SensitivityWord::Broad => Self::Broad,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -231,4 +285,56 @@ pub(crate) enum DeliveriesVerb {
     Get(Named),
     /// Send one again, now.
     Retry(Named),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::{Value, json};
+
+    use super::{Managers, ManagersVerb};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        managers: Managers,
+    }
+
+    /// The body that a command line sends.
+    fn body(line: &[&str]) -> Result<Value, String> {
+        let line = [&["managers"], line].concat();
+        let parsed = Line::try_parse_from(line).map_err(|error| error.to_string())?;
+        let body = match parsed.managers.verb {
+            ManagersVerb::Create(it) => it.choice.add_to(it.body),
+            ManagersVerb::Update(it) => it.choice.add_to(it.update.body),
+            other => panic!("{other:?} sends no Manager"),
+        };
+        Ok(body.read().expect("the body is JSON"))
+    }
+
+    #[test]
+    fn sensitivity_becomes_a_field_of_the_input() {
+        for (word, value) in [
+            ("precise", "PRECISE"),
+            ("balanced", "BALANCED"),
+            ("broad", "BROAD"),
+            ("Broad", "BROAD"),
+        ] {
+            let expected = json!({"input": {"sensitivity": value}});
+            let update = body(&["update", "NAME", "--sensitivity", word]);
+            assert_eq!(update.as_ref(), Ok(&expected));
+            let data = r#"{"input": {"urls": [], "sensitivity": "BALANCED"}}"#;
+            let create = body(&["create", "--data", data, "--sensitivity", word]);
+            let expected = json!({"input": {"urls": [], "sensitivity": value}});
+            assert_eq!(create.as_ref(), Ok(&expected));
+        }
+        let without = body(&["update", "NAME", "--set", "enable=false"]);
+        assert_eq!(without, Ok(json!({"enable": false})));
+    }
+
+    #[test]
+    fn unknown_sensitivity_is_refused_with_the_choices() {
+        let refused = body(&["update", "NAME", "--sensitivity", "loud"]).unwrap_err();
+        assert!(refused.contains("precise, balanced, broad"), "{refused}");
+    }
 }

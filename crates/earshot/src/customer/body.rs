@@ -32,6 +32,11 @@ impl Body {
         self.file.is_some() || self.data.is_some() || !self.set.is_empty()
     }
 
+    /// Adds a field as `--set` does.
+    pub(crate) fn set_field(&mut self, path: &str, value: &str) {
+        self.set.push(format!("{path}={value}"));
+    }
+
     pub(crate) fn read(&self) -> Result<Value, Failure> {
         let text = match (&self.file, &self.data) {
             (Some(path), _) => Some(read(path)?),

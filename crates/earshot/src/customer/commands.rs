@@ -77,8 +77,14 @@ impl Desk {
         match verb {
             ManagersVerb::List(list) => self.list(&self.own().await?, list).await,
             ManagersVerb::Get(it) => self.get(&it).await,
-            ManagersVerb::Create(body) => self.create(&self.own().await?, &body).await,
-            ManagersVerb::Update(it) => self.update(&it).await,
+            ManagersVerb::Create(it) => {
+                let body = it.choice.add_to(it.body);
+                self.create(&self.own().await?, &body).await
+            }
+            ManagersVerb::Update(mut it) => {
+                it.update.body = it.choice.add_to(it.update.body);
+                self.update(&it.update).await
+            }
             ManagersVerb::Delete(it) => self.delete(&it).await,
             ManagersVerb::Apply(it) => {
                 let manager = self.act(&it, "apply", &json!({})).await?;

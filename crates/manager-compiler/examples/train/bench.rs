@@ -10,6 +10,7 @@ use domain::Focus;
 use crate::{
     Error,
     data::{lines, text},
+    reserved::Reserved,
 };
 
 pub(crate) struct Bench {
@@ -19,6 +20,7 @@ pub(crate) struct Bench {
     /// By post: the subject that it was drawn for, and its labels by `Focus as usize`.
     pub(crate) labels: BTreeMap<String, (String, [Option<bool>; 3])>,
     pub(crate) plans: HashMap<(String, Focus), matching::Plan>,
+    reserved: Reserved,
 }
 
 pub(crate) struct Judged {
@@ -49,14 +51,25 @@ impl Bench {
             });
         }
         let mut labels = BTreeMap::new();
+        let reserved = Reserved::read(&dir.join("../pooled"))?;
         for row in lines(&dir.join("reddit_labels.jsonl"))? {
+            if reserved.has(text(&row, "id")) {
+                continue;
+            }
             let of = ["sales", "vendor", "trouble"].map(|f| row[f].as_u64().map(|l| l == 1));
             labels.insert(
                 text(&row, "id").to_owned(),
                 (text(&row, "topic").to_owned(), of),
             );
         }
-        let plans = manager_compiler::evaluate::Plans::compile(&dir.join("customers"), None)?;
+        let plans = manager_compiler::evaluate::Plans::compile(
+            &dir.join("customers"),
+            None,
+            domain::Sensitivity::Balanced,
+        )?;
+        for customer in plans.skipped() {
+            eprintln!("warning: {customer}");
+        }
         Ok(Self {
             posts,
             gold,
@@ -65,11 +78,13 @@ impl Bench {
                 .into_iter()
                 .map(|(c, f, plan)| ((c, f), plan))
                 .collect(),
+            reserved,
         })
     }
 
     /// Public-domain posts, of which weights may be learned; the others measure alone.
-    pub(crate) fn may_train(post: &str) -> bool {
-        post.starts_with("r_") || post.starts_with("g_") || post.starts_with("w_")
+    pub(crate) fn may_train(&self, post: &str) -> bool {
+        let is_free = post.starts_with("r_") || post.starts_with("g_") || post.starts_with("w_");
+        is_free && !self.reserved.has(post)
     }
 }

@@ -12,7 +12,7 @@ use domain::Focus;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::Error;
+use crate::{Error, reserved::Reserved};
 
 /// A post with its label for one classifier.
 pub(crate) struct Example {
@@ -96,6 +96,7 @@ pub(crate) fn public(
     dir: &Path,
     is_judged: impl Fn(&str) -> bool,
 ) -> Result<Vec<Example>, Error> {
+    let reserved = Reserved::read(&dir.join("pooled"))?;
     let mut examples = Vec::new();
     let mut add = |text: &str, label: bool, weight: f64| {
         examples.push(Example::new(text, label, weight));
@@ -124,7 +125,7 @@ pub(crate) fn public(
         }
     }
     for (at, row) in set("reddit_selfposts")?.iter().enumerate() {
-        if is_judged(&format!("g_{}", text(row, "id"))) {
+        if reserved.has(text(row, "id")) || is_judged(&format!("g_{}", text(row, "id"))) {
             continue;
         }
         let request = REQUESTS.contains(&text(row, "sub"));

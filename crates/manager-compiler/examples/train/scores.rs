@@ -74,23 +74,6 @@ fn average_precision(mut rows: Vec<(f64, bool)>) -> Option<f64> {
     (all > 0.0).then_some(sum)
 }
 
-/// The score between two rows at which F1 is best.
-pub(crate) fn best_cut(mut rows: Vec<(f64, bool, f64)>) -> f64 {
-    let all: f64 = rows.iter().filter(|row| row.1).map(|row| row.2).sum();
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (mut best, mut cut, mut hits, mut seen) = (0.0, 0.0, 0.0, 0.0);
-    for (at, row) in rows.iter().enumerate() {
-        seen += row.2;
-        hits += if row.1 { row.2 } else { 0.0 };
-        let next = rows.get(at + 1).map_or(row.0, |next| next.0);
-        let f1 = 2.0 * hits / (seen + all);
-        if f1 > best && next < row.0 {
-            (best, cut) = (f1, f64::midpoint(row.0, next));
-        }
-    }
-    cut
-}
-
 fn number(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

@@ -150,6 +150,69 @@ pub(crate) fn dense<const N: usize>(rows: &[([f64; N], bool, f64)], ridge: f64) 
     (bias, slopes)
 }
 
+/// Bias and weights, each within its bounds, of some dozens of dense columns that are brought to one scale first.
+pub(crate) fn ridge<const N: usize>(
+    rows: &[([f64; N], bool, f64)],
+    strength: f64,
+    bounds: &[(f64, f64); N],
+) -> (f64, [f64; N]) {
+    let all: f64 = rows.iter().map(|row| row.2).sum();
+    let mean = |of: &dyn Fn(&[f64; N]) -> f64| {
+        rows.iter().map(|(x, _, w)| w * of(x)).sum::<f64>() / all.max(1e-9)
+    };
+    let means: [f64; N] = std::array::from_fn(|at| mean(&|x| x[at]));
+    let scales: [f64; N] =
+        std::array::from_fn(|at| mean(&|x| (x[at] - means[at]).powi(2)).sqrt() + 1e-6);
+    let rows: Vec<([f64; N], bool, f64)> = rows
+        .iter()
+        .map(|(x, label, weight)| {
+            let x = std::array::from_fn(|at| (x[at] - means[at]) / scales[at]);
+            (x, *label, *weight)
+        })
+        .collect();
+    let (mut bias, mut weights) = (0.0, [0.0; N]);
+    let mut z = vec![0.0; rows.len()];
+    for _ in 0..400 {
+        let mut moved: f64 = 0.0;
+        for at in 0..=N {
+            let x = |row: &[f64; N]| if at == N { 1.0 } else { row[at] };
+            let (mut gradient, mut curvature) = (0.0, 1e-9);
+            for ((row, label, weight), z) in rows.iter().zip(&z) {
+                let (x, p) = (x(row), sigmoid(*z));
+                gradient += weight * x * (p - f64::from(u8::from(*label)));
+                curvature += weight * x * x * (p * (1.0 - p)).max(1e-4);
+            }
+            let now = if at == N { bias } else { weights[at] };
+            if at < N {
+                gradient += strength * now;
+                curvature += strength;
+            }
+            let next = now - (gradient / curvature).clamp(-0.5, 0.5);
+            let next = match bounds.get(at) {
+                Some((low, high)) => next.clamp(*low, *high),
+                None => next,
+            };
+            for ((row, ..), z) in rows.iter().zip(&mut z) {
+                *z += x(row) * (next - now);
+            }
+            moved = moved.max((next - now).abs());
+            if at == N {
+                bias = next;
+            } else {
+                weights[at] = next;
+            }
+        }
+        if moved < 1e-5 {
+            break;
+        }
+    }
+    for at in 0..N {
+        weights[at] /= scales[at];
+        bias -= weights[at] * means[at];
+    }
+    (bias, weights)
+}
+
 fn loss(z: f64, label: bool) -> f64 {
     let z = if label { -z } else { z };
     z.max(0.0) + libm::log1p(libm::exp(-z.abs()))

@@ -12,8 +12,8 @@ use html5gum::{
 use url::Url;
 
 use super::{
-    Blocks, Heading, Link, LinkKind, MAX_HEADINGS, MAX_LINE_BYTES, MAX_LINKS, MAX_TEXT_BYTES,
-    PageText,
+    Blocks, Heading, Link, LinkKind, MAX_HEADINGS, MAX_LINE_BYTES, MAX_LINKS, MAX_SMALL_PRINT,
+    MAX_SMALL_PRINT_BYTES, MAX_TEXT_BYTES, PageText,
     regions::{self, Region},
     structured, tidy,
 };
@@ -95,6 +95,9 @@ struct Walk {
     json_ld: String,
     heading: String,
     block: String,
+    /// Text of the footer since its last block began.
+    small_print: String,
+    small_print_bytes: usize,
     /// Whether the block being gathered lies in a boilerplate region.
     block_is_boilerplate: bool,
     blocks: Blocks,
@@ -102,6 +105,25 @@ struct Walk {
     anchor: Option<Anchor>,
     /// Under a heading such as `What customers say`: its level.
     muted: Option<u8>,
+    seam: Seam,
+}
+
+/// What stood between the last text and here.
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Seam {
+    /// Nothing that ends a word. `single` where that text was a single character.
+    Open { single: bool },
+    /// The end of an element that holds words of its own.
+    Ended { single: bool },
+    /// That end, and the start of another such element.
+    Apart { single: bool },
+}
+
+impl Seam {
+    const fn single(self) -> bool {
+        let (Self::Open { single } | Self::Ended { single } | Self::Apart { single }) = self;
+        single
+    }
 }
 
 impl Walk {
@@ -117,11 +139,14 @@ impl Walk {
             json_ld: String::new(),
             heading: String::new(),
             block: String::new(),
+            small_print: String::new(),
+            small_print_bytes: 0,
             block_is_boilerplate: false,
             blocks: Blocks::default(),
             boilerplate: Blocks::default(),
             anchor: None,
             muted: None,
+            seam: Seam::Open { single: false },
         }
     }
 
@@ -172,6 +197,7 @@ impl Walk {
             b"br" | b"hr" => self.text(" "),
             _ => {}
         }
+        self.open_seam(name);
         if regions::is_void(name) || (self_closing && is_foreign(&self.open)) {
             return;
         }
@@ -198,6 +224,8 @@ impl Walk {
             b"a" => self.open_anchor(tag.attribute(b"href")),
             _ => {}
         }
+        self.page.needs_scripts |=
+            name == b"app-root" || regions::is_script_root(tag.attribute(b"id"));
         if self.open.len() < MAX_DEPTH {
             self.open.push(Open {
                 tag: tag.name.clone(),
@@ -210,6 +238,13 @@ impl Walk {
     }
 
     fn end(&mut self, name: &[u8]) {
+        if regions::holds_words(name) {
+            let single = self.seam.single();
+            self.seam = match self.seam {
+                Seam::Open { .. } => Seam::Ended { single },
+                seam => seam,
+            };
+        }
         match name {
             b"title" if self.place == Place::Title => self.place = Place::Block,
             b"script" if self.place == Place::JsonLd => {
@@ -231,7 +266,43 @@ impl Walk {
         self.block_is_boilerplate = self.standing() == Region::Boilerplate;
     }
 
+    /// Keeps the words of two elements apart where no space stands between them:
+    /// `<span>Fast</span><span>Secure</span>`. Emphasis goes on in the middle of a word: `<b>E</b>arshot`.
+    fn open_seam(&mut self, name: &[u8]) {
+        if regions::holds_words(name) {
+            let single = self.seam.single();
+            let is_void = regions::is_void(name);
+            self.seam = match self.seam {
+                Seam::Open { .. } if !is_void => Seam::Open { single },
+                _ => Seam::Apart { single },
+            };
+        }
+    }
+
+    /// Closes the seam before a text; `true` where a space belongs there.
+    fn close_seam(&mut self, text: &str) -> bool {
+        let single = text.trim().chars().nth(1).is_none();
+        let seam = std::mem::replace(&mut self.seam, Seam::Open { single });
+        // Single letters in elements of their own are one word that a script animates.
+        matches!(seam, Seam::Apart { single: before } if !(before && single))
+    }
+
     fn text(&mut self, text: &str) {
+        if !self.page.needs_scripts && self.open.last().is_some_and(|o| o.tag == b"noscript") {
+            self.page.needs_scripts = text.to_ascii_lowercase().contains("javascript");
+        }
+        let is_shown = match self.place {
+            Place::Heading(_) => true,
+            Place::Block => self.anchor.is_some() || self.standing() != Region::Never,
+            Place::Title | Place::JsonLd => false,
+        };
+        if is_shown && !text.is_empty() && self.close_seam(text) {
+            self.append(" ");
+        }
+        self.append(text);
+    }
+
+    fn append(&mut self, text: &str) {
         let append = |into: &mut String, max_bytes: usize| {
             if into.len() + text.len() <= max_bytes {
                 into.push_str(text);
@@ -244,7 +315,11 @@ impl Walk {
             Place::Block if self.standing() != Region::Never => {
                 append(&mut self.block, MAX_TEXT_BYTES);
             }
-            Place::Block => {}
+            Place::Block => {
+                if self.is_small_print() {
+                    append(&mut self.small_print, MAX_LINE_BYTES);
+                }
+            }
         }
         if let Some(anchor) = &mut self.anchor {
             append(&mut anchor.text, MAX_LINE_BYTES);
@@ -344,7 +419,34 @@ impl Walk {
         }
     }
 
+    /// Whether the text here is of a footer, which is never about the subject.
+    fn is_small_print(&self) -> bool {
+        let is_of = |names: &[&[u8]]| self.open.iter().any(|o| names.contains(&o.tag.as_slice()));
+        is_of(&[b"footer"])
+            && !is_of(&[
+                b"nav",
+                b"script",
+                b"style",
+                b"template",
+                b"noscript",
+                b"svg",
+            ])
+    }
+
+    fn flush_small_print(&mut self) {
+        let line = tidy(&std::mem::take(&mut self.small_print), MAX_LINE_BYTES);
+        let bytes = self.small_print_bytes + line.len();
+        if !line.is_empty()
+            && bytes <= MAX_SMALL_PRINT_BYTES
+            && self.page.small_print.len() < MAX_SMALL_PRINT
+        {
+            self.small_print_bytes = bytes;
+            self.page.small_print.push(line);
+        }
+    }
+
     fn flush_block(&mut self) {
+        self.flush_small_print();
         let text = tidy(&std::mem::take(&mut self.block), MAX_TEXT_BYTES);
         if text.is_empty() || self.muted.is_some() {
             return;
@@ -416,6 +518,11 @@ impl Walk {
         self.flush_block();
         self.page.title = tidy(&self.title, MAX_LINE_BYTES);
         self.page.blocks = self.blocks.blocks;
+        let boilerplate = self.boilerplate.blocks.iter().map(|block| &block.text);
+        let signed = boilerplate.filter(|text| text.contains('©') && text.len() <= MAX_LINE_BYTES);
+        self.page
+            .small_print
+            .extend(signed.take(MAX_SMALL_PRINT).cloned());
         if self.blocks.bytes < MIN_MAIN_BYTES {
             self.page.blocks.extend(self.boilerplate.blocks);
         }

@@ -5,16 +5,21 @@
 //! executed or obeyed, it is only read.
 //!
 //! [`decode`] makes text of bytes, [`html`] walks the tags, [`structured`] reads JSON-LD, and
-//! [`document`] takes what is not HTML: plain text, Markdown, and feeds.
+//! [`document`] takes what is not HTML: plain text, Markdown, and feeds. [`people`] drops testimonials and
+//! staff, and [`walls`] tells pages that show no more than a demand for consent or for scripts.
 
 mod decode;
 mod document;
 mod html;
+mod people;
 mod regions;
 mod structured;
+mod walls;
 
 use matching::text;
 use url::Url;
+
+use crate::language;
 
 /// The most of a page that is read, in bytes.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
@@ -24,6 +29,9 @@ const MAX_TEXT_BYTES: usize = 256 << 10;
 const MAX_LINE_BYTES: usize = 600;
 const MAX_HEADINGS: usize = 200;
 const MAX_LINKS: usize = 2_000;
+/// Lines of a footer that are kept, and how much of all of them, in bytes.
+const MAX_SMALL_PRINT: usize = 100;
+const MAX_SMALL_PRINT_BYTES: usize = 4_000;
 /// Fewer letters than these say nothing to go by.
 const MIN_LETTERS: usize = 12;
 /// What pages that show nothing but a way in call it, in titles and headings of few words.
@@ -55,15 +63,24 @@ pub struct PageText {
     pub headings: Vec<Heading>,
     /// Paragraphs, list items and cells, without headings and boilerplate.
     pub blocks: Vec<Block>,
-    /// Names that JSON-LD gives to organisations, products and brands.
+    /// Names that JSON-LD gives to organisations and sites.
     pub structured_names: Vec<String>,
+    /// Names that JSON-LD gives to products and brands.
+    pub structured_products: Vec<String>,
     /// Descriptions and keywords that JSON-LD gives them.
     pub structured_text: Vec<String>,
+    /// Names of the people that the page quotes or lists, which are not its subject.
+    pub people: Vec<String>,
+    /// Lines of the footer, where companies name themselves: `© 2026 Valve Corporation`.
+    pub small_print: Vec<String>,
     pub links: Vec<Link>,
-    /// Primary language subtag, lower-case: `en`. Empty where the page does not say.
+    /// Primary language subtag, lower-case: `en`. The text's own where it plainly is in another than the
+    /// page says; empty where neither tells.
     pub lang: String,
     /// The page is itself a feed: RSS, Atom or JSON Feed.
     pub is_feed: bool,
+    /// Scripts draw the page: it says that it needs them, or has an empty element for their work.
+    pub needs_scripts: bool,
 }
 
 impl PageText {
@@ -83,12 +100,23 @@ impl PageText {
                 .any(says_so)
     }
 
+    /// The language of the text, by what the page says and what it is written in.
+    fn language(&self) -> String {
+        let blocks = self.blocks.iter().map(|block| block.text.as_str());
+        let headings = self.headings.iter().map(|heading| heading.text.as_str());
+        let lines = [self.description.as_str(), self.title.as_str()];
+        let text: Vec<&str> = lines.into_iter().chain(blocks).chain(headings).collect();
+        language::detect(&text.join("\n"), &self.lang)
+    }
+
     fn letters(&self) -> usize {
         let blocks = self.blocks.iter().map(|block| block.text.as_str());
         let headings = self.headings.iter().map(|heading| heading.text.as_str());
         blocks
             .chain(headings)
             .chain([self.title.as_str(), self.description.as_str()])
+            .chain([self.og_title.as_str(), self.og_description.as_str()])
+            .chain(self.structured_text.iter().map(String::as_str))
             .map(|text| text.chars().filter(|c| c.is_alphabetic()).count())
             .sum()
     }
@@ -141,6 +169,12 @@ pub enum Unreadable {
     Charset,
     #[error("a page that asks for a login; give one that can be read without")]
     LoginWall,
+    #[error("a page that only asks for consent to cookies; give one that can be read without")]
+    ConsentWall,
+    #[error(
+        "a page without text in its HTML, which scripts draw; give one with its text, or add a title and a description to it"
+    )]
+    AppShell,
     #[error("{}", if *letters == 0 { "a page without text" } else { "a page with too little text" })]
     TooLittle { letters: usize },
 }
@@ -163,7 +197,7 @@ pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Pag
     } else {
         text
     };
-    let page = match form {
+    let mut page = match form {
         decode::Form::Html => html::extract(url, &text),
         decode::Form::Feed => document::feed(url, body)
             // Some sites serve XHTML as XML.
@@ -173,6 +207,11 @@ pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Pag
         decode::Form::Binary if decode::is_text(&media_type) => return Err(Unreadable::Binary),
         decode::Form::Binary => return Err(Unreadable::MediaType(shown(&media_type))),
     };
+    if !page.is_feed {
+        people::drop_people(&mut page);
+        walls::look_behind(&mut page)?;
+    }
+    page.lang = page.language();
     match page.letters() {
         MIN_LETTERS.. if page.is_login_wall() => Err(Unreadable::LoginWall),
         MIN_LETTERS.. => Ok(page),

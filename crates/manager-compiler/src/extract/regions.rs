@@ -22,7 +22,9 @@ pub(super) fn by_tag(tag: &[u8]) -> Region {
         b"header" => Region::Banner,
         b"script" | b"style" | b"template" | b"noscript" | b"svg" | b"math" | b"iframe"
         | b"object" | b"canvas" | b"audio" | b"video" | b"select" | b"textarea" | b"button"
-        | b"nav" | b"footer" | b"blockquote" | b"cite" | b"q" | b"noframes" => Region::Never,
+        | b"nav" | b"footer" | b"blockquote" | b"cite" | b"q" | b"noframes" | b"rt" | b"rp" => {
+            Region::Never
+        }
         b"aside" | b"form" | b"dialog" => Region::Boilerplate,
         _ => Region::Plain,
     }
@@ -135,9 +137,33 @@ pub(super) fn is_boilerplate_heading(text: &str) -> bool {
         "trusted by",
         "reviews",
         "stay in touch",
+        "what our customers",
+        "opening hours",
+        "business hours",
+        "opening times",
+        "öffnungszeiten",
+        "horario de",
+        "horarios",
+        "horaires",
+        "horário de",
+        "営業時間",
+        "お客様の声",
+        "kundenstimmen",
+        "das sagen unsere",
+        "opiniones de",
+        "témoignages",
+        "depoimentos",
     ]
     .iter()
     .any(|sign| lower.contains(sign))
+}
+
+/// Whether an element has an id that frameworks give to the one that their scripts fill.
+pub(super) fn is_script_root(id: &str) -> bool {
+    matches!(
+        id,
+        "root" | "app" | "__next" | "__nuxt" | "___gatsby" | "svelte" | "app-root"
+    )
 }
 
 /// Elements that have no end tag.
@@ -157,6 +183,30 @@ pub(super) fn is_void(name: &[u8]) -> bool {
             | b"param"
             | b"source"
             | b"track"
+            | b"wbr"
+    )
+}
+
+/// Elements whose text is words of its own: all but emphasis and what else marks part of a word.
+pub(super) fn holds_words(name: &[u8]) -> bool {
+    !matches!(
+        name,
+        b"abbr"
+            | b"b"
+            | b"big"
+            | b"del"
+            | b"em"
+            | b"font"
+            | b"i"
+            | b"ins"
+            | b"mark"
+            | b"ruby"
+            | b"s"
+            | b"small"
+            | b"strong"
+            | b"sub"
+            | b"sup"
+            | b"u"
             | b"wbr"
     )
 }

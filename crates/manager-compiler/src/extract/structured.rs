@@ -1,7 +1,7 @@
 //! Reads JSON-LD: the names of the organisation, its products and brands. Names of persons and of
 //! reviewers are never taken.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{PageText, tidy};
 
@@ -29,27 +29,51 @@ fn visit(value: &Value, depth: usize, page: &mut PageText) {
         Value::Object(fields) => {
             let types = type_names(fields.get("@type"));
             if types.iter().any(|t| is_foreign(t)) {
+                note_people(fields, &types, page);
                 return;
             }
             if types.iter().any(|t| is_subject(t)) {
+                let names = if types.iter().any(|t| is_product(t)) {
+                    &mut page.structured_products
+                } else {
+                    &mut page.structured_names
+                };
                 for key in ["name", "alternateName", "legalName"] {
-                    add_strings(fields.get(key), 120, &mut page.structured_names);
+                    add_strings(fields.get(key), 120, names);
                 }
                 for key in ["description", "slogan", "keywords"] {
                     add_strings(fields.get(key), 600, &mut page.structured_text);
                 }
                 // A product's brand is often a bare string.
                 if fields.get("brand").is_some_and(Value::is_string) {
-                    add_strings(fields.get("brand"), 120, &mut page.structured_names);
+                    add_strings(fields.get("brand"), 120, &mut page.structured_products);
                 }
             }
             for (key, inner) in fields {
-                if !matches!(key.as_str(), "review" | "reviews" | "author" | "comment") {
-                    visit(inner, depth + 1, page);
+                match (key.as_str(), inner) {
+                    ("review" | "reviews", Value::Object(review)) => note_people(review, &[], page),
+                    ("review" | "reviews", Value::Array(reviews)) => {
+                        for review in reviews.iter().filter_map(Value::as_object) {
+                            note_people(review, &[], page);
+                        }
+                    }
+                    ("review" | "reviews" | "author" | "comment", _) => {}
+                    _ => visit(inner, depth + 1, page),
                 }
             }
         }
         _ => {}
+    }
+}
+
+/// The names of a person or of a reviewer, so that they become no terms.
+fn note_people(fields: &Map<String, Value>, types: &[&str], page: &mut PageText) {
+    if types.contains(&"Person") {
+        add_strings(fields.get("name"), 120, &mut page.people);
+    }
+    match fields.get("author") {
+        Some(Value::Object(author)) => add_strings(author.get("name"), 120, &mut page.people),
+        author => add_strings(author, 120, &mut page.people),
     }
 }
 
@@ -84,6 +108,12 @@ fn is_subject(type_name: &str) -> bool {
     ]
     .iter()
     .any(|end| name.ends_with(end))
+}
+
+/// What an organisation sells, or sells under.
+fn is_product(type_name: &str) -> bool {
+    let name = type_name.rsplit(['/', ':']).next().unwrap_or(type_name);
+    matches!(name, "Brand" | "Product" | "ProductGroup")
 }
 
 /// Things about other people, whose names are nobody's business here.
@@ -125,10 +155,9 @@ mod tests {
                 {"@type":"Article","name":"How we started"}]}"#,
             &mut page,
         );
-        assert_eq!(
-            page.structured_names,
-            ["Brewforge", "Brew Forge", "Lever One"]
-        );
+        assert_eq!(page.structured_names, ["Brewforge", "Brew Forge"]);
+        assert_eq!(page.structured_products, ["Lever One", "Brewforge"]);
+        assert_eq!(page.people, ["Jane Doe", "Bob"]);
     }
 
     #[test]

@@ -52,6 +52,54 @@ fn the_text_about_the_subject_is_kept_and_the_rest_is_not() {
 }
 
 #[test]
+fn words_of_adjacent_elements_stay_apart() {
+    for (body, expected) in [
+        (
+            "<p><span>Fast</span><span>Secure</span> backups",
+            "Fast Secure backups",
+        ),
+        (
+            "<p><a href=/a>Mail</a><a href=/b>Calendar</a>",
+            "Mail Calendar",
+        ),
+        (
+            "<p><a href=/a><span>Mail</span></a><label>Calendar</label>",
+            "Mail Calendar",
+        ),
+        ("<p>Cargo bikes<br>Trailers", "Cargo bikes Trailers"),
+        ("<p>Cargo bikes<img src=x>Trailers", "Cargo bikes Trailers"),
+        ("<table><tr><td>Mail<td>Calendar</table>", "Mail\nCalendar"),
+        (
+            "<p><my-chip>Mail</my-chip><my-chip>Tasks</my-chip>",
+            "Mail Tasks",
+        ),
+        // A word that markup splits is still one.
+        (
+            "<p><b>E</b>arshot <i>e</i><b>spresso</b> H<sub>2</sub>O",
+            "Earshot espresso H2O",
+        ),
+        (
+            "<p>Brew<span>forge</span> makes <span>Cafe</span>tières",
+            "Brewforge makes Cafetières",
+        ),
+        ("<p>Donau<wbr>dampf<b>schiff</b>", "Donaudampfschiff"),
+        (
+            "<p><span>F</span><span>a</span><span>s</span><span>t</span> backups",
+            "Fast backups",
+        ),
+        ("<p><ruby>会計<rt>かいけい</rt></ruby>ソフト", "会計ソフト"),
+    ] {
+        let page = read(&format!("<title>A page of many words</title>{body}"));
+        assert_eq!(text(&page).trim_end(), expected, "{body}");
+    }
+    let page = read(
+        "<h1><div>Fast backups</div><div>Secure storage</div></h1><p><a href=/x><div>Cargo bikes</div><div>Trailers</div></a>",
+    );
+    assert_eq!(page.headings[0].text, "Fast backups Secure storage");
+    assert_eq!(page.links[0].text, "Cargo bikes Trailers");
+}
+
+#[test]
 fn links_are_absolute_and_know_their_place() {
     let page = read(PAGE);
     let find = |href: &str| page.links.iter().find(|l| l.href == href).map(|l| l.kind);
@@ -211,4 +259,108 @@ fn damaged_pages_are_read_as_far_as_they_go() {
             let _ = extract(&url, content_type, &body);
         }
     }
+}
+
+#[test]
+fn testimonials_and_staff_are_dropped_and_their_people_noted() {
+    let page = read(
+        r#"<title>Packrat backups</title><p>Packrat saves the files of small offices.
+        <p>“It restored our server in an hour.” — Jane Doe, CTO at Wexler Foods
+        <p>"Never lost a file since"<p>Priya Natarajan, office manager
+        <p>It just works. — Bob Kowalski, Engineer
+        <h2>Who we are</h2><p>We build backups in Leith.
+        <h3>Ines Zubiri</h3><p>Co-founder &amp; CEO</p>
+        <h3>Backup Software</h3><p>Manager console for all of your servers</p>
+        <p>Espresso Machines - Built by hand<p>– Kubernetes Backups"#,
+    );
+    assert_eq!(
+        text(&page),
+        "Packrat saves the files of small offices.\nIt just works.\nWe build backups in Leith.\n\
+         Manager console for all of your servers\nEspresso Machines - Built by hand\n– Kubernetes Backups\n"
+    );
+    assert_eq!(
+        page.people,
+        ["Jane Doe", "Priya Natarajan", "Bob Kowalski", "Ines Zubiri"]
+    );
+    let headings: Vec<_> = page.headings.iter().map(|h| h.text.as_str()).collect();
+    assert_eq!(headings, ["Who we are", "", "Backup Software"]);
+}
+
+fn refusal(body: &str) -> Option<String> {
+    let url = Url::parse("https://brewforge.example/").unwrap();
+    let answer = extract(&url, Some("text/html"), body.as_bytes());
+    answer.err().map(|reason| reason.to_string())
+}
+
+#[test]
+fn a_page_that_only_asks_for_consent_says_so() {
+    for body in [
+        "<title>Before you continue</title><h1>Before you continue to Brewforge</h1>
+         <p>We use cookies and data to deliver our services, and to measure engagement.
+         <p>If you choose to accept all, we will also use cookies to develop new services and advertise.",
+        "<title>Brewforge</title><h1>We value your privacy</h1><p>We and our 843 partners store cookies on
+         your device, and track you for personalised content. Accept or reject.<p>Manage preferences",
+        "<title>Bevor Sie fortfahren</title><p>Wir verwenden Cookies, um Dienste bereitzustellen und zu verbessern.",
+    ] {
+        let reason = refusal(body).unwrap_or_default();
+        assert!(reason.contains("consent to cookies"), "{reason}: {body}");
+    }
+}
+
+#[test]
+fn consent_is_dropped_where_the_page_says_more() {
+    let page = read(
+        "<title>Brewforge</title><p>Lever espresso machines, built by hand in Leith for home baristas.
+         <p>This site uses cookies to improve your experience.",
+    );
+    assert!(!text(&page).contains("cookies"), "{}", text(&page));
+    // By its description.
+    let page = read(
+        "<title>Brewforge</title><meta name=description content='Lever espresso machines, built by hand.'>
+         <h1>Cookie preferences</h1><p>We use cookies to improve your experience.",
+    );
+    assert_eq!((page.headings.len(), page.blocks.len()), (0, 0));
+    // Cookies of another kind.
+    let page = read(
+        "<title>Crumble</title><p>We bake cookies with butter every morning, and accept orders until noon.",
+    );
+    assert_eq!(page.blocks.len(), 1);
+    // A page about consent.
+    let page = read(&format!(
+        "<title>Consently | Cookie consent software</title><p>Cookie consent for any browser, with privacy by default.{}",
+        "<p>Connect your shop system and show one banner for all of your domains and apps."
+            .repeat(3)
+    ));
+    assert_eq!(page.blocks.len(), 4);
+}
+
+#[test]
+fn an_app_shell_is_read_by_its_head_or_says_what_it_is() {
+    let shell = |head: &str| {
+        format!(
+            "<head>{head}</head><noscript>You need to enable JavaScript to run this app.</noscript><div id=root></div>"
+        )
+    };
+    let reason = refusal(&shell("<title>React App of Brewforge</title>")).unwrap_or_default();
+    assert!(reason.contains("scripts draw"), "{reason}");
+    for body in [
+        "<title>Brewforge dashboard</title><div id=app>Loading…</div>",
+        "<title>Brewforge dashboard</title><p>Please enable JavaScript in your browser to use this site.",
+        "<div id=root></div><script>draw()</script>",
+    ] {
+        let reason = refusal(body).unwrap_or_default();
+        assert!(reason.contains("scripts draw"), "{reason}: {body}");
+    }
+    for head in [
+        "<title>Brewforge | Lever espresso machines and grinders</title>",
+        "<title>Brewforge</title><meta property=og:description content='Lever espresso machines, built by hand.'>",
+        r#"<title>Brewforge</title><script type=application/ld+json>{"@type":"Organization","name":"Brewforge",
+            "description":"Lever espresso machines, built by hand."}</script>"#,
+    ] {
+        assert_eq!(refusal(&shell(head)), None, "{head}");
+    }
+    assert_eq!(
+        refusal("<title>A</title><div id=app><p>Trail running shoes, resoled by hand.</div>"),
+        None
+    );
 }

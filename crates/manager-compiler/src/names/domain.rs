@@ -49,10 +49,32 @@ pub(super) fn label(url: &Url) -> Option<String> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let ends_with = |suffix: &str| host == suffix || host.ends_with(&format!(".{suffix}"));
     let shared = SHARED_HOSTS.iter().find(|suffix| ends_with(suffix));
-    // Networks are nobody's name, save for their own front pages.
+    // Networks are nobody's name, except on their own front pages.
     if NETWORKS.iter().any(|network| ends_with(network)) && url.path() != "/" {
         return None;
     }
+    let label = site_label(&host, shared.copied())?;
+    let bare = ["get", "try", "use", "join"]
+        .iter()
+        .find_map(|prefix| label.strip_prefix(prefix).filter(|rest| rest.len() >= 4));
+    let label = bare.unwrap_or(&label);
+    (label.len() >= 2 && !label.starts_with("xn")).then(|| label.to_owned())
+}
+
+/// The second-level label of a host as it stands, which all pages of a site share: `google` of
+/// `https://mail.google.com/x`.
+pub(super) fn site(url: &Url) -> Option<String> {
+    let Some(Host::Domain(host)) = url.host() else {
+        return None;
+    };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let shared = SHARED_HOSTS
+        .iter()
+        .find(|suffix| host.ends_with(&format!(".{suffix}")));
+    site_label(&host, shared.copied())
+}
+
+fn site_label(host: &str, shared: Option<&str>) -> Option<String> {
     let rest = match shared {
         Some(suffix) => host.strip_suffix(suffix)?.trim_end_matches('.'),
         None => {
@@ -73,12 +95,7 @@ pub(super) fn label(url: &Url) -> Option<String> {
         }
     };
     let label = rest.rsplit('.').next()?;
-    let label: String = label.chars().filter(char::is_ascii_alphanumeric).collect();
-    let bare = ["get", "try", "use", "join"]
-        .iter()
-        .find_map(|prefix| label.strip_prefix(prefix).filter(|rest| rest.len() >= 4));
-    let label = bare.unwrap_or(&label);
-    (label.len() >= 2 && !label.starts_with("xn")).then(|| label.to_owned())
+    Some(label.chars().filter(char::is_ascii_alphanumeric).collect())
 }
 
 /// The account that a link to a social network leads to.

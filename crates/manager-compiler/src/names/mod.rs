@@ -4,11 +4,14 @@
 //! beside a word of the subject; its unmistakable spellings (`United Airlines`, `@united`) stand in an
 //! entry of their own, which asks for neither. Names of persons are not taken.
 //!
-//! [`own`] collects the customer's, [`versus`] those that the pages compare with, [`domain`] reads
-//! hosts and handles.
+//! [`own`] collects the customer's, with [`companies`] that own it and [`products`] that it speaks of;
+//! [`versus`] finds those that a line compares with, [`comparisons`] those on pages about a comparison, and [`domain`] reads hosts and handles.
 
+mod companies;
+mod comparisons;
 mod domain;
 mod own;
+mod products;
 mod versus;
 
 use std::collections::HashSet;
@@ -16,7 +19,10 @@ use std::collections::HashSet;
 use ::domain::instructions::{MAX_TERM_CHARS, NameKind, Term, WatchedName};
 use matching::text;
 
-use crate::{background, compile::Page};
+use crate::{
+    background::{self, Usage},
+    compile::Page,
+};
 
 /// Entries of one kind.
 const MAX_NAMES: usize = 60;
@@ -29,6 +35,8 @@ pub struct Named {
     pub spellings: Vec<String>,
     /// Spellings that count only in their own case and beside a word of the subject: `PIA`.
     pub doubtful: Vec<String>,
+    /// The customer gave the name, so its case is deliberate.
+    pub is_given: bool,
 }
 
 /// What the pages call their subject, and whom they compare it with.
@@ -39,22 +47,37 @@ pub struct Names {
 }
 
 impl Names {
-    /// `given` are the customer's own wishes of whom to watch; without them the pages decide.
+    /// `given` are the customer's own wishes of whom to watch; without them the pages decide. A customer is
+    /// never its own rival.
     #[must_use]
     pub fn find(pages: &[Page], given: &[String]) -> Self {
-        let own = own::own(pages);
-        let mut watched: Vec<Named> = Vec::new();
+        let mut own = own::own(pages);
+        let compared = versus::rivals(pages, &own);
+        // A shop may sell what it names as a rival: there the customer's word counts.
+        let rivals: Vec<String> = given
+            .iter()
+            .chain(&compared)
+            .map(|name| clean(name))
+            .collect();
+        own::add_products(&mut own, pages, &rivals);
         let from_pages = if given.is_empty() {
-            versus::rivals(pages, &own)
+            compared
         } else {
             Vec::new()
         };
-        for name in given.iter().chain(&from_pages) {
+        let mut watched: Vec<Named> = Vec::new();
+        let given = given.iter().map(|name| (name, true));
+        for (name, is_given) in given.chain(from_pages.iter().map(|name| (name, false))) {
             let name = clean(name);
-            let known =
-                |named: &Named| named.spellings.iter().any(|s| squeeze(s) == squeeze(&name));
-            if !squeeze(&name).is_empty() && !watched.iter().any(known) {
-                watched.push(Named::new(name));
+            let is_known = own
+                .iter()
+                .chain(&watched)
+                .any(|named| named.is_spelled(&name));
+            if !squeeze(&name).is_empty() && !is_known {
+                watched.push(Named {
+                    is_given,
+                    ..Named::new(name)
+                });
             }
         }
         watched.truncate(MAX_NAMES);
@@ -78,6 +101,11 @@ impl Names {
             .chain(&self.watched)
             .flat_map(|n| &n.spellings)
         {
+            // A character by itself is no word.
+            if spelling.chars().any(text::spaceless) {
+                stems.insert(squeeze(spelling));
+                continue;
+            }
             for (at, stem) in crate::terms::stems(spelling).enumerate() {
                 if at == 0 || !background::is_known(&stem) {
                     stems.insert(stem.trim_start_matches(['@', '#']).to_owned());
@@ -101,21 +129,40 @@ impl Names {
 
 impl Named {
     pub(crate) fn new(name: String) -> Self {
-        let doubtful = acronym(&name).into_iter().collect();
-        let spellings = with_variants(name);
+        let mut doubtful: Vec<String> = acronym(&name).into_iter().collect();
+        let mut spellings = with_variants(name);
+        match split_camel_case(&spellings[0]) {
+            Some(split) if is_unmistakable(&split) => spellings.push(split),
+            split => doubtful.extend(split),
+        }
         Self {
             spellings,
             doubtful,
+            is_given: false,
         }
     }
 
-    pub(crate) fn entries(&self, kind: NameKind, terms: &[Term]) -> Vec<WatchedName> {
-        let (mut words, clear): (Vec<_>, Vec<_>) = self
-            .spellings
+    /// Whether one of its spellings is this name.
+    fn is_spelled(&self, name: &str) -> bool {
+        let name = squeeze(name);
+        self.spellings
             .iter()
-            .filter(|spelling| spelling.chars().count() <= MAX_TERM_CHARS)
-            .cloned()
-            .partition(|spelling| is_also_a_word(spelling));
+            .any(|spelling| squeeze(spelling) == name)
+    }
+
+    pub(crate) fn entries(&self, kind: NameKind, terms: &[Term]) -> Vec<WatchedName> {
+        let (mut clear, mut cased, mut words) = (Vec::new(), Vec::new(), Vec::new());
+        for spelling in &self.spellings {
+            if spelling.chars().count() <= MAX_TERM_CHARS {
+                let list = match usage(spelling) {
+                    Usage::Name if self.is_given && is_in_capitals(spelling) => &mut cased,
+                    Usage::Name => &mut clear,
+                    Usage::Both => &mut cased,
+                    Usage::Word => &mut words,
+                };
+                list.push(spelling.clone());
+            }
+        }
         // A word is found with its mark too; both would count twice.
         let unmarked: Vec<String> = clear.iter().map(|s| text::fold(s).into_owned()).collect();
         let clear = clear
@@ -135,11 +182,13 @@ impl Named {
                 aliases: spellings.take(MAX_ALIASES).collect(),
                 case_sensitive,
                 context,
+                on_topic_percent: None,
             })
         };
         let clear = entry(clear, false, Vec::new());
+        let cased = entry(cased, true, Vec::new());
         let words = entry(words, true, self.context(terms));
-        clear.into_iter().chain(words).collect()
+        clear.into_iter().chain(cased).chain(words).collect()
     }
 
     /// The subject's words, and the rest of the name's other spellings (`airlines`).
@@ -161,23 +210,62 @@ impl Named {
 }
 
 /// Whether a spelling by itself may mean something else.
-fn is_also_a_word(spelling: &str) -> bool {
+fn usage(spelling: &str) -> Usage {
     if spelling.starts_with(['@', '#']) || is_camel_case(spelling) {
-        return false;
+        return Usage::Name;
     }
     let mut words = text::words(spelling);
     let (Some(word), None) = (words.next(), words.next()) else {
-        return false;
+        return Usage::Name;
     };
     // Two letters are an abbreviation of many things.
-    word.text.chars().nth(2).is_none()
-        || background::is_stop_word(&word.text)
-        || background::is_ordinary(&text::stem(&word.text))
+    if word.text.chars().nth(2).is_none() || background::is_stop_word(&word.text) {
+        return Usage::Word;
+    }
+    match background::usage(&text::stem(&word.text)) {
+        // `AWS` is no form of `aw`.
+        Usage::Word if is_in_capitals(spelling) => Usage::Both,
+        usage => usage,
+    }
+}
+
+/// Whether a word is written in capitals: `AWS`, `NAPA`.
+fn is_in_capitals(word: &str) -> bool {
+    const MIN_LETTERS: usize = 3;
+    let is_capital = |c: char| c.is_uppercase() || c.is_ascii_digit();
+    word.chars().all(is_capital) && word.chars().filter(|c| c.is_uppercase()).count() >= MIN_LETTERS
 }
 
 /// `iPhone`, `YouTube`: nobody writes a word like that.
 fn is_camel_case(word: &str) -> bool {
     word.chars().skip(1).any(char::is_uppercase) && word.chars().any(char::is_lowercase)
+}
+
+/// `Git Lab` of `GitLab`.
+fn split_camel_case(name: &str) -> Option<String> {
+    const MIN_PART: usize = 3;
+    if !name.chars().all(char::is_alphanumeric) {
+        return None;
+    }
+    let humps: Vec<usize> = name
+        .char_indices()
+        .zip(name.chars().skip(1))
+        .filter(|((_, before), c)| before.is_lowercase() && c.is_uppercase())
+        .map(|((at, before), _)| at + before.len_utf8())
+        .collect();
+    let [hump] = humps[..] else {
+        return None;
+    };
+    let (first, last) = name.split_at(hump);
+    let is_long = |part: &str| part.chars().nth(MIN_PART - 1).is_some();
+    let is_word = first.starts_with(char::is_uppercase);
+    (is_word && is_long(first) && is_long(last)).then(|| format!("{first} {last}"))
+}
+
+/// Whether words side by side are a name wherever they stand: `git lab` is, `drop box` is not.
+fn is_unmistakable(words: &str) -> bool {
+    const RARE_IDF: f64 = 7.0;
+    text::words(words).any(|word| background::idf(&text::stem(&word.text)) > RARE_IDF)
 }
 
 /// The spelling, and the one without spaces.
@@ -204,6 +292,8 @@ fn acronym(name: &str) -> Option<String> {
 /// Without what surrounds a name: legal forms, marks, quotes.
 fn clean(name: &str) -> String {
     let name = name.replace(['®', '™', '©'], " ");
+    // `Comcast Corporation (Nasdaq: CMCSA`
+    let name = name.split(" (").next().unwrap_or_default();
     let mut words: Vec<&str> = name.split_whitespace().collect();
     while let Some(last) = words.last() {
         let folded = text::fold(last.trim_matches(|c: char| !c.is_alphanumeric()));
@@ -231,6 +321,13 @@ fn clean(name: &str) -> String {
         .trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '@' | '#' | '+' | '.'))
         .trim_end_matches('.')
         .to_owned()
+}
+
+/// Whether it is the name of a person that the pages quote or list.
+fn is_person(pages: &[Page], name: &str) -> bool {
+    let name = squeeze(&clean(name));
+    let mut people = pages.iter().flat_map(|page| &page.text.people);
+    people.any(|person| squeeze(person) == name)
 }
 
 /// Letters and digits alone, folded: `Brew-Forge` and `brewforge` are one.

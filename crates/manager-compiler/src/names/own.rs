@@ -1,10 +1,20 @@
 //! The customer's own names: of the company, its products, and its handles.
 
+use std::collections::BTreeMap;
+
 use matching::text;
 use url::Url;
 
-use super::{MAX_NAMES, Named, clean, domain, is_camel_case, squeeze, with_variants};
-use crate::{background, compile::Page, extract::LinkKind};
+use super::{
+    MAX_NAMES, Named, clean, companies, domain, is_camel_case, is_in_capitals, is_person, products,
+    squeeze,
+};
+use crate::{
+    background::{self, Usage},
+    compile::Page,
+    extract::LinkKind,
+    figures,
+};
 
 const MAX_WORDS: usize = 4;
 const MAX_SPELLINGS: usize = 12;
@@ -13,7 +23,7 @@ const MAX_LINKS: usize = 50;
 /// Product names taken from a list on a page.
 const MAX_PRODUCTS: usize = 20;
 /// What separates a page's title from the site's name.
-const TITLE_SEPARATORS: [&str; 7] = [" | ", " - ", " – ", " — ", " · ", " • ", ": "];
+const TITLE_SEPARATORS: [&str; 9] = [" | ", " - ", " – ", " — ", " · ", " • ", ": ", "｜", "："];
 /// Words that a company may go without: `United Airlines`, `Granary DB`.
 const KINDS: [&str; 28] = [
     "air",
@@ -46,32 +56,221 @@ const KINDS: [&str; 28] = [
     "works",
 ];
 
+/// Endings of the names of a site's parts, which leave the brand when cut: `Google Help`.
+const PARTS: [&str; 9] = [
+    "help",
+    "support",
+    "center",
+    "centre",
+    "community",
+    "forum",
+    "store",
+    "website",
+    "homepage",
+];
+/// Words of legal texts, which are no part of a name: `Steam Subscriber Agreement`.
+const LEGAL: [&str; 21] = [
+    "agb",
+    "agreement",
+    "agreements",
+    "contrat",
+    "datenschutz",
+    "disclaimer",
+    "eula",
+    "imprint",
+    "impressum",
+    "license",
+    "nutzungsbedingungen",
+    "policies",
+    "policy",
+    "politica",
+    "politique",
+    "privacy",
+    "privacidad",
+    "privacidade",
+    "refund",
+    "refunds",
+    "terms",
+];
+
 pub(super) fn own(pages: &[Page]) -> Vec<Named> {
+    let labels: Vec<String> = pages
+        .iter()
+        .filter_map(|page| domain::label(&page.url))
+        .collect();
     let mut found: Vec<Named> = Vec::new();
-    for name in pages.iter().flat_map(declared) {
-        add(&mut found, &name);
+    let is_person = |name: &String| is_person(pages, name);
+    for name in pages
+        .iter()
+        .flat_map(declared)
+        .filter(|name| !is_person(name))
+    {
+        add_brand(&mut found, &name, &labels);
     }
-    for name in pages.iter().flat_map(from_titles) {
-        add(&mut found, &name);
+    for name in pages
+        .iter()
+        .flat_map(home_links)
+        .filter(|name| !is_person(name))
+    {
+        let is_spoken_of = || pages.iter().any(|page| is_spoken_of(page, &clean(&name)));
+        if !is_of_ordinary_words(&name) || is_in_domain(&name, &labels) || is_spoken_of() {
+            add_brand(&mut found, &name, &labels);
+        }
+    }
+    for name in pages
+        .iter()
+        .flat_map(from_titles)
+        .filter(|name| !is_person(name))
+    {
+        add_brand(&mut found, &name, &labels);
     }
     for page in pages {
         add_domain(&mut found, page);
     }
     add_handles(&mut found, pages);
+    for (company, name) in pages.iter().flat_map(companies) {
+        if company.is_of(&found) && !is_person(&name) {
+            add(&mut found, &name);
+        }
+    }
     for named in &mut found {
+        unshout(named, pages);
         add_short_form(named);
     }
-    for name in pages.iter().flat_map(products).take(MAX_PRODUCTS) {
-        add(&mut found, &name);
-    }
+    // The brand names the site, an owner or a part of the site does not.
+    found.sort_by_key(|named| !is_in_domain(&named.spellings[0], &labels));
     found
+}
+
+/// Adds the name of the company or site, without the part of the site that it may name.
+fn add_brand(found: &mut Vec<Named>, name: &str, labels: &[String]) {
+    let name = clean(name);
+    if labels.iter().any(|label| *label == squeeze(&name)) {
+        return add(found, &name);
+    }
+    let is_brand = |rest: &str| {
+        is_in_domain(rest, labels)
+            || found.iter().any(|named| named.is_spelled(rest))
+            || (!rest.contains(' ') && !is_of_ordinary_words(rest))
+    };
+    let brand = without_part(&name);
+    // Some companies are called a center or a store.
+    if brand.len() == name.len() || is_brand(brand) {
+        add(found, brand);
+    } else if !ends_with_help(&name) {
+        add(found, &name);
+    }
+}
+
+/// The name without the words at its end that call it a part of a site.
+fn without_part(name: &str) -> &str {
+    let mut rest = name;
+    while let Some(last) = rest.split([' ', '_']).next_back()
+        && PARTS.contains(&text::fold(last).as_ref())
+    {
+        rest = rest[..rest.len() - last.len()].trim_end_matches([' ', '_']);
+    }
+    rest
+}
+
+fn ends_with_help(name: &str) -> bool {
+    let last = name.split([' ', '_']).next_back().unwrap_or_default();
+    matches!(text::fold(last).as_ref(), "help" | "support")
+}
+
+/// Whether a site's domain is or begins with the name: `Steam` in `steampowered.com`.
+fn is_in_domain(name: &str, labels: &[String]) -> bool {
+    let name = squeeze(name);
+    labels
+        .iter()
+        .any(|label| *label == name || (name.len() >= 4 && label.starts_with(&name)))
+}
+
+/// Whether each word is one of the language: `Gift Cards`.
+fn is_of_ordinary_words(name: &str) -> bool {
+    !name.split_whitespace().any(is_camel_case)
+        && text::words(name).all(|word| {
+            background::is_stop_word(&word.text) || background::is_ordinary(&text::stem(&word.text))
+        })
+}
+
+/// Writes a name in capitals as the prose of the pages mostly does: `Comcast` for `COMCAST`.
+fn unshout(named: &mut Named, pages: &[Page]) {
+    let capitals = named.spellings[0].clone();
+    if !is_in_capitals(&capitals) {
+        return;
+    }
+    let blocks = pages
+        .iter()
+        .flat_map(|page| page.text.blocks.iter().map(|block| &block.text));
+    let descriptions = pages.iter().map(|page| &page.text.description);
+    let mut forms: BTreeMap<&str, usize> = BTreeMap::new();
+    for word in blocks
+        .chain(descriptions)
+        .flat_map(|text| text::words(text))
+    {
+        let is_shouted = word.raw == capitals;
+        if word.raw.starts_with(char::is_uppercase)
+            && (is_shouted || squeeze(word.raw) == squeeze(&capitals))
+        {
+            *forms.entry(word.raw).or_default() += 1;
+        }
+    }
+    if let Some((form, _)) = forms.into_iter().max_by_key(|(_, count)| *count) {
+        form.clone_into(&mut named.spellings[0]);
+    }
+}
+
+/// Adds the names of products; `rivals` are none of them.
+pub(super) fn add_products(found: &mut Vec<Named>, pages: &[Page], rivals: &[String]) {
+    let listed = pages.iter().flat_map(products).take(MAX_PRODUCTS);
+    let declared = pages
+        .iter()
+        .flat_map(|page| page.text.structured_products.iter().cloned());
+    let spoken_of = products::spoken_of(pages, found);
+    let names: Vec<String> = declared.chain(listed).chain(spoken_of).collect();
+    for name in names {
+        let is_rival = rivals
+            .iter()
+            .any(|rival| squeeze(rival) == squeeze(&clean(&name)));
+        if !is_rival && !is_person(pages, &name) {
+            add_product(found, &name);
+        }
+    }
+}
+
+/// Adds the name of a product. One that is also a word of the language counts only behind the company's:
+/// `Google Maps`.
+fn add_product(found: &mut Vec<Named>, name: &str) {
+    let name = clean(name);
+    let is_known = |name: &str, found: &[Named]| found.iter().any(|named| named.is_spelled(name));
+    if is_known(&name, found) || !is_name(&name) {
+        return add(found, &name);
+    }
+    let words: Vec<_> = text::words(&name).collect();
+    let is_word = match &words[..] {
+        [word] => {
+            !is_camel_case(&name) && background::usage(&text::stem(&word.text)) != Usage::Name
+        }
+        _ => is_of_ordinary_words(&name),
+    };
+    if !is_word {
+        return add(found, &name);
+    }
+    if words.len() > 1 || found.len() >= MAX_NAMES {
+        return;
+    }
+    let company = found.first().map(|named| named.spellings[0].as_str());
+    let full = company.map(|company| format!("{company} {name}"));
+    if let Some(full) = full.filter(|full| is_name(full) && !is_known(full, found)) {
+        found.push(Named::new(full));
+    }
 }
 
 /// What the page's markup says outright.
 fn declared(page: &Page) -> Vec<String> {
     let mut names = vec![page.text.site_name.clone()];
     names.extend(page.text.structured_names.iter().cloned());
-    names.extend(home_links(page));
     names
 }
 
@@ -94,6 +293,7 @@ fn from_titles(page: &Page) -> Vec<String> {
     let label = domain::label(&page.url).unwrap_or_default();
     let parts = split_title(&page.text.title);
     let several = parts.len() > 1;
+    let is_named = |name: &str| label.is_empty() && is_spoken_of(page, name);
     let opening = squeeze(&page.text.description);
     let first_block = page.text.blocks.first().map(|block| squeeze(&block.text));
     let speaks_of = |name: &str| {
@@ -105,9 +305,69 @@ fn from_titles(page: &Page) -> Vec<String> {
         .filter(|part| {
             let squeezed = squeeze(part);
             (!label.is_empty() && squeezed == label)
-                || (several && part.split_whitespace().count() <= 3 && speaks_of(part))
+                || (several
+                    && part.split_whitespace().count() <= 3
+                    && (speaks_of(part) || is_named(part)))
         })
         .map(str::to_owned)
+        .collect()
+}
+
+/// Whether a part of the title is no phrase of the language, and the page or its footer uses it as a name.
+fn is_spoken_of(page: &Page, name: &str) -> bool {
+    let is_made_up =
+        |word: &str| is_camel_case(word) || !background::is_known(&text::stem(&text::fold(word)));
+    let is_signed = || {
+        let signatures = page
+            .text
+            .small_print
+            .iter()
+            .filter_map(|line| companies::signature(line));
+        signatures
+            .map(|s| clean(&s))
+            .any(|s| squeeze(&s) == squeeze(name))
+    };
+    let page = &page.text;
+    let blocks = page.blocks.iter().map(|block| block.text.as_str());
+    let texts = || blocks.clone().chain([page.description.as_str()]);
+    let mentions = || {
+        texts()
+            .flat_map(|text| text.match_indices(name))
+            .take(2)
+            .count()
+    };
+    let starts_large = |word: &str| word.starts_with(char::is_uppercase);
+    name.split_whitespace().all(starts_large)
+        && (is_signed()
+            || (page.lang != "de" && name.split_whitespace().any(is_made_up) && mentions() > 0)
+            || (name.split_whitespace().any(is_camel_case) && mentions() > 0))
+}
+
+/// A company that a line of the page names, and how the line says that it is the customer's.
+fn companies(page: &Page) -> Vec<(companies::Tie, String)> {
+    let text = &page.text;
+    let titles = [&text.title, &text.og_title];
+    let by_title = titles.into_iter().flat_map(|title| {
+        let parts = split_title(title);
+        parts
+            .into_iter()
+            .flat_map(companies::product_by_company)
+            .collect::<Vec<_>>()
+    });
+    let blocks = text.blocks.iter().map(|block| &block.text);
+    let by_text = blocks
+        .chain([&text.description])
+        .chain(&text.small_print)
+        .flat_map(|line| companies::parents(line));
+    let signed = text
+        .small_print
+        .iter()
+        .filter_map(|line| companies::copyright(line))
+        .take(1);
+    by_title
+        .chain(by_text)
+        .chain(signed)
+        .take(MAX_LINKS)
         .collect()
 }
 
@@ -147,8 +407,18 @@ fn add(found: &mut Vec<Named>, name: &str) {
     });
     match same {
         Some(named) => {
-            for spelling in with_variants(name) {
+            let Named {
+                spellings,
+                doubtful,
+                ..
+            } = Named::new(name);
+            for spelling in spellings {
                 push_spelling(named, spelling);
+            }
+            for spelling in doubtful {
+                if !named.doubtful.contains(&spelling) {
+                    named.doubtful.push(spelling);
+                }
             }
         }
         None => found.push(Named::new(name)),
@@ -177,7 +447,15 @@ fn is_name(name: &str) -> bool {
             && !background::is_web_word(&stem)
             && word.text.chars().any(char::is_alphabetic)
     };
-    (1..=MAX_WORDS).contains(&words.len())
+    let is_legal = words.iter().any(|word| LEGAL.contains(&word.text.as_ref()));
+    // Of scripts without spaces, each character is a word to matching.
+    let count = match words.iter().any(|word| word.kind == text::Kind::Character) {
+        true => name.split_whitespace().count(),
+        false => words.len(),
+    };
+    (1..=MAX_WORDS).contains(&count)
+        && !is_legal
+        && !figures::is_figure(name)
         && squeeze(name).chars().nth(1).is_some()
         && words.iter().any(says_something)
 }

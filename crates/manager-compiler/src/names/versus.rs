@@ -2,14 +2,15 @@
 
 use matching::text;
 
-use super::{MAX_NAMES, Named, squeeze};
-use crate::{background, compile::Page};
+use super::{Named, comparisons, is_person, squeeze};
+use crate::{background, compile::Page, figures};
 
 /// Longer lines are prose, where what stands beside `vs` is seldom a whole name.
 const MAX_LINE_WORDS: usize = 12;
 const MAX_NAME_WORDS: usize = 4;
+const MAX_RIVALS: usize = 15;
 
-/// Names of others, in reading order.
+/// Names of others: those that a line states first, each in reading order.
 pub(super) fn rivals(pages: &[Page], own: &[Named]) -> Vec<String> {
     let is_own = |name: &str| {
         let name = squeeze(name);
@@ -18,13 +19,12 @@ pub(super) fn rivals(pages: &[Page], own: &[Named]) -> Vec<String> {
             .map(|s| squeeze(s))
             .any(|s| name == s || (s.len() >= 4 && name.starts_with(&s)))
     };
+    let stated = pages.iter().flat_map(lines).flat_map(of_line);
     let mut found: Vec<String> = Vec::new();
-    for line in pages.iter().flat_map(lines) {
-        for name in of_line(line) {
-            let known = found.iter().any(|other| squeeze(other) == squeeze(&name));
-            if !known && !is_own(&name) && found.len() < MAX_NAMES {
-                found.push(name);
-            }
+    for name in stated.chain(comparisons::rivals(pages, &is_own)) {
+        let known = found.iter().any(|other| squeeze(other) == squeeze(&name));
+        if !known && !is_own(&name) && !is_person(pages, &name) && found.len() < MAX_RIVALS {
+            found.push(name);
         }
     }
     found
@@ -64,7 +64,7 @@ fn of_line(line: &str) -> Vec<String> {
 }
 
 /// The run of capitalised words that begins here.
-fn name_after(words: &[&str]) -> Option<String> {
+pub(super) fn name_after(words: &[&str]) -> Option<String> {
     let mut name: Vec<&str> = Vec::new();
     for word in words.iter().take(MAX_NAME_WORDS) {
         if !is_capitalised(word) {
@@ -80,7 +80,7 @@ fn name_after(words: &[&str]) -> Option<String> {
 }
 
 /// The run of capitalised words that ends here.
-fn name_before(words: &[&str]) -> Option<String> {
+pub(super) fn name_before(words: &[&str]) -> Option<String> {
     let from = words
         .iter()
         .rposition(|word| !is_capitalised(word) || word.ends_with([',', ':', '|']));
@@ -90,7 +90,7 @@ fn name_before(words: &[&str]) -> Option<String> {
         .flatten()
 }
 
-fn is_capitalised(word: &str) -> bool {
+pub(super) fn is_capitalised(word: &str) -> bool {
     let word = word.trim_start_matches(['(', '"', '“', '\'']);
     word.chars()
         .next()
@@ -98,10 +98,10 @@ fn is_capitalised(word: &str) -> bool {
         || word.chars().any(char::is_uppercase)
 }
 
-fn checked(words: &[&str]) -> Option<String> {
+pub(super) fn checked(words: &[&str]) -> Option<String> {
     let name = super::clean(&words.join(" "));
     let says_something = text::words(&name).any(|word| {
         !background::is_stop_word(&word.text) && word.text.chars().any(char::is_alphabetic)
     });
-    (says_something && squeeze(&name).len() >= 2).then_some(name)
+    (says_something && !figures::is_figure(&name) && squeeze(&name).len() >= 2).then_some(name)
 }

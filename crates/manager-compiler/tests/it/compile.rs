@@ -1,6 +1,6 @@
 //! From invented pages to instructions, and from those to decisions on invented posts.
 
-use domain::{Focus, Instructions, instructions::NameKind};
+use domain::{Focus, Instructions, Sensitivity, instructions::NameKind};
 use manager_compiler::{
     compile::{CompileFailure, FetchedPage, compile},
     feeds::Platform,
@@ -22,7 +22,15 @@ fn page(url: &str, body: &str) -> FetchedPage {
 
 fn compiled(url: &str, body: &str, focus: Focus, watch: &[&str]) -> Instructions {
     let watch: Vec<String> = watch.iter().map(|&name| name.to_owned()).collect();
-    compile(&[page(url, body)], focus, &watch, "FORUM", &[]).expect("usable pages")
+    compile(
+        &[page(url, body)],
+        focus,
+        Sensitivity::Balanced,
+        &watch,
+        "FORUM",
+        &[],
+    )
+    .expect("usable pages")
 }
 
 /// The texts of the posts that match.
@@ -140,10 +148,16 @@ fn names_that_the_customer_gives_replace_those_of_the_pages() {
 #[test]
 fn a_bike_shop_hears_of_trouble() {
     let instructions = compiled("https://spoke-and-sons.example/", BIKES, Focus::Crisis, &[]);
-    let own = &instructions.names[0];
-    assert_eq!(
-        (own.text.as_str(), own.kind),
-        ("Spoke & Sons", NameKind::Own)
+    let own = instructions
+        .names
+        .iter()
+        .filter(|name| name.kind == NameKind::Own);
+    let spellings: Vec<_> = own
+        .flat_map(|name| name.aliases.iter().chain([&name.text]))
+        .collect();
+    assert!(
+        spellings.iter().any(|spelling| *spelling == "Spoke & Sons"),
+        "{spellings:?}"
     );
     let relevant = [
         "Terrible service at Spoke & Sons, still waiting for a refund after six weeks.",
@@ -160,6 +174,26 @@ fn a_bike_shop_hears_of_trouble() {
 }
 
 #[test]
+fn sensitivity_sets_the_threshold_and_nothing_else() {
+    let pages = [page("https://www.brewforge.example/", ESPRESSO)];
+    for focus in Focus::ALL {
+        let balanced = compile(&pages, focus, Sensitivity::Balanced, &[], "FORUM", &[]).unwrap();
+        let mut thresholds = Vec::new();
+        for sensitivity in Sensitivity::ALL {
+            let compiled = compile(&pages, focus, sensitivity, &[], "FORUM", &[]).unwrap();
+            thresholds.extend(compiled.threshold);
+            let with_other_threshold = Instructions {
+                threshold: balanced.threshold,
+                ..compiled
+            };
+            assert_eq!(with_other_threshold, balanced);
+        }
+        assert!(thresholds.is_sorted_by(|a, b| a > b), "{thresholds:?}");
+        assert_eq!(thresholds.len(), 3);
+    }
+}
+
+#[test]
 fn several_pages_make_one_plan_and_the_same_pages_the_same() {
     let pages = [
         page("https://www.brewforge.example/", ESPRESSO),
@@ -168,7 +202,15 @@ fn several_pages_make_one_plan_and_the_same_pages_the_same() {
             "<title>Grinders | Brewforge</title><main><h1>Conical burr grinders</h1><p>Titanium burrs for filter and espresso.</p></main>",
         ),
     ];
-    let once = compile(&pages, Focus::Sales, &[], "FORUM", &[]).unwrap();
+    let once = compile(
+        &pages,
+        Focus::Sales,
+        Sensitivity::Balanced,
+        &[],
+        "FORUM",
+        &[],
+    )
+    .unwrap();
     assert!(
         has_term(&once, "burr") || has_term(&once, "burrs"),
         "{:?}",
@@ -176,7 +218,15 @@ fn several_pages_make_one_plan_and_the_same_pages_the_same() {
     );
     for _ in 0..3 {
         assert_eq!(
-            compile(&pages, Focus::Sales, &[], "FORUM", &[]).unwrap(),
+            compile(
+                &pages,
+                Focus::Sales,
+                Sensitivity::Balanced,
+                &[],
+                "FORUM",
+                &[]
+            )
+            .unwrap(),
             once
         );
     }
@@ -204,7 +254,15 @@ fn platform_pages_name_feeds_and_say_nothing_of_the_subject() {
     );
     let subject = page("https://www.brewforge.example/", ESPRESSO);
     let feeds = |pages: &[FetchedPage]| {
-        let instructions = compile(pages, Focus::Sales, &[], "FORUM", &platforms).unwrap();
+        let instructions = compile(
+            pages,
+            Focus::Sales,
+            Sensitivity::Balanced,
+            &[],
+            "FORUM",
+            &platforms,
+        )
+        .unwrap();
         assert!(!has_term(&instructions, "llamas"));
         instructions
             .feeds
@@ -220,7 +278,14 @@ fn platform_pages_name_feeds_and_say_nothing_of_the_subject() {
         feeds(&[subject]),
         ["hackernews:newest", "lemmy.example:newest"]
     );
-    let failure = compile(&[community], Focus::Sales, &[], "FORUM", &platforms);
+    let failure = compile(
+        &[community],
+        Focus::Sales,
+        Sensitivity::Balanced,
+        &[],
+        "FORUM",
+        &platforms,
+    );
     assert_eq!(failure, Err(CompileFailure::OnlyPlatformPages));
 }
 
@@ -239,7 +304,15 @@ fn pages_without_anything_to_go_by_fail_with_the_code() {
         },
     ];
     for pages in [&nothing[..], &[]] {
-        let failure = compile(pages, Focus::Sales, &[], "FORUM", &[]).unwrap_err();
+        let failure = compile(
+            pages,
+            Focus::Sales,
+            Sensitivity::Balanced,
+            &[],
+            "FORUM",
+            &[],
+        )
+        .unwrap_err();
         assert_eq!(failure.code(), "no_usable_content");
     }
 }
@@ -256,7 +329,15 @@ fn hostile_pages_stay_within_the_bounds() {
         .collect();
     for watch in [&watch[..], &[]] {
         let pages = [page("https://packrat.example/", &body)];
-        let instructions = compile(&pages, Focus::Competitor, watch, "FORUM", &[]).unwrap();
+        let instructions = compile(
+            &pages,
+            Focus::Competitor,
+            Sensitivity::Balanced,
+            watch,
+            "FORUM",
+            &[],
+        )
+        .unwrap();
         let names = instructions.names.iter();
         let of_names = names.flat_map(|name| {
             std::iter::once(&name.text)

@@ -1,6 +1,6 @@
 //! Pages and posts that are not English.
 
-use domain::Focus;
+use domain::{Focus, Sensitivity};
 use manager_compiler::compile::{FetchedPage, compile};
 use matching::{Plan, PostText};
 
@@ -10,7 +10,7 @@ fn matching<'a>(html: &str, focus: Focus, posts: &[&'a str]) -> Vec<&'a str> {
         content_type: Some("text/html; charset=utf-8".to_owned()),
         body: html.as_bytes().to_vec(),
     };
-    let instructions = compile(&[page], focus, &[], "FORUM", &[]).unwrap();
+    let instructions = compile(&[page], focus, Sensitivity::Balanced, &[], "FORUM", &[]).unwrap();
     let plan = Plan::compile(&instructions).unwrap();
     let value =
         |post: &&&str| matching::evaluate(&plan, &PostText::new(None, Some(post)), None).value;

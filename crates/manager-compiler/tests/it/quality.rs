@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use domain::Focus;
+use domain::{Focus, Sensitivity};
 use manager_compiler::evaluate;
 
 fn predictions() -> (BTreeSet<String>, BTreeSet<String>, [Focus; 3]) {
@@ -21,12 +21,18 @@ fn predictions() -> (BTreeSet<String>, BTreeSet<String>, [Focus; 3]) {
         }
     }
     let mut found = BTreeSet::new();
-    evaluate::run(&folder.join("customers"), &posts, None, |p| {
-        if p.value {
-            found.insert(format!("{}:{}:{}", p.customer, p.focus.as_str(), p.post_id));
-        }
-        Ok(())
-    })
+    evaluate::run(
+        &folder.join("customers"),
+        &posts,
+        None,
+        Sensitivity::Balanced,
+        |p| {
+            if p.value {
+                found.insert(format!("{}:{}:{}", p.customer, p.focus.as_str(), p.post_id));
+            }
+            Ok(())
+        },
+    )
     .unwrap();
     (gold, found, Focus::ALL)
 }

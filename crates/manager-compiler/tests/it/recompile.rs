@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{ManagerName, Timestamp};
+use domain::{Focus, ManagerName, Sensitivity, Timestamp};
 use store::{AsyncConnection, feedback, managers, scans};
 use test_support::{Answer, Replica, TestServer, eventually, instructions, post};
 
@@ -205,12 +205,13 @@ async fn five_verdicts_are_worth_a_compile_and_four_are_not() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(
         world.get(name).await.instructions.unwrap().threshold,
-        Some(0.5)
+        Some(matching::threshold(Focus::Sales, Sensitivity::Balanced))
     );
 
     assert_eq!(world.database.run(&format!("{judge} 1)")).await, 1);
     eventually("it is compiled again", SOON, async || {
-        world.get(name).await.instructions.unwrap().threshold > Some(0.5)
+        world.get(name).await.instructions.unwrap().threshold
+            > Some(matching::threshold(Focus::Sales, Sensitivity::Balanced))
     })
     .await;
     let heeded = world.get(name).await.instructions.unwrap();

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use backbone::Backbone;
 use bus::{Bus, InProcess, Outgoing, Received, Subscription};
 use domain::{
-    Focus, Instructions, ManagerName,
+    Focus, Instructions, ManagerName, Sensitivity,
     manager::{CreateManager, Input, InputFocus, InputType, Manager, Origin, SourceType},
 };
 use events::{EventSet, ManagerApplied, ManagerNews, ManagerSubmitted, Message, TraceContext};
@@ -72,6 +72,7 @@ impl World {
                 focus_type: Focus::Sales,
                 names: Vec::new(),
             },
+            sensitivity: Sensitivity::Balanced,
         };
         self.waiting(SourceType::Forum, Origin::Input(input)).await
     }

@@ -6,9 +6,13 @@ use super::{Decision, Field, Reason, evaluate};
 use crate::{Plan, PostText};
 
 fn decide(instructions: serde_json::Value, text: &str) -> Decision {
+    decide_titled(instructions, None, text)
+}
+
+fn decide_titled(instructions: serde_json::Value, title: Option<&str>, text: &str) -> Decision {
     let instructions: Instructions = serde_json::from_value(instructions).unwrap();
     let plan = Plan::compile(&instructions).unwrap();
-    evaluate(&plan, &PostText::new(None, Some(text)), None)
+    evaluate(&plan, &PostText::new(title, Some(text)), None)
 }
 
 #[test]
@@ -54,20 +58,23 @@ fn names_alone_ask_for_a_name() {
 }
 
 #[test]
-fn a_focus_takes_inflections_and_asks_for_intent() {
+fn sales_takes_inflections_and_asks_for_a_need() {
     let plan = json!({"focus": "SALES", "include": [
         {"text": "commuter bike", "weight": 3.0}, {"text": "pannier", "weight": 2.5}, {"text": "cycling", "weight": 2.0}]});
-    let wish = decide(
+    let wish = decide_titled(
         plan.clone(),
-        "Can anyone recommend a commuter bike with panniers? Looking for something to cycle to work.",
+        Some("Can anyone recommend a commuter bike with panniers?"),
+        "I am looking for something to cycle to work.",
     );
     assert!(wish.value, "{wish:?}");
     assert_eq!(wish.terms, ["commuter bike", "pannier", "cycling"]);
-    let story = decide(
+    let story = decide_titled(
         plan.clone(),
-        "I rode my commuter bike with panniers, a nice cycling day",
+        Some("A nice day"),
+        "We met old friends and had lunch. Later I put the bags on, panniers as ever, and rode home.",
     );
-    assert_eq!(story.reason, Reason::BelowThreshold, "{story:?}");
+    assert!(story.score < wish.score, "{story:?}");
+    assert!(!story.value, "{story:?}");
     let other = decide(
         plan,
         "Can anyone recommend a good laptop? Looking for something cheap, what should I buy",
@@ -78,25 +85,30 @@ fn a_focus_takes_inflections_and_asks_for_intent() {
 #[test]
 fn a_plan_of_one_term_can_match() {
     let plan = json!({"focus": "SALES", "include": [{"text": "crm", "weight": 0.3}]});
-    assert!(decide(plan.clone(), "Can anyone recommend a CRM?").value);
-    assert!(!decide(plan, "Our CRM is down. CRM, CRM, CRM!").value);
+    let wish = decide_titled(plan, Some("Can anyone recommend a CRM?"), "");
+    assert!(wish.value, "{wish:?}");
 }
 
 #[test]
 fn a_competitor_must_be_named() {
     let plan = json!({"focus": "COMPETITOR", "names": [{"text": "HubSpot", "kind": "WATCHED"}],
         "include": [{"text": "crm", "weight": 1.0}]});
-    assert!(decide(plan.clone(), "We moved to Hubspot last year").value);
-    let compared = decide(plan.clone(), "Is Hubspot better than Salesforce?");
-    let named = decide(plan.clone(), "I was at a Hubspot party");
-    assert!(compared.score > named.score);
-    assert!(
-        !decide(
-            plan,
-            "Which CRM is better, the old or the new? A comparison of crm vs crm"
-        )
-        .value
-    );
+    let title = |title| decide_titled(plan.clone(), Some(title), "");
+    assert!(title("Hubspot raises its prices again").value);
+    assert!(title("Is Hubspot better than Salesforce?").value);
+    let unnamed = title("Which CRM is better, the old or the new? A comparison of crm vs crm");
+    assert_eq!((unnamed.value, unnamed.score), (false, 0.0));
+}
+
+#[test]
+fn a_name_in_a_link_or_a_price_list_is_no_mention() {
+    let plan = json!({"focus": "COMPETITOR", "names": [{"text": "Newegg", "kind": "WATCHED"}],
+        "include": [{"text": "computer", "weight": 1.0}]});
+    let list = "My build:\n\nCPU | [Acme 5](http://newegg.com/acme) | $199 @ Newegg\n\n\
+                More at http://www.newegg.com/list";
+    let listed = decide_titled(plan.clone(), Some("What do you think of this build?"), list);
+    let named = decide_titled(plan, Some("Newegg refused my return"), "");
+    assert!(!listed.value && named.value, "{listed:?} {named:?}");
 }
 
 #[test]

@@ -138,6 +138,16 @@ impl English {
         }
     }
 
+    /// As [`Self::verdict`]; `None` where small words do not tell.
+    pub(super) fn guess(&self) -> Option<bool> {
+        let plain = self.foreign == 0 && self.other == 0;
+        match self.verdict() {
+            true if plain || self.small > self.foreign => Some(true),
+            true => None,
+            false => Some(false),
+        }
+    }
+
     pub(super) fn verdict(&self) -> bool {
         self.other * 3 <= self.ascii && (self.foreign < 2 || self.foreign <= self.small)
     }

@@ -108,6 +108,7 @@ impl Builder {
             .map(|name| NumberedName {
                 kind: name.kind,
                 cased: name.spellings.iter().any(|one| one.cased.is_some()),
+                on_topic_percent: name.on_topic_percent,
                 context: list(&name.context, true),
                 spellings: Vec::new(),
             })

@@ -16,6 +16,7 @@ use crate::{
     features::max_saturation,
     model::{self, Features},
     plan::Rule,
+    topic_scale::TopicScale,
 };
 
 /// So much must come together before a plan is looked at.
@@ -38,7 +39,7 @@ pub(super) type Key = Option<Vec<(u32, u16)>>;
 /// Chooses keys, and remembers what it worked out for the plans before.
 #[derive(Default)]
 pub(super) struct Chooser {
-    needs: RefCell<HashMap<(Focus, u64), f64>>,
+    needs: RefCell<HashMap<Focus, f64>>,
 }
 
 impl Chooser {
@@ -66,8 +67,18 @@ impl Chooser {
             spellings.map(|&term| (term, ENOUGH))
         };
         let set = match plan.rule {
-            Rule::Focus { focus, threshold } => {
-                let need = self.need(focus, threshold);
+            Rule::Focus {
+                threshold,
+                scale,
+                gate,
+                ..
+            } => {
+                // Every post with a term reaches a threshold of zero.
+                let need = match (threshold > 0.0, gate == Focus::Sales) {
+                    (true, true) => scale.topic(self.need(gate)),
+                    (true, false) => f64::INFINITY,
+                    (false, _) => 0.0,
+                };
                 let mut set = weighed(plan, terms, need, max_saturation());
                 set.extend(names());
                 set
@@ -80,35 +91,31 @@ impl Chooser {
         Some(distinct(set))
     }
 
-    /// The topic without which no post reaches the threshold where no name occurs; infinite when no
-    /// topic is enough.
-    fn need(&self, focus: Focus, threshold: f64) -> f64 {
-        *self
-            .needs
-            .borrow_mut()
-            .entry((focus, threshold.to_bits()))
-            .or_insert_with(|| {
-                let reaches = |topic| {
-                    let features = Features {
-                        topic,
-                        ..Features::best(focus)
-                    };
-                    model::score(focus, &features) + SLACK >= threshold
+    /// The surprise without which no post passes the gate where no name occurs; infinite when no topic is
+    /// enough.
+    fn need(&self, focus: Focus) -> f64 {
+        *self.needs.borrow_mut().entry(focus).or_insert_with(|| {
+            let passes = |surprise| {
+                let features = Features {
+                    surprise,
+                    ..Features::best(focus)
                 };
-                let (mut low, mut high) = (0.0, 1_024.0);
-                if !reaches(high) {
-                    return f64::INFINITY;
+                model::gate_margin(focus, &features) + SLACK >= 0.0
+            };
+            let (mut low, mut high) = (0.0, TopicScale::MAX);
+            if !passes(high) {
+                return f64::INFINITY;
+            }
+            for _ in 0..48 {
+                let middle = f64::midpoint(low, high);
+                if passes(middle) {
+                    high = middle;
+                } else {
+                    low = middle;
                 }
-                for _ in 0..48 {
-                    let middle = f64::midpoint(low, high);
-                    if reaches(middle) {
-                        high = middle;
-                    } else {
-                        low = middle;
-                    }
-                }
-                low
-            })
+            }
+            low
+        })
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) struct Numbered {
 pub(super) struct NumberedName {
     pub(super) kind: NameKind,
     pub(super) cased: bool,
+    pub(super) on_topic_percent: u8,
     /// The first is the name's own text.
     pub(super) spellings: Vec<u32>,
     pub(super) context: Vec<u32>,
@@ -53,6 +54,16 @@ struct Packed {
     rule: Rule,
     include: u32,
     rest: u32,
+}
+
+/// A name where it lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PackedName<'a> {
+    pub(super) kind: NameKind,
+    pub(super) cased: bool,
+    pub(super) on_topic_percent: u8,
+    pub(super) spellings: &'a [u32],
+    pub(super) context: &'a [u32],
 }
 
 /// A plan where it lies.
@@ -95,7 +106,8 @@ impl PackedPlans {
         }
         for name in &plan.names {
             let own = u32::from(name.kind == NameKind::Own);
-            self.rest.push(own | (u32::from(name.cased) << 1));
+            let percent = u32::from(name.on_topic_percent) << 2;
+            self.rest.push(own | (u32::from(name.cased) << 1) | percent);
             self.list(&name.spellings);
             self.list(&name.context);
         }
@@ -190,8 +202,7 @@ impl<'a> View<'a> {
         (0..count).map(move |_| lists.list())
     }
 
-    /// Kind, whether case counts, spellings, and context.
-    pub(super) fn names(&self) -> impl Iterator<Item = (NameKind, bool, &'a [u32], &'a [u32])> {
+    pub(super) fn names(&self) -> impl Iterator<Item = PackedName<'a>> {
         let (mut lists, count) = self.groups();
         for _ in 0..count {
             lists.list();
@@ -203,7 +214,13 @@ impl<'a> View<'a> {
             } else {
                 NameKind::Watched
             };
-            Some((kind, flags & 2 == 2, lists.list(), lists.list()))
+            Some(PackedName {
+                kind,
+                cased: flags & 2 == 2,
+                on_topic_percent: u8::try_from(flags >> 2).unwrap_or(u8::MAX),
+                spellings: lists.list(),
+                context: lists.list(),
+            })
         })
     }
 
@@ -225,11 +242,12 @@ impl<'a> View<'a> {
             include: self.include(|_| true).collect(),
             names: self
                 .names()
-                .map(|(kind, cased, spellings, context)| NumberedName {
-                    kind,
-                    cased,
-                    spellings: spellings.to_vec(),
-                    context: context.to_vec(),
+                .map(|name| NumberedName {
+                    kind: name.kind,
+                    cased: name.cased,
+                    on_topic_percent: name.on_topic_percent,
+                    spellings: name.spellings.to_vec(),
+                    context: name.context.to_vec(),
                 })
                 .collect(),
             require: self.require().map(<[u32]>::to_vec).collect(),
@@ -256,27 +274,25 @@ impl<'a> View<'a> {
             })
             .collect()
         };
-        let names = self
-            .names()
-            .filter_map(|(kind, cased, spellings, context)| {
-                let kept_context = kept(context);
-                let name = Name {
-                    text: terms.text(*spellings.first()?).to_owned(),
-                    kind,
-                    spellings: kept(spellings)
-                        .into_iter()
-                        .map(|spelling| Spelling {
-                            cased: cased.then(|| text::cased_letters(&spelling.text)),
-                            readings: spelling.readings,
-                            text: spelling.text,
-                        })
-                        .collect(),
-                    context: kept_context,
-                };
-                let counts =
-                    !name.spellings.is_empty() && (context.is_empty() || !name.context.is_empty());
-                (whole || counts).then_some(name)
-            });
+        let names = self.names().filter_map(|packed| {
+            let name = Name {
+                text: terms.text(*packed.spellings.first()?).to_owned(),
+                kind: packed.kind,
+                spellings: kept(packed.spellings)
+                    .into_iter()
+                    .map(|spelling| Spelling {
+                        cased: packed.cased.then(|| text::cased_letters(&spelling.text)),
+                        readings: spelling.readings,
+                        text: spelling.text,
+                    })
+                    .collect(),
+                context: kept(packed.context),
+                on_topic_percent: packed.on_topic_percent,
+            };
+            let in_context = packed.context.is_empty() || !name.context.is_empty();
+            let counts = !name.spellings.is_empty() && in_context;
+            (whole || counts).then_some(name)
+        });
         Plan::from_parts(
             self.rule,
             self.include(&has)

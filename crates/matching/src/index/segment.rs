@@ -10,7 +10,7 @@
 //! Postings do not number plans but watches, feed by feed: a plan of three feeds has three. So a post
 //! meets the postings of its own feed alone. Plans of many feeds have one watch each behind all others, and are asked whether the feed is theirs as candidates.
 
-use domain::{FeedName, ManagerName, instructions::NameKind};
+use domain::{FeedName, Focus, ManagerName, instructions::NameKind};
 use hashbrown::HashTable;
 
 use super::{
@@ -305,29 +305,41 @@ impl Segment {
             Rule::Sum { threshold } => sum + slack >= threshold,
             Rule::AnyTerm => all > 0.0,
             Rule::AnyName | Rule::Groups => true,
-            Rule::Focus { focus, threshold } => {
+            Rule::Focus {
+                threshold,
+                scale,
+                gate,
+                ..
+            } => {
                 let named = |wanted: NameKind| {
                     let mut names = view.names();
-                    names.any(|(kind, _, spellings, _)| kind == wanted && spellings.iter().any(has))
+                    names.any(|name| name.kind == wanted && name.spellings.iter().any(has))
                 };
                 let strength = |named: bool| if named { model::MAX_NAME_STRENGTH } else { 0.0 };
                 let (own, watched) = (named(NameKind::Own), named(NameKind::Watched));
                 if all <= 0.0 && !own && !watched {
                     return false;
                 }
-                let reaches = |of_post: Features| {
+                if threshold <= 0.0 {
+                    return true;
+                }
+                let passes = |of_post: Features| {
                     let features = Features {
-                        topic: sum + slack,
+                        surprise: if gate == Focus::Sales {
+                            scale.surprise(sum + slack)
+                        } else {
+                            0.0
+                        },
                         own_name: strength(own),
                         watched_names: strength(watched),
                         ..of_post
                     };
-                    model::score(focus, &features) + SLACK >= threshold
+                    model::gate_margin(gate, &features) + SLACK >= 0.0
                 };
                 // What the post itself says is worked out only where it could matter.
-                reaches(Features::best(focus)) && {
-                    post.know_lexicons(|| lexicons::counts(words));
-                    reaches(Features::of_post(focus, post))
+                passes(Features::best(gate)) && {
+                    post.know_lexicons(|| lexicons::counts(words, post.language()));
+                    passes(Features::of_post(gate, post))
                 }
             }
         }

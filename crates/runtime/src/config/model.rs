@@ -20,13 +20,13 @@ pub struct Model {
     pub max_tokens: u32,
 }
 
-/// A model that is asked about posts whose score lies close to the threshold, and how often.
+/// LLM filter: a model that decides on candidate posts, and its budget.
 #[derive(Debug, Clone)]
 pub struct Judge {
     pub model: Model,
-    pub band_percent: u32,
+    pub candidate_percent: u32,
     pub max_per_minute: u32,
-    pub max_per_manager_per_hour: u32,
+    pub max_per_manager_per_day: u32,
     pub max_open: u32,
 }
 
@@ -96,14 +96,14 @@ impl Judge {
     pub(super) fn read_if_given(reader: &mut Reader, path: &str) -> Option<Self> {
         reader.section(
             path,
-            "Optional: an OpenAI-compatible endpoint that is asked about posts whose score lies close to their \
-             Manager's threshold, of Managers with a focus. What it does not answer in time is decided without it. \
-             The bounds are those of one replica.",
+            "Optional: the LLM filter. An OpenAI-compatible endpoint decides on the candidate posts of Managers with a \
+             focus, most uncertain first. The threshold decides on posts without an answer. The limits apply to each \
+             replica.",
         );
         let answers = Answers {
             timeout: 3 * SECOND,
             within: Duration::from_millis(100)..=8 * SECOND,
-            doc: "How long one answer may take; a poll with such posts takes twice this longer at most.",
+            doc: "How long one answer may take. A poll with candidates takes at most twice this time longer.",
             max_tokens: 100,
         };
         let model = Model::read(reader, path, answers);
@@ -113,11 +113,12 @@ impl Judge {
             reader.read(&key, doc, &mut number, Some(Within::of(within)));
             number
         };
-        let band_percent = number(
-            "band_percent",
-            "How far from the threshold a score may lie to be asked about, on either side, in hundredths.",
-            10,
-            1..=30,
+        let candidate_percent = number(
+            "candidate_percent",
+            "The lowest score of a candidate, as a percentage of its Manager's threshold. With 100 the model only \
+             rejects posts.",
+            33,
+            5..=100,
         );
         let max_per_minute = number(
             "max_per_minute",
@@ -125,10 +126,10 @@ impl Judge {
             60,
             1..=100_000,
         );
-        let max_per_manager_per_hour = number(
-            "max_per_manager_per_hour",
-            "How many of them are about the posts of one Manager, in an hour.",
-            30,
+        let max_per_manager_per_day = number(
+            "max_per_manager_per_day",
+            "How many questions are asked for one Manager in a day.",
+            20,
             1..=100_000,
         );
         let max_open = number(
@@ -139,9 +140,9 @@ impl Judge {
         );
         Some(Self {
             model: model?,
-            band_percent,
+            candidate_percent,
             max_per_minute,
-            max_per_manager_per_hour,
+            max_per_manager_per_day,
             max_open,
         })
     }

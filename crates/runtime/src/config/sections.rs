@@ -226,7 +226,7 @@ sections! {
         /// How far back the first poll of a feed reaches; 0 takes only what is new from then on.
         pub backfill: Duration = 24 * HOUR, within Duration::ZERO..=90 * DAY;
     } and {
-        /// A model that judges posts close to the threshold; everything works without one.
+        /// LLM filter: a model that decides on candidate posts. Everything works without one.
         pub judge: Option<Judge>
     }
 

@@ -227,8 +227,8 @@ fn mistakes_are_named_by_key_reason_and_place() {
             "scanner.judge.base_url: must not hold credentials; `api_key` is for them (file earshot.toml)",
         ),
         (
-            "[scanner.judge]\nmodel = 'm'\nbase_url = 'https://m.example/v1'\nband_percent = 31",
-            "scanner.judge.band_percent: must lie between 1 and 30 (file earshot.toml)",
+            "[scanner.judge]\nmodel = 'm'\nbase_url = 'https://m.example/v1'\ncandidate_percent = 101",
+            "scanner.judge.candidate_percent: must lie between 5 and 100 (file earshot.toml)",
         ),
         (
             "[compiler.model]\nmodel = 'm'",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{
-    Focus, Timestamp,
+    Focus, Sensitivity, Timestamp,
     manager::{CreateManager, Input, InputFocus, InputType, Origin, SourceType},
 };
 use store::{feedback, feedback::Due, managers};
@@ -32,6 +32,7 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
                 focus_type: Focus::Sales,
                 names: Vec::new(),
             },
+            sensitivity: Sensitivity::Balanced,
         }),
         notices: Vec::new(),
         screen: domain::screen::Screen::default(),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use domain::{
-    Focus, Id, Manager, ManagerName, Timestamp,
+    Focus, Id, Manager, ManagerName, Sensitivity, Timestamp,
     manager::{
         ApplyError, ApplyErrorCode, CreateManager, Input, InputFocus, InputType, ManagerState,
         Mode, Origin, SourceType,
@@ -41,6 +41,7 @@ fn automatic() -> CreateManager {
                 focus_type: Focus::Sales,
                 names: vec!["Acme".to_owned()],
             },
+            sensitivity: Sensitivity::Balanced,
         }),
         notices: Vec::new(),
         screen: domain::screen::Screen::default(),
@@ -84,6 +85,31 @@ async fn a_manager_reads_as_it_was_written() {
     };
     assert_eq!(managers::get(&mut at.conn, elsewhere).await.unwrap(), None);
     assert!(!managers::exists(&mut at.conn, elsewhere).await.unwrap());
+}
+
+#[tokio::test]
+async fn sensitivity_is_stored_and_balanced_in_rows_without_it() {
+    let mut at = start().await;
+    let mut draft = automatic();
+    if let Origin::Input(input) = &mut draft.origin {
+        input.sensitivity = Sensitivity::Broad;
+    }
+    let name = managers::insert(&mut at.conn, at.fixture.namespace, &draft)
+        .await
+        .unwrap()
+        .name;
+    let read = get(&mut at.conn, name).await.input.unwrap();
+    assert_eq!(read.sensitivity, Sensitivity::Broad);
+    let submission = managers::submission(&mut at.conn, name).await.unwrap();
+    assert_eq!(submission.unwrap().origin, draft.origin);
+
+    run(
+        &mut at.conn,
+        "UPDATE managers SET input = input - 'sensitivity'",
+    )
+    .await;
+    let read = get(&mut at.conn, name).await.input.unwrap();
+    assert_eq!(read.sensitivity, Sensitivity::Balanced);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-use domain::{Focus, Instructions, instructions::NameKind};
+use domain::{Focus, Instructions, Sensitivity, instructions::NameKind};
 use matching::Plan;
 use serde_json::{Value, json};
 
@@ -16,7 +16,15 @@ fn compiled() -> (Instructions, Material) {
     let url = "https://brewforge.example/".parse().unwrap();
     let read = || Seed::read(&url, Some("text/html"), PAGE.as_bytes(), "FORUM", &[]).unwrap();
     let material = Material::of(&[read()]);
-    let compiled = compile_seeds([read()], Focus::Sales, &[], "FORUM", &[]).unwrap();
+    let compiled = compile_seeds(
+        [read()],
+        Focus::Sales,
+        Sensitivity::Balanced,
+        &[],
+        "FORUM",
+        &[],
+    )
+    .unwrap();
     (compiled, material)
 }
 

@@ -1,0 +1,210 @@
+//! Tells pages that show something else than their subject: a demand for consent, or the empty shell
+//! that scripts fill.
+//!
+//! Their title, descriptions and structured data may say enough all the same. Where they do not, the
+//! customer gets an error that says what the page is.
+
+use std::collections::HashSet;
+
+use matching::text;
+
+use super::{PageText, Unreadable};
+use crate::background;
+
+/// A page whose text has more letters than these is no shell.
+const MAX_SHELL_LETTERS: usize = 120;
+/// So many different words that say something are enough to go by.
+const MIN_WORDS: usize = 4;
+/// How pages ask for scripts, folded.
+const SCRIPT_DEMANDS: [&str; 8] = [
+    "enable javascript",
+    "javascript enabled",
+    "requires javascript",
+    "javascript is required",
+    "javascript is disabled",
+    "javascript aktivier",
+    "activer javascript",
+    "javascriptを有効",
+];
+/// How a banner begins.
+const USES_COOKIES: [&str; 12] = [
+    "use cookies",
+    "uses cookies",
+    "using cookies",
+    "use of cookies",
+    "verwenden cookies",
+    "nutzen cookies",
+    "verwendet cookies",
+    "utilizamos cookies",
+    "usamos cookies",
+    "utilisons des cookies",
+    "cookieを使用",
+    "クッキーを使用",
+];
+const COOKIES: [&str; 3] = ["cookie", "クッキー", "galletas"];
+/// What else a text about cookies says when it asks for consent, in the languages that pages are read in.
+const CONSENT: [&str; 38] = [
+    "accept",
+    "advert",
+    "agree",
+    "analytics",
+    "browser",
+    "consent",
+    "decline",
+    "improve your",
+    "personali",
+    "preferences",
+    "privacy",
+    "reject",
+    "third part",
+    "third-part",
+    "track",
+    "your experience",
+    "ablehnen",
+    "akzept",
+    "datenschutz",
+    "einwillig",
+    "einverstanden",
+    "zustimm",
+    "acepta",
+    "consentimiento",
+    "privacidad",
+    "rechaza",
+    "accepte",
+    "confidentialité",
+    "consentement",
+    "refuser",
+    "aceita",
+    "consentimento",
+    "privacidade",
+    "recusar",
+    "同意",
+    "許可",
+    "プライバシー",
+    "拒否",
+];
+/// Headings and titles of pages that ask for consent before anything else.
+const BEFORE_YOU_CONTINUE: [&str; 9] = [
+    "before you continue",
+    "we value your privacy",
+    "your privacy choices",
+    "consent",
+    "bevor sie fortfahren",
+    "antes de continuar",
+    "avant de continuer",
+    "avant d'accéder",
+    "続行する前に",
+];
+
+/// Drops what asks for consent and for scripts.
+///
+/// # Errors
+/// [`Unreadable::ConsentWall`] and [`Unreadable::AppShell`] where too little is left, and title and
+/// descriptions do not make up for it.
+pub(super) fn look_behind(page: &mut PageText) -> Result<(), Unreadable> {
+    let lower = |text: &str| text.to_lowercase();
+    let asks_for_scripts = |text: &str| {
+        let text = lower(text);
+        SCRIPT_DEMANDS.iter().any(|demand| text.contains(demand))
+    };
+    if page.letters() < 10 * MAX_SHELL_LETTERS {
+        let blocks = page.blocks.len();
+        page.blocks.retain(|block| !asks_for_scripts(&block.text));
+        page.needs_scripts |= page.blocks.len() < blocks;
+    }
+
+    // Cookies are the subject of some pages, which say much else about them.
+    let head = lower(&format!("{} {}", page.title, page.description));
+    let is_about_cookies = COOKIES.iter().any(|word| head.contains(word));
+    let (asking, rest): (Vec<_>, Vec<_>) = page
+        .blocks
+        .iter()
+        .cloned()
+        .partition(|block| asks_for_consent(&block.text));
+    let letters = |blocks: &[super::Block]| -> usize {
+        let texts = blocks.iter().map(|block| block.text.as_str());
+        texts.map(letters_of).sum()
+    };
+    let is_mostly_asking = !asking.is_empty() && letters(&asking) >= letters(&rest);
+    let is_wall = is_mostly_asking || page.headings_ask_for_consent();
+    if !asking.is_empty() && (is_mostly_asking || !is_about_cookies) {
+        page.blocks = rest;
+    }
+    if page.text_letters() >= MAX_SHELL_LETTERS || !(is_wall || page.needs_scripts) {
+        return Ok(());
+    }
+    if is_wall {
+        page.headings.retain(|heading| !is_demand(&heading.text));
+        page.blocks
+            .iter_mut()
+            .for_each(|block| block.heading = None);
+    }
+    match words_that_say_something(page, is_wall) {
+        MIN_WORDS.. => Ok(()),
+        _ if is_wall => Err(Unreadable::ConsentWall),
+        _ => Err(Unreadable::AppShell),
+    }
+}
+
+impl PageText {
+    fn headings_ask_for_consent(&self) -> bool {
+        let headings = self.headings.iter().map(|heading| heading.text.as_str());
+        headings.chain([self.title.as_str()]).any(is_demand)
+    }
+
+    /// Letters outside of the page's head.
+    fn text_letters(&self) -> usize {
+        let blocks = self.blocks.iter().map(|block| block.text.as_str());
+        let headings = self.headings.iter().map(|heading| heading.text.as_str());
+        blocks.chain(headings).map(letters_of).sum()
+    }
+}
+
+fn letters_of(text: &str) -> usize {
+    text.chars().filter(|c| c.is_alphabetic()).count()
+}
+
+fn asks_for_consent(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let count = |signs: &[&str]| signs.iter().filter(|sign| text.contains(*sign)).count();
+    count(&USES_COOKIES) > 0 || (count(&COOKIES) > 0 && count(&CONSENT) > 1)
+}
+
+/// A title or heading that asks for consent, and is about nothing else.
+fn is_demand(line: &str) -> bool {
+    let line = line.to_lowercase();
+    let says = |signs: &[&str]| signs.iter().any(|sign| line.contains(sign));
+    line.split_whitespace().count() <= 8
+        && (says(&BEFORE_YOU_CONTINUE) || (says(&COOKIES) && says(&CONSENT)))
+}
+
+/// Different words that say something, in the page's head and, but for a wall, in what else is left.
+fn words_that_say_something(page: &PageText, is_wall: bool) -> usize {
+    let head = [
+        &page.title,
+        &page.description,
+        &page.og_title,
+        &page.og_description,
+    ];
+    let blocks = page.blocks.iter().map(|block| &block.text);
+    let headings = page.headings.iter().map(|heading| &heading.text);
+    let body = blocks.chain(headings).filter(|_| !is_wall);
+    let lines = head.into_iter().chain(&page.structured_text).chain(body);
+    let mut words = HashSet::new();
+    for line in lines.filter(|line| !is_demand(line)) {
+        for word in text::words(line) {
+            let stem = text::stem(&word.text);
+            if !background::is_stop_word(&word.text)
+                && !background::is_web_word(&stem)
+                && stem.chars().any(char::is_alphabetic)
+                && !matches!(
+                    stem.as_ref(),
+                    "app" | "react" | "vite" | "vue" | "javascript"
+                )
+            {
+                words.insert(stem.into_owned());
+            }
+        }
+    }
+    words.len()
+}

@@ -1,0 +1,209 @@
+//! Times, dates, durations and prices: they stand on every page and say nothing about its subject.
+//!
+//! Opening hours (`Mon-Fri 9am to 5pm`), availability (`24/7`), trials (`30-day`) and prices (`49 EUR`)
+//! make neither terms nor names. Weekdays and months are known in the languages that pages are read in.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use matching::text::{self, Kind, Token};
+
+/// What a word by itself may be part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Digits alone.
+    Number,
+    /// A time or duration in one word: `9am`, `30min`.
+    Measure,
+    /// A weekday, a month or a unit that is nothing else.
+    Calendar,
+    /// A short weekday that is also a word (`sun`): before a number, or next to another of its kind.
+    Weekday,
+    /// A month that is also a word (`march`): next to a number, or to another of its kind.
+    Month,
+    /// A unit that is also a word (`mo`, `pound`): right behind a number.
+    Unit,
+    Other,
+}
+
+/// Weekdays, months and units of time and money in English, German, Spanish, French, Portuguese and
+/// Japanese.
+const CALENDAR: &str = "
+monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays
+saturdays sundays tues thu thur thurs weekday weekdays
+january february april june july august september october november december feb jul aug sept
+montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag montags dienstags mittwochs
+donnerstags freitags samstags sonntags januar februar märz mai juni juli oktober dezember
+lunes martes miércoles jueves viernes sábado sábados domingo domingos enero febrero marzo abril junio
+julio agosto septiembre octubre noviembre diciembre
+lundi mardi mercredi jeudi vendredi samedi dimanche janvier février avril juin juillet août septembre
+octobre novembre décembre
+janeiro fevereiro março maio junho julho setembro outubro novembro dezembro
+oclock hrs mins secs usd eur gbp euro euros
+uhr stunde stunden minute minuten sekunde sekunden tage tagen woche wochen monat monate monaten jahr
+jahre jahren öffnungszeiten
+hora horas minuto minutos segundo segundos día días semana semanas mes meses año años
+heure heures minutes seconde secondes jour jours journée semaine semaines mois années
+dias mês anos
+月曜 火曜 水曜 木曜 金曜 土曜 日曜 月曜日 火曜日 水曜日 木曜日 金曜日 土曜日 日曜日 曜日 平日 祝日 土日 土日祝 休日 定休日
+営業日 営業時間 受付時間 年中無休 午前 午後 時間 分間 日間 週間 年間 月額 年額 税込 税抜 税別 円";
+const WEEKDAYS: &str =
+    "mon tue wed fri sat sun mo di mi do fr sa so lun mar mer jeu ven sam dim mié jue vie
+sáb dom segunda terça quarta quinta sexta feira seg ter qua qui sex";
+const MONTHS: &str =
+    "march mars may jan apr jun oct nov dec mayo mrz okt dez ene abr ago dic janv févr juil
+set fev";
+const UNITS: &str = "tag dia ano am pm mo yr yrs hr min sec h d w noon midnight dollar dollars pound pounds cent cents
+pence chf cad aud yen real reais franken francs franc";
+/// What is written right behind a number, without a space or with a hyphen: `9am`, `30-day`.
+const SUFFIXES: &str = "am pm h hr hrs hour hours min mins minute minutes s sec secs second seconds day days
+week weeks month months year years yr yrs st nd rd th uhr std stunden tage tagen jahre eur usd gbp euro euros";
+
+static CLASSES: LazyLock<HashMap<String, Class>> = LazyLock::new(|| {
+    let lists = [
+        (UNITS, Class::Unit),
+        (MONTHS, Class::Month),
+        (WEEKDAYS, Class::Weekday),
+        (CALENDAR, Class::Calendar),
+    ];
+    lists
+        .into_iter()
+        .flat_map(|(list, class)| {
+            list.split_whitespace()
+                .map(move |word| (text::fold(word).into_owned(), class))
+        })
+        .collect()
+});
+
+/// Whether each token of a text is part of a time, date, duration or price.
+pub(crate) fn marks(tokens: &[Token<'_>]) -> Vec<bool> {
+    let words: Vec<usize> = (0..tokens.len())
+        .filter(|&at| tokens[at].kind == Kind::Word)
+        .collect();
+    let classes: Vec<Class> = words.iter().map(|&at| class(&tokens[at].text)).collect();
+    let mut marks: Vec<bool> = tokens.iter().map(is_measure).collect();
+    for (nth, &at) in words.iter().enumerate() {
+        let near = |index: Option<usize>| index.and_then(|index| classes.get(index)).copied();
+        let before = near(nth.checked_sub(1)).unwrap_or(Class::Other);
+        let after = near(Some(nth + 1)).unwrap_or(Class::Other);
+        let dated = |class| matches!(class, Class::Calendar | Class::Weekday | Class::Month);
+        let counted = |class| matches!(class, Class::Number | Class::Measure);
+        marks[at] |= match classes[nth] {
+            Class::Measure | Class::Calendar => true,
+            Class::Weekday => dated(before) || dated(after) || counted(after),
+            Class::Month => dated(before) || dated(after) || counted(before) || counted(after),
+            Class::Unit => before == Class::Number,
+            Class::Number | Class::Other => false,
+        };
+    }
+    marks
+}
+
+/// Whether a text is a time, date, duration or price and nothing else: `24/7`, `30 days`, `Mon-Fri`.
+pub(crate) fn is_figure(text: &str) -> bool {
+    let tokens = text::tokens(text);
+    let marks = marks(&tokens);
+    let mut words = tokens
+        .iter()
+        .zip(&marks)
+        .filter(|(token, _)| matches!(token.kind, Kind::Word | Kind::Character))
+        .peekable();
+    words.peek().is_some()
+        && words.all(|(token, &mark)| {
+            mark || class(&token.text) == Class::Number
+                || (token.kind == Kind::Word && crate::background::is_stop_word(&token.text))
+        })
+}
+
+/// Whether a word of a script without spaces is one of the calendar's: `月曜日`, `営業時間`.
+pub(crate) fn is_calendar_word(folded: &str) -> bool {
+    CLASSES.get(folded) == Some(&Class::Calendar)
+}
+
+fn is_measure(token: &Token<'_>) -> bool {
+    matches!(token.kind, Kind::Word | Kind::Joined) && class(&token.text) == Class::Measure
+}
+
+fn class(folded: &str) -> Class {
+    let unit = folded.trim_start_matches(|c: char| c.is_numeric());
+    if unit.is_empty() {
+        return Class::Number;
+    }
+    if unit.len() < folded.len() {
+        let is_suffix = SUFFIXES.split_whitespace().any(|suffix| suffix == unit);
+        return if is_suffix {
+            Class::Measure
+        } else {
+            Class::Other
+        };
+    }
+    CLASSES.get(folded).copied().unwrap_or(Class::Other)
+}
+
+#[cfg(test)]
+mod tests {
+    use matching::text;
+
+    use super::{is_figure, marks};
+
+    fn left(line: &str) -> String {
+        let tokens = text::tokens(line);
+        let marks = marks(&tokens);
+        let left = tokens.iter().zip(marks).filter(|(token, mark)| {
+            !mark && token.kind == text::Kind::Word && token.text.chars().any(char::is_alphabetic)
+        });
+        left.map(|(token, _)| token.text.as_ref())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    #[test]
+    fn times_dates_durations_and_prices_are_told_from_words() {
+        for (line, expected) in [
+            ("Repairs Mon-Fri 9am, 24/7 hotline", "repairs hotline"),
+            ("Ready in 5 min or 30 mins", "ready in or"),
+            ("Sat 10-4, Sun 12 noon", ""),
+            ("Sun protection on Saturdays", "sun protection on"),
+            ("Founded 3 March 2019 in Leith", "founded in leith"),
+            ("Mars rover", "mars rover"),
+            ("A march of 20 people", "a march of people"),
+            ("49 EUR, 12 pounds", ""),
+            (
+                "Pounds of beans, CAD software",
+                "pounds of beans cad software",
+            ),
+            ("Öffnungszeiten: Montag 9 Uhr", ""),
+            (
+                "3D printing with 4K and 18650 cells",
+                "3d printing with 4k and cells",
+            ),
+        ] {
+            assert_eq!(left(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_text_of_figures_alone_is_a_figure() {
+        for figure in [
+            "24/7",
+            "30 days",
+            "Mon-Fri",
+            "9am",
+            "30-day",
+            "Monday",
+            "12 March 2026",
+        ] {
+            assert!(is_figure(figure), "{figure}");
+        }
+        for name in [
+            "Monday.com",
+            "Mars",
+            "3M",
+            "7-Eleven",
+            "Trek 520",
+            "Sun",
+            "",
+        ] {
+            assert!(!is_figure(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The language of a page, its stop words, and its words where it is written without spaces.
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed, options::WordBreakInvariantOptions};
+use matching::text;
+use whatlang::{Detector, Lang};
+
+/// Text that is read to tell a language, in characters.
+const MAX_CHARS: usize = 4_000;
+/// Fewer letters than these do not tell a language.
+const MIN_LETTERS: usize = 60;
+/// Fewer do not prove wrong what the page says.
+const MIN_LETTERS_AGAINST: usize = 100;
+/// A sign of a script without spaces says as much as some letters.
+const LETTERS_OF_SIGN: usize = 4;
+/// Languages whose stop words are taken together where the language is unknown.
+const FALLBACK: [&str; 4] = ["de", "es", "fr", "pt"];
+
+static SEGMENTER: LazyLock<WordSegmenterBorrowed<'static>> =
+    LazyLock::new(|| WordSegmenter::new_dictionary(WordBreakInvariantOptions::default()));
+
+static DETECTOR: LazyLock<Detector> =
+    LazyLock::new(|| Detector::with_allowlist(LANGUAGES.map(|(lang, _)| lang).to_vec()));
+
+/// Tells the language of a text; `declared` is what the page says, which counts unless the text
+/// plainly is in another.
+pub(crate) fn detect(text: &str, declared: &str) -> String {
+    let end = text.char_indices().nth(MAX_CHARS);
+    let text = &text[..end.map_or(text.len(), |(at, _)| at)];
+    let letters: usize = text
+        .chars()
+        .filter(|c| c.is_alphabetic())
+        .map(|c| {
+            if text::spaceless(c) {
+                LETTERS_OF_SIGN
+            } else {
+                1
+            }
+        })
+        .sum();
+    let needed = if declared.is_empty() {
+        MIN_LETTERS
+    } else {
+        MIN_LETTERS_AGAINST
+    };
+    let detected = (letters >= needed)
+        .then(|| DETECTOR.detect(text))
+        .flatten()
+        .and_then(|info| {
+            let (_, code) = LANGUAGES.iter().find(|(lang, _)| *lang == info.lang())?;
+            // The detector doubts short texts, whose small words may settle it.
+            (info.is_reliable() || is_grammar_of(code, text)).then_some(*code)
+        });
+    detected.unwrap_or(declared).to_owned()
+}
+
+/// The languages that pages are commonly written in, by the two-letter codes that pages declare. Among
+/// fewer languages the detector is surer.
+const LANGUAGES: [(Lang, &str); 20] = [
+    (Lang::Eng, "en"),
+    (Lang::Deu, "de"),
+    (Lang::Spa, "es"),
+    (Lang::Fra, "fr"),
+    (Lang::Por, "pt"),
+    (Lang::Jpn, "ja"),
+    (Lang::Ita, "it"),
+    (Lang::Nld, "nl"),
+    (Lang::Pol, "pl"),
+    (Lang::Swe, "sv"),
+    (Lang::Dan, "da"),
+    (Lang::Nob, "no"),
+    (Lang::Fin, "fi"),
+    (Lang::Ces, "cs"),
+    (Lang::Tur, "tr"),
+    (Lang::Rus, "ru"),
+    (Lang::Ukr, "uk"),
+    (Lang::Cmn, "zh"),
+    (Lang::Kor, "ko"),
+    (Lang::Tha, "th"),
+];
+
+/// Whether a text has as many small words of a language as only its own texts do.
+fn is_grammar_of(code: &str, text: &str) -> bool {
+    let Some(list) = stop_words::lookup(code) else {
+        return false;
+    };
+    let list: HashSet<&str> = list.iter().copied().collect();
+    let (mut words, mut small) = (0_usize, 0_usize);
+    for word in text
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|word| !word.is_empty())
+    {
+        words += 1;
+        small += usize::from(list.contains(word.to_lowercase().as_str()));
+    }
+    small * 4 >= words
+}
+
+/// Words of the furniture of web pages, and of praise, by language. English has them in
+/// `data/web_words.txt`.
+const FURNITURE: [(&str, &str); 5] = [
+    (
+        "de",
+        "jetzt sofort einfach einfache schnell schnelle kostenlos kostenlose kostenlosen gratis preis preise
+        preisen angebot angebote kontakt impressum datenschutz agb anmelden anmeldung registrieren warenkorb
+        bestellen kaufen erfahren hilfe kunde kunden produkt produkte produkten unternehmen firma lösung lösungen
+        bietet bieten finden jederzeit gerne unverbindlich testen vorteile funktionen service leistung leistungen
+        qualität lieferung versand zahlung konto team startseite sowie damit dank rund individuell individuelle
+        modern moderne passend passende perfekt perfekte entdecken",
+    ),
+    (
+        "es",
+        "ahora gratis gratuito gratuita precio precios contacto oferta ofertas comprar compra empresa empresas
+        cliente clientes producto productos servicio servicios solución soluciones ofrece ofrecemos descubre
+        descubra conoce prueba fácil rápido rápida inicio ayuda aviso legal privacidad cuenta carrito envío pago
+        calidad equipo ventajas funciones sesión regístrate mejores completo completa necesitas necesita",
+    ),
+    (
+        "fr",
+        "maintenant gratuit gratuite gratuitement prix tarif tarifs contact offre offres acheter commande
+        commander entreprise entreprises client clients produit produits service services solution solutions
+        découvrez découvrir essayer facile facilement rapide accueil aide mentions légales compte panier livraison
+        paiement qualité équipe équipes avantages fonctionnalités connexion inscription grâce simplement profitez
+        bénéficiez besoin besoins proposons propose",
+    ),
+    (
+        "pt",
+        "agora grátis gratuito gratuita preço preços contato contacto oferta ofertas comprar compra empresa
+        empresas cliente clientes produto produtos serviço serviços solução soluções oferece oferecemos descubra
+        conheça experimente fácil rápido rápida início ajuda conta carrinho entrega envio pagamento qualidade
+        equipe equipa vantagens funcionalidades entrar cadastre precisa melhores completo completa",
+    ),
+    (
+        "ja",
+        "お客様 サービス 弊社 当社 会社 製品 商品 詳細 無料 料金 価格 問い合わせ お問い合わせ 一覧 利用 提供 対応
+        可能 導入 必要 安心 簡単 最新 情報 会員 登録 ログイン ページ サイト プラン 機能 特徴 実現 以上 以下 方法
+        場合 自分 皆様 全国 ホーム 資料 申込 申し込み 株式会社 有限会社 公式 運営 購入 注文 送料 配送 返品 比較
+        おすすめ 選び方 使用 開始 完全 豊富 充実 確認 設定",
+    ),
+];
+/// Small words that the lists of `stop-words` leave out.
+const GRAMMAR: [(&str, &str); 4] = [
+    (
+        "de",
+        "obwohl sobald sofern sowie sowohl falls zudem dennoch ihnen unserem unseren ca inkl usw bzw zzgl ggf etc",
+    ),
+    (
+        "es",
+        "cuyo cuya cuyos cuyas asimismo jamás nadie alguien ningún mañana conmigo etc sido sean tal",
+    ),
+    (
+        "fr",
+        "jamais rien hier demain ensuite sinon lorsqu puisqu quelqu jusqu aujourd hui très ici tôt leurs y etc",
+    ),
+    (
+        "pt",
+        "nenhum algum alguém ninguém jamais ontem amanhã porém todavia enquanto cujos conosco resto etc",
+    ),
+];
+/// What the lists of `stop-words` have, and customers sell all the same.
+const SUBJECTS: [(&str, &str); 3] = [("es", "sal"), ("fr", "pièce"), ("pt", "viagem obra")];
+
+/// The words of a language that say nothing about a subject.
+///
+/// English has lists of the project's own ([`crate::background`]), which hold on every page: the list of
+/// `stop-words` takes `system`, `home` and `fire` for stop words too, which are subjects here.
+#[derive(Debug, Default)]
+pub(crate) struct CommonWords {
+    stop_words: HashSet<String>,
+    furniture: HashSet<String>,
+    /// Whether the language is known and its stop words are not.
+    pub(crate) is_unlisted: bool,
+}
+
+impl CommonWords {
+    pub(crate) fn of(language: &str) -> Self {
+        let languages = match language {
+            "en" => return Self::default(),
+            "" => &FALLBACK[..],
+            _ => &[language],
+        };
+        let of = |table: &[(&str, &'static str)]| {
+            let lists = table.iter().filter(|(code, _)| languages.contains(code));
+            let words = lists.flat_map(|(_, words)| words.split_whitespace());
+            words.flat_map(readings).collect::<HashSet<String>>()
+        };
+        let subjects = of(&SUBJECTS);
+        let lists = languages.iter().filter_map(stop_words::lookup);
+        let mut stop_words = of(&GRAMMAR);
+        stop_words.extend(lists.flatten().flat_map(|word| readings(word)));
+        stop_words.retain(|word| !subjects.contains(word));
+        Self {
+            stop_words,
+            furniture: of(&FURNITURE),
+            is_unlisted: !language.is_empty() && stop_words::lookup(language).is_none(),
+        }
+    }
+
+    pub(crate) fn is_stop_word(&self, folded: &str) -> bool {
+        self.stop_words.contains(folded)
+    }
+
+    pub(crate) fn is_furniture(&self, folded: &str) -> bool {
+        self.furniture.contains(folded)
+    }
+}
+
+/// A word folded, and its parts: `aujourd'hui` is two words and a joined one.
+fn readings(word: &str) -> Vec<String> {
+    let mut readings = vec![text::fold(word).into_owned()];
+    if !word.chars().any(text::spaceless) {
+        readings.extend(
+            text::tokens(word)
+                .into_iter()
+                .map(|token| token.text.into_owned()),
+        );
+    }
+    readings
+}
+
+/// The words of a run of characters that is written without spaces.
+pub(crate) fn segments(run: &str) -> impl Iterator<Item = &str> {
+    let mut start = 0;
+    SEGMENTER.segment_str(run).filter_map(move |end| {
+        let segment = &run[start..end];
+        start = end;
+        (!segment.is_empty()).then_some(segment)
+    })
+}
+
+/// Whether a Japanese word is grammar: written in Hiragana alone, or the inflected form of a verb or
+/// adjective (`守る`, `新しい`).
+pub(crate) fn is_inflection(word: &str) -> bool {
+    let is_hiragana = |c: char| matches!(c, '\u{3041}'..='\u{309f}');
+    let ends = [
+        'う', 'く', 'ぐ', 'す', 'つ', 'ぶ', 'む', 'る', 'い', 'た', 'だ', 'て', 'で', 'な', 'に',
+        'っ',
+    ];
+    word.chars().all(|c| is_hiragana(c) || c == 'ー') || word.ends_with(ends)
+}
+
+/// Whether a character is of the Korean script, whose words stand apart but for their particles.
+pub(crate) fn is_hangul(c: char) -> bool {
+    matches!(u32::from(c), 0x1100..=0x11ff | 0x3130..=0x318f | 0xa960..=0xa97f | 0xac00..=0xd7ff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CommonWords, detect, segments};
+
+    const GERMAN: &str =
+        "Wir bauen Siebträgermaschinen von Hand und liefern sie in die ganze Schweiz. Unsere
+        Werkstatt wartet und repariert auch ältere Geräte anderer Hersteller.";
+
+    #[test]
+    fn the_text_tells_the_language_where_the_page_does_not_or_is_wrong() {
+        assert_eq!(detect(GERMAN, ""), "de");
+        assert_eq!(detect(GERMAN, "en"), "de");
+        assert_eq!(detect("Siebträgermaschinen", "en"), "en");
+        assert_eq!(detect("Espresso", ""), "");
+        assert_eq!(
+            detect("業務用エスプレッソマシンの販売と修理を行っています。", ""),
+            "ja"
+        );
+    }
+
+    #[test]
+    fn common_words_are_those_of_the_language() {
+        for (language, words) in [
+            ("de", "und für über würden außerdem"),
+            ("es", "para también nuestra está"),
+            ("fr", "aujourd hui être voilà nos"),
+            ("pt", "você também não nossas"),
+        ] {
+            let common = CommonWords::of(language);
+            let any = CommonWords::of("");
+            for word in words.split(' ') {
+                let word = matching::text::fold(word);
+                assert!(common.is_stop_word(&word), "{language}: {word}");
+                assert!(any.is_stop_word(&word), "{word}");
+            }
+        }
+        assert!(CommonWords::of("is").is_unlisted && !CommonWords::of("pt").is_unlisted);
+        assert!(!CommonWords::of("pt").is_stop_word("viagem"));
+        assert!(!CommonWords::of("en").is_stop_word("die"));
+    }
+
+    #[test]
+    fn japanese_is_cut_into_words() {
+        let words: Vec<_> = segments("コーヒーメーカーと会計ソフトを比較").collect();
+        assert_eq!(
+            words,
+            ["コーヒーメーカー", "と", "会計", "ソフト", "を", "比較"]
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! Products that the pages speak of by name: always capitalised in the middle of a sentence, and tied to the
+//! customer.
+//!
+//! Pages name much that is not theirs: places, platforms, rivals. So a name counts where it stands behind one
+//! of the customer's (`Amazon Kindle`), in a title or main heading, or where a link on the same host leads to
+//! it.
+
+use std::collections::BTreeMap;
+
+use matching::text;
+use url::Url;
+
+use super::{Named, domain, is_camel_case, squeeze};
+use crate::{
+    background::{self, Usage},
+    compile::Page,
+    extract::LinkKind,
+    figures,
+};
+
+/// Mentions that make a name of a word of the language or of a known name, and of an invented word.
+const MIN_MENTIONS: u32 = 3;
+const MIN_MENTIONS_INVENTED: u32 = 2;
+const MAX_PRODUCTS: usize = 10;
+/// Behind these stands a place more often than a product.
+const OF_PLACES: [&str; 10] = [
+    "in",
+    "at",
+    "near",
+    "from",
+    "across",
+    "around",
+    "outside",
+    "throughout",
+    "en",
+    "em",
+];
+/// What others make, and pages say that they work with.
+const OF_OTHERS: &str = "windows mac macos linux unix android ios iphone ipad apple google microsoft amazon facebook
+instagram youtube twitter linkedin tiktok slack excel word outlook gmail wordpress shopify github paypal visa
+mastercard stripe zapier chrome firefox safari internet bluetooth wifi web usb pdf api english german french
+spanish japanese chinese europe european american british america africa asia australia";
+/// Products in [`OF_OTHERS`] by the company that makes them.
+const OWNERS: [(&str, &str); 8] = [
+    ("amazon", "kindle"),
+    ("apple", "iphone ipad mac macos ios safari"),
+    ("facebook", "instagram"),
+    ("google", "gmail youtube android chrome"),
+    ("meta", "facebook instagram"),
+    ("microsoft", "windows excel outlook linkedin github"),
+    ("mozilla", "firefox"),
+    ("salesforce", "slack"),
+];
+/// Places of a site where links lead to what others make, or to places and languages.
+const FOREIGN_PATHS: &str = "apps integration integrations plugin plugins partner partners connect download downloads
+addons marketplace compare comparison vs alternatives customers blog news author authors people team city cities
+location locations country countries language languages lang";
+/// Words of a sentence that says what a product works with, folded. It may begin with them.
+const INTEGRATIONS: [&str; 13] = [
+    "integra",
+    "works with",
+    "work with",
+    "connects",
+    "runs on",
+    "compatible",
+    "kompatib",
+    "compativ",
+    "plugin",
+    "fonctionne avec",
+    "funciona con",
+    "funciona com",
+    "syncs",
+];
+
+#[derive(Default)]
+struct Mentions {
+    capitalised: u32,
+    small: u32,
+    of_places: u32,
+    of_integrations: u32,
+    behind_own: bool,
+    form: String,
+}
+
+/// Names in the order of the alphabet.
+pub(super) fn spoken_of(pages: &[Page], own: &[Named]) -> Vec<String> {
+    let mut mentions: BTreeMap<String, Mentions> = BTreeMap::new();
+    // German writes every noun large.
+    for page in pages.iter().filter(|page| page.text.lang != "de") {
+        let blocks = page.text.blocks.iter().map(|block| block.text.as_str());
+        for text in blocks.chain([page.text.description.as_str()]) {
+            count(text, own, &mut mentions);
+        }
+    }
+    let people: Vec<String> = pages
+        .iter()
+        .flat_map(|page| &page.text.people)
+        .flat_map(|person| text::words(person).map(|word| word.text.into_owned()))
+        .collect();
+    let products = mentions.into_iter().filter(|(folded, mentions)| {
+        let stem = text::stem(folded);
+        let is_invented = is_camel_case(&mentions.form) || !background::is_known(&stem);
+        let enough = if is_invented {
+            MIN_MENTIONS_INVENTED
+        } else {
+            MIN_MENTIONS
+        };
+        let is_excluded = background::is_stop_word(folded)
+            || background::is_web_word(&stem)
+            || figures::is_figure(folded)
+            || people.contains(folded)
+            || is_abbreviation(&mentions.form)
+            || own.iter().any(|named| has_word(named, folded))
+            || (is_of_others(folded) && !is_made_by(folded, own, pages));
+        let is_presented =
+            || mentions.behind_own || pages.iter().any(|page| is_presented(page, folded));
+        let is_common = || mentions.capitalised >= enough && mentions.small == 0 && is_presented();
+        !is_excluded
+            && mentions.of_places * 2 < mentions.capitalised
+            && (is_common() || is_linked_product(folded, mentions, pages))
+    });
+    products
+        .take(MAX_PRODUCTS)
+        .map(|(_, mentions)| mentions.form)
+        .collect()
+}
+
+/// Whether others make it, and many pages name it.
+pub(super) fn is_of_others(folded: &str) -> bool {
+    OF_OTHERS.split_whitespace().any(|other| other == folded)
+}
+
+/// Whether the pages belong to the maker of a product.
+fn is_made_by(folded: &str, own: &[Named], pages: &[Page]) -> bool {
+    let is_customer = |owner: &str| {
+        own.iter().any(|named| named.is_spelled(owner))
+            || pages
+                .iter()
+                .any(|page| domain::site(&page.url).is_some_and(|site| site == owner))
+    };
+    let mut owners = OWNERS
+        .iter()
+        .filter(|(_, products)| products.split(' ').any(|product| product == folded));
+    owners.any(|(owner, _)| is_customer(owner))
+}
+
+/// Whether a line says what the customer's product works with.
+pub(super) fn is_about_integration(line: &str) -> bool {
+    let line = text::fold(line);
+    INTEGRATIONS.iter().any(|phrase| line.contains(phrase))
+}
+
+/// Whether a word is unmistakably a name, the site has a link of this name to itself, and at least two
+/// places of the pages mention it.
+fn is_linked_product(folded: &str, mentions: &Mentions, pages: &[Page]) -> bool {
+    const MIN_PLACES: usize = 2;
+    if mentions.of_integrations > 0 || background::usage(&text::stem(folded)) != Usage::Name {
+        return false;
+    }
+    let has_link = |page: &Page| {
+        let mut links = page.text.links.iter();
+        links.any(|link| {
+            matches!(link.kind, LinkKind::Anchor { .. })
+                && text::fold(link.text.trim()) == folded
+                && is_part_of_site(&page.url, &link.href)
+        })
+    };
+    let places = pages.iter().flat_map(|page| {
+        let headings = page.text.headings.iter().map(|heading| &heading.text);
+        let blocks = page.text.blocks.iter().map(|block| &block.text);
+        headings
+            .chain(blocks)
+            .chain([&page.text.title, &page.text.description])
+    });
+    let places = places.filter(|place| text::words(place).any(|word| word.text == folded));
+    pages.iter().any(has_link) && places.take(MIN_PLACES).count() == MIN_PLACES
+}
+
+/// Whether a link leads to a part of the page's site that shows what is the customer's.
+fn is_part_of_site(page: &Url, href: &str) -> bool {
+    Url::parse(href).is_ok_and(|url| {
+        let mut segments = url.path().split(['/', '-', '_']);
+        domain::site(page).is_some()
+            && domain::site(page) == domain::site(&url)
+            && !segments.any(|segment| FOREIGN_PATHS.split_whitespace().any(|path| path == segment))
+    })
+}
+
+/// `CRM`, `PCs`: what the trade calls a thing.
+fn is_abbreviation(form: &str) -> bool {
+    form.trim_end_matches('s').chars().all(char::is_uppercase)
+}
+
+/// Whether it is part of a name: `Airlines` of `Southwest Airlines`.
+fn has_word(named: &Named, folded: &str) -> bool {
+    let mut words = named
+        .spellings
+        .iter()
+        .flat_map(|spelling| text::words(spelling));
+    words.any(|word| word.text == folded)
+}
+
+fn count(text: &str, own: &[Named], mentions: &mut BTreeMap<String, Mentions>) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    // A line of capitals is a headline, whatever it is marked as.
+    let capitals = words
+        .iter()
+        .filter(|word| word.starts_with(char::is_uppercase))
+        .count();
+    let is_headline = capitals * 2 > words.len();
+    let is_about_integration = is_about_integration(text);
+    for (at, word) in words.iter().enumerate() {
+        let form = word
+            .trim_matches(|c: char| !c.is_alphanumeric())
+            .trim_end_matches("'s")
+            .trim_end_matches("’s");
+        let folded = text::fold(form).into_owned();
+        if form.chars().nth(2).is_none() {
+            continue;
+        }
+        let before = at.checked_sub(1).map(|at| words[at]);
+        let goes_on = before.is_some_and(|before| {
+            before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | ')' | '®' | '™'))
+        });
+        if !form.chars().any(char::is_uppercase) {
+            mentions.entry(folded).or_default().small += 1;
+        } else if goes_on && !is_headline {
+            let before = before.unwrap_or_default();
+            let entry = mentions.entry(folded).or_default();
+            entry.capitalised += 1;
+            form.clone_into(&mut entry.form);
+            entry.of_places += u32::from(OF_PLACES.contains(&text::fold(before).as_ref()));
+            entry.of_integrations += u32::from(is_about_integration);
+            entry.behind_own |= own.iter().any(|named| named.is_spelled(before))
+                && !own
+                    .iter()
+                    .any(|named| named.is_spelled(&format!("{before} {form}")));
+        }
+    }
+}
+
+/// Whether a page's title, main headings or links to the same host show it.
+fn is_presented(page: &Page, folded: &str) -> bool {
+    let has = |line: &str| {
+        text::words(line).any(|word| word.text == folded) || {
+            let mut words = line.split_whitespace();
+            words.any(|word| squeeze(word) == squeeze(folded))
+        }
+    };
+    let titles = [page.text.title.as_str(), page.text.og_title.as_str()];
+    let headings = page
+        .text
+        .headings
+        .iter()
+        .filter(|heading| heading.level <= 2);
+    let is_own_link = |href: &str| {
+        Url::parse(href).is_ok_and(|url| {
+            let slug = url
+                .path()
+                .trim_matches('/')
+                .rsplit('/')
+                .next()
+                .unwrap_or_default();
+            url.host() == page.url.host() && squeeze(slug) == squeeze(folded)
+        })
+    };
+    titles.into_iter().any(has)
+        || headings.map(|heading| heading.text.as_str()).any(has)
+        || page
+            .text
+            .links
+            .iter()
+            .any(|link| matches!(link.kind, LinkKind::Anchor { .. }) && is_own_link(&link.href))
+}

@@ -1,0 +1,270 @@
+//! Ordinary posts, indexed, to compare a plan's topic with.
+//!
+//! A term that ordinary posts hold next to the plan's other terms is about the subject; one that they
+//! hold anywhere is an everyday word that happens to be on the page. And a topic score means
+//! something only beside those of ordinary posts. Both are worked out when a plan is compiled, not when a
+//! post is decided.
+
+use std::collections::HashMap;
+
+use domain::instructions::Term;
+
+use crate::{
+    model,
+    phrase::Phrase,
+    plan::{self, Name, Plan, Rule},
+    text::{self, Kind},
+};
+
+/// Posts, by the stems of their words.
+#[derive(Debug, Default)]
+pub struct Background {
+    postings: HashMap<Box<str>, Vec<Posting>>,
+    /// Words of each post.
+    lengths: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Posting {
+    post: u16,
+    place: u16,
+    title: bool,
+    capital: bool,
+}
+
+/// A shorter post says too little about which words go together.
+const MIN_WORDS: u32 = 15;
+const LIFT_PASSES: usize = 2;
+/// Posts of average lift that each term starts with, so that rare terms are not judged by one post.
+const LIFT_PRIOR: f64 = 3.0;
+const LIFT_BOUNDS: (f64, f64) = (0.2, 2.0);
+const LIFT_POWER: f64 = 1.0;
+/// Of a name that no ordinary post has.
+pub(crate) const ON_TOPIC_PRIOR: u8 = 50;
+/// Posts that the prior stands for.
+const ON_TOPIC_STRENGTH: f64 = 3.0;
+/// Shares of ordinary posts whose topic scores a plan is given.
+const SHARES: [f64; 3] = [0.1, 0.01, 0.001];
+
+impl Background {
+    /// Indexes posts, given as title and text; at most 65,535.
+    #[must_use]
+    pub fn new<'a>(posts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut background = Self::default();
+        for (nth, (title, text)) in (0..=u16::MAX).zip(posts) {
+            background.add(nth, title, text);
+        }
+        background
+    }
+
+    fn add(&mut self, post: u16, title: &str, text: &str) {
+        let source = format!("{title}\n\n{text}");
+        let mut length = 0;
+        for token in text::tokens(&source) {
+            length += u32::from(!matches!(token.kind, Kind::Joined | Kind::Marked));
+            let Ok(place) = u16::try_from(token.place) else {
+                break;
+            };
+            let posting = Posting {
+                post,
+                place,
+                title: token.start < title.len(),
+                capital: token.raw.chars().next().is_some_and(char::is_uppercase),
+            };
+            let stem = text::stem(&token.text);
+            match self.postings.get_mut(stem.as_ref()) {
+                Some(postings) => postings.push(posting),
+                None => {
+                    self.postings.insert(stem.into(), vec![posting]);
+                }
+            }
+        }
+        self.lengths.push(length);
+    }
+
+    /// The best terms, with the weight of those lowered that ordinary posts do not hold together with
+    /// the others.
+    #[must_use]
+    pub fn reweigh(&self, candidates: &[Term], count: usize) -> Vec<Term> {
+        let mut terms = candidates.to_vec();
+        for _ in 0..LIFT_PASSES {
+            let Some(lifts) = self.lifts(&terms) else {
+                break;
+            };
+            for ((term, given), lift) in terms.iter_mut().zip(candidates).zip(lifts) {
+                let (low, high) = LIFT_BOUNDS;
+                term.weight = given.weight * lift.clamp(low, high).powf(LIFT_POWER);
+            }
+        }
+        for term in &mut terms {
+            term.weight = (term.weight * 1e3).round() / 1e3;
+        }
+        terms.retain(|term| term.weight > 0.0);
+        terms.sort_by(|a, b| {
+            b.weight
+                .total_cmp(&a.weight)
+                .then_with(|| a.text.cmp(&b.text))
+        });
+        terms.truncate(count);
+        terms
+    }
+
+    /// How much of the other terms the posts hold that hold a term, 1 on average.
+    fn lifts(&self, terms: &[Term]) -> Option<Vec<f64>> {
+        let compiled: Vec<_> = terms.iter().map(|term| plan::stemmed(&term.text)).collect();
+        let words: Vec<Vec<&str>> = compiled
+            .iter()
+            .map(|readings| {
+                let phrases = readings.iter().flat_map(|readings| readings.phrases());
+                phrases
+                    .flat_map(|p| p.words.iter().map(AsRef::as_ref))
+                    .collect()
+            })
+            .collect();
+        let mut by_post: HashMap<u16, Vec<usize>> = HashMap::new();
+        for (at, readings) in compiled.iter().enumerate() {
+            let mut posts: Vec<u16> = readings
+                .iter()
+                .flat_map(|readings| readings.phrases())
+                .flat_map(|phrase| self.find(phrase))
+                .map(|posting| posting.post)
+                .collect();
+            posts.dedup();
+            for post in posts {
+                let terms = by_post.entry(post).or_default();
+                if terms.last() != Some(&at) {
+                    terms.push(at);
+                }
+            }
+        }
+        let mut sums = vec![(0.0, 0.0); terms.len()];
+        let mut posts: Vec<(&u16, &Vec<usize>)> = by_post.iter().collect();
+        // The same sum on every machine.
+        posts.sort_unstable();
+        for (post, held) in posts {
+            let length = self.lengths[usize::from(*post)];
+            if length < MIN_WORDS {
+                continue;
+            }
+            let norm = (f64::from(length) + 60.0).sqrt();
+            for &at in held {
+                let others = held.iter().filter(|&&other| {
+                    other != at && !words[other].iter().any(|word| words[at].contains(word))
+                });
+                let weight: f64 = others.map(|&other| terms[other].weight).sum();
+                sums[at].0 += weight / norm;
+                sums[at].1 += 1.0;
+            }
+        }
+        let seen: Vec<f64> = sums
+            .iter()
+            .filter(|s| s.1 > 0.0)
+            .map(|s| s.0 / s.1)
+            .collect();
+        let mean = seen.iter().sum::<f64>() / number(seen.len());
+        (mean > 0.0).then(|| {
+            let lift =
+                |(sum, posts): &(f64, f64)| (sum + LIFT_PRIOR * mean) / (posts + LIFT_PRIOR) / mean;
+            sums.iter().map(lift).collect()
+        })
+    }
+
+    /// The topic scores that one in ten, in a hundred and in a thousand ordinary posts reach.
+    #[must_use]
+    pub fn topic_scores(&self, plan: &Plan) -> [f64; 3] {
+        let mut topics = self.topics(plan);
+        topics.sort_by(|a, b| b.total_cmp(a));
+        SHARES.map(|share| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of a small count"
+            )]
+            let rank = (share * number(topics.len())) as usize;
+            let score = topics.get(rank).copied().unwrap_or_default();
+            (score * 1e3).round() / 1e3
+        })
+    }
+
+    /// By name of the plan, the percentage of the posts with the name that are about the plan's topic.
+    #[must_use]
+    pub fn on_topic_percents(&self, plan: &Plan) -> Vec<u8> {
+        let Rule::Focus { scale, .. } = plan.rule else {
+            return vec![ON_TOPIC_PRIOR; plan.names.len()];
+        };
+        let topics = self.topics(plan);
+        let percent = |name: &Name| {
+            let mut posts: Vec<u16> = Vec::new();
+            for spelling in &name.spellings {
+                let stems = plan::stemmed(&spelling.text);
+                for phrase in stems.iter().flat_map(|readings| readings.phrases()) {
+                    let found = self.find(phrase);
+                    let found = found.filter(|p| p.capital || spelling.cased.is_none());
+                    posts.extend(found.map(|posting| posting.post));
+                }
+            }
+            posts.sort_unstable();
+            posts.dedup();
+            let about = |post: &&u16| scale.surprise(topics[usize::from(**post)]) >= 1.0;
+            let on_topic = number(posts.iter().filter(about).count());
+            let prior = f64::from(ON_TOPIC_PRIOR) / 100.0 * ON_TOPIC_STRENGTH;
+            let share = (on_topic + prior) / (number(posts.len()) + ON_TOPIC_STRENGTH);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "0 to 100"
+            )]
+            let percent = (share * 100.0).round() as u8;
+            percent
+        };
+        plan.names.iter().map(percent).collect()
+    }
+
+    fn topics(&self, plan: &Plan) -> Vec<f64> {
+        let mut topics = vec![0.0; self.lengths.len()];
+        for term in plan.include.iter().filter(|term| term.weight > 0.0) {
+            let mut frequencies: HashMap<u16, f64> = HashMap::new();
+            for phrase in term.readings.phrases() {
+                let mut counts: HashMap<u16, (u32, u32)> = HashMap::new();
+                for posting in self.find(phrase) {
+                    let count = counts.entry(posting.post).or_default();
+                    if posting.title {
+                        count.0 += 1;
+                    } else {
+                        count.1 += 1;
+                    }
+                }
+                for (post, (title, text)) in counts {
+                    let frequency = frequencies.entry(post).or_default();
+                    *frequency = frequency.max(model::frequency(title, text));
+                }
+            }
+            for (post, frequency) in frequencies {
+                let post = usize::from(post);
+                topics[post] += term.weight * model::saturated(frequency, self.lengths[post]);
+            }
+        }
+        topics
+    }
+
+    fn find<'a>(&'a self, phrase: &'a Phrase) -> impl Iterator<Item = Posting> + 'a {
+        let (first, rest) = phrase
+            .words
+            .split_first()
+            .map_or((None, &[][..]), |(f, r)| (Some(f), r));
+        let of = |word: &str| self.postings.get(word).map_or(&[][..], Vec::as_slice);
+        let starts = first.map_or(&[][..], |word| of(word)).iter().copied();
+        starts.filter(move |start| {
+            (1..).zip(rest).all(|(offset, word)| {
+                let place = start.place.saturating_add(offset);
+                of(word)
+                    .binary_search_by_key(&(start.post, place), |p| (p.post, p.place))
+                    .is_ok()
+            })
+        })
+    }
+}
+
+fn number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}

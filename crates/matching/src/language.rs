@@ -1,0 +1,118 @@
+//! Languages that have cues, stemming and stop words of their own.
+
+use whatlang::{Detector, Lang};
+
+use crate::heads;
+
+/// Language of a post or page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Language {
+    #[default]
+    English,
+    German,
+    Spanish,
+    French,
+    Portuguese,
+    Japanese,
+    /// One without cues: names and terms decide alone.
+    Other,
+}
+
+/// Text that is looked at to tell the language, in bytes.
+const MAX_BYTES: usize = 1_000;
+
+/// Languages told apart.
+const KNOWN: [Lang; 6] = [
+    Lang::Eng,
+    Lang::Deu,
+    Lang::Spa,
+    Lang::Fra,
+    Lang::Por,
+    Lang::Jpn,
+];
+
+impl Language {
+    pub const ALL: [Self; 7] = [
+        Self::English,
+        Self::German,
+        Self::Spanish,
+        Self::French,
+        Self::Portuguese,
+        Self::Japanese,
+        Self::Other,
+    ];
+
+    /// Tells the language of a text. One that looks English is not looked at more closely: 1 µs for most
+    /// posts, 20 to 50 µs for the others.
+    #[must_use]
+    pub fn detect(text: &str) -> Self {
+        let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+        let english = heads::is_english(text);
+        if english == Some(true) {
+            return Self::English;
+        }
+        if text
+            .chars()
+            .any(|c| matches!(u32::from(c), 0x3040..=0x30ff))
+        {
+            return Self::Japanese;
+        }
+        let told = Detector::with_allowlist(KNOWN.to_vec()).detect(text);
+        match told.map(|told| (told.lang(), told.is_reliable())) {
+            Some((Lang::Deu, _)) => Self::German,
+            Some((Lang::Spa, _)) => Self::Spanish,
+            Some((Lang::Fra, _)) => Self::French,
+            Some((Lang::Por, _)) => Self::Portuguese,
+            Some((Lang::Jpn, _)) => Self::Japanese,
+            Some((Lang::Eng, reliable)) if reliable || english.is_none() => Self::English,
+            None if english.is_none() => Self::English,
+            _ => Self::Other,
+        }
+    }
+
+    /// Language of an ISO 639-1 code: `de`.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Some(match code {
+            "en" => Self::English,
+            "de" => Self::German,
+            "es" => Self::Spanish,
+            "fr" => Self::French,
+            "pt" => Self::Portuguese,
+            "ja" => Self::Japanese,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Language;
+
+    #[test]
+    fn languages_are_told_by_short_posts() {
+        for (text, language) in [
+            ("Which kettle should I buy?", Language::English),
+            ("Comcast outage", Language::English),
+            (
+                "Welche Kaffeemaschine könnt ihr mir empfehlen? Meine ist kaputt.",
+                Language::German,
+            ),
+            (
+                "¿Qué cafetera me recomiendan para la oficina? La mía se rompió.",
+                Language::Spanish,
+            ),
+            (
+                "Quelle machine à café me conseillez-vous pour le bureau ?",
+                Language::French,
+            ),
+            (
+                "Qual cafeteira vocês recomendam para o escritório? A minha não funciona mais.",
+                Language::Portuguese,
+            ),
+            ("おすすめのコーヒーメーカーはありますか", Language::Japanese),
+        ] {
+            assert_eq!(Language::detect(text), language, "{text}");
+        }
+    }
+}

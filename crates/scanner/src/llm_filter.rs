@@ -1,0 +1,294 @@
+//! LLM filter: a language model decides on candidate posts, if the operator configured one.
+//!
+//! With the filter the first stage aims at recall. The index is built with lower thresholds
+//! ([`candidate_threshold`]), so a poll also finds posts that fall short of their Manager's threshold. All
+//! posts that it finds for a Manager with a focus are candidates: the model may add those below the
+//! threshold and reject those above it. The question ([`question`]) is asked between matching and the
+//! poll's transaction. [`Budget`] chooses the candidates that are worth a question.
+//!
+//! The embedded decision (score against threshold) stands for a candidate without an answer: because the
+//! budget is spent, or because the model is slow, fails or answers in another form. A hung model costs a
+//! poll at most two timeouts, one to wait for a turn and one for the answer.
+//!
+//! Only the Scan is stored. A poll that is repeated, after a crash or because plans changed, asks again
+//! unless the answer is in the cache. A Manager has one Scan of a post even if the answers differ.
+
+mod answer_cache;
+mod budget;
+mod question;
+mod thresholds;
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use domain::{Instructions, ManagerName};
+use futures::future::join_all;
+use model_endpoint::{Endpoint, Failure, Purpose};
+use runtime::config;
+use store::{Pool, plans, scans::NewScan};
+use tokio::{sync::Semaphore, time::Instant};
+
+use crate::metrics;
+use answer_cache::{AnswerCache, Key};
+pub use budget::{Budget, Request};
+use question::Answer;
+pub(crate) use thresholds::{Thresholds, with_candidate_threshold};
+pub use thresholds::{candidate_threshold, uncertainty};
+
+/// Model endpoint that decides on candidates, with its budget.
+pub struct LlmFilter {
+    endpoint: Endpoint,
+    candidate_percent: u32,
+    timeout: Duration,
+    open: Semaphore,
+    budget: Mutex<Budget>,
+    answers: Mutex<AnswerCache>,
+}
+
+/// A match that the model may decide on.
+struct Candidate<'a> {
+    /// Position among the matches of the poll.
+    position: usize,
+    scan: NewScan<'a>,
+    /// The decision without the model.
+    embedded: bool,
+    uncertainty: f64,
+    answer: Option<bool>,
+}
+
+impl LlmFilter {
+    #[must_use]
+    pub fn new(settings: &config::Judge) -> Self {
+        Self {
+            endpoint: Endpoint::new(&settings.model),
+            candidate_percent: settings.candidate_percent,
+            timeout: settings.model.timeout,
+            open: Semaphore::new(settings.max_open as usize),
+            budget: Mutex::new(Budget::new(
+                settings.max_per_minute,
+                settings.max_per_manager_per_day,
+            )),
+            answers: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn candidate_percent(&self) -> u32 {
+        self.candidate_percent
+    }
+
+    /// Returns the matches that become Scans, in their order.
+    pub(crate) async fn decide<'a>(
+        &self,
+        pool: &Pool,
+        thresholds: &Thresholds,
+        matches: Vec<NewScan<'a>>,
+    ) -> Vec<NewScan<'a>> {
+        let mut decided: Vec<Option<NewScan<'a>>> = Vec::with_capacity(matches.len());
+        let mut candidates = Vec::new();
+        for (position, scan) in matches.into_iter().enumerate() {
+            let score = scan.matched.score;
+            // Managers without a focus have no threshold here: the index has decided.
+            let Some(threshold) = thresholds.get(&scan.manager) else {
+                decided.push(Some(scan));
+                continue;
+            };
+            decided.push(None);
+            // The threshold can be newer than the index that found the post.
+            if score >= candidate_threshold(threshold, self.candidate_percent) {
+                candidates.push(Candidate {
+                    position,
+                    scan,
+                    embedded: score >= threshold,
+                    uncertainty: uncertainty(score, threshold),
+                    answer: None,
+                });
+            }
+        }
+        self.answer(pool, &mut candidates).await;
+        for candidate in candidates {
+            let position = candidate.position;
+            decided[position] = settle(candidate);
+        }
+        decided.into_iter().flatten().collect()
+    }
+
+    /// Fills in the answers that the cache has and that the model gives.
+    async fn answer(&self, pool: &Pool, candidates: &mut [Candidate<'_>]) {
+        if candidates.is_empty() {
+            return;
+        }
+        // The connection is returned to the pool before the model is asked.
+        let instructions = match instructions_of(pool, candidates).await {
+            Ok(instructions) => instructions,
+            Err(error) => {
+                let error = anyhow::Error::from(error);
+                tracing::debug!("candidates decided without the model: {error:#}");
+                return;
+            }
+        };
+        let mut unanswered = Vec::new();
+        let mut requests = Vec::new();
+        for candidate in candidates.iter_mut() {
+            let manager = candidate.scan.manager;
+            let Some(instructions) = instructions.get(&manager) else {
+                continue;
+            };
+            let Some(key) = self.key(&candidate.scan, instructions) else {
+                continue;
+            };
+            candidate.answer = self.answers().get(key);
+            if candidate.answer.is_none() {
+                requests.push(Request {
+                    manager,
+                    uncertainty: candidate.uncertainty,
+                });
+                unanswered.push((candidate, instructions, key));
+            }
+        }
+        if let Some(resting) = self.endpoint.rest() {
+            for _ in &unanswered {
+                self.endpoint.forgo(Purpose::Judge, &resting);
+            }
+            return;
+        }
+        let admitted = self.budget().admit(&requests, Instant::now());
+        for _ in admitted.len()..requests.len() {
+            self.endpoint.forgo(Purpose::Judge, &Failure::OverBudget);
+        }
+        // The semaphore serves in order, so the most uncertain get their turn first.
+        let questions = admitted.into_iter().map(|nth| {
+            let (candidate, instructions, key) = &unanswered[nth];
+            let question = self.ask(&candidate.scan, instructions, *key);
+            async move { (nth, question.await) }
+        });
+        for (nth, answer) in join_all(questions).await {
+            unanswered[nth].0.answer = answer;
+        }
+    }
+
+    /// Returns the cache key of a question; none for Managers that lost their focus since the match.
+    fn key(&self, scan: &NewScan<'_>, instructions: &Instructions) -> Option<Key> {
+        let focus = instructions.focus?;
+        let material = question::material(scan, instructions);
+        Some(self.answers().key(&scan.manager, focus, &material))
+    }
+
+    /// Asks one question that the budget admitted.
+    async fn ask(&self, scan: &NewScan<'_>, instructions: &Instructions, key: Key) -> Option<bool> {
+        let instruction = question::instruction(instructions.focus?);
+        let turn = tokio::time::timeout(self.timeout, self.open.acquire()).await;
+        let Ok(Ok(_turn)) = turn else {
+            self.endpoint.forgo(Purpose::Judge, &Failure::Busy);
+            self.budget().give_back(&scan.manager);
+            return None;
+        };
+        let material = question::material(scan, instructions);
+        let answer = self
+            .endpoint
+            .ask::<Answer>(Purpose::Judge, &instruction, &material)
+            .await;
+        match answer {
+            Ok(Answer { relevant }) => {
+                self.answers().put(key, relevant);
+                Some(relevant)
+            }
+            Err(failure) => {
+                // Not sent: another question failed in the meantime.
+                if failure == Failure::Resting {
+                    self.budget().give_back(&scan.manager);
+                }
+                None
+            }
+        }
+    }
+
+    fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answers(&self) -> MutexGuard<'_, AnswerCache> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Decides on a candidate and counts the outcome.
+fn settle(candidate: Candidate<'_>) -> Option<NewScan<'_>> {
+    let Candidate {
+        mut scan,
+        embedded,
+        answer,
+        ..
+    } = candidate;
+    let outcome = match (embedded, answer) {
+        (_, None) => "undecided",
+        (true, Some(true)) => "kept",
+        (true, Some(false)) => "dropped",
+        (false, Some(true)) => "added",
+        (false, Some(false)) => "left_out",
+    };
+    metrics::JUDGEMENTS.with_label_values(&[outcome]).inc();
+    scan.matched.judged = answer.is_some();
+    is_relevant(embedded, answer).then_some(scan)
+}
+
+/// Returns the final decision: the model's answer, or the embedded decision without one.
+#[must_use]
+pub fn is_relevant(embedded: bool, answer: Option<bool>) -> bool {
+    answer.unwrap_or(embedded)
+}
+
+async fn instructions_of(
+    pool: &Pool,
+    candidates: &[Candidate<'_>],
+) -> Result<HashMap<ManagerName, Instructions>, store::Error> {
+    let mut managers: Vec<ManagerName> = candidates.iter().map(|c| c.scan.manager).collect();
+    managers.sort_unstable();
+    managers.dedup();
+    let mut conn = pool.get().await?;
+    Ok(plans::instructions_of(&mut conn, &managers).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Id, ManagerName};
+    use tokio::time::Instant;
+
+    use super::{Budget, Request, is_relevant};
+
+    #[test]
+    fn candidates_beyond_the_budget_keep_the_embedded_decision() {
+        let manager = ManagerName {
+            namespace: Id::generate(),
+            manager: Id::generate(),
+        };
+        let request = |uncertainty| Request {
+            manager,
+            uncertainty,
+        };
+        let mut budget = Budget::new(1_000, 2);
+        // The model says no to all; every second candidate lies above the threshold.
+        let poll = [0.9, 0.8, 0.5, 0.4, 0.3].map(request);
+        let asked = budget.admit(&poll, Instant::now());
+        assert!(asked.len() <= 2 && asked.contains(&0), "{asked:?}");
+        let decisions = (0..poll.len()).map(|nth| {
+            let answer = asked.contains(&nth).then_some(false);
+            is_relevant(nth % 2 == 0, answer)
+        });
+        assert_eq!(
+            decisions.collect::<Vec<_>>(),
+            [false, false, true, false, true]
+        );
+    }
+
+    #[test]
+    fn answer_overrules_the_embedded_decision() {
+        for embedded in [true, false] {
+            assert_eq!(is_relevant(embedded, None), embedded);
+            assert!(is_relevant(embedded, Some(true)));
+            assert!(!is_relevant(embedded, Some(false)));
+        }
+    }
+}

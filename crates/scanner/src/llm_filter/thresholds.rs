@@ -1,0 +1,120 @@
+//! The thresholds of plans without the filter, next to an index whose thresholds are lower.
+
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+};
+
+use domain::{Instructions, ManagerName, Sensitivity};
+
+/// Thresholds of the Managers with a focus. Never older than the index.
+#[derive(Default)]
+pub(crate) struct Thresholds(RwLock<HashMap<ManagerName, f64>>);
+
+impl Thresholds {
+    pub(crate) fn get(&self, manager: &ManagerName) -> Option<f64> {
+        let thresholds = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        thresholds.get(manager).copied()
+    }
+
+    pub(crate) fn put(&self, manager: ManagerName, threshold: Option<f64>) {
+        let mut thresholds = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match threshold {
+            Some(threshold) => thresholds.insert(manager, threshold),
+            None => thresholds.remove(&manager),
+        };
+    }
+
+    /// Keeps the Managers that exist.
+    pub(crate) fn retain(&self, exists: impl Fn(&ManagerName) -> bool) {
+        let mut thresholds = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        thresholds.retain(|manager, _| exists(manager));
+    }
+}
+
+/// Returns the lowest score of a candidate.
+///
+/// It is never zero for a positive threshold: posts that the gate rules out have the score zero, and must
+/// not become candidates.
+#[must_use]
+pub fn candidate_threshold(threshold: f64, candidate_percent: u32) -> f64 {
+    if threshold > 0.0 {
+        threshold * f64::from(candidate_percent) / 100.0
+    } else {
+        threshold
+    }
+}
+
+/// Returns how uncertain the decision by the threshold is: 1 for a score at the threshold, 0 for a
+/// score of 0 or 1.
+///
+/// This is the distance of the score from the threshold, relative to the longest distance on that side. It has a
+/// meaning: a score is the probability that a person keeps the post. Who sets the threshold at `t` says that
+/// a missed post costs `1 - t` where a post too many costs `t`. The expected cost of the decision is then
+/// `score * (1 - t)` below the threshold and `(1 - score) * t` above it. Divided by its maximum
+/// `t * (1 - t)`, that is the uncertainty.
+#[must_use]
+pub fn uncertainty(score: f64, threshold: f64) -> f64 {
+    let distance = (score - threshold).abs();
+    let longest = if score < threshold {
+        threshold
+    } else {
+        1.0 - threshold
+    };
+    if distance < longest {
+        1.0 - distance / longest
+    } else if distance == 0.0 {
+        1.0
+    } else {
+        0.0
+    }
+}
+
+/// Returns the threshold of instructions with a focus, and the instructions that find its candidates.
+pub(crate) fn with_candidate_threshold(
+    instructions: &Instructions,
+    candidate_percent: u32,
+) -> Option<(f64, Instructions)> {
+    let focus = instructions.focus?;
+    let balanced = || matching::threshold(focus, Sensitivity::Balanced);
+    let threshold = instructions.threshold.unwrap_or_else(balanced);
+    let lowered = Instructions {
+        threshold: Some(candidate_threshold(threshold, candidate_percent)),
+        ..instructions.clone()
+    };
+    Some((threshold, lowered))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{candidate_threshold, uncertainty};
+
+    #[test]
+    fn uncertainty_falls_with_the_distance_on_either_side() {
+        let at = |score| uncertainty(score, 0.3);
+        assert!((at(0.3) - 1.0).abs() < 1e-9);
+        assert!(at(0.31) > at(0.4) && at(0.4) > at(0.9));
+        assert!(at(0.29) > at(0.2) && at(0.2) > at(0.1));
+        assert!(at(0.0).abs() < 1e-9 && at(1.0).abs() < 1e-9);
+        // Half of the way on either side.
+        assert!((at(0.15) - at(0.65)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn uncertainty_lies_between_zero_and_one_for_any_threshold() {
+        for threshold in [-2.0, 0.0, 0.5, 1.0, 7.0] {
+            for score in [0.0, 0.3, 1.0] {
+                let value = uncertainty(score, threshold);
+                assert!((0.0..=1.0).contains(&value), "{score} {threshold}: {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn candidate_threshold_is_a_share_of_a_positive_threshold() {
+        assert!((candidate_threshold(0.3, 33) - 0.099).abs() < 1e-9);
+        assert!((candidate_threshold(0.3, 100) - 0.3).abs() < 1e-9);
+        assert!(candidate_threshold(0.0, 33).abs() < 1e-9);
+        assert!((candidate_threshold(-1.0, 33) + 1.0).abs() < 1e-9);
+    }
+}
