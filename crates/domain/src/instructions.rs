@@ -11,6 +11,7 @@ pub use parse::{parse, term};
 pub const MAX_FEEDS: usize = 200;
 pub const MAX_TERMS: usize = 500;
 pub const MAX_GROUPS: usize = 20;
+pub const MAX_RELATED_TERMS: usize = 100;
 pub const MAX_TERM_CHARS: usize = 100;
 /// Of weights and thresholds: sums of them stay exact enough to compare.
 pub const MAX_WEIGHT: f64 = 1e6;
@@ -68,6 +69,10 @@ pub struct Instructions {
     /// they tell how unusual a post's topic is; without them usual figures are assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_scores: Option<[f64; 3]>,
+    /// Words that ordinary posts about the topic contain. With a focus they tell whether a mention of a
+    /// name is about the topic. They never make a post match by themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub related_terms: Vec<String>,
     /// What is relevant, in a sentence or two of plain words.
     #[serde(default)]
     pub brief: String,
@@ -109,4 +114,8 @@ pub struct WatchedName {
     /// the subject, and Linux has the name too. With a focus, less of it asks for more of the topic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_topic_percent: Option<u8>,
+    /// How many of 10,000 ordinary posts contain the name. With a focus, mentions of a name that everyone
+    /// uses need more of the topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordinary_posts: Option<u16>,
 }

@@ -159,8 +159,10 @@ pub(crate) fn compile_seeds(
         threshold: Some(matching::threshold(focus, sensitivity)),
         ..Instructions::default()
     };
-    keep_in_bounds(&mut instructions);
     topic::calibrate(&mut instructions);
+    let products = names.products(&instructions.include);
+    topic::add_products(&mut instructions, products);
+    keep_in_bounds(&mut instructions);
     Ok(instructions)
 }
 

@@ -252,6 +252,7 @@ mod tests {
             aliases: Vec::new(),
             context: Vec::new(),
             on_topic_percent: None,
+            ordinary_posts: None,
             case_sensitive: false,
         };
         let term = |text: &str, weight| Term {

@@ -5,6 +5,8 @@
 //! something only beside those of ordinary posts. Both are worked out when a plan is compiled, not when a
 //! post is decided.
 
+mod related;
+
 use std::collections::HashMap;
 
 use domain::instructions::Term;
@@ -19,9 +21,17 @@ use crate::{
 /// Posts, by the stems of their words.
 #[derive(Debug, Default)]
 pub struct Background {
-    postings: HashMap<Box<str>, Vec<Posting>>,
+    words: HashMap<Box<str>, Word>,
     /// Words of each post.
     lengths: Vec<u32>,
+}
+
+/// Where the words of one stem stand.
+#[derive(Debug)]
+struct Word {
+    /// The shortest word of the stem.
+    shortest: Box<str>,
+    postings: Vec<Posting>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +55,24 @@ pub(crate) const ON_TOPIC_PRIOR: u8 = 50;
 const ON_TOPIC_STRENGTH: f64 = 3.0;
 /// Shares of ordinary posts whose topic scores a plan is given.
 const SHARES: [f64; 3] = [0.1, 0.01, 0.001];
+
+/// How ordinary posts use a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameUsage {
+    /// Percentage of the posts with the name that are about the plan's topic.
+    pub on_topic_percent: u8,
+    /// Posts with the name, of 10,000.
+    pub per_10_000: u16,
+}
+
+impl Default for NameUsage {
+    fn default() -> Self {
+        Self {
+            on_topic_percent: ON_TOPIC_PRIOR,
+            per_10_000: 0,
+        }
+    }
+}
 
 impl Background {
     /// Indexes posts, given as title and text; at most 65,535.
@@ -72,10 +100,19 @@ impl Background {
                 capital: token.raw.chars().next().is_some_and(char::is_uppercase),
             };
             let stem = text::stem(&token.text);
-            match self.postings.get_mut(stem.as_ref()) {
-                Some(postings) => postings.push(posting),
+            match self.words.get_mut(stem.as_ref()) {
+                Some(word) => {
+                    word.postings.push(posting);
+                    if token.text.len() < word.shortest.len() {
+                        word.shortest = token.text.as_ref().into();
+                    }
+                }
                 None => {
-                    self.postings.insert(stem.into(), vec![posting]);
+                    let word = Word {
+                        shortest: token.text.as_ref().into(),
+                        postings: vec![posting],
+                    };
+                    self.words.insert(stem.into(), word);
                 }
             }
         }
@@ -186,14 +223,14 @@ impl Background {
         })
     }
 
-    /// By name of the plan, the percentage of the posts with the name that are about the plan's topic.
+    /// How ordinary posts use each name of the plan.
     #[must_use]
-    pub fn on_topic_percents(&self, plan: &Plan) -> Vec<u8> {
+    pub fn name_usages(&self, plan: &Plan) -> Vec<NameUsage> {
         let Rule::Focus { scale, .. } = plan.rule else {
-            return vec![ON_TOPIC_PRIOR; plan.names.len()];
+            return vec![NameUsage::default(); plan.names.len()];
         };
         let topics = self.topics(plan);
-        let percent = |name: &Name| {
+        let usage = |name: &Name| {
             let mut posts: Vec<u16> = Vec::new();
             for spelling in &name.spellings {
                 let stems = plan::stemmed(&spelling.text);
@@ -212,12 +249,18 @@ impl Background {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
-                reason = "0 to 100"
+                reason = "0 to 100, and to 10,000"
             )]
-            let percent = (share * 100.0).round() as u8;
-            percent
+            let (on_topic_percent, per_10_000) = (
+                (share * 100.0).round() as u8,
+                (number(posts.len()) / number(self.lengths.len().max(1)) * 1e4).round() as u16,
+            );
+            NameUsage {
+                on_topic_percent,
+                per_10_000,
+            }
         };
-        plan.names.iter().map(percent).collect()
+        plan.names.iter().map(usage).collect()
     }
 
     fn topics(&self, plan: &Plan) -> Vec<f64> {
@@ -252,7 +295,10 @@ impl Background {
             .words
             .split_first()
             .map_or((None, &[][..]), |(f, r)| (Some(f), r));
-        let of = |word: &str| self.postings.get(word).map_or(&[][..], Vec::as_slice);
+        let of = |word: &str| {
+            let word = self.words.get(word);
+            word.map_or(&[][..], |word| word.postings.as_slice())
+        };
         let starts = first.map_or(&[][..], |word| of(word)).iter().copied();
         starts.filter(move |start| {
             (1..).zip(rest).all(|(offset, word)| {

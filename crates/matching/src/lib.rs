@@ -28,7 +28,7 @@ mod signals;
 pub mod text;
 mod topic_scale;
 
-pub use background::Background;
+pub use background::{Background, NameUsage};
 pub use decision::{Decision, Field, Reason, Span, evaluate};
 pub use evidence::{EVIDENCE, Evidence};
 pub use explain::explain;

@@ -18,6 +18,8 @@ pub struct Plan {
     pub(crate) names: Vec<Name>,
     pub(crate) require: Vec<Vec<Plain>>,
     pub(crate) exclude: Vec<Plain>,
+    /// Stemmed.
+    pub(crate) related: Vec<Plain>,
     feeds: Vec<FeedName>,
 }
 
@@ -67,6 +69,8 @@ pub(crate) struct Name {
     pub(crate) context: Vec<Plain>,
     /// Percentage of ordinary posts with the name that are about the subject.
     pub(crate) on_topic_percent: u8,
+    /// Of 10,000.
+    pub(crate) ordinary_posts: u16,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -121,7 +125,8 @@ impl Plan {
             .map(|(at, term)| plain(term, || format!("exclude[{at}]")))
             .collect::<Result<_, _>>()?;
         let include = include(instructions)?;
-        let plan = Self::from_parts(rule(instructions)?, include, names, require, exclude);
+        let mut plan = Self::from_parts(rule(instructions)?, include, names, require, exclude);
+        plan.related = related(instructions)?;
         Ok(plan.watching(instructions.feeds.iter().cloned()))
     }
 
@@ -139,6 +144,7 @@ impl Plan {
             names,
             require,
             exclude,
+            related: Vec::new(),
             feeds: Vec::new(),
         }
     }
@@ -220,7 +226,8 @@ impl Name {
             kind: name.kind,
             spellings,
             context,
-            on_topic_percent: name.on_topic_percent.unwrap_or(ON_TOPIC_PRIOR),
+            on_topic_percent: name.on_topic_percent.unwrap_or(ON_TOPIC_PRIOR).min(100),
+            ordinary_posts: name.ordinary_posts.unwrap_or_default(),
         })
     }
 }
@@ -291,6 +298,18 @@ fn include(instructions: &Instructions) -> Result<Vec<Term>, PlanError> {
         model::scale(&mut terms);
     }
     Ok(terms)
+}
+
+fn related(instructions: &Instructions) -> Result<Vec<Plain>, PlanError> {
+    let terms = instructions.related_terms.iter().enumerate();
+    let plain = |(at, text): (usize, &String)| {
+        Ok(Plain {
+            text: text.clone(),
+            readings: Readings::stemmed(text)
+                .ok_or_else(|| no_words(format!("relatedTerms[{at}]")))?,
+        })
+    };
+    terms.map(plain).collect()
 }
 
 /// Sums of weights within these bounds are exact enough, and never infinite.

@@ -189,6 +189,7 @@ impl Load {
                 case_sensitive: false,
                 context: Vec::new(),
                 on_topic_percent: None,
+                ordinary_posts: None,
             };
             (
                 Some(focus),

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Focus, Instructions, MAX_BRIEF_CHARS, MAX_FEEDS, MAX_GROUPS, MAX_TERM_CHARS, MAX_TERMS,
-    MAX_WEIGHT, NameKind, Term, WatchedName,
+    Focus, Instructions, MAX_BRIEF_CHARS, MAX_FEEDS, MAX_GROUPS, MAX_RELATED_TERMS, MAX_TERM_CHARS,
+    MAX_TERMS, MAX_WEIGHT, NameKind, Term, WatchedName,
 };
 use crate::{FeedName, Issue, feed::FeedRules, json::Object, manager::SourceType};
 
@@ -55,6 +55,7 @@ pub fn parse(
         object.note("threshold", Issue::OutOfRange);
     }
     let background_scores = parse_background_scores(&object);
+    let related_terms = items(&object, "relatedTerms", |_, item| term(item).map(Some));
     let brief = object.trimmed("brief", object.take("brief"), 0..=MAX_BRIEF_CHARS);
     let says_nothing = ["include", "names", "require", "exclude"]
         .iter()
@@ -74,6 +75,9 @@ pub fn parse(
     if count > MAX_TERMS {
         object.note_whole(Issue::TooMany);
     }
+    if related_terms.as_ref().map_or(0, Vec::len) > MAX_RELATED_TERMS {
+        object.note("relatedTerms", Issue::TooMany);
+    }
     if require.as_ref().map_or(0, Vec::len) > MAX_GROUPS {
         object.note("require", Issue::TooMany);
     }
@@ -87,6 +91,7 @@ pub fn parse(
         focus,
         threshold,
         background_scores,
+        related_terms: related_terms?,
         brief: brief.unwrap_or_default(),
     })
 }
@@ -196,6 +201,10 @@ fn parse_name(object: Object<'_>) -> Option<WatchedName> {
         let percent = in_range.then_some(percent.round() as u8);
         noted(&object, "onTopicPercent", percent.ok_or(Issue::OutOfRange))
     });
+    let ordinary_posts = object
+        .take("ordinaryPosts")
+        .and_then(|value| object.whole_number("ordinaryPosts", value, 0..=10_000))
+        .and_then(|posts| u16::try_from(posts).ok());
     object.finish();
     Some(WatchedName {
         text: text?,
@@ -204,6 +213,7 @@ fn parse_name(object: Object<'_>) -> Option<WatchedName> {
         case_sensitive,
         context: context?,
         on_topic_percent,
+        ordinary_posts,
     })
 }
 

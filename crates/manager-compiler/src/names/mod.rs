@@ -5,8 +5,10 @@
 //! entry of their own, which asks for neither. Names of persons are not taken.
 //!
 //! [`own`] collects the customer's, with [`companies`] that own it and [`products`] that it speaks of;
+//! [`brands`] knows other spellings and products of well-known ones;
 //! [`versus`] finds those that a line compares with, [`comparisons`] those on pages about a comparison, and [`domain`] reads hosts and handles.
 
+mod brands;
 mod companies;
 mod comparisons;
 mod domain;
@@ -81,7 +83,39 @@ impl Names {
             }
         }
         watched.truncate(MAX_NAMES);
+        own.iter_mut()
+            .chain(&mut watched)
+            .for_each(Named::add_spellings_of_brand);
         Self { own, watched }
+    }
+
+    /// Products that stand for well-known names, each an entry of its own: how far it is about the subject is
+    /// measured for each.
+    #[must_use]
+    pub fn products(&self, terms: &[Term]) -> Vec<WatchedName> {
+        let mut products: Vec<(NameKind, Named)> = Vec::new();
+        let own = self.own.iter().map(|named| (NameKind::Own, named));
+        let watched = self.watched.iter().map(|named| (NameKind::Watched, named));
+        for (kind, named) in own.chain(watched) {
+            let brand = brands::find(&named.spellings[0]);
+            for product in brand.iter().flat_map(|brand| &brand.products) {
+                let mut all = self.own.iter().chain(&self.watched);
+                // `Ford Focus` is a mention of Ford anyway.
+                let is_known = all.any(|named| named.is_part_of(product))
+                    || products.iter().any(|(_, named)| named.is_spelled(product));
+                if !is_known {
+                    let named = Named {
+                        spellings: vec![(*product).to_owned()],
+                        ..Named::default()
+                    };
+                    products.push((kind, named));
+                }
+            }
+        }
+        let entries = products
+            .iter()
+            .flat_map(|(kind, named)| named.entries(*kind, terms));
+        entries.collect()
     }
 
     /// What the customer is called, for the brief.
@@ -142,12 +176,32 @@ impl Named {
         }
     }
 
+    fn add_spellings_of_brand(&mut self) {
+        let Some(brand) = brands::find(&self.spellings[0]) else {
+            return;
+        };
+        for name in &brand.names {
+            if !self.is_spelled(name) {
+                self.spellings.push((*name).to_owned());
+            }
+        }
+    }
+
     /// Whether one of its spellings is this name.
     fn is_spelled(&self, name: &str) -> bool {
         let name = squeeze(name);
         self.spellings
             .iter()
             .any(|spelling| squeeze(spelling) == name)
+    }
+
+    /// Whether one of its spellings stands in this name.
+    fn is_part_of(&self, name: &str) -> bool {
+        let fold = |name: &str| format!(" {} ", text::fold(name));
+        let name = fold(name);
+        self.spellings
+            .iter()
+            .any(|spelling| name.contains(&fold(spelling)))
     }
 
     pub(crate) fn entries(&self, kind: NameKind, terms: &[Term]) -> Vec<WatchedName> {
@@ -183,6 +237,7 @@ impl Named {
                 case_sensitive,
                 context,
                 on_topic_percent: None,
+                ordinary_posts: None,
             })
         };
         let clear = entry(clear, false, Vec::new());
@@ -272,9 +327,15 @@ fn is_unmistakable(words: &str) -> bool {
 fn with_variants(name: String) -> Vec<String> {
     let joined: String = name.split_whitespace().collect();
     let spaced = joined.len() < name.len();
-    let mut spellings = vec![name];
     // Shorter ones are words by chance.
-    if spaced && joined.len() >= 6 && joined.chars().all(char::is_alphanumeric) {
+    // `Model S` is not `models`.
+    let has_letter = name
+        .split_whitespace()
+        .any(|word| word.chars().nth(1).is_none());
+    let is_word = joined.chars().all(char::is_alphanumeric);
+    let is_variant = spaced && joined.len() >= 6 && is_word && !has_letter;
+    let mut spellings = vec![name];
+    if is_variant {
         spellings.push(joined);
     }
     spellings

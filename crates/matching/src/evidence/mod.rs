@@ -133,6 +133,14 @@ evidence! {
     own_name,
     /// Share of ordinary posts with the names mentioned that are about the subject.
     name_on_topic,
+    /// How far everyone uses the names mentioned, where the title has nothing related to the topic.
+    name_is_common,
+    /// Related words next to the first mentions.
+    related_near_name,
+    /// Related words in a title that names a name.
+    title_related_name,
+    /// Share of mentions behind a year (`2003 Toyota`): a thing that somebody owns.
+    name_after_year,
     /// How far the names mentioned mean something else, and the post has nothing of the topic.
     name_off_topic,
     /// A post without a title, as on microblogs, that names a name (COMPETITOR) or any (CRISIS).
@@ -161,6 +169,10 @@ pub(crate) struct PostEvidence {
 const MAX_TERM: f64 = 2.5;
 /// Of the text, so many bytes are its opening.
 const OPENING: usize = 200;
+/// Bytes around a mention in which related words count.
+const RELATED_REACH: usize = 60;
+/// Mentions of the text around which they are looked for.
+const RELATED_MENTIONS: usize = 4;
 /// Words between a negation and what it negates.
 const NEGATION_REACH: usize = 24;
 
@@ -322,6 +334,17 @@ fn is_capitalised(word: &str) -> bool {
 
 fn number(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// Whether a text ends with a year, and at most one word behind it (`1998 Toyota `).
+fn is_behind_year(before: &str) -> bool {
+    let mut words = before.rsplit(' ').filter(|word| !word.is_empty()).take(2);
+    words.any(|word| {
+        let digits = word.strip_prefix(['\'', '’']).unwrap_or(word);
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number
+            && ((digits.len() == 2 && digits != word) || matches!(digits.parse(), Ok(1900..=2099)))
+    })
 }
 
 /// A name where it stands.
@@ -552,6 +575,40 @@ impl OfPlan<'_> {
         });
         evidence.ask_near_name = number(asked.count()).ln_1p();
         evidence.complaining_near_name = self.head_of(Focus::Crisis, |at| sentences.contains(&at));
+        evidence.name_after_year = share(&|m| is_behind_year(&source[..m.start]));
+        let counted: Vec<&Mention> = counted().collect();
+        self.related(&counted, evidence);
+    }
+
+    fn related(&self, mentions: &[&Mention], evidence: &mut Evidence) {
+        let title_end = self.of_post.layout.title_end;
+        let in_title = mentions.first().is_some_and(|m| m.start < title_end);
+        let of_text = mentions.iter().filter(|m| m.start >= title_end);
+        let near: Vec<Range<usize>> = of_text
+            .take(RELATED_MENTIONS)
+            .map(|m| m.start.saturating_sub(RELATED_REACH)..m.end + RELATED_REACH)
+            .collect();
+        let (mut title, mut close) = (0.0, 0.0);
+        for term in &self.plan.related {
+            let (mut of_title, mut is_close) = (false, false);
+            for phrase in term.readings.phrases() {
+                self.post.ranges(phrase, |start, _| {
+                    of_title |= start < title_end;
+                    is_close |= near.iter().any(|range| range.contains(&start));
+                });
+            }
+            title += f64::from(u8::from(of_title));
+            close += f64::from(u8::from(is_close || (in_title && of_title)));
+        }
+        let title = f64::min(title / 2.0, 1.0);
+        evidence.related_near_name = f64::min(close / 2.5, 1.0);
+        evidence.title_related_name = if in_title { title } else { 0.0 };
+        let mut names: Vec<usize> = mentions.iter().map(|mention| mention.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let usage = |&name: &usize| f64::from(self.plan.names[name].ordinary_posts).ln_1p() / 3.0;
+        let common = names.iter().map(usage).sum::<f64>() / number(names.len().max(1));
+        evidence.name_is_common = common * (1.0 - title);
     }
 
     /// Mentions of the names of a kind, by place; of two that overlap the longer counts.

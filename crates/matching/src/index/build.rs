@@ -102,6 +102,7 @@ impl Builder {
             .map(|group| list(group, false))
             .collect();
         let exclude = list(&plan.exclude, false);
+        let related = list(&plan.related, true);
         let names = plan
             .names
             .iter()
@@ -109,6 +110,7 @@ impl Builder {
                 kind: name.kind,
                 cased: name.spellings.iter().any(|one| one.cased.is_some()),
                 on_topic_percent: name.on_topic_percent,
+                ordinary_posts: name.ordinary_posts,
                 context: list(&name.context, true),
                 spellings: Vec::new(),
             })
@@ -127,6 +129,7 @@ impl Builder {
             names,
             require,
             exclude,
+            related,
             feeds: plan.feeds().iter().map(|feed| self.feed(feed)).collect(),
         };
         for (name, of_plan) in numbered.names.iter_mut().zip(&plan.names) {
@@ -153,6 +156,7 @@ impl Builder {
             .chain(names)
             .chain(require)
             .chain(&mut numbered.exclude)
+            .chain(&mut numbered.related)
         {
             let here = &mut known[*term as usize];
             if *here == NONE {

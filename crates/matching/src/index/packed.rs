@@ -23,6 +23,7 @@ pub(super) struct Numbered {
     pub(super) names: Vec<NumberedName>,
     pub(super) require: Vec<Vec<u32>>,
     pub(super) exclude: Vec<u32>,
+    pub(super) related: Vec<u32>,
     pub(super) feeds: Vec<u32>,
 }
 
@@ -31,6 +32,7 @@ pub(super) struct NumberedName {
     pub(super) kind: NameKind,
     pub(super) cased: bool,
     pub(super) on_topic_percent: u8,
+    pub(super) ordinary_posts: u16,
     /// The first is the name's own text.
     pub(super) spellings: Vec<u32>,
     pub(super) context: Vec<u32>,
@@ -62,6 +64,7 @@ pub(super) struct PackedName<'a> {
     pub(super) kind: NameKind,
     pub(super) cased: bool,
     pub(super) on_topic_percent: u8,
+    pub(super) ordinary_posts: u16,
     pub(super) spellings: &'a [u32],
     pub(super) context: &'a [u32],
 }
@@ -100,14 +103,17 @@ impl PackedPlans {
         }
         self.list(&plan.feeds);
         self.list(&plan.exclude);
+        self.list(&plan.related);
         self.rest.push(number(plan.require.len()));
         for group in &plan.require {
             self.list(group);
         }
         for name in &plan.names {
             let own = u32::from(name.kind == NameKind::Own);
-            let percent = u32::from(name.on_topic_percent) << 2;
-            self.rest.push(own | (u32::from(name.cased) << 1) | percent);
+            let percent = u32::from(name.on_topic_percent.min(100)) << 2;
+            let ordinary = u32::from(name.ordinary_posts) << 9;
+            self.rest
+                .push(own | (u32::from(name.cased) << 1) | percent | ordinary);
             self.list(&name.spellings);
             self.list(&name.context);
         }
@@ -197,6 +203,13 @@ impl<'a> View<'a> {
         lists.list()
     }
 
+    fn related(&self) -> &'a [u32] {
+        let mut lists = self.lists();
+        lists.list();
+        lists.list();
+        lists.list()
+    }
+
     pub(super) fn require(&self) -> impl Iterator<Item = &'a [u32]> {
         let (mut lists, count) = self.groups();
         (0..count).map(move |_| lists.list())
@@ -217,7 +230,8 @@ impl<'a> View<'a> {
             Some(PackedName {
                 kind,
                 cased: flags & 2 == 2,
-                on_topic_percent: u8::try_from(flags >> 2).unwrap_or(u8::MAX),
+                on_topic_percent: u8::try_from((flags >> 2) & 127).unwrap_or(u8::MAX),
+                ordinary_posts: u16::try_from(flags >> 9).unwrap_or(u16::MAX),
                 spellings: lists.list(),
                 context: lists.list(),
             })
@@ -230,6 +244,7 @@ impl<'a> View<'a> {
 
     fn groups(&self) -> (Lists<'a>, u32) {
         let mut lists = self.lists();
+        lists.list();
         lists.list();
         lists.list();
         let count = lists.next().unwrap_or_default();
@@ -246,12 +261,14 @@ impl<'a> View<'a> {
                     kind: name.kind,
                     cased: name.cased,
                     on_topic_percent: name.on_topic_percent,
+                    ordinary_posts: name.ordinary_posts,
                     spellings: name.spellings.to_vec(),
                     context: name.context.to_vec(),
                 })
                 .collect(),
             require: self.require().map(<[u32]>::to_vec).collect(),
             exclude: self.exclude().to_vec(),
+            related: self.related().to_vec(),
             feeds: self.feeds().to_vec(),
         }
     }
@@ -288,12 +305,13 @@ impl<'a> View<'a> {
                     .collect(),
                 context: kept(packed.context),
                 on_topic_percent: packed.on_topic_percent,
+                ordinary_posts: packed.ordinary_posts,
             };
             let in_context = packed.context.is_empty() || !name.context.is_empty();
             let counts = !name.spellings.is_empty() && in_context;
             (whole || counts).then_some(name)
         });
-        Plan::from_parts(
+        let mut plan = Plan::from_parts(
             self.rule,
             self.include(&has)
                 .map(|(term, weight)| Term {
@@ -305,8 +323,9 @@ impl<'a> View<'a> {
             names.collect(),
             self.require().map(kept).collect(),
             kept(self.exclude()),
-        )
-        .watching(
+        );
+        plan.related = kept(self.related());
+        plan.watching(
             self.feeds()
                 .iter()
                 .filter(|_| whole)

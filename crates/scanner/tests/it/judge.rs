@@ -62,6 +62,7 @@ fn selling(factor: f64) -> Instructions {
         case_sensitive: false,
         context: Vec::new(),
         on_topic_percent: None,
+        ordinary_posts: None,
     };
     let mut instructions = Instructions {
         focus: Some(Focus::Sales),
