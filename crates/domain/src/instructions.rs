@@ -12,6 +12,7 @@ pub const MAX_FEEDS: usize = 200;
 pub const MAX_TERMS: usize = 500;
 pub const MAX_GROUPS: usize = 20;
 pub const MAX_RELATED_TERMS: usize = 100;
+pub const MAX_OFFERS: usize = 50;
 pub const MAX_TERM_CHARS: usize = 100;
 /// Of weights and thresholds: sums of them stay exact enough to compare.
 pub const MAX_WEIGHT: f64 = 1e6;
@@ -73,6 +74,10 @@ pub struct Instructions {
     /// name is about the topic. They never make a post match by themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related_terms: Vec<String>,
+    /// Words of what the customer sells, weights 0 to 1. With the focus SALES a post that names none of it
+    /// scores low.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<Term>,
     /// What is relevant, in a sentence or two of plain words.
     #[serde(default)]
     pub brief: String,

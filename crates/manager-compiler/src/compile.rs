@@ -139,8 +139,10 @@ pub(crate) fn compile_seeds(
         }
     }
     let names = Names::find(&subjects, focus_names);
+    let stems = names.stems();
+    let offers = terms::offers::offers(&subjects, &stems);
     let texts: Vec<PageText> = subjects.into_iter().map(|page| page.text).collect();
-    let terms = terms::terms(&texts, &names.stems());
+    let terms = terms::terms(&texts, &stems);
     let entries = names.entries(&terms);
     if terms.is_empty() && entries.is_empty() {
         return Err(if feeds.is_empty() {
@@ -154,6 +156,7 @@ pub(crate) fn compile_seeds(
         feeds: feeds::choose(feeds, source, platforms),
         brief: brief(focus, &names, &terms),
         include: terms,
+        offers,
         names: entries,
         focus: Some(focus),
         threshold: Some(matching::threshold(focus, sensitivity)),

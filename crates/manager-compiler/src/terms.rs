@@ -6,6 +6,8 @@
 //! and description too. Weights are absolute, not relative to the page, so that a score means the same for every customer. Names are
 //! left to [`crate::names`].
 
+pub(crate) mod offers;
+
 use std::collections::{BTreeMap, HashSet};
 
 use domain::instructions::{MAX_TERM_CHARS, Term};

@@ -17,9 +17,9 @@ use crate::{
 
 /// Thresholds of compiled instructions: a row for each [`Focus`], with PRECISE, BALANCED and BROAD.
 const THRESHOLDS: [[f64; 3]; 3] = [
-    [0.4, 0.25, 0.14], // SALES
-    [0.75, 0.45, 0.3], // COMPETITOR
-    [0.55, 0.35, 0.2], // CRISIS
+    [0.35, 0.18, 0.1], // SALES
+    [0.7, 0.25, 0.14], // COMPETITOR
+    [0.4, 0.25, 0.14], // CRISIS
 ];
 
 /// Returns the score that a post must reach for a focus at the chosen sensitivity.

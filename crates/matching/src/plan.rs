@@ -20,6 +20,8 @@ pub struct Plan {
     pub(crate) exclude: Vec<Plain>,
     /// Stemmed.
     pub(crate) related: Vec<Plain>,
+    /// What the customer sells; weights 0 to 1 in hundredths.
+    pub(crate) offers: Vec<Term>,
     feeds: Vec<FeedName>,
 }
 
@@ -33,6 +35,8 @@ pub(crate) enum Rule {
         threshold: f64,
         scale: TopicScale,
         gate: Focus,
+        /// Whether the plan knows what the customer sells.
+        has_offers: bool,
     },
     /// The weights of the terms that occur add up to the threshold.
     Sum { threshold: f64 },
@@ -127,6 +131,7 @@ impl Plan {
         let include = include(instructions)?;
         let mut plan = Self::from_parts(rule(instructions)?, include, names, require, exclude);
         plan.related = related(instructions)?;
+        plan.offers = offers(instructions)?;
         Ok(plan.watching(instructions.feeds.iter().cloned()))
     }
 
@@ -145,6 +150,7 @@ impl Plan {
             require,
             exclude,
             related: Vec::new(),
+            offers: Vec::new(),
             feeds: Vec::new(),
         }
     }
@@ -247,6 +253,7 @@ fn rule(instructions: &Instructions) -> Result<Rule, PlanError> {
             threshold: threshold.unwrap_or_else(|| model::threshold(focus, Sensitivity::Balanced)),
             scale: TopicScale::new(instructions.background_scores),
             gate: gate_of(focus, instructions),
+            has_offers: !instructions.offers.is_empty(),
         },
         (None, Some(threshold)) => Rule::Sum { threshold },
         (None, None) if !instructions.include.is_empty() => Rule::AnyTerm,
@@ -310,6 +317,19 @@ fn related(instructions: &Instructions) -> Result<Vec<Plain>, PlanError> {
         })
     };
     terms.map(plain).collect()
+}
+
+fn offers(instructions: &Instructions) -> Result<Vec<Term>, PlanError> {
+    let terms = instructions.offers.iter().enumerate();
+    let offer = |(at, term): (usize, &domain::instructions::Term)| {
+        Ok(Term {
+            text: term.text.clone(),
+            readings: Readings::stemmed(&term.text)
+                .ok_or_else(|| no_words(format!("offers[{at}].text")))?,
+            weight: (term.weight.clamp(0.0, 1.0) * 100.0).round() / 100.0,
+        })
+    };
+    terms.map(offer).collect()
 }
 
 /// Sums of weights within these bounds are exact enough, and never infinite.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Focus, Instructions, MAX_BRIEF_CHARS, MAX_FEEDS, MAX_GROUPS, MAX_RELATED_TERMS, MAX_TERM_CHARS,
-    MAX_TERMS, MAX_WEIGHT, NameKind, Term, WatchedName,
+    Focus, Instructions, MAX_BRIEF_CHARS, MAX_FEEDS, MAX_GROUPS, MAX_OFFERS, MAX_RELATED_TERMS,
+    MAX_TERM_CHARS, MAX_TERMS, MAX_WEIGHT, NameKind, Term, WatchedName,
 };
 use crate::{FeedName, Issue, feed::FeedRules, json::Object, manager::SourceType};
 
@@ -55,6 +55,10 @@ pub fn parse(
         object.note("threshold", Issue::OutOfRange);
     }
     let background_scores = parse_background_scores(&object);
+    let offers = items(&object, "offers", |at, item| {
+        let path = object.path(&format!("offers[{at}]"));
+        Ok(Object::at(item, path, object.issues()).and_then(parse_offer))
+    });
     let related_terms = items(&object, "relatedTerms", |_, item| term(item).map(Some));
     let brief = object.trimmed("brief", object.take("brief"), 0..=MAX_BRIEF_CHARS);
     let says_nothing = ["include", "names", "require", "exclude"]
@@ -78,6 +82,9 @@ pub fn parse(
     if related_terms.as_ref().map_or(0, Vec::len) > MAX_RELATED_TERMS {
         object.note("relatedTerms", Issue::TooMany);
     }
+    if offers.as_ref().map_or(0, Vec::len) > MAX_OFFERS {
+        object.note("offers", Issue::TooMany);
+    }
     if require.as_ref().map_or(0, Vec::len) > MAX_GROUPS {
         object.note("require", Issue::TooMany);
     }
@@ -92,6 +99,7 @@ pub fn parse(
         threshold,
         background_scores,
         related_terms: related_terms?,
+        offers: offers?,
         brief: brief.unwrap_or_default(),
     })
 }
@@ -173,6 +181,22 @@ fn parse_term(object: Object<'_>) -> Option<Term> {
     let weight = object
         .require("weight")
         .and_then(|value| number(&object, "weight", value));
+    object.finish();
+    Some(Term {
+        text: text?,
+        weight: weight?,
+    })
+}
+
+fn parse_offer(object: Object<'_>) -> Option<Term> {
+    let text = object
+        .require("text")
+        .and_then(|value| noted(&object, "text", term(value)));
+    let weight = object.require("weight").and_then(|value| {
+        let weight = number(&object, "weight", value)?;
+        let bounded = (0.0..=1.0).contains(&weight).then_some(weight);
+        noted(&object, "weight", bounded.ok_or(Issue::OutOfRange))
+    });
     object.finish();
     Some(Term {
         text: text?,

@@ -29,11 +29,17 @@ const AGAINST: [&str; 3] = [
     title_deal title_offer title_praise title_guide offers solved title_case name_is_common name_after_year",
 ];
 
+/// Set by hand, see `layers`.
+const NOT_LEARNED: &str = "lacks_offer";
+
 /// The lowest and highest weight of each number of [`EVIDENCE`].
 pub(crate) fn bounds(focus: Focus) -> [(f64, f64); EVIDENCE.len()] {
     let is_in = |list: &str, name: &str| list.split_whitespace().any(|known| known == name);
     std::array::from_fn(|at| {
         let name = EVIDENCE[at];
+        if is_in(NOT_LEARNED, name) {
+            return (0.0, 0.0);
+        }
         let low = if is_in(FOR[focus as usize], name) {
             0.0
         } else {

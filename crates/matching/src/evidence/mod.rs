@@ -16,7 +16,7 @@ use layout::{Layout, Zone};
 
 use crate::{
     decision, heads,
-    plan::{Name, Plan, Term},
+    plan::{Name, Plan, Rule, Term},
     post::PostText,
 };
 
@@ -139,6 +139,9 @@ evidence! {
     related_near_name,
     /// Related words in a title that names a name.
     title_related_name,
+    /// Neither title nor a request names what the customer sells, nor does the text name much of it, and no rival is
+    /// named in its place.
+    lacks_offer,
     /// Share of mentions behind a year (`2003 Toyota`): a thing that somebody owns.
     name_after_year,
     /// How far the names mentioned mean something else, and the post has nothing of the topic.
@@ -169,6 +172,10 @@ pub(crate) struct PostEvidence {
 const MAX_TERM: f64 = 2.5;
 /// Of the text, so many bytes are its opening.
 const OPENING: usize = 200;
+/// Offers count in the title and in so many bytes behind it.
+const OFFER_REACH: usize = 2_000;
+/// Weight of the offers that a request names at least.
+const MIN_OFFER: f64 = 0.4;
 /// Bytes around a mention in which related words count.
 const RELATED_REACH: usize = 60;
 /// Mentions of the text around which they are looked for.
@@ -380,6 +387,9 @@ impl Evidence {
         };
         of_plan.topic(&mut evidence);
         of_plan.names(focus, &mut evidence);
+        if focus == Focus::Sales {
+            evidence.lacks_offer = f64::from(u8::from(of_plan.lacks_offer(&evidence)));
+        }
         evidence.name_off_topic = if evidence.mentions > 0.0 {
             (1.0 - evidence.name_on_topic) * (1.0 - surprise.min(1.0))
         } else {
@@ -484,6 +494,44 @@ impl OfPlan<'_> {
                 .is_some_and(|sum| *sum > 0.0 && *sum >= strong)
         };
         evidence.buying_near_term = self.head_of(Focus::Sales, with_term);
+    }
+
+    fn lacks_offer(&self, evidence: &Evidence) -> bool {
+        let knows_offers = matches!(self.plan.rule, Rule::Focus { has_offers, .. } if has_offers);
+        if !knows_offers || evidence.title_name > 0.0 {
+            return false;
+        }
+        let layout = &self.of_post.layout;
+        let mut by_sentence = vec![0.0_f64; layout.sentences.len()];
+        let (mut title, mut text) = (0.0, 0.0);
+        for offer in &self.plan.offers {
+            let (mut in_title, mut in_text) = (false, false);
+            let mut last = None;
+            self.term_ranges(offer, |start| {
+                if start >= layout.title_end + OFFER_REACH || !self.of_post.counts(start) {
+                    return;
+                }
+                in_text = true;
+                in_title |= start < layout.title_end;
+                let sentence = layout.sentence(start);
+                if last != Some(sentence)
+                    && let Some(sum) = by_sentence.get_mut(sentence)
+                {
+                    *sum += offer.weight;
+                }
+                last = Some(sentence);
+            });
+            let weight = |is_there| if is_there { offer.weight } else { 0.0 };
+            title += weight(in_title);
+            text += weight(in_text);
+        }
+        let sentences = layout.sentences.iter().zip(&self.of_post.classes);
+        let mut asking = sentences
+            .zip(&by_sentence)
+            .filter(|((sentence, classes), _)| sentence.asks || **classes & Class::Need.bit() != 0);
+        let is_asked = title >= MIN_OFFER || asking.any(|(_, sum)| *sum >= MIN_OFFER);
+        let is_named = text >= 2.0 * MIN_OFFER || evidence.mentions > 0.0;
+        !(is_asked && is_named)
     }
 
     fn term_ranges(&self, term: &Term, mut found: impl FnMut(usize)) {

@@ -120,6 +120,14 @@ impl Builder {
             .clone()
             .map(|one| (one.text.as_str(), &one.readings));
         let terms = self.terms.insert_all(terms, stemmed);
+        let offers = plan.offers.iter();
+        let texts = offers.clone().map(|one| (one.text.as_str(), &one.readings));
+        let offers = self
+            .terms
+            .insert_all(texts, true)
+            .into_iter()
+            .zip(offers.map(|one| one.weight))
+            .collect();
         let mut numbered = Numbered {
             rule: plan.rule,
             include: terms
@@ -130,6 +138,7 @@ impl Builder {
             require,
             exclude,
             related,
+            offers,
             feeds: plan.feeds().iter().map(|feed| self.feed(feed)).collect(),
         };
         for (name, of_plan) in numbered.names.iter_mut().zip(&plan.names) {
@@ -157,6 +166,7 @@ impl Builder {
             .chain(require)
             .chain(&mut numbered.exclude)
             .chain(&mut numbered.related)
+            .chain(numbered.offers.iter_mut().map(|(term, _)| term))
         {
             let here = &mut known[*term as usize];
             if *here == NONE {

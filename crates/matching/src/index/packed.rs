@@ -24,6 +24,7 @@ pub(super) struct Numbered {
     pub(super) require: Vec<Vec<u32>>,
     pub(super) exclude: Vec<u32>,
     pub(super) related: Vec<u32>,
+    pub(super) offers: Vec<(u32, f64)>,
     pub(super) feeds: Vec<u32>,
 }
 
@@ -104,6 +105,11 @@ impl PackedPlans {
         self.list(&plan.feeds);
         self.list(&plan.exclude);
         self.list(&plan.related);
+        self.rest.push(number(2 * plan.offers.len()));
+        for &(term, weight) in &plan.offers {
+            let place = self.place(weight);
+            self.rest.extend([term, place]);
+        }
         self.rest.push(number(plan.require.len()));
         for group in &plan.require {
             self.list(group);
@@ -203,6 +209,17 @@ impl<'a> View<'a> {
         lists.list()
     }
 
+    /// The terms of what the customer sells, and their weights.
+    fn offers(&self) -> impl Iterator<Item = (u32, f64)> {
+        let mut lists = self.lists();
+        for _ in 0..3 {
+            lists.list();
+        }
+        let values = self.values;
+        let pairs = lists.list().chunks_exact(2);
+        pairs.map(move |pair| (pair[0], values[pair[1] as usize]))
+    }
+
     fn related(&self) -> &'a [u32] {
         let mut lists = self.lists();
         lists.list();
@@ -244,9 +261,9 @@ impl<'a> View<'a> {
 
     fn groups(&self) -> (Lists<'a>, u32) {
         let mut lists = self.lists();
-        lists.list();
-        lists.list();
-        lists.list();
+        for _ in 0..4 {
+            lists.list();
+        }
         let count = lists.next().unwrap_or_default();
         (lists, count)
     }
@@ -269,6 +286,7 @@ impl<'a> View<'a> {
             require: self.require().map(<[u32]>::to_vec).collect(),
             exclude: self.exclude().to_vec(),
             related: self.related().to_vec(),
+            offers: self.offers().collect(),
             feeds: self.feeds().to_vec(),
         }
     }
@@ -325,6 +343,14 @@ impl<'a> View<'a> {
             kept(self.exclude()),
         );
         plan.related = kept(self.related());
+        let offers = self.offers().filter(|(term, _)| has(*term));
+        plan.offers = offers
+            .map(|(term, weight)| Term {
+                text: terms.text(term).to_owned(),
+                readings: terms.readings(term),
+                weight,
+            })
+            .collect();
         plan.watching(
             self.feeds()
                 .iter()
