@@ -185,7 +185,7 @@ fn a_brand_that_a_shop_sells_may_be_a_rival() {
     );
     let own: Vec<_> = names.own.iter().map(|n| n.spellings[0].as_str()).collect();
     assert_eq!(own, ["Velomarsh", "Madone"]);
-    assert_eq!(names.watched[0].spellings, ["Trek"]);
+    assert_eq!(names.watched[0].spellings[0], "Trek");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn parts_of_a_site_and_legal_texts_are_not_own_names() {
     assert_eq!(
         spellings(&names),
         [
-            vec!["Steam", "@steam_support", "steam_support"],
+            vec!["Steam", "@steam_support", "steam_support", "Steam Store"],
             vec!["steampowered"]
         ]
     );
@@ -482,4 +482,22 @@ fn people_are_neither_rivals_nor_own_names() {
     // The same name counts where no one is quoted by it.
     let names = Names::find(&[ledger("", &signed("Eve Marsh"))], &[]);
     assert_eq!(names.own.len(), 2, "{:?}", names.own);
+}
+
+#[test]
+fn products_stand_for_well_known_names() {
+    let html = r#"<title>Nexor</title><meta property="og:site_name" content="Nexor"><p>Telephones without surprises."#;
+    let given = ["Apple".to_owned(), "Velomarsh".to_owned()];
+    let names = Names::find(&[page("https://nexor.example/", html)], &given);
+    let products: Vec<String> = names
+        .products(&[])
+        .into_iter()
+        .map(|name| name.text)
+        .collect();
+    assert!(products.contains(&"iPhone".to_owned()), "{products:?}");
+    // A mention of it is one of Apple.
+    assert!(
+        !products.contains(&"Apple Watch".to_owned()),
+        "{products:?}"
+    );
 }
