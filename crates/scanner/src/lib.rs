@@ -28,7 +28,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use backbone::Backbone;
-use domain::address::AddressPolicy;
 use platforms::{Fetch, Settings};
 use runtime::{Config, Context};
 use tokio::task::JoinSet;
@@ -107,10 +106,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
 
 /// The platforms of the configuration, each with its adapter; and those that cannot be used, with the reason.
 fn configured(config: &Config, backbone: &Backbone) -> (Vec<Watched>, Vec<(String, String)>) {
-    let policy = AddressPolicy {
-        allow_cidrs: config.outbound.allow_cidrs.clone(),
-        allow_http: config.outbound.allow_http,
-    };
+    let policy = config.outbound.address_policy();
     let guarded: Arc<dyn Fetch> = Arc::new(guarded::Guarded::new(policy));
     let (mut usable, mut unusable) = (Vec::new(), Vec::new());
     for settings in config.platforms.iter().map(Settings::from) {
