@@ -68,8 +68,8 @@ pub struct Platforms {
 }
 
 impl Platforms {
-    /// Builds each platform's adapter. `guarded` fetches what customers named: the addresses of feeds
-    /// on platforms of kind `feed` without a `base_url`.
+    /// Builds each platform's adapter. `guarded` fetches what the operator did not name: targets of redirects, and
+    /// the addresses of feeds on platforms of kind `feed` without a `base_url`.
     ///
     /// # Errors
     /// [`SettingsError`] naming the platform and what is wrong with it.
@@ -300,6 +300,7 @@ fn build(
             name: name.clone(),
             source,
         })?;
+        let client = client.with_redirects(Arc::clone(guarded));
         Ok(budgeted(Arc::new(client), left))
     };
     let direct = || direct_reading(|_| None);
