@@ -21,10 +21,7 @@ impl ConfiguredFeeds {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             platforms: config.platforms.clone(),
-            addresses: AddressPolicy {
-                allow_cidrs: config.outbound.allow_cidrs.clone(),
-                allow_http: config.outbound.allow_http,
-            },
+            addresses: config.outbound.address_policy(),
         }
     }
 }

@@ -88,10 +88,7 @@ impl AppState {
             keys: KeyCache::default(),
             guesses: Guesses::new(config.gateway.trusted_proxies.clone()),
             rates: Meter::new(config.gateway.rate_limit_per_minute),
-            addresses: AddressPolicy {
-                allow_cidrs: config.outbound.allow_cidrs.clone(),
-                allow_http: config.outbound.allow_http,
-            },
+            addresses: config.outbound.address_policy(),
             feeds: ConfiguredFeeds::new(config),
             serves_tls: !config.gateway.tls_certificate_file.is_empty(),
             cors_allowed_origins: config.gateway.cors_allowed_origins.clone(),

@@ -2,7 +2,8 @@
 //!
 //! The rule is by allowance, not by blame: an address must be globally routable unicast by the IANA
 //! special-purpose registries, so that a block nobody thought of is refused. What an operator allows
-//! on top stands in [`AddressPolicy`]. `outbound` asks for every address before each connection;
+//! on top, or denies, stands in [`AddressPolicy`]; what is denied is denied whatever else allows it. Ports that
+//! browsers refuse are refused, since other protocols than HTTP live there. `outbound` asks for every address before each connection;
 //! [`crate::web_url`] asks for literal addresses when a customer enters them.
 //!
 //! Registries: <https://www.iana.org/assignments/iana-ipv4-special-registry>,
@@ -17,6 +18,10 @@ use ipnet::IpNet;
 pub struct AddressPolicy {
     /// Allowed although not public.
     pub allow_cidrs: Vec<IpNet>,
+    /// Refused although public or allowed.
+    pub deny_cidrs: Vec<IpNet>,
+    /// The only ports that are allowed; empty for all that are not [bad](is_bad_port).
+    pub allow_ports: Vec<u16>,
     /// Whether Connections may be `http://`. Seeds always may.
     pub allow_http: bool,
 }
@@ -24,16 +29,25 @@ pub struct AddressPolicy {
 impl AddressPolicy {
     /// Whether a connection to `ip` may be made.
     ///
-    /// An IPv4-mapped address is judged by the list in both its forms, since the system connects it
-    /// to the IPv4 one.
+    /// An IPv4-mapped address is judged by the lists in both its forms, since the system connects it
+    /// to the IPv4 one. So is one that embeds an IPv4 address for NAT64, by the list of denied networks.
     #[must_use]
     pub fn permits(&self, ip: IpAddr) -> bool {
         let canonical = ip.to_canonical();
-        is_public(ip)
-            || self
-                .allow_cidrs
-                .iter()
-                .any(|cidr| cidr.contains(&ip) || cidr.contains(&canonical))
+        let listed = |cidrs: &[IpNet], ip: IpAddr| cidrs.iter().any(|cidr| cidr.contains(&ip));
+        let denied = [Some(ip), Some(canonical), nat64_target(ip)]
+            .into_iter()
+            .flatten()
+            .any(|ip| listed(&self.deny_cidrs, ip));
+        let allowed = listed(&self.allow_cidrs, ip) || listed(&self.allow_cidrs, canonical);
+        !denied && (is_public(ip) || allowed)
+    }
+
+    /// Whether a connection to this port may be made.
+    #[must_use]
+    pub fn permits_port(&self, port: u16) -> bool {
+        let listed = self.allow_ports.is_empty() || self.allow_ports.contains(&port);
+        listed && !is_bad_port(port)
     }
 
     /// What of this machine's own loopback is permitted: where `localhost` leads (RFC 6761 6.3).
@@ -47,6 +61,22 @@ impl AddressPolicy {
         .filter(|ip| self.permits(*ip))
         .collect()
     }
+}
+
+/// Ports of other protocols, which may take a request for one of theirs: the "bad ports" of the Fetch standard,
+/// <https://fetch.spec.whatwg.org/#port-blocking>. Ascending.
+const BAD_PORTS: [u16; 83] = [
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
+    102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,
+    465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990,
+    993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667,
+    6668, 6669, 6679, 6697, 10080,
+];
+
+/// Whether browsers refuse to speak HTTP to this port.
+#[must_use]
+pub fn is_bad_port(port: u16) -> bool {
+    BAD_PORTS.binary_search(&port).is_ok()
 }
 
 /// Whether `ip` is globally routable unicast, and no cloud's metadata service.
@@ -102,8 +132,8 @@ const REFUSED_V6: &[(Ipv6Addr, u8)] = &[
 /// The exception is 64:ff9b::/96 (RFC 6052): on a NAT64 network every IPv4 site looks like that, and
 /// the address reaches exactly the IPv4 one that it embeds.
 fn is_public_v6(ip: Ipv6Addr) -> bool {
-    if let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = ip.segments() {
-        return is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+    if let Some(IpAddr::V4(target)) = nat64_target(ip.into()) {
+        return is_public_v4(target);
     }
     let within = |base: Ipv6Addr, prefix: u8| {
         let mask = u128::MAX << (128 - prefix);
@@ -115,11 +145,20 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
             .any(|(base, prefix)| within(*base, *prefix))
 }
 
+/// The IPv4 address that one of 64:ff9b::/96 reaches.
+fn nat64_target(ip: IpAddr) -> Option<IpAddr> {
+    let IpAddr::V6(ip) = ip else { return None };
+    let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = ip.segments() else {
+        return None;
+    };
+    Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into())
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
 
-    use super::{AddressPolicy, is_public};
+    use super::{AddressPolicy, BAD_PORTS, is_public};
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()
@@ -246,7 +285,7 @@ mod tests {
     fn the_operators_list_widens_in_both_forms_of_an_ipv4_address() {
         let policy = AddressPolicy {
             allow_cidrs: vec!["127.0.0.0/8".parse().unwrap(), "fd12::/16".parse().unwrap()],
-            allow_http: false,
+            ..AddressPolicy::default()
         };
         for allowed in [
             "127.0.0.1",
@@ -269,5 +308,57 @@ mod tests {
         }
         assert_eq!(policy.permitted_loopback(), [ip("127.0.0.1")]);
         assert!(AddressPolicy::default().permitted_loopback().is_empty());
+    }
+
+    #[test]
+    fn denied_networks_win_over_allowed_and_public_ones() {
+        let nets = |nets: &[&str]| nets.iter().map(|net| net.parse().unwrap()).collect();
+        let policy = AddressPolicy {
+            allow_cidrs: nets(&["10.0.0.0/8", "::1/128"]),
+            deny_cidrs: nets(&["10.1.0.0/16", "8.8.8.0/24", "::1/128", "2606:4700::/32"]),
+            ..AddressPolicy::default()
+        };
+        for allowed in [
+            "10.0.0.1",
+            "8.8.4.4",
+            "2001:4860:4860::8888",
+            "64:ff9b::8.8.4.4",
+        ] {
+            assert!(policy.permits(ip(allowed)), "{allowed}");
+        }
+        for denied in [
+            "10.1.0.1",
+            "::ffff:10.1.0.1",
+            "8.8.8.8",
+            "64:ff9b::8.8.8.8",
+            "2606:4700:4700::1111",
+        ] {
+            assert!(!policy.permits(ip(denied)), "{denied}");
+        }
+        assert!(policy.permitted_loopback().is_empty());
+    }
+
+    #[test]
+    fn bad_ports_are_refused_and_a_list_of_ports_is_kept_to() {
+        assert!(BAD_PORTS.is_sorted());
+        let any = AddressPolicy::default();
+        let listed = AddressPolicy {
+            allow_ports: vec![443, 8443, 25],
+            ..AddressPolicy::default()
+        };
+        for (port, by_default, when_listed) in [
+            (80, true, false),
+            (443, true, true),
+            (8443, true, true),
+            (5432, true, false),
+            (0, false, false),
+            (22, false, false),
+            (25, false, false),
+            (6000, false, false),
+            (10080, false, false),
+        ] {
+            assert_eq!(any.permits_port(port), by_default, "{port}");
+            assert_eq!(listed.permits_port(port), when_listed, "{port}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! Names of feeds: `<platform>:<what>`, one pollable thing on one configured platform.
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
-use crate::{Issue, manager::SourceType};
+use url::Url;
+
+use crate::{Issue, manager::SourceType, web_url::masked};
 
 /// The longest feed name, in bytes: a platform's name and a URL of 2,048.
 pub const MAX_BYTES: usize = 2_112;
@@ -30,6 +32,27 @@ impl FeedName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The web address that names the feed, where a customer chose it. Anyone can name such a feed and publish
+    /// anything there, so its posts are kept apart from those of every other feed.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        let (scheme, _) = self.what().split_once(':')?;
+        ["http", "https"]
+            .iter()
+            .any(|web| scheme.eq_ignore_ascii_case(web))
+            .then(|| self.what())
+    }
+
+    /// The name as logs, traces and errors may show it: an address in it is masked.
+    #[must_use]
+    pub fn masked(&self) -> Cow<'_, str> {
+        let Some(address) = self.address() else {
+            return Cow::Borrowed(&self.text);
+        };
+        let address = Url::parse(address).map_or_else(|_| "***".to_owned(), |url| masked(&url));
+        Cow::Owned(format!("{}:{address}", self.platform()))
     }
 
     /// Whether `name` can be the first part of a feed's name.
@@ -124,6 +147,38 @@ mod tests {
             (feed.platform(), feed.what()),
             ("blogs", "https://example.com/feed.xml")
         );
+    }
+
+    #[test]
+    fn address_is_known_by_its_scheme() {
+        for (name, is_address) in [
+            ("blogs:https://example.com/feed.xml", true),
+            ("blogs:HTTP://example.com/feed.xml", true),
+            // What `Url` mends.
+            ("blogs:https:example.com", true),
+            ("blog:newest", false),
+            ("lemmy:c/rust", false),
+            ("x:search/https://example.com", false),
+            ("x:http", false),
+        ] {
+            let feed: FeedName = name.parse().unwrap();
+            assert_eq!(feed.address(), is_address.then(|| feed.what()), "{name}");
+        }
+    }
+
+    #[test]
+    fn masked_name_shows_no_token() {
+        for (name, shown) in [
+            (
+                "blogs:https://a.example/f?token=canary",
+                "blogs:https://a.example/f?***",
+            ),
+            ("blogs:http:canary", "blogs:http://canary/"),
+            ("blogs:https://[canary", "blogs:***"),
+            ("x:search/what?", "x:search/what?"),
+        ] {
+            assert_eq!(name.parse::<FeedName>().unwrap().masked(), shown);
+        }
     }
 
     #[test]

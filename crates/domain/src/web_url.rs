@@ -1,6 +1,6 @@
 //! URLs that customers name: the pages to start from, and the endpoints to deliver to.
 //!
-//! Parsing refuses what can be told from the text alone: form, scheme, credentials, literal
+//! Parsing refuses what can be told from the text alone: form, scheme, credentials, ports and literal
 //! addresses that the policy does not permit, names that are never public. Where a name leads is
 //! known only when it is resolved, so `outbound` judges that at every connection.
 
@@ -87,13 +87,30 @@ pub fn check(url: &Url, policy: &AddressPolicy, kind: Kind) -> Result<(), Issue>
         Host::Domain(name) if is_localhost(name) => !policy.permitted_loopback().is_empty(),
         Host::Domain(name) => !is_reserved_name(name),
     };
-    if !permitted {
+    let permits_port = url
+        .port_or_known_default()
+        .is_some_and(|port| policy.permits_port(port));
+    if !permitted || !permits_port {
         return Err(Issue::ForbiddenAddress);
     }
     if is_http && kind == Kind::Connection && !policy.allow_http {
         return Err(Issue::Forbidden);
     }
     Ok(())
+}
+
+/// The URL as logs, errors and other people may see it: without user information and fragment, and with `***` for
+/// its query, for these may hold secrets.
+#[must_use]
+pub fn masked(url: &Url) -> String {
+    let mut masked = url.clone();
+    // A URL that has a host takes both.
+    let _ = (masked.set_username(""), masked.set_password(None));
+    masked.set_fragment(None);
+    if url.query().is_some() {
+        masked.set_query(Some("***"));
+    }
+    masked.into()
 }
 
 /// The address that the host of a URL spells out, if it does.
@@ -169,7 +186,7 @@ fn check_form(text: &str) -> Result<(), Issue> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, MAX_BYTES, WebUrl, literal_address};
+    use super::{Kind, MAX_BYTES, WebUrl, literal_address, masked};
     use crate::{Issue, address::AddressPolicy};
 
     fn seed(text: &str) -> Result<WebUrl, Issue> {
@@ -275,6 +292,9 @@ mod tests {
             "http://intranet/",
             "http://intranet./",
             "http://postgres:5432/",
+            "http://acme.com:25/",
+            "https://acme.com:6667/",
+            "https://8.8.8.8:22/",
         ] {
             assert_eq!(seed(text), Err(Issue::ForbiddenAddress), "{text}");
         }
@@ -285,6 +305,7 @@ mod tests {
         let dev = AddressPolicy {
             allow_cidrs: vec!["127.0.0.0/8".parse().unwrap()],
             allow_http: true,
+            ..AddressPolicy::default()
         };
         for text in ["http://localhost:9000/hook", "http://127.0.0.1:9000/hook"] {
             assert!(
@@ -309,6 +330,34 @@ mod tests {
             ..strict
         };
         assert!(parse("http://acme.com/", &lax).is_ok());
+    }
+
+    #[test]
+    fn masked_url_shows_neither_query_nor_user_information() {
+        for (url, shown) in [
+            (
+                "https://blog.example/feed.xml",
+                "https://blog.example/feed.xml",
+            ),
+            (
+                "https://blog.example/feed?token=canary",
+                "https://blog.example/feed?***",
+            ),
+            (
+                "https://canary:canary@blog.example:8443/",
+                "https://blog.example:8443/",
+            ),
+            (
+                "https://canary@blog.example/?canary#canary",
+                "https://blog.example/?***",
+            ),
+            (
+                "mailto:a@blog.example?subject=canary",
+                "mailto:a@blog.example?***",
+            ),
+        ] {
+            assert_eq!(masked(&url.parse().unwrap()), shown, "{url}");
+        }
     }
 
     #[test]

@@ -19,10 +19,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{FeedName, Instructions, instructions::NameKind};
+use domain::{FeedName, Instructions, instructions::NameKind, web_url};
 use platforms::{
-    Community, Fetch, FetchError, FetchLimits, Fetched, Platform, Platforms, Settings, Source,
-    registry,
+    AddressKey, Community, Fetch, FetchError, FetchLimits, Fetched, Platform, Platforms, Settings,
+    Source, registry,
 };
 use runtime::config::PlatformConfig;
 use store::Pool;
@@ -66,11 +66,13 @@ impl Discovery {
     pub(crate) fn new(configured: &[PlatformConfig], pool: &Pool) -> Self {
         // Feeds that customers name have no search.
         let nothing: Arc<dyn Fetch> = Arc::new(Nothing);
+        let address_key = AddressKey::random();
         let mut platforms = Vec::new();
         for settings in configured.iter().map(Settings::from) {
             let budget = Arc::new(budget::Shared::new(pool.clone(), &settings));
             let given = |_: &Settings| Arc::clone(&budget) as Arc<dyn platforms::Budget>;
-            match Platforms::with_budgets(std::slice::from_ref(&settings), &nothing, given) {
+            let settings_of_one = std::slice::from_ref(&settings);
+            match Platforms::with_budgets(settings_of_one, &nothing, &address_key, given) {
                 Ok(built) => platforms.extend(built.iter().cloned()),
                 Err(error) => tracing::info!(
                     platform = settings.name,
@@ -222,7 +224,8 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
     feeds.filter_map(|feed| feed.parse().ok()).collect()
 }
 
-/// For platforms without an address of their own, which nobody asks anything here.
+/// For platforms without an address of their own, which nobody asks anything here, and for redirects to other
+/// origins.
 struct Nothing;
 
 #[async_trait]
@@ -233,7 +236,7 @@ impl Fetch for Nothing {
         _headers: &[(&str, &str)],
         _limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        Err(FetchError::Forbidden(url.to_string()))
+        Err(FetchError::Forbidden(web_url::masked(url)))
     }
 }
 

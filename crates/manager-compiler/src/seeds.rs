@@ -324,9 +324,10 @@ fn may_pass(error: &Error) -> bool {
     )
 }
 
-/// A URL as a message repeats it.
+/// A URL as messages and logs repeat it: its query may hold a token.
 fn shown(url: &str) -> String {
-    let mut chars = url.chars();
+    let masked = url.split_once('?').map(|(url, _)| format!("{url}?***"));
+    let mut chars = masked.as_deref().unwrap_or(url).chars();
     let mut shown: String = chars.by_ref().take(MAX_SHOWN_CHARS).collect();
     if chars.next().is_some() {
         shown.push('…');

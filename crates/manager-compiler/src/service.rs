@@ -13,7 +13,6 @@ use backbone::Backbone;
 use bus::{ConsumeOptions, Consumer, Outcome};
 use domain::{
     FeedName, Instructions, ManagerName, Timestamp,
-    address::AddressPolicy,
     instructions::MAX_FEEDS,
     manager::{ApplyError, ApplyErrorCode, Input, Origin, SourceType},
 };
@@ -65,10 +64,7 @@ static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock
 /// # Errors
 /// When a setting cannot be used.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
-    let policy = AddressPolicy {
-        allow_cidrs: config.outbound.allow_cidrs.clone(),
-        allow_http: config.outbound.allow_http,
-    };
+    let policy = config.outbound.address_policy();
     let compiler = Arc::new(ManagerCompiler {
         platforms: Arc::new(config.platforms.iter().map(platform).collect()),
         discovery: Discovery::new(&config.platforms, &backbone.pool),

@@ -59,8 +59,8 @@ pub(crate) struct Connector(Arc<Inner>);
 
 struct Inner {
     policy: AddressPolicy,
-    /// Whether names that never are public are refused unseen.
-    guards_names: bool,
+    /// Whether names that never are public, and ports of other protocols, are refused unseen.
+    is_guarded: bool,
     resolver: Arc<dyn Resolve>,
     tls: TlsConnector,
     max_age: Duration,
@@ -108,7 +108,7 @@ impl Connector {
     ) -> Self {
         Self(Arc::new(Inner {
             policy,
-            guards_names: true,
+            is_guarded: true,
             resolver,
             tls: TlsConnector::from(Arc::new(tls)),
             max_age: MAX_AGE,
@@ -124,10 +124,11 @@ impl Connector {
                 .filter_map(|net| net.parse().ok())
                 .collect(),
             allow_http: true,
+            ..AddressPolicy::default()
         };
         Self(Arc::new(Inner {
             policy,
-            guards_names: false,
+            is_guarded: false,
             resolver,
             tls: TlsConnector::from(Arc::new(tls)),
             max_age: MAX_AGE,
@@ -137,14 +138,14 @@ impl Connector {
     pub(crate) fn with_max_age(&self, max_age: Duration) -> Self {
         let Inner {
             policy,
-            guards_names,
+            is_guarded,
             resolver,
             tls,
             max_age: _,
         } = &*self.0;
         Self(Arc::new(Inner {
             policy: policy.clone(),
-            guards_names: *guards_names,
+            is_guarded: *is_guarded,
             resolver: Arc::clone(resolver),
             tls: tls.clone(),
             max_age,
@@ -186,6 +187,12 @@ impl Inner {
         let is_tls = uri.scheme_str() == Some("https");
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
 
+        if self.is_guarded && !self.policy.permits_port(port) {
+            return Err(Failure::ForbiddenAddress {
+                host: format!("{host}:{port}"),
+                address: None,
+            });
+        }
         trace.resolving(host);
         let started = Instant::now();
         let addresses = self.permitted_addresses(host).await?;
@@ -237,7 +244,7 @@ impl Inner {
                 return Err(forbidden(Some(IpAddr::from([127, 0, 0, 1]))));
             }
             loopback
-        } else if self.guards_names && web_url::is_reserved_name(host) {
+        } else if self.is_guarded && web_url::is_reserved_name(host) {
             return Err(forbidden(None));
         } else {
             let failure = |reason| Failure::Dns {
@@ -255,6 +262,8 @@ impl Inner {
             answer
         };
         if let Some(refused) = addresses.iter().find(|ip| !self.policy.permits(**ip)) {
+            // The operator alone may learn where a name leads.
+            tracing::debug!(server.address = host, address = %refused, "address refused");
             return Err(forbidden(Some(*refused)));
         }
         interleave(&mut addresses);

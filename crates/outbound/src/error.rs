@@ -9,17 +9,18 @@ use domain::Issue;
 pub enum Failure {
     #[error("cannot resolve `{host}`: {reason}")]
     Dns { host: String, reason: String },
-    /// Without an address the name itself is one that never is public.
-    #[error("`{host}` is not a permitted address{}", leads_to(host, *address))]
+    /// Without an address the name or the port itself is refused. Where a name leads is not shown: customers must not
+    /// learn the addresses of a network inside.
+    #[error("`{host}` is not a permitted address")]
     ForbiddenAddress {
         host: String,
         address: Option<IpAddr>,
     },
-    #[error("{address} refused the connection")]
+    #[error("the connection was refused")]
     ConnectRefused { address: IpAddr },
     #[error("no connection to `{host}` within {after:?}")]
     ConnectTimeout { host: String, after: Duration },
-    #[error("cannot reach {address}: {reason}")]
+    #[error("cannot be reached: {reason}")]
     Unreachable { address: IpAddr, reason: String },
     #[error("tls handshake failed: {reason}")]
     Tls { reason: String },
@@ -35,13 +36,6 @@ pub enum Failure {
     /// The request could not even be built from what is stored.
     #[error("invalid request: {reason}")]
     InvalidRequest { reason: String },
-}
-
-fn leads_to(host: &str, address: Option<IpAddr>) -> String {
-    match address {
-        Some(address) if host != address.to_string() => format!(": it leads to {address}"),
-        _ => String::new(),
-    }
 }
 
 impl Failure {

@@ -1,14 +1,18 @@
 //! Getting an answer over HTTP, within bounds.
 //!
 //! [`Direct`] is for addresses that the operator named: any address, but bounded in time, size and
-//! redirects. Addresses that customers name go through another [`Fetch`], which the scanner gives.
+//! redirects. Addresses that customers name go through another [`Fetch`], which the scanner gives: the guarded one.
+//! A redirect to another origin is the word of whoever answered, so it takes that way too, without credentials.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use reqwest::redirect;
 use tracing::{Instrument as _, field::Empty};
-use url::{Host, Url};
+use url::Url;
 
 use crate::PollError;
 
@@ -20,6 +24,8 @@ pub const USER_AGENT: &str = concat!(
 );
 
 const MAX_REDIRECTS: usize = 5;
+/// What a request may carry to another origin. Every other header may be a credential.
+const HARMLESS_HEADERS: [&str; 3] = ["accept", "if-modified-since", "if-none-match"];
 
 /// Fetches one document. Redirects are followed within the implementation's own rules.
 #[async_trait]
@@ -138,13 +144,14 @@ impl Fetched {
 }
 
 /// Fetches from addresses that the operator named.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Direct {
     client: reqwest::Client,
+    guarded: Option<Arc<dyn Fetch>>,
 }
 
 impl Direct {
-    /// A client of its own, with its own pool of connections.
+    /// A client of its own, with its own pool of connections. It follows redirects within their origin alone.
     ///
     /// # Errors
     /// When TLS cannot be set up, or `user_agent` is not a header's value.
@@ -152,12 +159,24 @@ impl Direct {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls(&[b"h2", b"http/1.1"])?)
             .user_agent(user_agent.unwrap_or(USER_AGENT))
-            .redirect(redirect::Policy::custom(follow))
+            .redirect(redirect::Policy::none())
             .connect_timeout(Duration::from_secs(10))
             .pool_idle_timeout(Duration::from_secs(90))
             .build()
             .map_err(failed)?;
-        Ok(Self { client })
+        Ok(Self {
+            client,
+            guarded: None,
+        })
+    }
+
+    /// Follows redirects to other origins through `guarded`, which refuses addresses inside.
+    #[must_use]
+    pub fn with_redirects(self, guarded: Arc<dyn Fetch>) -> Self {
+        Self {
+            guarded: Some(guarded),
+            ..self
+        }
     }
 }
 
@@ -169,8 +188,24 @@ impl Fetch for Direct {
         headers: &[(&str, &str)],
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
-        let request = self.client.get(url.clone());
-        self.send("GET", url, request, headers, limits).await
+        let deadline = Instant::now() + limits.timeout;
+        let mut at = url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let limits = FetchLimits {
+                timeout: deadline.saturating_duration_since(Instant::now()),
+                ..limits.clone()
+            };
+            let request = self.client.get(at.clone());
+            let answer = self.send("GET", &at, request, headers, &limits).await?;
+            let Some(target) = redirect_target(&answer) else {
+                return Ok(answer);
+            };
+            if target.origin() != url.origin() {
+                return self.leave(&at, &target, headers, &limits).await;
+            }
+            at = target;
+        }
+        Err(FetchError::Failed("too many redirects".into()))
     }
 
     async fn post_form(
@@ -192,6 +227,28 @@ impl Fetch for Direct {
 }
 
 impl Direct {
+    /// Goes on at another origin: guarded, and without what may be a credential.
+    async fn leave(
+        &self,
+        from: &Url,
+        target: &Url,
+        headers: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let is_downgrade = from.scheme() == "https" && target.scheme() != "https";
+        let guarded = self.guarded.as_ref().filter(|_| !is_downgrade);
+        let Some(guarded) = guarded else {
+            let refused = "redirect to another origin that may not be followed";
+            return Err(FetchError::Failed(refused.into()));
+        };
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .filter(|(name, _)| HARMLESS_HEADERS.contains(name))
+            .copied()
+            .collect();
+        guarded.get(target, &headers, limits).await
+    }
+
     async fn send(
         &self,
         method: &'static str,
@@ -276,23 +333,12 @@ pub(crate) fn tls(protocols: &[&[u8]]) -> Result<rustls::ClientConfig, FetchErro
     Ok(config)
 }
 
-/// A platform may move, but may not send us out of TLS or into the operator's own network.
-fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let from = attempt.previous().last().cloned();
-    let downgraded = from.as_ref().is_some_and(|url| url.scheme() == "https")
-        && attempt.url().scheme() != "https";
-    let same_host = from.is_some_and(|url| url.host() == attempt.url().host());
-    let inward = match attempt.url().host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(_) | Host::Ipv6(_)) | None => true,
-    };
-    if attempt.previous().len() > MAX_REDIRECTS {
-        attempt.error("too many redirects")
-    } else if downgraded || (inward && !same_host) {
-        attempt.error("redirect to an address that may not be fetched")
-    } else {
-        attempt.follow()
+/// Where the answer sends a GET; `None` where it is the answer itself.
+fn redirect_target(answer: &Fetched) -> Option<Url> {
+    if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+        return None;
     }
+    answer.final_url.join(answer.header("location")?).ok()
 }
 
 fn failed(error: reqwest::Error) -> FetchError {

@@ -14,6 +14,7 @@
 //! [`simulator`] speaks the same platforms' APIs from a list of posts, for tests and the demo.
 
 pub mod adapter;
+mod address_key;
 pub mod bluesky;
 pub mod budget;
 pub mod cursor;
@@ -35,6 +36,7 @@ pub mod text;
 pub mod x;
 
 pub use adapter::{Adapter, Community, Gap, PollError, PollLimits, Polled};
+pub use address_key::AddressKey;
 pub use budget::{Budget, Unlimited};
 pub use cursor::Cursor;
 pub use fetch::{Direct, Fetch, FetchError, FetchLimits, Fetched};

@@ -6,7 +6,7 @@ use domain::{FeedName, Reach};
 use url::Url;
 
 use crate::{
-    Adapter, Budget, Direct, Fetch, Settings, SettingsError, Source, Unlimited,
+    Adapter, AddressKey, Budget, Direct, Fetch, Settings, SettingsError, Source, Unlimited,
     bluesky::{self, Jetstream},
     budget::{Budgeted, ReadLeft},
     discourse::{self, Discourse},
@@ -68,8 +68,8 @@ pub struct Platforms {
 }
 
 impl Platforms {
-    /// Builds each platform's adapter. `guarded` fetches what customers named: the addresses of feeds
-    /// on platforms of kind `feed` without a `base_url`.
+    /// Builds each platform's adapter. `guarded` fetches what the operator did not name: targets of redirects, and
+    /// the addresses of feeds on platforms of kind `feed` without a `base_url`. These are hashed under a random key in ids of posts.
     ///
     /// # Errors
     /// [`SettingsError`] naming the platform and what is wrong with it.
@@ -77,21 +77,25 @@ impl Platforms {
         settings: &[Settings],
         guarded: &Arc<dyn Fetch>,
     ) -> Result<Self, SettingsError> {
-        Self::with_budgets(settings, guarded, |_| Arc::new(Unlimited))
+        Self::with_budgets(settings, guarded, &AddressKey::random(), |_| {
+            Arc::new(Unlimited)
+        })
     }
 
-    /// As [`Platforms::from_settings`]; requests to a platform come out of the budget that it is given.
+    /// As [`Platforms::from_settings`], with the installation's `address_key`; requests to a platform come out of the
+    /// budget that it is given.
     ///
     /// # Errors
     /// [`SettingsError`] naming the platform and what is wrong with it.
     pub fn with_budgets(
         settings: &[Settings],
         guarded: &Arc<dyn Fetch>,
+        address_key: &AddressKey,
         budget: impl Fn(&Settings) -> Arc<dyn Budget>,
     ) -> Result<Self, SettingsError> {
         let mut by_name = BTreeMap::new();
         for one in settings {
-            let platform = build(one, guarded, &budget(one))?;
+            let platform = build(one, guarded, address_key, &budget(one))?;
             if by_name.insert(one.name.clone(), platform).is_some() {
                 return Err(SettingsError::Duplicate(one.name.clone()));
             }
@@ -269,6 +273,7 @@ pub fn newest_has(kind: &str, what: &str) -> bool {
 fn build(
     settings: &Settings,
     guarded: &Arc<dyn Fetch>,
+    address_key: &AddressKey,
     budget: &Arc<dyn Budget>,
 ) -> Result<Platform, SettingsError> {
     let name = settings.name.clone();
@@ -300,6 +305,7 @@ fn build(
             name: name.clone(),
             source,
         })?;
+        let client = client.with_redirects(Arc::clone(guarded));
         Ok(budgeted(Arc::new(client), left))
     };
     let direct = || direct_reading(|_| None);
@@ -361,7 +367,8 @@ fn build(
                 None => budgeted(Arc::clone(guarded), |_| None),
             };
             let base_url = settings.base_url.clone();
-            let adapter = Feeds::new(name.clone(), source, base_url, fetch);
+            let adapter = Feeds::new(name.clone(), source, base_url, fetch)
+                .with_address_key(address_key.clone());
             (source, Arc::new(adapter))
         }
         "linkedin" => {

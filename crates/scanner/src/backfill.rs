@@ -120,7 +120,7 @@ impl Backfill {
             metrics::BACKFILLS
                 .with_label_values(&[source])
                 .inc_by(made as u64);
-            tracing::info!(feed.name = %feed, scans = made, source, "found posts of the past");
+            tracing::info!(feed.name = %feed.masked(), scans = made, source, "found posts of the past");
         }
     }
 }

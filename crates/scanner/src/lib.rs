@@ -28,10 +28,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use backbone::Backbone;
-use domain::address::AddressPolicy;
-use platforms::{Fetch, Settings};
-use runtime::{Config, Context};
+use platforms::{AddressKey, Fetch, Settings};
+use runtime::{Backoff, Config, Context};
+use store::Pool;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use watched::Watched;
 
@@ -44,7 +45,6 @@ pub use plans::Plans;
 /// # Errors
 /// When a part of it panicked.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
-    let (platforms, unusable) = configured(&config, &backbone);
     let index = context.health.check("index");
     let news = context.health.check("consumer.news");
     if !backbone.ready(&context.shutdown).await {
@@ -58,6 +58,10 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     if !plans.load(&context.shutdown).await {
         return Ok(());
     }
+    let Some(address_key) = address_key(&backbone.pool, &context.shutdown).await else {
+        return Ok(());
+    };
+    let (platforms, unusable) = configured(&config, &backbone, &address_key);
     index.ok();
 
     let mut pollers = JoinSet::new();
@@ -105,16 +109,40 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     Ok(())
 }
 
+/// Reads the key that hashes addresses of feeds in ids of posts, and waits for a database that is away; `None` on
+/// shutdown.
+async fn address_key(pool: &Pool, shutdown: &CancellationToken) -> Option<AddressKey> {
+    let mut backoff = Backoff::reconnect();
+    loop {
+        let read = async {
+            let mut conn = pool.get().await?;
+            Ok::<_, store::Error>(store::address_key::read(&mut conn).await?)
+        };
+        match read.await {
+            Ok(key) => return Some(AddressKey::new(key)),
+            Err(error) => {
+                let error = anyhow::Error::from(error);
+                tracing::warn!("cannot read the key for addresses of feeds yet: {error:#}");
+            }
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return None,
+            () = backoff.wait() => {}
+        }
+    }
+}
+
 /// The platforms of the configuration, each with its adapter; and those that cannot be used, with the reason.
-fn configured(config: &Config, backbone: &Backbone) -> (Vec<Watched>, Vec<(String, String)>) {
-    let policy = AddressPolicy {
-        allow_cidrs: config.outbound.allow_cidrs.clone(),
-        allow_http: config.outbound.allow_http,
-    };
+fn configured(
+    config: &Config,
+    backbone: &Backbone,
+    address_key: &AddressKey,
+) -> (Vec<Watched>, Vec<(String, String)>) {
+    let policy = config.outbound.address_policy();
     let guarded: Arc<dyn Fetch> = Arc::new(guarded::Guarded::new(policy));
     let (mut usable, mut unusable) = (Vec::new(), Vec::new());
     for settings in config.platforms.iter().map(Settings::from) {
-        match Watched::new(&settings, &guarded, &backbone.pool) {
+        match Watched::new(&settings, &guarded, address_key, &backbone.pool) {
             Ok(watched) => usable.push(watched),
             Err(error) => {
                 let reason = format!("{:#}", anyhow::Error::from(error));

@@ -106,7 +106,7 @@ impl Poll {
     }
 
     fn span(&self) -> Span {
-        tracing::info_span!("poll feed", feed.name = %self.feed.name, feed.platform = self.watched.name())
+        tracing::info_span!("poll feed", feed.name = %self.feed.name.masked(), feed.platform = self.watched.name())
     }
 
     /// Polls once. What it read, where the lease is kept.
@@ -136,7 +136,7 @@ impl Poll {
         let stored = self.feed.cursor.as_ref();
         let mut cursor = stored.and_then(Cursor::from_json);
         if cursor.is_none() && stored.is_some() {
-            tracing::warn!(feed.name = %self.feed.name, "the cursor cannot be read: starting anew");
+            tracing::warn!(feed.name = %self.feed.name.masked(), "the cursor cannot be read: starting anew");
         }
         let whole = PollLimits::default();
         // One that was cut off would be again: it gets on with fewer pages, and what is missed is a gap.
@@ -204,7 +204,7 @@ impl Poll {
             {
                 Stored::Behind => self.plans.refresh().await?,
                 Stored::LeaseLost => {
-                    tracing::info!(feed.name = %self.feed.name, "another replica took the feed over");
+                    tracing::info!(feed.name = %self.feed.name.masked(), "another replica took the feed over");
                     return Ok(("lease_lost", None));
                 }
                 Stored::Scans { made, erased, kept } => {
@@ -351,21 +351,21 @@ impl Poll {
         }
         if let Some(gap) = &polled.gap {
             metrics::GAPS.with_label_values(&label).inc();
-            tracing::warn!(feed.name = %self.feed.name, reason = gap.reason, from = ?gap.from, to = ?gap.to, "posts may be missing");
+            tracing::warn!(feed.name = %self.feed.name.masked(), reason = gap.reason, from = ?gap.from, to = ?gap.to, "posts may be missing");
         }
         if erased > 0 {
             metrics::ERASED
                 .with_label_values(&label)
                 .inc_by(erased as u64);
-            tracing::info!(feed.name = %self.feed.name, erased, "posts were deleted at their source and are blanked");
+            tracing::info!(feed.name = %self.feed.name.masked(), erased, "posts were deleted at their source and are blanked");
         }
         for name in made {
-            tracing::info!(scan.name = %name, feed.name = %self.feed.name, "found a post");
+            tracing::info!(scan.name = %name, feed.name = %self.feed.name.masked(), "found a post");
         }
         if self.feed.failure_count > 0 {
-            tracing::info!(feed.name = %self.feed.name, "the feed answers again");
+            tracing::info!(feed.name = %self.feed.name.masked(), "the feed answers again");
         }
-        tracing::debug!(feed.name = %self.feed.name, posts = polled.posts.len(), scans = made.len(), "polled");
+        tracing::debug!(feed.name = %self.feed.name.masked(), posts = polled.posts.len(), scans = made.len(), "polled");
     }
 
     /// Leaves the cursor and backs off: this feed alone, or, where the platform asks for it, all of it.
@@ -394,7 +394,7 @@ impl Poll {
         let slow = begin.elapsed() > SLOW;
         let error = format!("{:#}", anyhow::Error::from(error));
         self.watched
-            .tell_failure(self.feed.name.as_str(), reason, &error);
+            .tell_failure(&self.feed.name.masked(), reason, &error);
         let next = Next {
             poll_in: wait,
             slow,
@@ -419,7 +419,7 @@ impl Poll {
     /// A failure of ours. The cursor stays, so the next poll reads the same posts again: soon, but the
     /// platform is not asked without a pause for what cannot be stored.
     async fn fail_to_store(&self, error: anyhow::Error) {
-        tracing::warn!(feed.name = %self.feed.name, "cannot store a poll: {error:#}");
+        tracing::warn!(feed.name = %self.feed.name.masked(), "cannot store a poll: {error:#}");
         let doubled = STORE_RETRY.saturating_mul(1 << self.feed.failure_count.min(16));
         let wait = doubled.min(self.usual_interval().max(MAX_STORE_RETRY));
         let error = format!("cannot store a poll: {error:#}");
@@ -436,7 +436,7 @@ impl Poll {
             Ok::<_, store::Error>(())
         };
         if let Err(error) = released.await {
-            tracing::warn!(feed.name = %self.feed.name, "cannot end a lease: {:#}", anyhow::Error::from(error));
+            tracing::warn!(feed.name = %self.feed.name.masked(), "cannot end a lease: {:#}", anyhow::Error::from(error));
         }
     }
 

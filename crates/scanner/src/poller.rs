@@ -155,7 +155,7 @@ impl Poller {
         let Some(Open { feed, .. }) = open.remove(&panic.id()) else {
             return;
         };
-        tracing::error!(feed.name = %feed, "a poll panicked: {panic}");
+        tracing::error!(feed.name = %feed.masked(), "a poll panicked: {panic}");
         let released = async {
             let mut conn = self.backbone.pool.get().await?;
             let outcome = PollOutcome::Failed {
@@ -168,7 +168,7 @@ impl Poller {
         };
         if let Err(error) = released.await {
             let error = anyhow::Error::from(error);
-            tracing::warn!(feed.name = %feed, "cannot end a lease: {error:#}");
+            tracing::warn!(feed.name = %feed.masked(), "cannot end a lease: {error:#}");
         }
     }
 

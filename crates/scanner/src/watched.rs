@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use platforms::{Fetch, Platform, Platforms, PollError, Settings, SettingsError};
+use platforms::{AddressKey, Fetch, Platform, Platforms, PollError, Settings, SettingsError};
 use store::{Pool, feeds::Trouble};
 
 use crate::{budget::Budget, metrics};
@@ -54,14 +54,17 @@ impl Watched {
     pub(crate) fn new(
         settings: &Settings,
         guarded: &Arc<dyn Fetch>,
+        address_key: &AddressKey,
         pool: &Pool,
     ) -> Result<Self, SettingsError> {
         let budget = Arc::new(Budget::new(pool.clone(), settings));
         let given = Arc::clone(&budget);
-        let platforms =
-            Platforms::with_budgets(std::slice::from_ref(settings), guarded, move |_| {
-                Arc::clone(&given) as Arc<dyn platforms::Budget>
-            })?;
+        let platforms = Platforms::with_budgets(
+            std::slice::from_ref(settings),
+            guarded,
+            address_key,
+            move |_| Arc::clone(&given) as Arc<dyn platforms::Budget>,
+        )?;
         let platform = platforms
             .get(&settings.name)
             .cloned()
@@ -83,7 +86,7 @@ impl Watched {
         &self.platform.name
     }
 
-    /// Tells of a feed's failure, and of a platform's that fails for all its feeds: once a minute.
+    /// Tells of the failure of a feed, by its masked name, and of a platform's that fails for all its feeds: once a minute.
     pub(crate) fn tell_failure(&self, feed: &str, reason: &'static str, error: &str) {
         metrics::POLL_FAILURES
             .with_label_values(&[self.name(), reason])

@@ -21,7 +21,7 @@ use crate::{QueryResult, replicas, scans::key_of};
 const STRETCH: i64 = 5_000;
 
 /// Blanks the posts with these ids, as `domain::Post` has them, and returns how many were stored and not
-/// blank yet. Ids that are not known cost next to nothing: many deleted posts were never stored. By primary
+/// blank yet. Posts of feeds that customers named stay: they only claim the ids of a platform. Ids that are not known cost next to nothing: many deleted posts were never stored. By primary
 /// keys; two statements, however many.
 ///
 /// # Errors
@@ -36,7 +36,9 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
     // Locked in their order, as everybody locks them.
     sql_query(
         "DELETE FROM recent_posts WHERE (post_key, feed) IN ( \
-             SELECT post_key, feed FROM recent_posts WHERE post_key = ANY ($1) ORDER BY post_key, feed FOR UPDATE)",
+             SELECT post_key, feed FROM recent_posts \
+             WHERE post_key = ANY ($1) AND lower(split_part(feed, ':', 2)) NOT IN ('http', 'https') \
+             ORDER BY post_key, feed FOR UPDATE)",
     )
     .bind::<Array<SqlUuid>, _>(&keys)
     .execute(conn)

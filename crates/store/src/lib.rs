@@ -15,6 +15,7 @@ mod schema;
 mod tls;
 mod words;
 
+pub mod address_key;
 pub mod backfills;
 pub mod connection_tests;
 pub mod connections;

@@ -10,6 +10,13 @@ diesel::table! {
 }
 
 diesel::table! {
+    address_keys (id) {
+        id -> Bool,
+        key -> Bytea,
+    }
+}
+
+diesel::table! {
     api_keys (id) {
         id -> Uuid,
         account_id -> Uuid,
@@ -452,6 +459,7 @@ diesel::table! {
 
 diesel::allow_tables_to_appear_in_same_query!(
     accounts,
+    address_keys,
     api_keys,
     backfills,
     connection_lanes,

@@ -31,7 +31,6 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context as _;
 use backbone::Backbone;
 use bus::ConsumeOptions;
-use domain::address::AddressPolicy;
 use runtime::{Config, Context};
 
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
@@ -52,10 +51,7 @@ struct Dispatcher {
 /// # Errors
 /// When a setting cannot be used.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
-    let policy = AddressPolicy {
-        allow_cidrs: config.outbound.allow_cidrs.clone(),
-        allow_http: config.outbound.allow_http,
-    };
+    let policy = config.outbound.address_policy();
     let client = outbound::Client::new(policy, outbound::USER_AGENT);
     run_with(config, context, backbone, client).await
 }

@@ -15,7 +15,11 @@ pub(crate) async fn run(stack: &Stack) {
     let cases = [
         (site("/huge"), "no_usable_content", "larger than"),
         (site("/metadata"), "forbidden_address", "169.254.169.254"),
-        (closed.clone(), "no_reachable_url", "refused the connection"),
+        (
+            closed.clone(),
+            "no_reachable_url",
+            "the connection was refused",
+        ),
         (site("/nowhere"), "no_reachable_url", "404"),
         (site("/empty"), "no_usable_content", ""),
     ];

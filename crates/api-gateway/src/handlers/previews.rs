@@ -129,7 +129,7 @@ async fn tried(
         Subject::Given(posts) => Ok(posts.into_iter().map(|post| of(post, None)).collect()),
         Subject::Recent(count) => {
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            let kept = recent_posts::newest(conn, &watched.feeds, count).await?;
+            let kept = recent_posts::newest(conn, namespace, &watched.feeds, count).await?;
             let tried = kept
                 .into_iter()
                 .map(|kept| of(kept.post, Some(vec![kept.feed])));

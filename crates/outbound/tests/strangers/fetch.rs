@@ -153,6 +153,36 @@ async fn the_error_of_a_refused_redirect_names_the_address() {
     );
 }
 
+/// By names too, which only the connection finds out about; and the error does not tell where they lead.
+#[tokio::test]
+async fn denied_networks_and_ports_of_other_protocols_are_not_reached() {
+    let address = answer(ok("secret")).await;
+    let names: &[(&'static str, &[&str])] = &[("inside.test", &["127.0.0.1"])];
+    let url = format!("http://inside.test:{}/", address.port());
+    let get = async |policy: AddressPolicy, url: &str| {
+        let client = client_with_names(policy, names);
+        client.fetch(url, Limits::default(), &[]).await
+    };
+    assert_eq!(get(dev_policy(), &url).await.unwrap().status, 200);
+
+    let denied = AddressPolicy {
+        deny_cidrs: vec!["127.0.0.0/30".parse().unwrap()],
+        ..dev_policy()
+    };
+    let error = get(denied, &url).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`inside.test` is not a permitted address"
+    );
+    let other_ports = AddressPolicy {
+        allow_ports: vec![443],
+        ..dev_policy()
+    };
+    assert_eq!(word(get(other_ports, &url).await), "forbidden_address");
+    let mail = "http://inside.test:25/";
+    assert_eq!(word(get(dev_policy(), mail).await), "forbidden_address");
+}
+
 #[tokio::test]
 async fn loopback_is_refused_by_default_in_every_spelling() {
     let address = answer(ok("secret")).await;

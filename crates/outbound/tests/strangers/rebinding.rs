@@ -131,6 +131,7 @@ fn client(server: &NameServer) -> Client {
     let policy = AddressPolicy {
         allow_cidrs: vec!["127.0.0.1/32".parse().unwrap()],
         allow_http: true,
+        ..AddressPolicy::default()
     };
     let resolver = Arc::new(SystemResolver::with_name_servers(&[server.address]));
     Client::with_parts(policy, USER_AGENT, resolver, roots())
@@ -203,6 +204,7 @@ async fn a_connection_of_steady_traffic_does_not_outlive_its_name_for_ever() {
     let policy = AddressPolicy {
         allow_cidrs: vec!["127.0.0.0/8".parse().unwrap()],
         allow_http: true,
+        ..AddressPolicy::default()
     };
     let resolver = Arc::new(SystemResolver::with_name_servers(&[server.address]));
     let client = Client::with_parts(policy, USER_AGENT, resolver, roots());

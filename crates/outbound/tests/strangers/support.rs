@@ -80,6 +80,7 @@ pub(crate) fn dev_policy() -> AddressPolicy {
     AddressPolicy {
         allow_cidrs: vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()],
         allow_http: true,
+        ..AddressPolicy::default()
     }
 }
 

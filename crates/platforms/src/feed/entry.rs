@@ -1,11 +1,11 @@
 //! From a feed's entry to a post.
 
-use domain::{Post, PostType, Subforum, Timestamp, User};
+use domain::{Post, PostType, Subforum, Timestamp, User, web_url};
 use feed_rs::model::{Entry, Feed, FeedType, Link, Person, Text};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::text;
+use crate::{AddressKey, text};
 
 /// The longest id that is given as it is.
 const MAX_ID_BYTES: usize = 500;
@@ -13,8 +13,9 @@ const MAX_ID_BYTES: usize = 500;
 /// Where a feed was read.
 pub(super) struct Origin<'a> {
     pub(super) platform: &'a str,
-    /// What tells this feed's ids from those of its platform's others.
-    pub(super) feed: Option<&'a str>,
+    /// Tells this feed's ids from those of its platform's other feeds, where there are others: its address, and
+    /// the key to hash it with.
+    pub(super) scope: Option<(&'a AddressKey, &'a str)>,
     pub(super) post_type: PostType,
     /// Where the redirects ended.
     pub(super) url: &'a Url,
@@ -25,6 +26,8 @@ pub(super) struct Origin<'a> {
 /// A feed, as its entries speak of it.
 pub(super) struct About<'a> {
     origin: &'a Origin<'a>,
+    /// What stands for the feed's address in ids.
+    scope: Option<String>,
     format: &'a FeedType,
     /// The feed as an author.
     itself: User,
@@ -66,16 +69,27 @@ impl<'a> About<'a> {
         let title = title.map(|title| text::line(&title));
         let host = origin.url.host_str().unwrap_or(origin.platform);
         let site = web_link(&feed.links, origin.url, &[None, Some("alternate")]);
+        let scope = origin.scope.map(|(key, address)| key.hash(address));
+        // Receivers must not learn a token of the address.
+        let address = web_url::masked(origin.feed_url);
+        let id = match &scope {
+            Some(scope) if address != origin.feed_url.as_str() => {
+                format!("{}:{scope}", origin.platform)
+            }
+            _ => address.clone(),
+        };
+        let site = site.filter(|site| !reveals(site, origin.feed_url));
         let itself = User {
-            id: origin.feed_url.to_string(),
+            id,
             name: title
                 .filter(|title| !title.is_empty())
                 .unwrap_or_else(|| host.to_owned()),
-            url: site.unwrap_or_else(|| origin.feed_url.to_string()),
+            url: site.unwrap_or(address),
         };
         let author = feed.authors.iter().find_map(|person| user(person, &itself));
         Self {
             origin,
+            scope,
             format: &feed.feed_type,
             itself,
             author,
@@ -125,9 +139,15 @@ impl<'a> About<'a> {
     /// nobody keeps a feed from listing the ids of another site's posts.
     fn id(&self, native: &str) -> String {
         let platform = self.origin.platform;
-        let id = match (is_own(native, self.origin.url), self.origin.feed) {
+        let hashed = match self.origin.scope {
+            Some((key, _)) if reveals(native, self.origin.feed_url) => Some(key.hash(native)),
+            _ => None,
+        };
+        let is_own = hashed.is_none() && is_own(native, self.origin.url);
+        let native = hashed.as_deref().unwrap_or(native);
+        let id = match (is_own, &self.scope) {
             (true, _) => native.to_owned(),
-            (false, Some(feed)) => format!("{platform}:{feed}#{native}"),
+            (false, Some(scope)) => format!("{platform}:{scope}#{native}"),
             (false, None) => format!("{platform}:{native}"),
         };
         let odd = id.len() > MAX_ID_BYTES || id.chars().any(char::is_control);
@@ -145,6 +165,7 @@ impl<'a> About<'a> {
         web_link(&entry.links, base, &[None, Some("alternate")])
             .or_else(|| web_address(&entry.id, None))
             .or_else(|| web_link(&entry.links, base, &[Some("self")]))
+            .filter(|url| !url.starts_with(self.origin.feed_url.as_str()))
             .unwrap_or_else(|| self.itself.url.clone())
     }
 
@@ -171,6 +192,22 @@ impl<'a> About<'a> {
             text::from_html(body)
         }
     }
+}
+
+/// Whether the text holds the query of the feed's address, or a part of it that may be a token. Some feeds make
+/// ids and links of their own address.
+fn reveals(text: &str, feed_url: &Url) -> bool {
+    /// Shorter values are words such as `rss`, which also occur in other places.
+    const MIN_TOKEN_BYTES: usize = 8;
+    let Some(query) = feed_url.query().filter(|query| !query.is_empty()) else {
+        return false;
+    };
+    let values = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((_, value)) => value,
+        None => pair,
+    });
+    let mut tokens = values.filter(|value| value.len() >= MIN_TOKEN_BYTES);
+    text.contains(&format!("?{query}")) || tokens.any(|token| text.contains(token))
 }
 
 /// Whether a feed read at `feed` may give the id: a web address on its host, or a tag of that authority.

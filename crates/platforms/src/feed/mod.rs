@@ -7,7 +7,8 @@
 //!   entries new ids does not deliver them again. Entries without a date cannot be told apart so.
 //! - Entries of a feed met for the first time are old unless their date says otherwise.
 //! - The id is the entry's URI where the feed's own host names it; any other id is scoped to the feed, so
-//!   that a feed cannot pass its entries off as the posts of another site.
+//!   that a feed cannot pass its entries off as the posts of another site. The feed stands in ids as a keyed hash of its
+//!   address, for that may hold a token; elsewhere the address is masked.
 //! - A document type with declarations of its own is refused: that is where entity bombs live. So is one that
 //!   nests deeper than any feed does.
 //!
@@ -23,13 +24,14 @@ mod entry;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use domain::Timestamp;
+use domain::{Timestamp, web_url};
 use url::Url;
 
 pub use document::parse;
 
 use crate::{
-    Adapter, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled, Source,
+    Adapter, AddressKey, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
+    Source,
     cursor::{MAX_SEEN, from_seconds, to_seconds},
     reading::Reading,
 };
@@ -49,6 +51,7 @@ pub struct Feeds {
     source: Source,
     base_url: Option<Url>,
     fetch: Arc<dyn Fetch>,
+    address_key: AddressKey,
 }
 
 impl Feeds {
@@ -59,6 +62,16 @@ impl Feeds {
             source,
             base_url,
             fetch,
+            address_key: AddressKey::random(),
+        }
+    }
+
+    /// Replaces the random key under which addresses of feeds are hashed in ids.
+    #[must_use]
+    pub fn with_address_key(self, address_key: AddressKey) -> Self {
+        Self {
+            address_key,
+            ..self
         }
     }
 
@@ -102,7 +115,7 @@ impl Adapter for Feeds {
     ) -> Result<Polled, PollError> {
         let url = self
             .address(what)
-            .ok_or_else(|| PollError::NotFound(what.to_owned()))?;
+            .ok_or_else(|| PollError::NotFound("not a web address".to_owned()))?;
         let mut headers = vec![("accept", ACCEPT)];
         if let Some(cursor) = cursor {
             let etag = cursor.etag.as_deref();
@@ -127,7 +140,7 @@ impl Adapter for Feeds {
                 next_hint: max_age(&answer),
             });
         }
-        let mut answer = answer.success(what)?;
+        let mut answer = answer.success(&web_url::masked(&url))?;
         let (body, final_url) = (std::mem::take(&mut answer.body), answer.final_url.clone());
         let parsed = tokio::task::spawn_blocking(move || document::parse(&body, &final_url));
         // A panic of the parser is this document's fault, and stays with it.
@@ -138,7 +151,7 @@ impl Adapter for Feeds {
         let origin = entry::Origin {
             platform: &self.name,
             // The feed itself has no need of a distinction within its platform.
-            feed: self.base_url.is_none().then_some(what),
+            scope: self.base_url.is_none().then_some((&self.address_key, what)),
             post_type: self.source.post_type(),
             url: &answer.final_url,
             feed_url: &url,

@@ -1,12 +1,17 @@
 //! The client for addresses that the operator named.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use platforms::{Direct, Fetch, FetchError, FetchLimits, Fetched};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
+use url::Url;
 
 /// Answers every request with `answer`, in which `{port}` is the server's own.
 async fn serve(answer: &'static str) -> u16 {
@@ -33,7 +38,7 @@ async fn get(url: String) -> Result<Fetched, FetchError> {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_on_the_same_host_alone_and_not_for_ever() {
+async fn redirects_are_followed_within_their_origin_and_not_for_ever() {
     let there = serve("HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 2\r\n\r\nok").await;
     let answer = get(format!("http://127.0.0.1:{there}/")).await.unwrap();
     assert_eq!((answer.status, answer.header("x-a")), (200, Some("b")));
@@ -49,6 +54,76 @@ async fn redirects_are_followed_on_the_same_host_alone_and_not_for_ever() {
         let answer = get(format!("http://127.0.0.1:{port}/")).await;
         assert!(matches!(answer, Err(FetchError::Failed(_))), "{answer:?}");
     }
+}
+
+/// Notes what it is asked for, and answers.
+#[derive(Default)]
+struct Guard(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Fetch for Guard {
+    async fn get(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        _limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        self.0.lock().unwrap().push(format!("{url} {headers:?}"));
+        Ok(Fetched {
+            status: 200,
+            headers: Vec::new(),
+            body: Vec::new(),
+            final_url: url.clone(),
+        })
+    }
+}
+
+/// Another scheme, port or name is another origin, whoever owns it.
+#[tokio::test]
+async fn credentials_stay_within_their_origin() {
+    let inside = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other_port = inside.local_addr().unwrap().port();
+    for target in [
+        format!("http://127.0.0.1:{other_port}/"),
+        "http://localhost:{port}/".to_owned(),
+        "https://127.0.0.1:{port}/".to_owned(),
+        "//evil.example/".to_owned(),
+    ] {
+        let answer = format!("HTTP/1.1 302 F\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n");
+        let port = serve(answer.leak()).await;
+        let url: Url = format!("http://127.0.0.1:{port}/").parse().unwrap();
+        let headers = [
+            ("api-key", "canary"),
+            ("api-username", "canary"),
+            ("authorization", "Bearer canary"),
+            ("cookie", "canary"),
+            ("x-anything", "canary"),
+            ("accept", "text/xml"),
+        ];
+        let limits = FetchLimits::default();
+        let alone = Direct::new(None).unwrap();
+        let refused = alone.get(&url, &headers, &limits).await;
+        assert!(matches!(refused, Err(FetchError::Failed(_))), "{refused:?}");
+
+        let guard = Arc::new(Guard::default());
+        let direct = alone.with_redirects(Arc::clone(&guard) as Arc<dyn Fetch>);
+        let form = direct
+            .post_form(&url, &headers, &[("a", "canary")], &limits)
+            .await;
+        assert_eq!(form.unwrap().status, 302, "{target}");
+        assert!(guard.0.lock().unwrap().is_empty());
+
+        assert_eq!(
+            direct.get(&url, &headers, &limits).await.unwrap().status,
+            200
+        );
+        let target = target.replace("{port}", &port.to_string());
+        let target = url.join(&target).unwrap();
+        let asked = format!("{target} [(\"accept\", \"text/xml\")]");
+        assert_eq!(*guard.0.lock().unwrap(), [asked]);
+    }
+    let knocked = tokio::time::timeout(Duration::ZERO, inside.accept()).await;
+    assert!(knocked.is_err(), "the other port was asked");
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use std::{
 use async_trait::async_trait;
 use domain::{Post, PostType};
 use platforms::{
-    Adapter, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source, feed::Feeds,
-    hackernews::HackerNews, lemmy::Lemmy,
+    Adapter, AddressKey, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits, Source,
+    feed::Feeds, hackernews::HackerNews, lemmy::Lemmy,
 };
 use url::Url;
 
@@ -110,9 +110,13 @@ async fn lemmy(status: u16, body: Vec<u8>) -> Result<Vec<Post>, PollError> {
 }
 
 async fn feed(source: Source, body: Vec<u8>) -> Result<Vec<Post>, PollError> {
+    feed_at("https://example.org/feed", source, body).await
+}
+
+async fn feed_at(what: &str, source: Source, body: Vec<u8>) -> Result<Vec<Post>, PollError> {
     let recorded = Arc::new(Recorded::default().with("feed", 200, body));
-    let what = "https://example.org/feed";
-    poll(Feeds::new("blogs".into(), source, None, recorded), what).await
+    let feeds = Feeds::new("blogs".into(), source, None, recorded);
+    poll(feeds.with_address_key(AddressKey::new([7; 32])), what).await
 }
 
 #[tokio::test]
@@ -219,7 +223,7 @@ async fn feeds_keep_their_links_letters_and_ids() {
     );
     assert_eq!(
         relative[0].id,
-        "blogs:https://example.org/feed#urn:uuid:1225c695-cfb8-4ebb-aaaa-80da344efa6a"
+        "blogs:bdb314cfe1ce49703cf68d995d4520f6#urn:uuid:1225c695-cfb8-4ebb-aaaa-80da344efa6a"
     );
     assert_eq!(relative[0].user.name, "Jane Doe");
 
@@ -243,11 +247,63 @@ async fn a_customer_s_feed_cannot_take_the_id_of_another_site_s_post() {
         "<rss version=\"2.0\"><channel><title>a</title><item><guid>{genuine}</guid>\
          <title>forged</title></item></channel></rss>"
     );
-    let fetch = Arc::new(Recorded::default().with("", 200, body.into()));
-    let feeds = Feeds::new("feeds".into(), Source::Forum, None, fetch);
-    let address = "https://evil.example/feed";
-    let posts = poll(feeds, address).await.unwrap();
-    assert_eq!(posts[0].id, format!("feeds:{address}#{genuine}"));
+    let body = body.into_bytes();
+    let posts = feed_at("https://evil.example/feed", Source::Forum, body.clone()).await;
+    let id = posts.unwrap().remove(0).id;
+    let (scope, native) = id.split_once('#').unwrap();
+    assert_eq!(native, genuine);
+    assert!(
+        scope.starts_with("blogs:") && !scope.contains("evil"),
+        "{scope}"
+    );
+    // Another feed's ids are others, and the same feed's stay.
+    let other = feed_at("https://evil.example/feed?2", Source::Forum, body.clone()).await;
+    assert_ne!(other.unwrap()[0].id, id);
+    let again = feed_at("https://evil.example/feed", Source::Forum, body).await;
+    assert_eq!(again.unwrap()[0].id, id);
+}
+
+#[tokio::test]
+async fn posts_never_hold_the_token_of_the_address_of_their_feed() {
+    const ADDRESS: &str = "https://blog.example/feed?user=ana&token=canary-token";
+    let entries = [
+        "<guid>1</guid>",
+        "<guid>https://blog.example/feed?user=ana&amp;token=canary-token#1</guid>",
+        "<guid>https://blog.example/1?token=canary-token</guid>",
+        "<guid>https://other.example/canary-token</guid>",
+        "",
+    ];
+    for channel in [
+        "",
+        "<link>https://blog.example/feed?user=ana&amp;token=canary-token</link>",
+        "<link>?user=ana&amp;token=canary-token</link>",
+        "<link></link>",
+    ] {
+        for entry in entries {
+            for source in [Source::Forum, Source::Microblog, Source::Network] {
+                let body = format!(
+                    "<rss version=\"2.0\"><channel><title>a</title>{channel}\
+                     <item>{entry}<title>b</title></item></channel></rss>"
+                );
+                let post = feed_at(ADDRESS, source, body.into())
+                    .await
+                    .unwrap()
+                    .remove(0);
+                let shown = Post {
+                    // The address of an entry is what the feed says.
+                    url: String::new(),
+                    ..post.clone()
+                };
+                let shown = serde_json::to_string(&shown).unwrap();
+                assert!(!shown.contains("canary"), "{channel} {entry}: {shown}");
+                assert!(
+                    !post.url.starts_with(ADDRESS),
+                    "{channel} {entry}: {}",
+                    post.url
+                );
+            }
+        }
+    }
 }
 
 #[tokio::test]

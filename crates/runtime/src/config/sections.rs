@@ -4,6 +4,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use domain::address::AddressPolicy;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -81,6 +82,19 @@ pub struct Config {
     pub log: Log,
     pub platforms: Vec<PlatformConfig>,
     pub(super) origin: Option<Arc<Loader>>,
+}
+
+impl Outbound {
+    /// Which addresses customers may name.
+    #[must_use]
+    pub fn address_policy(&self) -> AddressPolicy {
+        AddressPolicy {
+            allow_cidrs: self.allow_cidrs.clone(),
+            deny_cidrs: self.deny_cidrs.clone(),
+            allow_ports: self.allow_ports.clone(),
+            allow_http: self.allow_http,
+        }
+    }
 }
 
 impl Config {
@@ -206,6 +220,11 @@ sections! {
         /// Networks that may be reached although they are not public. `earshot dev` allows
         /// `127.0.0.0/8` and `::1/128`; a list given here replaces that.
         pub allow_cidrs: Vec<IpNet> = Vec::new();
+        /// Networks that are never reached. They win over `allow_cidrs`.
+        pub deny_cidrs: Vec<IpNet> = Vec::new();
+        /// The only ports that may be reached; any where empty. Ports of other protocols, such as 25 and 6667, are
+        /// always refused: the "bad ports" of the WHATWG Fetch standard.
+        pub allow_ports: Vec<u16> = Vec::new();
         /// Whether Connections may be `http://`. `earshot dev` allows it.
         pub allow_http: bool = false;
     }

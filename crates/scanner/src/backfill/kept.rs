@@ -106,7 +106,7 @@ impl Backfill {
             };
             made += last;
             self.tell("kept", &waiting.feed, made);
-            tracing::debug!(feed.name = %waiting.feed, managers, posts = posts.len(), scans = made, "matched kept posts");
+            tracing::debug!(feed.name = %waiting.feed.masked(), managers, posts = posts.len(), scans = made, "matched kept posts");
             return Ok(managers > 0);
         }
         Ok(false)
@@ -154,7 +154,7 @@ impl Backfill {
 
 /// Goes on with the trace of the one that asked; several have a trace that is linked to each of theirs.
 fn span(waiting: &Waiting, asked: &[Asked]) -> Span {
-    let span = tracing::info_span!(parent: None, "backfill feed", feed.name = %waiting.feed, managers = asked.len());
+    let span = tracing::info_span!(parent: None, "backfill feed", feed.name = %waiting.feed.masked(), managers = asked.len());
     let traces = asked
         .iter()
         .map(|one| TraceContext::of_traceparent(one.traceparent.clone()));

@@ -113,7 +113,7 @@ impl Backfill {
             };
             made += rest;
             self.tell("look_back", &look_back.feed, made);
-            tracing::debug!(feed.name = %look_back.feed, posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
+            tracing::debug!(feed.name = %look_back.feed.masked(), posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
             return Ok(());
         }
         // Plans change faster than a step can be matched.
@@ -137,11 +137,11 @@ impl Backfill {
             backoff(look_back.failure_count).max(asked)
         };
         let error = format!("{:#}", anyhow::Error::from(error));
-        watched.tell_failure(look_back.feed.as_str(), reason, &error);
+        watched.tell_failure(&look_back.feed.masked(), reason, &error);
         let (id, replica) = (look_back.id, self.backbone.replica);
         let mut conn = self.backbone.pool.get().await?;
         if !put_off && look_back.failure_count + 1 >= MAX_FAILURES {
-            tracing::warn!(feed.name = %look_back.feed, error, "cannot look back, and gives up");
+            tracing::warn!(feed.name = %look_back.feed.masked(), error, "cannot look back, and gives up");
             let finished = conn.transaction(async |conn| {
                 if look_backs::lock(conn, id, replica).await? {
                     look_backs::finish(conn, id, Some(Timestamp::now())).await?;

@@ -110,9 +110,9 @@ pub(super) async fn set_aside(
     let for_good = backfills::set_aside(conn, waiting, manager, &error, most).await?;
     let (feed, name) = (&waiting.feed, manager);
     if for_good {
-        tracing::warn!(manager.name = %name, feed.name = %feed, error, "a backfill cannot be stored, and is set aside");
+        tracing::warn!(manager.name = %name, feed.name = %feed.masked(), error, "a backfill cannot be stored, and is set aside");
     } else {
-        tracing::info!(manager.name = %name, feed.name = %feed, error, "a backfill cannot be stored now");
+        tracing::info!(manager.name = %name, feed.name = %feed.masked(), error, "a backfill cannot be stored now");
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod erasure;
 mod failures;
 mod fresh;
 mod guard;
+mod isolation;
 mod judge;
 mod live;
 mod logs;

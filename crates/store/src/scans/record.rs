@@ -40,7 +40,7 @@ mod posts;
 mod readable;
 
 pub(crate) use posts::key_of;
-pub(super) use posts::post_key;
+pub(super) use posts::{post_key, row_key};
 
 /// A match that becomes a Scan, unless the Manager has one of this post already.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,7 +123,7 @@ async fn make(
     // Sorted by key, and each post once, though several Managers match it.
     let posts: BTreeMap<Uuid, &Post> = matches
         .iter()
-        .map(|one| (post_key(one.post), one.post))
+        .map(|one| (row_key(feed, one.post), one.post))
         .collect();
     let stored = store_posts(conn, feed, &posts, now).await?;
 
@@ -182,7 +182,8 @@ async fn make(
     let mut rows = Vec::with_capacity(fresh.len());
     for one in matches {
         let key = (one.manager, post_key(one.post));
-        let (Some(post), true) = (stored.get(&key.1), fresh.remove(&key)) else {
+        let row = row_key(feed, one.post);
+        let (Some(post), true) = (stored.get(&row), fresh.remove(&key)) else {
             continue;
         };
         let Some(clock) = clocks.get_mut(&one.manager) else {

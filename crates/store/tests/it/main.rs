@@ -14,6 +14,7 @@ mod filters;
 mod floods;
 mod functions;
 mod idempotency;
+mod isolation;
 mod keyed;
 mod keys;
 mod lists;

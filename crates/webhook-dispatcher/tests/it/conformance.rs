@@ -264,6 +264,7 @@ fn client() -> Client {
     let policy = AddressPolicy {
         allow_cidrs: vec!["127.0.0.0/8".parse().unwrap()],
         allow_http: true,
+        ..AddressPolicy::default()
     };
     let names = HashMap::from([
         (HOST, vec![[127, 0, 0, 1].into()]),

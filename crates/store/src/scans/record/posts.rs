@@ -1,4 +1,4 @@
-//! Each post once, whichever polls bring it.
+//! Each post once, whichever polls bring it; of a feed that a customer named, once for that feed.
 
 use std::{
     borrow::Cow,
@@ -26,8 +26,25 @@ pub(in crate::scans) fn post_key(post: &Post) -> Uuid {
 
 /// What makes a post the same post, by its id.
 pub(crate) fn key_of(post_id: &str) -> Uuid {
+    key_within("", post_id)
+}
+
+/// What makes a post the same row of `posts`. Feeds of the platforms that the operator configured share their
+/// rows. A feed that a customer named may claim any id, so its rows are its own.
+pub(in crate::scans) fn row_key(feed: &FeedName, post: &Post) -> Uuid {
+    match feed.address() {
+        Some(_) => key_within(&format!("{feed}\0"), &post.id),
+        None => key_of(&post.id),
+    }
+}
+
+fn key_within(scope: &str, post_id: &str) -> Uuid {
+    let mut hash = Sha256::new();
+    hash.update(scope);
+    // No stored text has the NUL that ends a scope.
+    hash.update(words::text(post_id).as_bytes());
     let mut bytes = [0; 16];
-    bytes.copy_from_slice(&Sha256::digest(words::text(post_id).as_bytes())[..16]);
+    bytes.copy_from_slice(&hash.finalize()[..16]);
     Uuid::from_bytes(bytes)
 }
 

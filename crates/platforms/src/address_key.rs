@@ -1,0 +1,61 @@
+//! Hashes of the addresses that customers name, for ids that receivers see.
+
+use std::fmt;
+
+use hmac::{Hmac, Mac};
+use secrecy::{ExposeSecret, SecretBox};
+use sha2::Sha256;
+
+use crate::text::hex;
+
+/// The installation's key for hashing addresses of feeds. An address may hold a token, so that nobody may learn it
+/// from an id, not even by trying.
+pub struct AddressKey(SecretBox<[u8; 32]>);
+
+impl AddressKey {
+    #[must_use]
+    pub fn new(key: [u8; 32]) -> Self {
+        Self(SecretBox::new(Box::new(key)))
+    }
+
+    /// A key for processes that make no posts.
+    #[must_use]
+    pub fn random() -> Self {
+        Self::new(rand::random())
+    }
+
+    pub(crate) fn hash(&self, address: &str) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.0.expose_secret())
+            .expect("HMAC takes keys of any length");
+        mac.update(address.as_bytes());
+        hex(&mac.finalize().into_bytes()[..16])
+    }
+}
+
+impl Clone for AddressKey {
+    fn clone(&self) -> Self {
+        Self::new(*self.0.expose_secret())
+    }
+}
+
+impl fmt::Debug for AddressKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AddressKey([REDACTED])")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AddressKey;
+
+    #[test]
+    fn hash_depends_on_key_and_address_and_shows_neither() {
+        let (one, other) = (AddressKey::new([1; 32]), AddressKey::new([2; 32]));
+        let address = "https://blog.example/feed?token=canary";
+        assert_eq!(one.hash(address), one.clone().hash(address));
+        assert_ne!(one.hash(address), other.hash(address));
+        assert_ne!(one.hash(address), one.hash("https://blog.example/feed"));
+        assert_eq!(one.hash(address).len(), 32);
+        assert_eq!(format!("{one:?}"), "AddressKey([REDACTED])");
+    }
+}
