@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column, nullable},
+    listing::{Listing, Page, column, no_other_index, nullable},
     schema::connections,
     seal::Sealer,
     words,
@@ -234,11 +234,13 @@ pub async fn lock_existing(
 pub(crate) const LISTING: Listing = Listing {
     select: "SELECT namespace_id, id, nickname, url, method, headers_sealed, format, max_per_second, state, \
              state_reason, create_time, update_time FROM connections WHERE namespace_id = $1",
+    rows: "SELECT FROM connections WHERE namespace_id = $1",
     columns: &[
         column(
             "name",
             "('namespaces/' || ulid(namespace_id) || '/connections/' || ulid(id))",
-        ),
+        )
+        .taking(60),
         column("createTime", "create_time"),
         column("updateTime", "update_time"),
         column("nickname", "nickname"),
@@ -251,6 +253,7 @@ pub(crate) const LISTING: Listing = Listing {
         nullable("stateReason", "state_reason"),
     ],
     id: "id",
+    is_indexed: no_other_index,
 };
 
 /// Default order served by `connections_list_idx`.
@@ -272,6 +275,18 @@ pub async fn list(
         .map(|row| Ok((Id::from_uuid(row.id), row.open_or_mask(sealer)?)))
         .collect::<Result<_, Error>>()?;
     Ok(Page::new(list, items))
+}
+
+/// What [`list`] costs at most.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    list: &ListQuery,
+) -> QueryResult<u64> {
+    LISTING.cost(conn, &[namespace.to_uuid()], list, "").await
 }
 
 /// The method as the table holds it.
