@@ -194,10 +194,11 @@ pub(crate) async fn delete(
         .await
 }
 
-/// Header values are secrets: who may not write sees that they are there, and no more.
-fn shown_to(caller: &Caller, mut connection: Connection) -> Connection {
-    if !caller.key.role.may_write() {
-        connection.headers = connection.headers.masked();
+/// Addresses and header values are secrets: who may not write sees that they are there, and no more.
+fn shown_to(caller: &Caller, connection: Connection) -> Connection {
+    if caller.key.role.may_write() {
+        connection
+    } else {
+        connection.masked()
     }
-    connection
 }
