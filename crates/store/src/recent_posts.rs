@@ -166,6 +166,33 @@ pub async fn newest(
     Ok(kept)
 }
 
+/// Which of these feeds any Manager of the Namespace watches. By the primary key of `feed_watchers`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn watched(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    feeds: &[FeedName],
+) -> QueryResult<Vec<FeedName>> {
+    #[derive(QueryableByName)]
+    struct Name {
+        #[diesel(sql_type = Text)]
+        name: String,
+    }
+    let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
+    let watched: Vec<Name> = sql_query(
+        "SELECT name FROM unnest($1) AS given (name) WHERE EXISTS ( \
+             SELECT FROM feed_watchers AS w WHERE w.feed = given.name AND w.namespace_id = $2)",
+    )
+    .bind::<Array<Text>, _>(names)
+    .bind::<SqlUuid, _>(namespace.to_uuid())
+    .load(conn)
+    .await?;
+    let names = watched.into_iter().map(|row| row.name.parse());
+    Ok(names.filter_map(Result::ok).collect())
+}
+
 /// Posts by their address, or by [`Post::id`]: each with every feed that brought it, of the feeds that any
 /// Manager of the Namespace watches. An address's scheme, fragment and closing slash do not count. Served
 /// by `recent_posts_url_idx` and the primary key.
