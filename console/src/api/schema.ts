@@ -345,7 +345,7 @@ export interface paths {
         };
         /**
          * List Connections
-         * @description Fields to filter and order by: `name`, `createTime`, `updateTime`, `nickname`, `type`, `url`, `method`, `format`,
+         * @description Fields to filter and order by: `name`, `createTime`, `updateTime`, `nickname`, `type`, `method`, `format`,
          *     `maxPerSecond`, `state`, `stateReason`.
          */
         get: operations["listConnections"];
@@ -1342,8 +1342,8 @@ export interface components {
             /** @description The score that a post must reach. With `focus` 0 to 1: all else is `out_of_range`. */
             threshold?: number;
             /**
-             * @description Topic scores that one in ten, in a hundred and in a thousand ordinary posts reach, in ascending order. Only used with
-             *     `focus`: they say how unusual a post's topic is. A compile sets them; without them, usual values are assumed.
+             * @description Topic scores that one in ten, in a hundred and in a thousand ordinary posts reach. Only used with `focus`: they say
+             *     how unusual a post's topic is. A compile sets them; without them, usual values are assumed. Stored in ascending order.
              * @example [
              *       0.4,
              *       1.2,
@@ -1424,7 +1424,11 @@ export interface components {
             updateTime: components["schemas"]["Timestamp"];
             nickname: components["schemas"]["Nickname"];
             type: components["schemas"]["ConnectionType"];
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Where deliveries go. It is a secret, since who knows the address of a hook can post there: it is stored encrypted,
+             *     cannot be filtered or ordered by, and a key without write permission sees scheme and host alone.
+             */
             url: string;
             method: components["schemas"]["DeliveryMethod"];
             headers: components["schemas"]["Headers"];
@@ -1850,7 +1854,10 @@ export interface components {
         /** @description Exactly one of `posts`, `recent` and `urls`. */
         Preview: {
             posts?: components["schemas"]["PreviewPost"][];
-            /** @description So many of the newest posts of the Manager's feeds, or of those of the draft. */
+            /**
+             * @description So many of the newest posts of the Manager's feeds, or of those of the draft; of these, such that a Manager of the
+             *     Namespace watches, or that have everything new on a platform.
+             */
             recent?: number;
             /** @description Posts that were read, by `url` or `id`. */
             urls?: string[];
@@ -2159,13 +2166,14 @@ export interface components {
         /**
          * @description `required`: must be given. `too_short`, `too_long`: characters, bytes, or too few items. `too_many`: items.
          *     `out_of_range`: a number beyond its bounds. `invalid_type`: another JSON type is expected. `invalid_format`: the right
-         *     type in a wrong form. `invalid_enum`: not one of the closed set of words. `unknown_field`: no such field or parameter.
+         *     type in a wrong form. `invalid_enum`: not one of the closed set of words. `too_costly`: takes longer than a request
+         *     may; `message` says how to narrow it. `unknown_field`: no such field or parameter.
          *     `duplicate`: twice, where it may stand once. `not_found`: what it names does not exist. `not_empty`, `in_use`: `force`
          *     is needed. `forbidden`: not allowed here. `forbidden_address`: not a public address. `conflict`: contradicts another
          *     field.
          * @enum {string}
          */
-        Issue: "required" | "too_short" | "too_long" | "too_many" | "out_of_range" | "invalid_type" | "invalid_format" | "invalid_enum" | "unknown_field" | "duplicate" | "not_found" | "not_empty" | "in_use" | "forbidden" | "forbidden_address" | "conflict";
+        Issue: "required" | "too_short" | "too_long" | "too_many" | "out_of_range" | "invalid_type" | "invalid_format" | "invalid_enum" | "too_costly" | "unknown_field" | "duplicate" | "not_found" | "not_empty" | "in_use" | "forbidden" | "forbidden_address" | "conflict";
     };
     responses: {
         /** @description What was asked about is still the same. */
@@ -2322,8 +2330,8 @@ export interface components {
             };
         };
         /**
-         * @description The key has spent its points for now, or too many keys that do not work came from this address. `Retry-After` says
-         *     when to come again.
+         * @description The key has spent its points for now, it reads two costly lists already, its account has more requests open than are
+         *     served at a time, or too many keys that do not work came from this address. `Retry-After` says when to come again.
          */
         TooManyRequests: {
             headers: {
@@ -2381,7 +2389,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The service cannot answer for the moment. */
+        /** @description The service cannot answer for the moment, or the list took longer than 2 seconds to read. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];

@@ -69,7 +69,7 @@ export const w = {
       503: "The server cannot answer now.", 504: "The server did not answer in time.",
     } as Record<number, string | undefined>,
     issues: {
-      required: "must be given", too_short: "too short", too_long: "too long", too_many: "too many", out_of_range: "out of range", invalid_type: "of the wrong type",
+      required: "must be given", too_short: "too short", too_long: "too long", too_many: "too many", too_costly: "too costly: narrow it", out_of_range: "out of range", invalid_type: "of the wrong type",
       invalid_format: "not in the right form", invalid_enum: "not one of the words that are known", unknown_field: "not known to this server", duplicate: "given twice",
       not_found: "does not exist", not_empty: "not empty", in_use: "in use", forbidden: "not allowed", forbidden_address: "not a public address", conflict: "contradicts something else",
     } as ByWord,

@@ -11,7 +11,8 @@ pub(crate) mod guesses;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    ops::DerefMut,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -30,13 +31,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Id, Timestamp, key::ApiKey};
 use futures::future::{Ready, ready};
 use store::{
+    AsyncPgConnection,
     keys::{self, KeyRecord},
     namespaces,
 };
 
 use crate::{
     ApiError,
-    rates::{self, Meter},
+    rates::{self, Meter, Standing},
     state::AppState,
     test_mode,
 };
@@ -53,35 +55,48 @@ pub(crate) struct Caller {
     pub(crate) key: Arc<KeyRecord>,
     /// Whether what the request does is to be taken back.
     pub(crate) test_mode: bool,
+    /// How the key stands, where it was charged for more than the request.
+    charged: Arc<OnceLock<Standing>>,
     state: web::Data<AppState>,
 }
 
 impl Caller {
+    /// A connection to the database, of those that the caller's account may hold. Hold one at a time.
+    pub(crate) async fn connection(
+        &self,
+    ) -> Result<impl DerefMut<Target = AsyncPgConnection> + Send + use<>, ApiError> {
+        self.state.connection_for(self.key.account).await
+    }
+
+    /// Spends points beside those of the request itself.
+    pub(crate) async fn charge(&self, points: u32) -> Result<(), ApiError> {
+        let standing = Meter::charge(&self.state, self.key.id, points).await?;
+        // Once a request.
+        let _ = self.charged.set(standing);
+        Ok(())
+    }
+
     /// The Namespace with this id, which the caller may read.
     pub(crate) async fn readable(&self, id: &str) -> Result<Id, ApiError> {
         let id: Id = id.parse().ok().ok_or(ApiError::NotFound("namespace"))?;
         let account = {
-            let mut conn = self.state.connection().await?;
+            let mut conn = self.connection().await?;
             namespaces::account(&mut conn, id).await?
         };
         let account = account.ok_or(ApiError::NotFound("namespace"))?;
-        self.may_read(id, account)
-    }
-
-    /// As [`Caller::readable`], of a Namespace that is known to be there, and to be of `account`.
-    pub(crate) fn may_read(&self, id: Id, account: Id) -> Result<Id, ApiError> {
-        let listed = self
-            .key
-            .namespaces
-            .as_ref()
-            .is_none_or(|ids| ids.contains(&id));
-        if account == self.key.account && listed {
+        if account == self.key.account && self.is_in_scope(id) {
             Ok(id)
         } else {
             Err(ApiError::Forbidden(
                 "api key not permitted for this namespace",
             ))
         }
+    }
+
+    /// Whether the key is not narrowed to other Namespaces.
+    pub(crate) fn is_in_scope(&self, id: Id) -> bool {
+        let narrowed = self.key.namespaces.as_ref();
+        narrowed.is_none_or(|ids| ids.contains(&id))
     }
 
     /// The Namespace with this id, which the caller may change things in.
@@ -177,8 +192,10 @@ async fn admit(
             let state = Arc::clone(&caller.state);
             match Meter::charge(&state, caller.key.id, cost).await {
                 Ok(standing) => {
+                    let charged = Arc::clone(&caller.charged);
                     request.extensions_mut().insert(caller);
                     let mut answer = next.call(request).await?;
+                    let standing = charged.get().copied().unwrap_or(standing);
                     standing.add_to(answer.headers_mut());
                     Ok(answer.map_into_left_body())
                 }
@@ -220,6 +237,7 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
         key: record,
         // What the header holds else is reported with the request's other failing fields.
         test_mode: test_mode::parse(request.headers()).unwrap_or(false),
+        charged: Arc::default(),
         state,
     })
 }

@@ -40,6 +40,10 @@ pub enum ApiError {
         retry_after: i64,
         standing: Standing,
     },
+    /// The key reads as many costly things as it may at a time, or its account holds as many connections to the
+    /// database.
+    #[error("too many costly requests at the same time")]
+    TooManyAtOnce,
     #[error("method not allowed")]
     MethodNotAllowed {
         /// The methods that the path has.
@@ -91,7 +95,7 @@ impl ResponseError for ApiError {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
-            Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::RateLimited { .. } | Self::TooManyAtOnce => StatusCode::TOO_MANY_REQUESTS,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -117,7 +121,7 @@ impl ResponseError for ApiError {
             Self::RateLimited { retry_after, .. } => {
                 answer.insert_header((header::RETRY_AFTER, *retry_after));
             }
-            Self::Unavailable(_) => {
+            Self::Unavailable(_) | Self::TooManyAtOnce => {
                 answer.insert_header((header::RETRY_AFTER, "1"));
             }
             _ => {}
@@ -182,7 +186,7 @@ impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         if store::lost_namespace(&error) {
             Self::NotFound("namespace")
-        } else if store::is_passing(&error) {
+        } else if store::is_passing(&error) || store::reads::is_cut_off(&error) {
             Self::Unavailable(error.into())
         } else {
             Self::Internal(error.into())

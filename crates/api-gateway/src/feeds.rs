@@ -39,6 +39,11 @@ impl ConfiguredFeeds {
         page.map(Into::into)
     }
 
+    /// Whether the operator's configuration alone makes this feed: the one of everything new on a platform.
+    pub(crate) fn is_configured(&self, feed: &FeedName) -> bool {
+        self.platform(feed.platform()).is_some() && registry::is_newest(feed.what())
+    }
+
     /// How far back it can be read; not at all where its platform is not configured any more.
     pub(crate) fn reach_of(&self, feed: &FeedName) -> Reach {
         let platform = self.platform(feed.platform());

@@ -14,7 +14,7 @@ use actix_web::{
         CACHE_CONTROL, CONTENT_TYPE, ETAG, EntityTag, Header as _, HttpDate, IfModifiedSince,
         IfNoneMatch, LAST_MODIFIED, TryIntoHeaderValue, VARY,
     },
-    web::{Data, Path},
+    web::Path,
 };
 use domain::{
     ManagerName, Scan, Timestamp,
@@ -24,10 +24,7 @@ use serde::Deserialize;
 use std::time::{Duration, SystemTime};
 use store::{managers, scans};
 
-use crate::{
-    ApiError, authenticate::Caller, handlers::documents::fingerprint, query::Parameters,
-    state::AppState,
-};
+use crate::{ApiError, authenticate::Caller, handlers::documents::fingerprint, query::Parameters};
 
 /// What a reader that comes once a day may have missed is in the API.
 const SCANS: &str = "50";
@@ -51,13 +48,12 @@ struct Feed {
 
 /// `GET /feeds/{namespaceId}/{managerId}.atom`
 pub(crate) async fn atom(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<FeedPath>,
     query: Parameters,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let feed = feed(&state, &caller, &path, query).await?;
+    let feed = feed(&caller, &path, query).await?;
     let body = atom::write(&feed).map_err(|error| ApiError::Internal(error.into()))?;
     Ok(answer(
         &request,
@@ -69,23 +65,17 @@ pub(crate) async fn atom(
 
 /// `GET /feeds/{namespaceId}/{managerId}.json`
 pub(crate) async fn json(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<FeedPath>,
     query: Parameters,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let feed = feed(&state, &caller, &path, query).await?;
+    let feed = feed(&caller, &path, query).await?;
     let body = json_feed::write(&feed).map_err(|error| ApiError::Internal(error.into()))?;
     Ok(answer(&request, &feed, "application/feed+json", body))
 }
 
-async fn feed(
-    state: &AppState,
-    caller: &Caller,
-    path: &FeedPath,
-    query: Parameters,
-) -> Result<Feed, ApiError> {
+async fn feed(caller: &Caller, path: &FeedPath, query: Parameters) -> Result<Feed, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
     query.none()?;
     let id = path.manager_id.parse().ok();
@@ -94,7 +84,7 @@ async fn feed(
         manager: id.ok_or(ApiError::NotFound("manager"))?,
     };
     let newest = ListQuery::parse("", SCAN_FIELDS, Some(SCANS), None, None, None)?;
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     let manager = managers::get(&mut conn, name).await?;
     let manager = manager.ok_or(ApiError::NotFound("manager"))?;
     let scans = scans::list(&mut conn, name, &newest).await?.items;

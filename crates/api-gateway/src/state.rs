@@ -12,7 +12,7 @@ use std::{
 use anyhow::Context as _;
 use backbone::Backbone;
 use bus::OutboxWaker;
-use domain::{address::AddressPolicy, manager::Rules};
+use domain::{Id, address::AddressPolicy, manager::Rules};
 use runtime::Config;
 use store::{
     AsyncConnection, AsyncPgConnection, Pool, QueryError,
@@ -28,10 +28,12 @@ use crate::{
     feeds::ConfiguredFeeds,
     own,
     rates::Meter,
+    shares::{Held, Shares},
 };
 
 pub(crate) struct AppState {
     pool: Pool,
+    shares: Shares,
     outbox: OutboxWaker,
     pub(crate) sealer: Sealer,
     pub(crate) keys: KeyCache,
@@ -83,6 +85,7 @@ impl AppState {
     pub(crate) fn new(config: &Config, backbone: &Backbone) -> anyhow::Result<Self> {
         Ok(Self {
             pool: backbone.pool.clone(),
+            shares: Shares::of(config.database.max_connections),
             outbox: backbone.outbox.clone(),
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
@@ -161,6 +164,18 @@ impl AppState {
         Ok(conn)
     }
 
+    /// As [`AppState::connection`], for a request of `account`, which holds half of them at most.
+    pub(crate) async fn connection_for(
+        &self,
+        account: Id,
+    ) -> Result<impl DerefMut<Target = AsyncPgConnection> + Send + use<>, ApiError> {
+        let permit = self.shares.take(account).await?;
+        Ok(Held {
+            conn: self.connection().await?,
+            _permit: permit,
+        })
+    }
+
     /// A connection that the process shares.
     ///
     /// It is driven by a task on the runtime that opened it, so it is opened on the process's, not on that of
@@ -192,7 +207,7 @@ impl AppState {
         W: for<'c> Work<&'c mut AsyncPgConnection, Result<T, ApiError>, Future: Send> + Send,
     {
         let test_mode = caller.test_mode;
-        let mut conn = self.connection().await?;
+        let mut conn = self.connection_for(caller.key.account).await?;
         let outcome = conn
             .transaction(async move |conn| {
                 let answer = work(conn).await.map_err(Ended::Failed)?;

@@ -136,6 +136,17 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// What a key without write permission sees: of the URL scheme and host, of headers the names.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        let host = self.url.find("://").map_or(0, |at| at + "://".len());
+        let end = self.url[host..].find(['/', '?', '#']);
+        self.url
+            .truncate(end.map_or(self.url.len(), |end| host + end));
+        self.headers = self.headers.masked();
+        self
+    }
+
     /// A Connection that changes can be checked against where there is none: what is wrong with a request
     /// is said before what it asks for is missed.
     #[must_use]
@@ -161,7 +172,30 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    use super::Headers;
+    use super::{Connection, Headers};
+    use crate::{ConnectionName, Id};
+
+    #[test]
+    fn masked_urls_end_with_their_host() {
+        let name = ConnectionName {
+            namespace: Id::NIL,
+            connection: Id::NIL,
+        };
+        for (url, shown) in [
+            (
+                "https://hooks.slack.com/services/T0/B0/x",
+                "https://hooks.slack.com",
+            ),
+            ("https://a.example:8443?key=x", "https://a.example:8443"),
+            ("http://a.example#x", "http://a.example"),
+            ("https://a.example", "https://a.example"),
+            ("", ""),
+        ] {
+            let mut connection = Connection::specimen(name);
+            connection.url = url.to_owned();
+            assert_eq!(connection.masked().url, shown);
+        }
+    }
 
     #[test]
     fn header_values_are_not_in_debug_output() {

@@ -22,6 +22,8 @@ pub enum Issue {
     InvalidFormat,
     /// Not one of the closed set of words.
     InvalidEnum,
+    /// Takes longer than one request may; the message says how to narrow it.
+    TooCostly,
     /// No field or query parameter has this name.
     UnknownField,
     /// The same thing twice where it may stand once.

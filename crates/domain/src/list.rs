@@ -144,7 +144,6 @@ pub const CONNECTION_FIELDS: &[Field] = &[
     time("updateTime"),
     text("nickname"),
     word("type", &["HTTP_CONNECTION"]),
-    text("url"),
     word("method", &["POST", "PUT", "PATCH"]),
     word("format", &["EARSHOT", "SLACK", "DISCORD", "TEAMS"]),
     number("maxPerSecond"),

@@ -55,10 +55,18 @@ impl Platform {
     /// The feed of everything new there, where the platform has one.
     #[must_use]
     pub fn newest_feed(&self) -> Option<FeedName> {
-        const NEWEST: [&str; 4] = ["newest", "latest", bluesky::JETSTREAM, "public"];
         let what = NEWEST.iter().find(|what| self.adapter.accepts(what))?;
         format!("{}:{what}", self.name).parse().ok()
     }
+}
+
+/// What the feeds of everything new on a platform are called.
+const NEWEST: [&str; 4] = ["newest", "latest", bluesky::JETSTREAM, "public"];
+
+/// Whether `what` is the feed of everything new on a platform, and not one that a customer has named.
+#[must_use]
+pub fn is_newest(what: &str) -> bool {
+    NEWEST.contains(&what)
 }
 
 /// All configured platforms.

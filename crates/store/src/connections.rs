@@ -1,4 +1,4 @@
-//! Connections. Header values are sealed on the way in and opened on the way out.
+//! Connections. Addresses, header values and signing secrets are sealed on the way in and opened on the way out.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column, nullable},
+    listing::{Listing, Page, column, no_other_index, nullable},
     schema::connections,
     seal::Sealer,
     words,
@@ -30,6 +30,11 @@ pub use edit::{PAUSED, delete, lock, update};
 pub use health::health;
 pub use reseal::{Resealed, reseal};
 
+/// In the place of an address in the clear.
+const SEALED: &str = "";
+/// In the place of an address that the service cannot open any more.
+const UNREADABLE: &str = "https://unreadable.invalid/";
+
 #[derive(Queryable, Selectable, QueryableByName)]
 #[diesel(table_name = connections)]
 pub(crate) struct Row {
@@ -37,6 +42,7 @@ pub(crate) struct Row {
     id: Uuid,
     nickname: String,
     url: String,
+    url_sealed: Option<Vec<u8>>,
     method: String,
     headers_sealed: Vec<u8>,
     format: String,
@@ -48,8 +54,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Headers that cannot be opened, because their key is not configured any more, are masked: they must
-    /// not hide the Connection, nor the list that it is in.
+    /// What cannot be opened, because its key is not configured any more, is masked: it must not hide the
+    /// Connection, nor the list that it is in.
     fn open_or_mask(self, sealer: &Sealer) -> Result<Connection, Error> {
         let name = ConnectionName {
             namespace: Id::from_uuid(self.namespace_id),
@@ -61,7 +67,12 @@ impl Row {
             update_time: self.update_time.into(),
             nickname: self.nickname,
             connection_type: ConnectionType::HttpConnection,
-            url: self.url,
+            url: open_url(self.url, self.url_sealed.as_deref(), name, sealer).unwrap_or_else(
+                |error| {
+                    tracing::error!(connection.name = %name, "its url cannot be opened: {error}");
+                    UNREADABLE.to_owned()
+                },
+            ),
             method: words::parse(&self.method)?,
             headers: match open_headers(&self.headers_sealed, name, sealer) {
                 Ok(headers) => headers,
@@ -85,6 +96,29 @@ pub(crate) fn open_headers(
 ) -> Result<Headers, Error> {
     let plain = sealer.open(sealed, &name.to_string())?;
     serde_json::from_slice(&plain).map_err(Error::Json)
+}
+
+/// As [`open_headers`], of the address; one in the clear was written by the release before this one.
+pub(crate) fn open_url(
+    clear: String,
+    sealed: Option<&[u8]>,
+    name: ConnectionName,
+    sealer: &Sealer,
+) -> Result<String, Error> {
+    if !clear.is_empty() {
+        return Ok(clear);
+    }
+    let plain = sealer.open(sealed.unwrap_or_default(), &url_of(name))?;
+    String::from_utf8(plain).map_err(|error| Error::Json(serde::de::Error::custom(error)))
+}
+
+fn seal_url(url: &str, name: ConnectionName, sealer: &Sealer) -> Vec<u8> {
+    sealer.seal(url.as_bytes(), &url_of(name))
+}
+
+/// What an address is bound to.
+fn url_of(name: ConnectionName) -> String {
+    format!("{name}/url")
 }
 
 /// As [`open_headers`]; none where none were given.
@@ -151,7 +185,8 @@ pub async fn insert(
             connections::namespace_id.eq(namespace.to_uuid()),
             connections::id.eq(id.to_uuid()),
             connections::nickname.eq(&draft.nickname),
-            connections::url.eq(&draft.url),
+            connections::url.eq(SEALED),
+            connections::url_sealed.eq(seal_url(&draft.url, name, sealer)),
             connections::method.eq(draft.method.as_str()),
             connections::headers_sealed.eq(seal_headers(&draft.headers, name, sealer)?),
             connections::format.eq(draft.format.as_str()),
@@ -232,18 +267,19 @@ pub async fn lock_existing(
 }
 
 pub(crate) const LISTING: Listing = Listing {
-    select: "SELECT namespace_id, id, nickname, url, method, headers_sealed, format, max_per_second, state, \
+    select: "SELECT namespace_id, id, nickname, url, url_sealed, method, headers_sealed, format, max_per_second, state, \
              state_reason, create_time, update_time FROM connections WHERE namespace_id = $1",
+    rows: "SELECT FROM connections WHERE namespace_id = $1",
     columns: &[
         column(
             "name",
             "('namespaces/' || ulid(namespace_id) || '/connections/' || ulid(id))",
-        ),
+        )
+        .taking(60),
         column("createTime", "create_time"),
         column("updateTime", "update_time"),
         column("nickname", "nickname"),
         column("type", "'HTTP_CONNECTION'"),
-        column("url", "url"),
         column("method", "method"),
         column("format", "format"),
         nullable("maxPerSecond", "max_per_second::float8"),
@@ -251,6 +287,7 @@ pub(crate) const LISTING: Listing = Listing {
         nullable("stateReason", "state_reason"),
     ],
     id: "id",
+    is_indexed: no_other_index,
 };
 
 /// Default order served by `connections_list_idx`.
@@ -272,6 +309,18 @@ pub async fn list(
         .map(|row| Ok((Id::from_uuid(row.id), row.open_or_mask(sealer)?)))
         .collect::<Result<_, Error>>()?;
     Ok(Page::new(list, items))
+}
+
+/// What [`list`] costs at most.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    list: &ListQuery,
+) -> QueryResult<u64> {
+    LISTING.cost(conn, &[namespace.to_uuid()], list, "").await
 }
 
 /// The method as the table holds it.
@@ -313,11 +362,17 @@ pub async fn endpoint(
     sealer: &Sealer,
     name: ConnectionName,
 ) -> Result<Option<Endpoint>, Error> {
-    type Columns = (String, String, Vec<u8>, String, Option<Vec<u8>>);
+    type Columns = (
+        (String, Option<Vec<u8>>),
+        String,
+        Vec<u8>,
+        String,
+        Option<Vec<u8>>,
+    );
     let found: Option<Columns> = connections::table
         .find((name.namespace.to_uuid(), name.connection.to_uuid()))
         .select((
-            connections::url,
+            (connections::url, connections::url_sealed),
             connections::method,
             connections::headers_sealed,
             connections::format,
@@ -326,9 +381,9 @@ pub async fn endpoint(
         .first(conn)
         .await
         .optional()?;
-    let open = |(url, stored_method, headers, stored_format, secrets): Columns| {
+    let open = |((clear, sealed), stored_method, headers, stored_format, secrets): Columns| {
         Ok(Endpoint {
-            url,
+            url: open_url(clear, sealed.as_deref(), name, sealer)?,
             method: method(&stored_method)?,
             headers: open_headers(&headers, name, sealer)?,
             format: format(&stored_format)?,

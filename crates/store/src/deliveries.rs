@@ -25,7 +25,7 @@ pub use claim::{Want, claim, claim_locked, claim_urgent};
 pub use fan_out::{FannedOut, Made, fan_out};
 #[cfg(test)]
 pub(crate) use log::LISTING;
-pub use log::{get, get_with_attempts, list, list_all};
+pub use log::{cost, cost_of_all, get, get_with_attempts, list, list_all};
 pub use orphans::{free_orphans, hand_back};
 pub use reopen::reopen;
 pub(crate) use reopen::{reopened, scan_is_there};
@@ -85,7 +85,9 @@ pub type Claimed = Result<Task, Box<Unsendable>>;
 #[diesel(check_for_backend(diesel::pg::Pg))]
 struct EndpointRow {
     #[diesel(sql_type = Text)]
-    url: String,
+    connection_url: String,
+    #[diesel(sql_type = Nullable<Bytea>)]
+    url_sealed: Option<Vec<u8>>,
     #[diesel(sql_type = Timestamptz)]
     connection_update_time: DateTime<Utc>,
     #[diesel(sql_type = Text)]
@@ -103,7 +105,7 @@ struct EndpointRow {
 /// The columns of [`EndpointRow`], of `connections` as `c`.
 macro_rules! endpoint_columns {
     () => {
-        "c.url, c.update_time AS connection_update_time, c.method, c.headers_sealed, c.format, c.max_per_second, \
+        "c.url AS connection_url, c.url_sealed, c.update_time AS connection_update_time, c.method, c.headers_sealed, c.format, c.max_per_second, \
          c.signing_secrets_sealed, "
     };
 }
@@ -132,7 +134,12 @@ impl EndpointRow {
             attempt_count: opening.attempt_count,
             schedule_base: opening.schedule_base,
             open_time: opening.open_time,
-            url: self.url,
+            url: connections::open_url(
+                self.connection_url,
+                self.url_sealed.as_deref(),
+                connection,
+                sealer,
+            )?,
             connection_update_time: self.connection_update_time.into(),
             method: connections::method(&self.method)?,
             headers: connections::open_headers(&self.headers_sealed, connection, sealer)?,

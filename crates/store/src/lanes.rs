@@ -14,8 +14,7 @@ use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
     sql_types::{
-        Array, BigInt, Bool, Double, Integer, Nullable, SmallInt, Text, Timestamptz,
-        Uuid as SqlUuid,
+        Array, BigInt, Bool, Double, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid,
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -59,8 +58,8 @@ pub struct LockedLane {
     pub now: Timestamp,
     /// Whether the Connection is `ACTIVE`.
     pub active: bool,
-    /// Where it leads.
-    pub url: String,
+    /// When the Connection was last changed: it may lead elsewhere since.
+    pub connection_update_time: Timestamp,
     pub max_per_second: Option<u32>,
     /// Whether the replica that has the probe in hand lives.
     pub prober_lives: bool,
@@ -201,8 +200,8 @@ struct Row {
     now: DateTime<Utc>,
     #[diesel(sql_type = Bool)]
     active: bool,
-    #[diesel(sql_type = Text)]
-    url: String,
+    #[diesel(sql_type = Timestamptz)]
+    connection_update_time: DateTime<Utc>,
     #[diesel(sql_type = Nullable<Integer>)]
     max_per_second: Option<i32>,
     #[diesel(sql_type = Bool)]
@@ -228,7 +227,7 @@ impl From<Row> for LockedLane {
             },
             now: row.now.into(),
             active: row.active,
-            url: row.url,
+            connection_update_time: row.connection_update_time.into(),
             max_per_second: row.max_per_second.and_then(|rate| rate.try_into().ok()),
             prober_lives: row.prober_lives,
         }
@@ -239,7 +238,8 @@ macro_rules! locked_columns {
     () => {
         "SELECT l.namespace_id, l.connection_id, l.failure_streak, l.recent_outcomes, l.recent_count, l.open_until, \
              l.open_count, l.probed_by, l.probe_end_time, l.last_success_time, l.failing_since, l.rate_time, \
-             l.next_due_time, clock_timestamp() AS now, c.state = 'ACTIVE' AS active, c.url, c.max_per_second, \
+             l.next_due_time, clock_timestamp() AS now, c.state = 'ACTIVE' AS active, \
+             c.update_time AS connection_update_time, c.max_per_second, \
              EXISTS (SELECT FROM replicas AS r WHERE r.id = l.probed_by \
                  AND r.heartbeat_time > clock_timestamp() - interval '4 seconds') AS prober_lives \
          FROM connection_lanes AS l \

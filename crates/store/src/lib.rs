@@ -35,6 +35,7 @@ pub mod plans;
 pub mod platform_budgets;
 pub mod purges;
 pub mod rates;
+pub mod reads;
 pub mod recent_posts;
 pub mod replays;
 pub mod replicas;
@@ -46,7 +47,7 @@ pub mod stats;
 pub use diesel::result::{Error as QueryError, QueryResult};
 pub use diesel_async::{AsyncConnection, AsyncPgConnection};
 pub use error::{Error, is_passing, lost_namespace};
-pub use listing::Page;
+pub use listing::{MAX_COST, Page, is_by_create_time};
 pub use pool::{
     ConnectError, Connection, Pool, connect, establish, idle, is_plain_by_omission, unused,
 };

@@ -4,6 +4,7 @@
 //! order. Literals are always bound, never spelled into the text; column expressions come from the
 //! tables below, never from the request.
 
+use diesel_async::AsyncPgConnection;
 use domain::{
     Id, Timestamp,
     filter::{Clause, Comparison, Literal, Op},
@@ -13,10 +14,14 @@ use domain::{
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::QueryResult;
+
+mod cost;
 mod query;
 #[cfg(test)]
 mod tests;
 
+pub use cost::{MAX_COST, is_by_create_time};
 use query::{Bind, Query};
 
 /// The SQL of a field.
@@ -26,6 +31,8 @@ pub(crate) struct Column {
     pub(crate) sql: &'static str,
     /// Whether the expression may be NULL. A missing value equals the empty text, and no time.
     pub(crate) nullable: bool,
+    /// Estimated microseconds that one evaluation of the expression takes.
+    micros: u64,
 }
 
 pub(crate) const fn column(field: &'static str, sql: &'static str) -> Column {
@@ -33,14 +40,30 @@ pub(crate) const fn column(field: &'static str, sql: &'static str) -> Column {
         field,
         sql,
         nullable: false,
+        micros: 1,
     }
 }
 
 pub(crate) const fn nullable(field: &'static str, sql: &'static str) -> Column {
     Column {
-        field,
-        sql,
         nullable: true,
+        ..column(field, sql)
+    }
+}
+
+impl Column {
+    /// An expression that takes so many microseconds: one with long text, or with names, each id of which takes 30.
+    pub(crate) const fn taking(self, micros: u64) -> Self {
+        Self { micros, ..self }
+    }
+
+    /// The expression of a text; missing text is empty.
+    fn text(&self) -> String {
+        if self.nullable {
+            format!("coalesce({}, '')", self.sql)
+        } else {
+            self.sql.to_owned()
+        }
     }
 }
 
@@ -48,9 +71,18 @@ pub(crate) const fn nullable(field: &'static str, sql: &'static str) -> Column {
 pub(crate) struct Listing {
     /// `SELECT … FROM … WHERE …`, with `$1`, `$2` … for the ids of the parents.
     pub(crate) select: &'static str,
+    /// The same rows without what they are joined with, for [`Listing::cost`]: an index alone tells them.
+    pub(crate) rows: &'static str,
     pub(crate) columns: &'static [Column],
     /// The id that breaks ties, and that orders as `name` does.
     pub(crate) id: &'static str,
+    /// Whether an index serves the comparison in the order of `createTime`, beside those of `createTime` itself.
+    pub(crate) is_indexed: fn(&ListQuery, &Comparison) -> bool,
+}
+
+/// The [`Listing::is_indexed`] of most lists.
+pub(crate) fn no_other_index(_: &ListQuery, _: &Comparison) -> bool {
+    false
 }
 
 /// One page of a list.
@@ -117,7 +149,7 @@ fn place<T: Serialize>(list: &ListQuery, item: &T) -> Vec<Option<Literal>> {
 impl Listing {
     /// The query for one page and one item more, which tells whether another page follows.
     pub(crate) fn page(&self, parents: &[Uuid], list: &ListQuery) -> Query {
-        let mut text = Builder::new(self, parents);
+        let mut text = Builder::new(self, self.select, parents);
         text.rows(list);
         text.finish(list)
     }
@@ -126,11 +158,47 @@ impl Listing {
     /// lateral subquery for the children of one, which `close` ends. Each parent gives a page at most, in
     /// the order that the index of one serves, and the page is made of those.
     pub(crate) fn page_of_each(&self, parents: &[Uuid], list: &ListQuery, close: &str) -> Query {
-        let mut text = Builder::new(self, parents);
+        let mut text = Builder::new(self, self.select, parents);
         text.rows(list);
         text.sql.push_str(close);
         text.top(list);
         text.finish(list)
+    }
+
+    /// Estimated microseconds that the dearest page of the list takes, which is one that few rows belong to: each
+    /// row in the bounds of `createTime` is looked at. Above [`MAX_COST`] it is some value above it. The same rows
+    /// give the same estimate, however busy the server is. Costs a look at the index, as far as [`MAX_COST`] goes.
+    pub(crate) async fn cost(
+        &self,
+        conn: &mut AsyncPgConnection,
+        parents: &[Uuid],
+        list: &ListQuery,
+        close: &str,
+    ) -> QueryResult<u64> {
+        if is_by_create_time(list) {
+            return Ok(0);
+        }
+        let per_row = cost::per_row(self, list);
+        let most = MAX_COST / per_row + 1;
+        let mut text = Builder::new(self, self.rows, parents);
+        for clause in &list.filter.0 {
+            if let [one] = clause.0.as_slice()
+                && cost::is_bound(self, list, one)
+            {
+                text.clause(clause);
+            }
+        }
+        if let [(field, direction), ..] = effective(list).as_slice()
+            && let Some(token) = &list.after
+            && let Some(value @ Literal::Time(_)) = token.values.first().cloned().flatten()
+            && field.name == "createTime"
+        {
+            let key = text.order_key(field.name, field.kind);
+            text.prune(&[(key, *direction, Bind::Literal(value))]);
+        }
+        text.sql.push_str(&format!("{close} LIMIT {most}"));
+        let rows = cost::count(conn, text).await?;
+        Ok(rows.saturating_mul(per_row))
     }
 
     fn column(&self, field: &str) -> &Column {
@@ -161,21 +229,44 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(listing: &'a Listing, parents: &[Uuid]) -> Self {
+    fn new(listing: &'a Listing, select: &str, parents: &[Uuid]) -> Self {
         Self {
             listing,
-            sql: listing.select.to_owned(),
+            sql: select.to_owned(),
             binds: parents.iter().map(|id| Bind::Uuid(*id)).collect(),
         }
     }
 
     /// All that follows the parents.
     fn rows(&mut self, list: &ListQuery) {
-        for clause in &list.filter.0 {
+        let searches = |clause: &&Clause| clause.0.iter().any(|one| one.op == Op::Has);
+        for clause in list.filter.0.iter().filter(|clause| !searches(clause)) {
             self.clause(clause);
         }
+        let searched: Vec<&Clause> = list.filter.0.iter().filter(searches).collect();
+        self.searches(&searched);
         self.after(list);
         self.top(list);
+    }
+
+    /// Clauses that search texts. Folding a text takes far longer than searching it, so that each is folded once,
+    /// in a subquery that `OFFSET 0` keeps apart, however often it is searched.
+    fn searches(&mut self, clauses: &[&Clause]) {
+        if clauses.is_empty() {
+            return;
+        }
+        self.sql.push_str(" AND (SELECT TRUE");
+        for clause in clauses {
+            self.clause(clause);
+        }
+        let comparisons = clauses.iter().flat_map(|clause| &clause.0);
+        let texts = cost::searched(comparisons).map(|field| {
+            let text = folded(&self.listing.column(field).text());
+            format!("{text} AS \"{field}\"")
+        });
+        let texts = texts.collect::<Vec<_>>().join(", ");
+        self.sql
+            .push_str(&format!(" FROM (SELECT {texts} OFFSET 0) AS folded)"));
     }
 
     /// The bound is spelled out: of a bound parameter the planner knows nothing, and takes the list for
@@ -206,15 +297,11 @@ impl<'a> Builder<'a> {
     fn comparison(&mut self, comparison: &Comparison) {
         let column = *self.listing.column(comparison.field);
         let text = matches!(comparison.literal, Literal::Text(_));
-        // Text compares by code point whatever the database's locale, and missing text is empty.
-        let value = match (text, column.nullable) {
-            (true, true) => format!("coalesce({}, '')", column.sql),
-            (true, false) | (false, _) => column.sql.to_owned(),
-        };
+        // Text compares by code point whatever the database's locale.
         let left = if text {
-            format!("{value} COLLATE \"C\"")
+            format!("{} COLLATE \"C\"", column.text())
         } else {
-            value.clone()
+            column.sql.to_owned()
         };
         let negation = if comparison.negated { "NOT " } else { "" };
         let op = match comparison.op {
@@ -227,8 +314,8 @@ impl<'a> Builder<'a> {
             Op::Has => {
                 return self.bind(Bind::Literal(comparison.literal.clone()), |sql, place| {
                     sql.push_str(&format!(
-                        "{negation}strpos({}, {}) > 0",
-                        folded(&value),
+                        "{negation}strpos(folded.\"{}\", {}) > 0",
+                        column.field,
                         folded(place)
                     ));
                 });

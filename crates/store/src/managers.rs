@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column, nullable},
+    listing::{Listing, Page, column, no_other_index, nullable},
     schema::{manager_notices, managers, scan_clocks},
     words,
 };
@@ -303,11 +303,13 @@ pub(crate) const LISTING: Listing = Listing {
     select: "SELECT namespace_id, id, nickname, enable, mode, source, state, input, \
              submitted_instructions, instructions, apply_time, apply_error_code, apply_error_message, \
              create_time, update_time, mutes, languages, max_scans_per_day, kinds, duplicates FROM managers WHERE namespace_id = $1",
+    rows: "SELECT FROM managers WHERE namespace_id = $1",
     columns: &[
         column(
             "name",
             "('namespaces/' || ulid(namespace_id) || '/managers/' || ulid(id))",
-        ),
+        )
+        .taking(60),
         column("createTime", "create_time"),
         column("updateTime", "update_time"),
         column("nickname", "nickname"),
@@ -341,6 +343,7 @@ pub(crate) const LISTING: Listing = Listing {
         nullable("maxScansPerDay", "max_scans_per_day::float8"),
     ],
     id: "id",
+    is_indexed: no_other_index,
 };
 
 /// Default order served by `managers_list_idx`.
@@ -368,4 +371,16 @@ pub async fn list(
     let told = health::tell(conn, namespace, read).await?.into_iter();
     let items = told.map(|manager| (manager.name.manager, manager));
     Ok(Page::new(list, items.collect()))
+}
+
+/// What [`list`] costs at most.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    list: &ListQuery,
+) -> QueryResult<u64> {
+    LISTING.cost(conn, &[namespace.to_uuid()], list, "").await
 }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     QueryError, QueryResult,
-    listing::{Listing, Page, column},
+    listing::{Listing, Page, column, no_other_index},
     managers, plans, purges,
     schema::{connections, managers as managers_table, namespaces},
     words,
@@ -220,13 +220,15 @@ async fn is_empty(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<bo
 
 pub(crate) const LISTING: Listing = Listing {
     select: "SELECT id, nickname, create_time, update_time, mutes FROM namespaces WHERE account_id = $1",
+    rows: "SELECT FROM namespaces WHERE account_id = $1",
     columns: &[
-        column("name", "('namespaces/' || ulid(id))"),
+        column("name", "('namespaces/' || ulid(id))").taking(30),
         column("createTime", "create_time"),
         column("updateTime", "update_time"),
         column("nickname", "nickname"),
     ],
     id: "id",
+    is_indexed: no_other_index,
 };
 
 /// As [`LISTING`], for a key that is narrowed to some Namespaces.
@@ -258,4 +260,12 @@ pub async fn list(
             .map(|row| (Id::from_uuid(row.id), row.into()))
             .collect(),
     ))
+}
+
+/// What [`list`] costs at most.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost(conn: &mut AsyncPgConnection, account: Id, list: &ListQuery) -> QueryResult<u64> {
+    LISTING.cost(conn, &[account.to_uuid()], list, "").await
 }

@@ -12,7 +12,7 @@ use std::{collections::HashSet, time::Duration};
 use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Bool, Double, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Double, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, Post, Timestamp};
@@ -136,35 +136,27 @@ async fn trim(
     Ok(cut.time.into())
 }
 
-/// The newest posts of these feeds, newest first and each once, whichever of the feeds brought it. A feed that a
-/// customer named gives nothing to a Namespace that does not watch it. Served by `recent_posts_newest_idx` and
-/// `feed_watchers_pkey`.
+/// The newest posts of these feeds, newest first and each once, whichever of the feeds brought it. Served by
+/// `recent_posts_newest_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn newest(
     conn: &mut AsyncPgConnection,
-    namespace: Id,
     feeds: &[FeedName],
     limit: usize,
 ) -> Result<Vec<Kept>, Error> {
     let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
-    let are_shared: Vec<bool> = feeds.iter().map(|feed| feed.address().is_none()).collect();
     let rows: Vec<Row> = sql_query(
-        "SELECT kept.feed, kept.post FROM unnest($1, $4) AS watched (name, is_shared) CROSS JOIN LATERAL ( \
+        "SELECT kept.feed, kept.post FROM unnest($1) AS watched (name) CROSS JOIN LATERAL ( \
              SELECT feed, time, post FROM recent_posts \
              WHERE feed = watched.name AND time > clock_timestamp() - $3 * interval '1 second' \
              ORDER BY time DESC LIMIT $2 \
-         ) AS kept \
-         WHERE watched.is_shared OR EXISTS (SELECT FROM feed_watchers AS w \
-             WHERE w.feed = watched.name AND w.namespace_id = $5) \
-         ORDER BY kept.time DESC",
+         ) AS kept ORDER BY kept.time DESC",
     )
     .bind::<Array<Text>, _>(names)
     .bind::<BigInt, _>(i64::try_from(limit).unwrap_or(i64::MAX))
     .bind::<Double, _>(MAX_AGE.as_secs_f64())
-    .bind::<Array<Bool>, _>(are_shared)
-    .bind::<SqlUuid, _>(namespace.to_uuid())
     .load(conn)
     .await?;
     let mut met = HashSet::new();
@@ -172,6 +164,33 @@ pub async fn newest(
     kept.retain(|kept| met.insert(kept.post.id.clone()));
     kept.truncate(limit);
     Ok(kept)
+}
+
+/// Which of these feeds any Manager of the Namespace watches. By the primary key of `feed_watchers`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn watched(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    feeds: &[FeedName],
+) -> QueryResult<Vec<FeedName>> {
+    #[derive(QueryableByName)]
+    struct Name {
+        #[diesel(sql_type = Text)]
+        name: String,
+    }
+    let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
+    let watched: Vec<Name> = sql_query(
+        "SELECT name FROM unnest($1) AS given (name) WHERE EXISTS ( \
+             SELECT FROM feed_watchers AS w WHERE w.feed = given.name AND w.namespace_id = $2)",
+    )
+    .bind::<Array<Text>, _>(names)
+    .bind::<SqlUuid, _>(namespace.to_uuid())
+    .load(conn)
+    .await?;
+    let names = watched.into_iter().map(|row| row.name.parse());
+    Ok(names.filter_map(Result::ok).collect())
 }
 
 /// Posts by their address, or by [`Post::id`]: each with every feed that brought it, of the feeds that any

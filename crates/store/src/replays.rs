@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column},
+    listing::{Listing, Page, column, no_other_index},
     words,
 };
 
@@ -193,11 +193,13 @@ pub(crate) const LISTING: Listing = Listing {
         replay_columns!(),
         " FROM replays WHERE namespace_id = $1 AND connection_id = $2"
     ),
+    rows: "SELECT FROM replays WHERE namespace_id = $1 AND connection_id = $2",
     columns: &[
         column(
             "name",
             "('namespaces/' || ulid(namespace_id) || '/connections/' || ulid(connection_id) || '/replays/' || ulid(id))",
-        ),
+        )
+        .taking(90),
         column("createTime", "create_time"),
         column("updateTime", "update_time"),
         column("startTime", "start_time"),
@@ -207,6 +209,7 @@ pub(crate) const LISTING: Listing = Listing {
         column("done", "done::float8"),
     ],
     id: "id",
+    is_indexed: no_other_index,
 };
 
 /// Default order served by `replays_list_idx`.
@@ -228,6 +231,22 @@ pub async fn list(
         .map(|row| Ok((Id::from_uuid(row.id), row.into_replay()?)))
         .collect::<Result<_, Error>>()?;
     Ok(Page::new(list, items))
+}
+
+/// What [`list`] costs at most.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost(
+    conn: &mut AsyncPgConnection,
+    connection: ConnectionName,
+    list: &ListQuery,
+) -> QueryResult<u64> {
+    let parents = [
+        connection.namespace.to_uuid(),
+        connection.connection.to_uuid(),
+    ];
+    LISTING.cost(conn, &parents, list, "").await
 }
 
 /// Whether a replay wants a batch now. Served by `replays_due_idx`.

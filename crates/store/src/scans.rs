@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
-    listing::{Listing, Page, column, nullable},
+    listing::{Listing, Page, column, no_other_index, nullable},
     words,
 };
 
@@ -116,8 +116,6 @@ struct Row {
     labels: Vec<String>,
     #[diesel(sql_type = Jsonb)]
     places: Places,
-    #[diesel(sql_type = diesel::sql_types::Nullable<SqlUuid>)]
-    account_id: Option<Uuid>,
     #[diesel(embed)]
     post: PostRow,
 }
@@ -174,7 +172,7 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT s.namespace_id, s.manager_id, s.id, s.create_time, s.update_time, s.value, s.matched, \
-                 s.labels, s.places, (SELECT account_id FROM namespaces WHERE id = $1) AS account_id, ",
+                 s.labels, s.places, ",
             post_columns!(),
             " FROM scans AS s CROSS JOIN LATERAL ( \
                  SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
@@ -187,6 +185,12 @@ macro_rules! select {
 /// Of a Manager that is there: the Scans of one that is not are nobody's, until they are purged.
 const SELECT: &str = select!(
     "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2)"
+);
+
+/// As [`SELECT`], of a Namespace of one account.
+const SELECT_OWN: &str = select!(
+    "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2) \
+     AND (SELECT account_id FROM namespaces WHERE id = $1) = $3"
 );
 
 /// Of all that are there.
@@ -213,11 +217,13 @@ pub async fn get(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<
 
 pub(crate) const LISTING: Listing = Listing {
     select: SELECT,
+    rows: "SELECT FROM scans AS s WHERE s.namespace_id = $1 AND s.manager_id = $2",
     columns: &[
         column(
             "name",
             "('namespaces/' || ulid(s.namespace_id) || '/managers/' || ulid(s.manager_id) || '/scans/' || ulid(s.id))",
-        ),
+        )
+        .taking(90),
         column("createTime", "s.create_time"),
         column("updateTime", "s.update_time"),
         column("value", "s.value"),
@@ -226,7 +232,7 @@ pub(crate) const LISTING: Listing = Listing {
         column("post.time", "p.time"),
         column("post.id", "p.post_id"),
         nullable("post.title", "p.title"),
-        nullable("post.text", "p.text"),
+        nullable("post.text", "p.text").taking(30),
         column("post.url", "p.url"),
         nullable("post.subforum.id", "p.subforum_id"),
         nullable("post.subforum.name", "p.subforum_name"),
@@ -239,6 +245,7 @@ pub(crate) const LISTING: Listing = Listing {
         nullable("match.judged", "(s.matched ->> 'judged')::boolean"),
     ],
     id: "s.id",
+    is_indexed: no_other_index,
 };
 
 /// The orders by `createTime` are served by `scans_pkey`.
@@ -250,27 +257,51 @@ pub async fn list(
     manager: ManagerName,
     list: &ListQuery,
 ) -> Result<Page<Scan>, Error> {
-    Ok(list_and_account(conn, manager, list).await?.0)
+    let rows: Vec<Row> = LISTING.page(&parents(manager), list).load(conn).await?;
+    page(rows, list)
 }
 
-/// As [`list`], with the account that the Namespace belongs to, unless the page is empty: so that
-/// whoever has to know both asks once.
+/// As [`list`], of a Namespace that belongs to `account`: of another's the page is empty, and nothing is read for
+/// it, so that the time that it takes tells nothing either.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn list_and_account(
+pub async fn list_of_account(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    manager: ManagerName,
+    list: &ListQuery,
+) -> Result<Page<Scan>, Error> {
+    let [namespace, id] = parents(manager);
+    let parents = [namespace, id, account.to_uuid()];
+    let rows: Vec<Row> = OWN_LISTING.page(&parents, list).load(conn).await?;
+    page(rows, list)
+}
+
+/// What [`list`] costs at most.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
     list: &ListQuery,
-) -> Result<(Page<Scan>, Option<Id>), Error> {
-    let parents = [manager.namespace.to_uuid(), manager.manager.to_uuid()];
-    let rows: Vec<Row> = LISTING.page(&parents, list).load(conn).await?;
-    let account = rows.as_slice().first().and_then(|row| row.account_id);
-    Ok((page(rows, list)?, account.map(Id::from_uuid)))
+) -> QueryResult<u64> {
+    LISTING.cost(conn, &parents(manager), list, "").await
 }
+
+fn parents(manager: ManagerName) -> [Uuid; 2] {
+    [manager.namespace.to_uuid(), manager.manager.to_uuid()]
+}
+
+const OWN_LISTING: Listing = Listing {
+    select: SELECT_OWN,
+    ..LISTING
+};
 
 const ALL_LISTING: Listing = Listing {
     select: SELECT_ALL,
+    rows: "SELECT FROM scans AS s WHERE s.namespace_id = $1",
     ..LISTING
 };
 
@@ -289,6 +320,19 @@ pub async fn list_all(
         .load(conn)
         .await?;
     page(rows, list)
+}
+
+/// What [`list_all`] costs at most.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost_of_all(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    list: &ListQuery,
+) -> QueryResult<u64> {
+    let parents = [namespace.to_uuid()];
+    ALL_LISTING.cost(conn, &parents, list, "").await
 }
 
 fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {

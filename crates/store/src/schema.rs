@@ -94,6 +94,7 @@ diesel::table! {
         max_per_second -> Nullable<Integer>,
         signing_secrets_sealed -> Nullable<Bytea>,
         format -> Text,
+        url_sealed -> Nullable<Bytea>,
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use backbone::Backbone;
-use domain::Id;
+use domain::{Id, Timestamp};
 use store::deliveries::AttemptResult;
 use tokio::{sync::mpsc, task::JoinHandle, time::Instant};
 
@@ -42,8 +42,9 @@ pub(crate) struct InHand {
 /// The end of an attempt.
 pub(crate) struct Sent {
     pub(crate) result: AttemptResult,
-    /// What it says of the endpoint at this URL; nothing when no request could be made.
-    pub(crate) outcome: Option<(Outcome, String)>,
+    /// What it says of the endpoint of the Connection as it was changed last at this time; nothing when no request
+    /// could be made.
+    pub(crate) outcome: Option<(Outcome, Timestamp)>,
 }
 
 struct Unwritten {

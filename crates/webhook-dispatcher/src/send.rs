@@ -36,7 +36,7 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
         let dispatcher = Arc::clone(dispatcher);
         let sending = async move {
             metrics::IN_FLIGHT.set(dispatcher.lanes.open().into());
-            let (urgent, url) = (task.urgent, task.url.clone());
+            let (urgent, update_time) = (task.urgent, task.connection_update_time);
             let result = attempt_unless_panic(&dispatcher, task).await;
             let success = result.verdict == Verdict::Succeeded;
             let unwritten = dispatcher.lanes.unwritten();
@@ -49,7 +49,7 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
                         probe,
                         urgent,
                     },
-                    url,
+                    update_time,
                 )),
             };
             dispatcher.recorder.record(sent, (in_hand, unwritten));
@@ -303,7 +303,7 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
 /// and meets the same answer if that was still meant. Should the database be away, the next delivery does.
 async fn disable(dispatcher: &Arc<Dispatcher>, task: &Task) -> Switched {
     let name = task.delivery.connection_name();
-    let asked = (task.url.as_str(), task.connection_update_time);
+    let asked = task.connection_update_time;
     let disabled = async {
         let mut conn = dispatcher.backbone.pool.get().await?;
         let (reason, now) = ("the endpoint answered 410", Timestamp::now());

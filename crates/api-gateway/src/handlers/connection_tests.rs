@@ -36,7 +36,7 @@ pub(crate) async fn test(
     body.nothing().await?;
     let connection = path.name(namespace)?;
     if caller.test_mode {
-        return check(&state, connection).await.map(Found);
+        return check(&state, &caller, connection).await.map(Found);
     }
     let asked = state
         .write(&caller, async move |conn| {
@@ -55,15 +55,19 @@ pub(crate) async fn test(
         })
         .await?;
     Ok(Found(match asked {
-        Some(id) => wait(&state, id).await?,
+        Some(id) => wait(&state, &caller, id).await?,
         None => TestResult::unsent("no dispatcher is running", 0),
     }))
 }
 
 /// All that can be told without a request: that there is a Connection, that what is sealed opens, and that
 /// its address is one to send to.
-async fn check(state: &AppState, connection: ConnectionName) -> Result<TestResult, ApiError> {
-    let mut conn = state.connection().await?;
+async fn check(
+    state: &AppState,
+    caller: &Caller,
+    connection: ConnectionName,
+) -> Result<TestResult, ApiError> {
+    let mut conn = caller.connection().await?;
     let endpoint = match connections::endpoint(&mut conn, &state.sealer, connection).await {
         Err(store::Error::Sealed(_)) => {
             return Ok(TestResult::unsent(
@@ -88,7 +92,7 @@ async fn check(state: &AppState, connection: ConnectionName) -> Result<TestResul
 
 /// Waits for the answer, for so long and until the gateway stops. Whoever dies meanwhile, the request's row
 /// is purged after a minute.
-async fn wait(state: &AppState, id: Id) -> Result<TestResult, ApiError> {
+async fn wait(state: &AppState, caller: &Caller, id: Id) -> Result<TestResult, ApiError> {
     let started = Instant::now();
     let stop = state.bodies();
     loop {
@@ -99,7 +103,7 @@ async fn wait(state: &AppState, id: Id) -> Result<TestResult, ApiError> {
                 return Err(ApiError::Unavailable(cause));
             }
         }
-        let mut conn = state.connection().await?;
+        let mut conn = caller.connection().await?;
         match connection_tests::progress(&mut conn, id).await? {
             Progress::Answered(result) => return Ok(result),
             Progress::Gone => return Err(ApiError::NotFound("connection")),

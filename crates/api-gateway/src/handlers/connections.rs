@@ -17,6 +17,7 @@ use crate::{
     authenticate::Caller,
     body::RawJson,
     idempotency::Made,
+    pages,
     query::Parameters,
     state::AppState,
 };
@@ -56,11 +57,17 @@ pub(crate) async fn list(
 ) -> Result<Listed<ConnectionWithHealth>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
     let parent = format!("{}/connections", NamespaceName { namespace });
-    let query = query.list(&parent, CONNECTION_FIELDS)?;
-    let mut conn = state.connection().await?;
-    let page = connections::list(&mut conn, &state.sealer, namespace, &query).await?;
+    let query = &query.list(&parent, CONNECTION_FIELDS)?;
+    let sealer = &state.sealer;
+    let page = pages::page(
+        &caller,
+        query,
+        async move |conn| connections::cost(conn, namespace, query).await,
+        async move |conn| connections::list(conn, sealer, namespace, query).await,
+    )
+    .await?;
     let names: Vec<_> = page.items.iter().map(|one| one.name).collect();
-    let mut health = connections::health(&mut conn, &names).await?;
+    let mut health = connections::health(&mut *caller.connection().await?, &names).await?;
     let items = page
         .items
         .into_iter()
@@ -91,7 +98,7 @@ pub(crate) async fn get(
         namespace,
         connection: connection.ok_or(ApiError::NotFound("connection"))?,
     };
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     let found = connections::get(&mut conn, &state.sealer, name).await?;
     let connection = found.ok_or(ApiError::NotFound("connection"))?;
     let mut health = connections::health(&mut conn, &[name]).await?;
@@ -111,7 +118,9 @@ pub(crate) async fn update(
     let namespace = caller.writable(&path.namespace_id).await?;
     let name = path.name(namespace);
     let lately = match &name {
-        Ok(name) => connections::get(&mut *state.connection().await?, &state.sealer, *name).await?,
+        Ok(name) => {
+            connections::get(&mut *caller.connection().await?, &state.sealer, *name).await?
+        }
         Err(_) => None,
     };
     let lately = lately.unwrap_or_else(|| Connection::specimen(SPECIMEN));
@@ -185,10 +194,11 @@ pub(crate) async fn delete(
         .await
 }
 
-/// Header values are secrets: who may not write sees that they are there, and no more.
-fn shown_to(caller: &Caller, mut connection: Connection) -> Connection {
-    if !caller.key.role.may_write() {
-        connection.headers = connection.headers.masked();
+/// Addresses and header values are secrets: who may not write sees that they are there, and no more.
+fn shown_to(caller: &Caller, connection: Connection) -> Connection {
+    if caller.key.role.may_write() {
+        connection
+    } else {
+        connection.masked()
     }
-    connection
 }

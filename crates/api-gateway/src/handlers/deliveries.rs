@@ -13,6 +13,7 @@ use crate::{
     answer::{Found, Listed},
     authenticate::Caller,
     body::RawJson,
+    pages,
     query::Parameters,
     state::AppState,
 };
@@ -22,7 +23,6 @@ const ANY: &str = "-";
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries`
 pub(crate) async fn list(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     query: Parameters,
@@ -30,16 +30,28 @@ pub(crate) async fn list(
     let namespace = caller.readable(&path.namespace_id).await?;
     // Page tokens are bound to the path as it stands; one of a connection that is not there is of no use.
     let parent = format!("{namespace}/{}/deliveries", path.connection_id);
-    let query = query.list(&parent, DELIVERY_FIELDS)?;
+    let query = &query.list(&parent, DELIVERY_FIELDS)?;
     let page = if path.connection_id == ANY {
-        let mut conn = state.connection().await?;
-        deliveries::list_all(&mut conn, namespace, &query).await?
+        pages::page(
+            &caller,
+            query,
+            async move |conn| deliveries::cost_of_all(conn, namespace, query).await,
+            async move |conn| deliveries::list_all(conn, namespace, query).await,
+        )
+        .await?
     } else {
         let connection = path.name(namespace)?;
-        let mut conn = state.connection().await?;
-        let page = deliveries::list(&mut conn, connection, &query).await?;
+        let page = pages::page(
+            &caller,
+            query,
+            async move |conn| deliveries::cost(conn, connection, query).await,
+            async move |conn| deliveries::list(conn, connection, query).await,
+        )
+        .await?;
         // Only an empty page leaves the question open.
-        if page.items.is_empty() && !connections::exists(&mut conn, connection).await? {
+        if page.items.is_empty()
+            && !connections::exists(&mut *caller.connection().await?, connection).await?
+        {
             return Err(ApiError::NotFound("connection"));
         }
         page
@@ -52,7 +64,6 @@ pub(crate) async fn list(
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/deliveries/{deliveryId}`
 pub(crate) async fn get(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<DeliveryPath>,
     query: Parameters,
@@ -60,7 +71,7 @@ pub(crate) async fn get(
     let namespace = caller.readable(&path.namespace_id).await?;
     query.none()?;
     let name = path.name(namespace)?;
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     let found = deliveries::get_with_attempts(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("delivery"))
 }

@@ -45,7 +45,7 @@ pub(crate) async fn of_manager(
     let namespace = caller.readable(&path.namespace_id).await?;
     query.none()?;
     let name = path.name(namespace)?;
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     let health = feeds::health_of(&mut conn, name).await?;
     if health.is_empty() && !managers::exists(&mut conn, name).await? {
         return Err(ApiError::NotFound("manager"));

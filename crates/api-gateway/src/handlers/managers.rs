@@ -20,6 +20,7 @@ use crate::{
     authenticate::Caller,
     body::RawJson,
     idempotency::Made,
+    pages,
     query::Parameters,
     state::AppState,
 };
@@ -55,7 +56,7 @@ pub(crate) async fn create(
     let draft = match checked {
         Ok(draft) => draft,
         Err(mut issues) => {
-            issues.extend(missing(&mut *state.connection().await?, namespace, &named).await?);
+            issues.extend(missing(&mut *caller.connection().await?, namespace, &named).await?);
             return Err(issues.into());
         }
     };
@@ -96,24 +97,28 @@ async fn missing(
 
 /// `GET /v1/namespaces/{namespaceId}/managers`
 pub(crate) async fn list(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Listed<Manager>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
     let parent = format!("{}/managers", NamespaceName { namespace });
-    let query = query.list(&parent, MANAGER_FIELDS)?;
-    let mut conn = state.connection().await?;
+    let query = &query.list(&parent, MANAGER_FIELDS)?;
+    let page = pages::page(
+        &caller,
+        query,
+        async move |conn| managers::cost(conn, namespace, query).await,
+        async move |conn| managers::list(conn, namespace, query).await,
+    )
+    .await?;
     Ok(Listed {
         key: "managers",
-        page: managers::list(&mut conn, namespace, &query).await?,
+        page,
     })
 }
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}`
 pub(crate) async fn get(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     query: Parameters,
@@ -121,7 +126,7 @@ pub(crate) async fn get(
     let namespace = caller.readable(&path.namespace_id).await?;
     query.none()?;
     let name = path.name(namespace)?;
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     let found = managers::get(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("manager"))
 }
@@ -136,7 +141,7 @@ pub(crate) async fn update(
     let namespace = caller.writable(&path.namespace_id).await?;
     let name = path.name(namespace);
     let lately = match &name {
-        Ok(name) => managers::lock(&mut *state.connection().await?, *name).await?,
+        Ok(name) => managers::lock(&mut *caller.connection().await?, *name).await?,
         Err(_) => None,
     };
     let lately = lately.unwrap_or_else(|| Editable::specimen(SPECIMEN));
@@ -152,7 +157,7 @@ pub(crate) async fn update(
     let patch = match checked {
         Ok(patch) => patch,
         Err(mut issues) => {
-            issues.extend(missing(&mut *state.connection().await?, namespace, &named).await?);
+            issues.extend(missing(&mut *caller.connection().await?, namespace, &named).await?);
             return Err(issues.into());
         }
     };

@@ -21,6 +21,7 @@ use crate::{
     authenticate::Caller,
     body::RawJson,
     idempotency::Made,
+    pages,
     query::Parameters,
     state::AppState,
 };
@@ -44,31 +45,33 @@ pub(crate) async fn create(
 /// `GET /v1/namespaces`
 ///
 /// Those of the caller's account, or of these the ones that its key is narrowed to.
-pub(crate) async fn list(
-    state: Data<AppState>,
-    caller: Caller,
-    query: Parameters,
-) -> Result<Listed<Namespace>, ApiError> {
+pub(crate) async fn list(caller: Caller, query: Parameters) -> Result<Listed<Namespace>, ApiError> {
     let key = &caller.key;
-    let query = query.list(&format!("accounts/{}", key.account), NAMESPACE_FIELDS)?;
+    let query = &query.list(&format!("accounts/{}", key.account), NAMESPACE_FIELDS)?;
     let narrowed = key.namespaces.as_ref().map(|_| key.id);
-    let mut conn = state.connection().await?;
+    let account = key.account;
+    let page = pages::page(
+        &caller,
+        query,
+        async move |conn| namespaces::cost(conn, account, query).await,
+        async move |conn| Ok(namespaces::list(conn, account, narrowed, query).await?),
+    )
+    .await?;
     Ok(Listed {
         key: "namespaces",
-        page: namespaces::list(&mut conn, key.account, narrowed, &query).await?,
+        page,
     })
 }
 
 /// `GET /v1/namespaces/{namespaceId}`
 pub(crate) async fn get(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Found<Namespace>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
     query.none()?;
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     let found = namespaces::get(&mut conn, caller.key.account, namespace).await?;
     found.map(Found).ok_or(ApiError::NotFound("namespace"))
 }

@@ -17,7 +17,10 @@ use serde::Serialize;
 use store::{AsyncPgConnection, managers, namespaces, recent_posts};
 
 use super::ManagerPath;
-use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState};
+use crate::{
+    ApiError, answer::Found, authenticate::Caller, body::RawJson, feeds::ConfiguredFeeds,
+    state::AppState,
+};
 
 /// Ids that begin so are the same on every platform that has the post.
 const SCHEMES: [&str; 5] = ["at", "http", "https", "tag", "urn"];
@@ -38,7 +41,7 @@ pub(crate) async fn preview(
     let name = path.name(namespace);
     let (manager, muted) = match &name {
         Ok(name) => {
-            let mut conn = state.connection().await?;
+            let mut conn = caller.connection().await?;
             let of_all = namespaces::get(&mut conn, caller.key.account, namespace).await?;
             let muted = of_all.map(|namespace| namespace.mutes).unwrap_or_default();
             (managers::get(&mut conn, *name).await?, muted)
@@ -55,8 +58,15 @@ pub(crate) async fn preview(
     let (plan, instructions) = plan(&manager, preview.instructions)?;
     let watched = Watched::of(&manager, &instructions);
     let tried = {
-        let mut conn = state.connection().await?;
-        tried(&mut conn, namespace, preview.subject, &watched).await?
+        let mut conn = caller.connection().await?;
+        tried(
+            &mut conn,
+            namespace,
+            preview.subject,
+            &watched,
+            state.feeds(),
+        )
+        .await?
     };
     let now = Timestamp::now();
     // Some milliseconds of computing at worst, which nobody else should wait for.
@@ -120,6 +130,7 @@ async fn tried(
     namespace: Id,
     subject: Subject,
     watched: &Watched,
+    configured: &ConfiguredFeeds,
 ) -> Result<Vec<Tried>, ApiError> {
     let of = |post: Post, feeds| Tried {
         url: None,
@@ -129,7 +140,17 @@ async fn tried(
         Subject::Given(posts) => Ok(posts.into_iter().map(|post| of(post, None)).collect()),
         Subject::Recent(count) => {
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            let kept = recent_posts::newest(conn, namespace, &watched.feeds, count).await?;
+            // A draft may name any feed: of those that only others watch nothing is told.
+            let mut seen = recent_posts::watched(conn, namespace, &watched.feeds).await?;
+            seen.extend(
+                watched
+                    .feeds
+                    .iter()
+                    .filter(|feed| configured.is_configured(feed) && !seen.contains(feed))
+                    .cloned()
+                    .collect::<Vec<_>>(),
+            );
+            let kept = recent_posts::newest(conn, &seen, count).await?;
             let tried = kept
                 .into_iter()
                 .map(|kept| of(kept.post, Some(vec![kept.feed])));

@@ -11,6 +11,7 @@ use crate::{
     answer::{Found, Listed},
     authenticate::Caller,
     body::RawJson,
+    pages,
     query::Parameters,
     state::AppState,
 };
@@ -50,18 +51,24 @@ fn too_many() -> ApiError {
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/replays`
 pub(crate) async fn list(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     query: Parameters,
 ) -> Result<Listed<Replay>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
     let parent = format!("{namespace}/{}/replays", path.connection_id);
-    let query = query.list(&parent, REPLAY_FIELDS)?;
+    let query = &query.list(&parent, REPLAY_FIELDS)?;
     let connection = path.name(namespace)?;
-    let mut conn = state.connection().await?;
-    let page = replays::list(&mut conn, connection, &query).await?;
-    if page.items.is_empty() && !connections::exists(&mut conn, connection).await? {
+    let page = pages::page(
+        &caller,
+        query,
+        async move |conn| replays::cost(conn, connection, query).await,
+        async move |conn| replays::list(conn, connection, query).await,
+    )
+    .await?;
+    if page.items.is_empty()
+        && !connections::exists(&mut *caller.connection().await?, connection).await?
+    {
         return Err(ApiError::NotFound("connection"));
     }
     Ok(Listed {
@@ -72,7 +79,6 @@ pub(crate) async fn list(
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/replays/{replayId}`
 pub(crate) async fn get(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ReplayPath>,
     query: Parameters,
@@ -80,7 +86,7 @@ pub(crate) async fn get(
     let namespace = caller.readable(&path.namespace_id).await?;
     query.none()?;
     let name = path.name(namespace)?;
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     let found = replays::get(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("replay"))
 }

@@ -16,6 +16,7 @@ use crate::{
     answer::{Found, Listed},
     authenticate::Caller,
     body::RawJson,
+    pages,
     query::Parameters,
     state::AppState,
 };
@@ -25,9 +26,8 @@ const ANY: &str = "-";
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/scans`
 ///
-/// What clients poll: one statement where there are Scans, whose rows tell the account too.
+/// What clients poll: one statement where there are Scans, which asks for the account too.
 pub(crate) async fn list(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     query: Parameters,
@@ -35,24 +35,39 @@ pub(crate) async fn list(
     // Page tokens are bound to the path as it stands; one of a manager that is not there is of no use.
     let parent = format!("{}/{}/scans", path.namespace_id, path.manager_id);
     let list = query.list(&parent, SCAN_FIELDS);
-    if let (Some(manager), Ok(list)) = (path.well_formed(), &list) {
-        let mut conn = state.connection().await?;
-        let (page, account) = scans::list_and_account(&mut conn, manager, list).await?;
-        if let Some(account) = account {
-            caller.may_read(manager.namespace, account)?;
+    if let (Some(manager), Ok(list)) = (path.well_formed(), &list)
+        && caller.is_in_scope(manager.namespace)
+        && store::is_by_create_time(list)
+    {
+        let mut conn = caller.connection().await?;
+        let page = scans::list_of_account(&mut conn, caller.key.account, manager, list).await?;
+        if !page.items.is_empty() {
             return Ok(Listed { key: "scans", page });
         }
     }
     // No Scans: whatever is not as it should be is told in its order.
     let namespace = caller.readable(&path.namespace_id).await?;
-    let list = list?;
-    let mut conn = state.connection().await?;
+    let list = &list?;
     let page = if path.manager_id == ANY {
-        scans::list_all(&mut conn, namespace, &list).await?
+        pages::page(
+            &caller,
+            list,
+            async move |conn| scans::cost_of_all(conn, namespace, list).await,
+            async move |conn| scans::list_all(conn, namespace, list).await,
+        )
+        .await?
     } else {
         let manager = path.name(namespace)?;
-        let page = scans::list(&mut conn, manager, &list).await?;
-        if page.items.is_empty() && !managers::exists(&mut conn, manager).await? {
+        let page = pages::page(
+            &caller,
+            list,
+            async move |conn| scans::cost(conn, manager, list).await,
+            async move |conn| scans::list(conn, manager, list).await,
+        )
+        .await?;
+        if page.items.is_empty()
+            && !managers::exists(&mut *caller.connection().await?, manager).await?
+        {
             return Err(ApiError::NotFound("manager"));
         }
         page
@@ -62,7 +77,6 @@ pub(crate) async fn list(
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/scans/{scanId}`
 pub(crate) async fn get(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ScanPath>,
     query: Parameters,
@@ -70,7 +84,7 @@ pub(crate) async fn get(
     let namespace = caller.readable(&path.namespace_id).await?;
     query.none()?;
     let name = path.name(namespace)?;
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     let found = scans::get(&mut conn, name).await?;
     found.map(Found).ok_or(ApiError::NotFound("scan"))
 }

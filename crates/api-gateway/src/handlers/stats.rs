@@ -2,23 +2,22 @@
 //!
 //! Two look-ups by primary key beside the Namespace's, and one more for feeds, whatever was counted.
 
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use domain::{ConnectionName, Timestamp, stats::Stats};
 use store::{connections, managers, stats};
 
 use super::{ConnectionPath, ManagerPath, NamespacePath};
-use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters, state::AppState};
+use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters};
 
 /// `GET /v1/namespaces/{namespaceId}/stats`
 pub(crate) async fn of_namespace(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<NamespacePath>,
     query: Parameters,
 ) -> Result<Found<Stats>, ApiError> {
     let namespace = caller.readable(&path.namespace_id).await?;
     let query = query.stats(Timestamp::now())?;
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     Ok(Found(
         stats::of_namespace(&mut conn, namespace, query).await?,
     ))
@@ -26,7 +25,6 @@ pub(crate) async fn of_namespace(
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/stats`
 pub(crate) async fn of_manager(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ManagerPath>,
     query: Parameters,
@@ -34,7 +32,7 @@ pub(crate) async fn of_manager(
     let namespace = caller.readable(&path.namespace_id).await?;
     let query = query.stats(Timestamp::now())?;
     let name = path.name(namespace)?;
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     if !managers::exists(&mut conn, name).await? {
         return Err(ApiError::NotFound("manager"));
     }
@@ -43,7 +41,6 @@ pub(crate) async fn of_manager(
 
 /// `GET /v1/namespaces/{namespaceId}/connections/{connectionId}/stats`
 pub(crate) async fn of_connection(
-    state: Data<AppState>,
     caller: Caller,
     path: Path<ConnectionPath>,
     query: Parameters,
@@ -55,7 +52,7 @@ pub(crate) async fn of_connection(
         namespace,
         connection: connection.ok_or(ApiError::NotFound("connection"))?,
     };
-    let mut conn = state.connection().await?;
+    let mut conn = caller.connection().await?;
     if !connections::exists(&mut conn, name).await? {
         return Err(ApiError::NotFound("connection"));
     }

@@ -43,6 +43,50 @@ async fn viewers_do_not_see_header_values() {
     assert_eq!(read.body["headers"]["x-secret"], "hush");
 }
 
+/// The address of a hook is all that it takes to post there.
+#[tokio::test]
+async fn addresses_are_secrets() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let path = format!("/v1/{namespace}/connections");
+    let mut body = connection_body();
+    body["url"] = json!("https://hooks.slack.com/services/T0/B0/canary?token=canary");
+    let name = acme.made(&path, &body).await;
+    let viewer = app.key("acme", Role::Viewer, None).await;
+    for path in [format!("/v1/{name}"), path.clone()] {
+        let read = viewer.get(&path).await.body.to_string();
+        assert!(
+            read.contains(r#""url":"https://hooks.slack.com""#),
+            "{read}"
+        );
+        assert!(!read.contains("canary"), "{read}");
+        let read = acme.get(&path).await.body.to_string();
+        assert!(read.contains("canary?token=canary"), "{read}");
+    }
+    for query in [("filter", r#"url : "canary""#), ("orderBy", "url")] {
+        for client in [&viewer, &acme] {
+            let answer = client.get_with(&path, &[query]).await;
+            assert_eq!(answer.details(), [(query.0, "unknown_field")]);
+        }
+    }
+    let stored = app.database.texts("to_jsonb(c)", "connections AS c").await;
+    assert!(!stored.concat().contains("canary"), "{stored:?}");
+    // A change is sealed too.
+    let change = json!({"url": "https://hooks.slack.com/services/other"});
+    let changed = acme
+        .send(reqwest::Method::PATCH, &format!("/v1/{name}"), |request| {
+            request.json(&change)
+        })
+        .await;
+    assert_eq!(changed.body["url"], change["url"]);
+    assert_eq!(
+        acme.get(&format!("/v1/{name}")).await.body["url"],
+        change["url"]
+    );
+    assert_eq!(app.database.texts("url", "connections").await, [""]);
+}
+
 #[tokio::test]
 async fn every_failing_field_is_named() {
     let app = TestApp::start().await;

@@ -13,8 +13,12 @@ const FEED: &str = "hackernews:newest";
 
 /// A MANUAL Manager of Hacker News' newest posts whose instructions are at work.
 async fn manager(app: &TestApp, acme: &Client, namespace: &str) -> String {
+    manager_of(app, acme, namespace, FEED).await
+}
+
+async fn manager_of(app: &TestApp, acme: &Client, namespace: &str, feed: &str) -> String {
     let instructions = json!({
-        "feeds": [FEED], "include": [{"text": "kettle", "weight": 1}], "threshold": 1
+        "feeds": [feed], "include": [{"text": "kettle", "weight": 1}], "threshold": 1
     });
     let mut body = manager_body();
     body.as_object_mut().unwrap().remove("input");
@@ -121,6 +125,39 @@ async fn recent_posts_and_posts_by_their_addresses_are_tried() {
         .post(&format!("/v1/{other}:preview"), &json!({"urls": [old.url]}))
         .await;
     assert_eq!(told(&unseen.body)[0].1, "NEVER_SEEN");
+}
+
+#[tokio::test]
+async fn recent_posts_of_feeds_that_only_others_watch_are_not_shown() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let theirs = manager_of(&app, &acme, &namespace, "hackernews:ask").await;
+    kept(&app, "hackernews:ask", &[post("hackernews:1", "A kettle")]).await;
+    kept(&app, FEED, &[post("hackernews:2", "Another kettle")]).await;
+    let globex = app.account("globex").await;
+    let own = globex.namespace().await;
+    let mine = manager_of(&app, &globex, &own, "hackernews:show").await;
+
+    // The feed of everything new is the operator's.
+    let draft = json!({
+        "recent": 10,
+        "instructions": {"feeds": ["hackernews:ask", FEED], "include": [{"text": "kettle", "weight": 1}]}
+    });
+    for (client, name, titles) in [
+        (&globex, &mine, vec!["Another kettle"]),
+        (&acme, &theirs, vec!["Another kettle", "A kettle"]),
+    ] {
+        let tried = client.post(&format!("/v1/{name}:preview"), &draft).await;
+        assert_eq!(tried.status, 200, "{}", tried.body);
+        let mut shown: Vec<_> = told(&tried.body)
+            .into_iter()
+            .map(|(title, _)| title)
+            .collect();
+        shown.sort_by_key(|title| title.len());
+        shown.reverse();
+        assert_eq!(shown, titles);
+    }
 }
 
 #[tokio::test]

@@ -175,6 +175,7 @@ fn way_out(detail: &Detail) -> &'static str {
         "too_short" => "give more of it",
         "too_long" => "give less of it",
         "too_many" => "give fewer, or ask for a shorter span",
+        "too_costly" => "bound createTime, or search for less",
         "out_of_range" => "give a number within the bounds that the API's description names",
         "invalid_type" => "give another kind of JSON value; text stands in double quotes",
         "invalid_format" => "see its form at /docs",

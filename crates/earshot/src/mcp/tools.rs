@@ -4,7 +4,7 @@ use client::{Change, Client, Query, Request};
 use domain::Timestamp;
 use serde_json::{Value, json};
 
-use super::quote::quoted;
+use super::quote::{is_resource_name, quoted};
 use crate::customer::Failure;
 
 const MOST: u64 = 50;
@@ -211,15 +211,8 @@ pub(super) async fn run(client: &Client, tool: Tool, given: &Value) -> Result<St
 /// A name that is one: a model may give anything, and it becomes a path. Of any kind where that is empty.
 fn name<'a>(given: &'a Value, field: &str, kind: &str) -> Result<&'a str, Failure> {
     let name = given[field].as_str().unwrap_or_default();
-    let parts: Vec<&str> = name.split('/').collect();
-    let pairs = parts.len() >= 2 && parts.len().is_multiple_of(2);
-    let of_kind = kind.is_empty() || parts.len() >= 2 && parts[parts.len() - 2] == kind;
-    let ids = parts
-        .iter()
-        .skip(1)
-        .step_by(2)
-        .all(|id| id.parse::<domain::Id>().is_ok());
-    if parts[0] == "namespaces" && pairs && of_kind && ids {
+    let of_kind = kind.is_empty() || name.rsplit('/').nth(1) == Some(kind);
+    if is_resource_name(name) && of_kind {
         Ok(name)
     } else {
         Err(Failure::usage(format!(
@@ -251,7 +244,8 @@ async fn explain(client: &Client, name: &str) -> Result<String, Failure> {
         "exclude": manager["instructions"]["exclude"],
     });
     Ok(format!(
-        "What the Manager looks for:\n{looks:#}\nThe Scan:\n{}",
+        "What the Manager looks for:\n{}\nThe Scan:\n{}",
+        quoted(&looks),
         quoted(&scan)
     ))
 }
@@ -285,7 +279,7 @@ async fn stats(client: &Client, name: &str, given: &Value) -> Result<String, Fai
     let query = query.map(|(name, value)| (name.to_owned(), value));
     let request = Request::get(&format!("{name}/stats")).query(query);
     let stats: Value = client.call(request).await?;
-    Ok(format!("{stats:#}\n"))
+    Ok(quoted(&stats))
 }
 
 #[cfg(test)]

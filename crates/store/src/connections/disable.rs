@@ -46,15 +46,14 @@ pub enum Switched {
     Changed,
 }
 
-/// As [`disable`], of a Connection that leads to `url` and was last changed at `update_time`, as it was when its
-/// endpoint was asked: what is older than the owner's word changes nothing. No clocks are compared.
+/// As [`disable`], of a Connection that was last changed at `update_time`, as it was when its endpoint was asked: what is older than the owner's word changes nothing. No clocks are compared.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn disable_unchanged(
     conn: &mut AsyncPgConnection,
     name: ConnectionName,
-    (url, update_time): (&str, Timestamp),
+    update_time: Timestamp,
     reason: &str,
     now: Timestamp,
 ) -> QueryResult<Switched> {
@@ -68,7 +67,7 @@ pub async fn disable_unchanged(
     let found: Found = sql_query(
         "WITH off AS ( \
              UPDATE connections SET state = 'DISABLED', state_reason = $3, update_time = $4 \
-             WHERE namespace_id = $1 AND id = $2 AND state = 'ACTIVE' AND url = $5 AND update_time = $6 RETURNING id \
+             WHERE namespace_id = $1 AND id = $2 AND state = 'ACTIVE' AND update_time = $5 RETURNING id \
          ) \
          SELECT EXISTS (SELECT FROM off) AS off, \
              EXISTS (SELECT FROM connections WHERE namespace_id = $1 AND id = $2 AND state = 'ACTIVE') AS active",
@@ -77,7 +76,6 @@ pub async fn disable_unchanged(
     .bind::<SqlUuid, _>(name.connection.to_uuid())
     .bind::<Text, _>(reason)
     .bind::<Timestamptz, _>(now.to_chrono())
-    .bind::<Text, _>(url)
     .bind::<Timestamptz, _>(update_time.to_chrono())
     .get_result(conn)
     .await?;

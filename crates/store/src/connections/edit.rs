@@ -8,7 +8,7 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{Row, seal_headers, seal_secrets, stored_rate};
+use super::{Row, SEALED, seal_headers, seal_secrets, seal_url, stored_rate};
 use crate::{
     Error, QueryResult,
     namespaces::Deletion,
@@ -44,6 +44,7 @@ pub async fn lock(
 struct Changes<'a> {
     nickname: Option<&'a str>,
     url: Option<&'a str>,
+    url_sealed: Option<Vec<u8>>,
     method: Option<&'a str>,
     headers_sealed: Option<Vec<u8>>,
     format: Option<&'a str>,
@@ -70,7 +71,8 @@ pub async fn update(
     let name = current.name;
     let mut changes = Changes {
         nickname: change.nickname.as_deref(),
-        url: change.url.as_deref(),
+        url: change.url.as_ref().map(|_| SEALED),
+        url_sealed: change.url.as_ref().map(|url| seal_url(url, name, sealer)),
         method: change.method.map(|method| method.as_str()),
         format: change.format.map(|format| format.as_str()),
         max_per_second: change.max_per_second.map(stored_rate),

@@ -1,14 +1,15 @@
-//! What is sealed by a key of before, sealed by the present one.
+//! What is sealed by a key of before, sealed by the present one; and addresses in the clear, which the release before
+//! wrote, sealed at all.
 
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{BigInt, Bytea, Nullable, Uuid as SqlUuid},
+    sql_types::{BigInt, Bytea, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, Id};
 use uuid::Uuid;
 
-use super::secrets_of;
+use super::{SEALED, seal_url, secrets_of, url_of};
 use crate::{
     Error,
     seal::{OpenError, Sealer},
@@ -32,6 +33,10 @@ struct Row {
     namespace_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
+    #[diesel(sql_type = Text)]
+    url: String,
+    #[diesel(sql_type = Nullable<Bytea>)]
+    url_sealed: Option<Vec<u8>>,
     #[diesel(sql_type = Bytea)]
     headers_sealed: Vec<u8>,
     #[diesel(sql_type = Nullable<Bytea>)]
@@ -53,7 +58,7 @@ pub async fn reseal(
         [name.namespace.to_uuid(), name.connection.to_uuid()]
     });
     let rows: Vec<Row> = sql_query(
-        "SELECT namespace_id, id, headers_sealed, signing_secrets_sealed FROM connections \
+        "SELECT namespace_id, id, url, url_sealed, headers_sealed, signing_secrets_sealed FROM connections \
          WHERE (namespace_id, id) > ($1, $2) ORDER BY namespace_id, id LIMIT $3",
     )
     .bind::<SqlUuid, _>(namespace)
@@ -71,52 +76,59 @@ pub async fn reseal(
         done.last = Some(name);
         match row.resealed(name, sealer) {
             Ok(None) => {}
-            Ok(Some((headers, secrets))) => {
-                done.changed += row.replace(conn, headers, secrets).await?;
-            }
+            Ok(Some(sealed)) => done.changed += row.replace(conn, sealed).await?,
             Err(error) => done.unreadable.push((name, error)),
         }
     }
     Ok(done)
 }
 
-type Sealed = (Vec<u8>, Option<Vec<u8>>);
+/// What takes the place of a row's.
+struct Sealed {
+    url: Option<Vec<u8>>,
+    headers: Vec<u8>,
+    secrets: Option<Vec<u8>>,
+}
 
 impl Row {
     /// None where the present key has sealed all of it.
     fn resealed(&self, name: ConnectionName, sealer: &Sealer) -> Result<Option<Sealed>, OpenError> {
+        let url = match &self.url_sealed {
+            _ if !self.url.is_empty() => Some(seal_url(&self.url, name, sealer)),
+            Some(sealed) => sealer.reseal(sealed, &url_of(name))?,
+            None => None,
+        };
         let headers = sealer.reseal(&self.headers_sealed, &name.to_string())?;
         let secrets = match &self.signing_secrets_sealed {
             Some(sealed) => sealer.reseal(sealed, &secrets_of(name))?,
             None => None,
         };
-        if headers.is_none() && secrets.is_none() {
+        if url.is_none() && headers.is_none() && secrets.is_none() {
             return Ok(None);
         }
-        let headers = headers.unwrap_or_else(|| self.headers_sealed.clone());
-        Ok(Some((
-            headers,
-            secrets.or(self.signing_secrets_sealed.clone()),
-        )))
+        Ok(Some(Sealed {
+            url: url.or_else(|| self.url_sealed.clone()),
+            headers: headers.unwrap_or_else(|| self.headers_sealed.clone()),
+            secrets: secrets.or_else(|| self.signing_secrets_sealed.clone()),
+        }))
     }
 
-    async fn replace(
-        &self,
-        conn: &mut AsyncPgConnection,
-        headers: Vec<u8>,
-        secrets: Option<Vec<u8>>,
-    ) -> Result<usize, Error> {
+    async fn replace(&self, conn: &mut AsyncPgConnection, sealed: Sealed) -> Result<usize, Error> {
         let changed = sql_query(
-            "UPDATE connections SET headers_sealed = $3, signing_secrets_sealed = $4 \
-             WHERE namespace_id = $1 AND id = $2 AND headers_sealed = $5 \
-               AND signing_secrets_sealed IS NOT DISTINCT FROM $6",
+            "UPDATE connections SET headers_sealed = $3, signing_secrets_sealed = $4, url_sealed = $5, url = $6 \
+             WHERE namespace_id = $1 AND id = $2 AND headers_sealed = $7 \
+               AND signing_secrets_sealed IS NOT DISTINCT FROM $8 AND url_sealed IS NOT DISTINCT FROM $9 AND url = $10",
         )
         .bind::<SqlUuid, _>(self.namespace_id)
         .bind::<SqlUuid, _>(self.id)
-        .bind::<Bytea, _>(headers)
-        .bind::<Nullable<Bytea>, _>(secrets)
+        .bind::<Bytea, _>(sealed.headers)
+        .bind::<Nullable<Bytea>, _>(sealed.secrets)
+        .bind::<Nullable<Bytea>, _>(sealed.url)
+        .bind::<Text, _>(SEALED)
         .bind::<Bytea, _>(&self.headers_sealed)
         .bind::<Nullable<Bytea>, _>(self.signing_secrets_sealed.as_ref())
+        .bind::<Nullable<Bytea>, _>(self.url_sealed.as_ref())
+        .bind::<Text, _>(&self.url)
         .execute(conn)
         .await?;
         Ok(changed)

@@ -13,7 +13,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     ConnectionName, Delivery, DeliveryName, DeliveryWithAttempts, Id, ScanName,
     delivery::{AttemptPhases, DeliveryAttempt},
-    filter::{Literal, Op},
+    filter::{Clause, Comparison, Literal, Op},
     list::ListQuery,
 };
 use uuid::Uuid;
@@ -96,13 +96,15 @@ const COLUMNS: &[Column] = &[
     column(
         "name",
         "('namespaces/' || ulid(d.namespace_id) || '/connections/' || ulid(d.connection_id) || '/deliveries/' || ulid(d.id))",
-    ),
+    )
+    .taking(90),
     column("createTime", "d.create_time"),
     column("updateTime", "d.update_time"),
     column(
         "scan",
         "('namespaces/' || ulid(d.namespace_id) || '/managers/' || ulid(d.manager_id) || '/scans/' || ulid(d.scan_id))",
-    ),
+    )
+    .taking(90),
     column("state", "d.state"),
     column("attemptCount", "d.attempt_count::float8"),
     nullable("lastAttemptTime", "d.last_attempt_time"),
@@ -117,8 +119,10 @@ pub(crate) const LISTING: Listing = Listing {
         log_columns!(),
         " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2"
     ),
+    rows: "SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2",
     columns: COLUMNS,
     id: "d.id",
+    is_indexed: is_given_up,
 };
 
 /// Of one Scan: a filter by its name would spell out the name of every row.
@@ -128,8 +132,11 @@ const OF_SCAN: Listing = Listing {
         log_columns!(),
         " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = $3 AND d.scan_id = $4"
     ),
+    rows: "SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = $2 AND d.manager_id = $3 \
+           AND d.scan_id = $4",
     columns: COLUMNS,
     id: "d.id",
+    is_indexed: is_given_up,
 };
 
 /// Of all Connections of a Namespace; [`CLOSE`] ends it.
@@ -141,8 +148,11 @@ const OF_EACH: Listing = Listing {
         log_columns!(),
         " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = c.id"
     ),
+    rows: "SELECT FROM (SELECT id FROM connections WHERE namespace_id = $1) AS c CROSS JOIN LATERAL ( \
+               SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.connection_id = c.id",
     columns: COLUMNS,
     id: "d.id",
+    is_indexed: is_given_up,
 };
 const CLOSE: &str = ") AS d";
 
@@ -153,9 +163,23 @@ const OF_SCAN_ON_ANY: Listing = Listing {
         log_columns!(),
         " FROM deliveries AS d WHERE d.namespace_id = $1 AND d.manager_id = $2 AND d.scan_id = $3"
     ),
+    rows: "SELECT FROM deliveries AS d WHERE d.namespace_id = $1 AND d.manager_id = $2 AND d.scan_id = $3",
     columns: COLUMNS,
     id: "d.id",
+    is_indexed: is_given_up,
 };
+
+/// Served by `deliveries_given_up_status_idx`: a state in which deliveries are given up, and the status of those.
+fn is_given_up(list: &ListQuery, comparison: &Comparison) -> bool {
+    let given_up = |one: &Comparison| {
+        let is_state = one.field == "state" && one.op == Op::Equal && !one.negated;
+        is_state
+            && matches!(&one.literal, Literal::Text(state) if state == "EXHAUSTED" || state == "CANCELLED")
+    };
+    let is_listed = |clause: &Clause| matches!(&clause.0[..], [one] if given_up(one));
+    given_up(comparison)
+        || comparison.field == "lastStatusCode" && list.filter.0.iter().any(is_listed)
+}
 
 /// Orders by `createTime` are served by `deliveries_pkey`; with a filter for one of the states in which
 /// deliveries are given up by `deliveries_given_up_status_idx`, for one Scan by `deliveries_scan_idx`.
@@ -167,18 +191,35 @@ pub async fn list(
     connection: ConnectionName,
     list: &ListQuery,
 ) -> Result<Page<Delivery>, Error> {
+    let (listing, parents) = of_one(connection, list);
+    page(listing.page(&parents, list).load(conn).await?, list)
+}
+
+/// What [`list()`] costs at most.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost(
+    conn: &mut AsyncPgConnection,
+    connection: ConnectionName,
+    list: &ListQuery,
+) -> QueryResult<u64> {
+    let (listing, parents) = of_one(connection, list);
+    listing.cost(conn, &parents, list, "").await
+}
+
+fn of_one(connection: ConnectionName, list: &ListQuery) -> (Listing, Vec<Uuid>) {
     let mut parents = vec![
         connection.namespace.to_uuid(),
         connection.connection.to_uuid(),
     ];
-    let query = match scan_of(list) {
+    match scan_of(list) {
         Some(scan) => {
             parents.extend([scan.manager.to_uuid(), scan.scan.to_uuid()]);
-            OF_SCAN.page(&parents, list)
+            (OF_SCAN, parents)
         }
-        None => LISTING.page(&parents, list),
-    };
-    page(query.load(conn).await?, list)
+        None => (LISTING, parents),
+    }
 }
 
 /// As [`list()`], of all Connections of `namespace` that are there. Costs one look-up per Connection.
@@ -190,15 +231,36 @@ pub async fn list_all(
     namespace: Id,
     list: &ListQuery,
 ) -> Result<Page<Delivery>, Error> {
-    let mut parents = vec![namespace.to_uuid()];
     let query = match scan_of(list) {
-        Some(scan) => {
-            parents.extend([scan.manager.to_uuid(), scan.scan.to_uuid()]);
-            OF_SCAN_ON_ANY.page(&parents, list)
-        }
-        None => OF_EACH.page_of_each(&parents, list, CLOSE),
+        Some(scan) => OF_SCAN_ON_ANY.page(&on_any(namespace, scan), list),
+        None => OF_EACH.page_of_each(&[namespace.to_uuid()], list, CLOSE),
     };
     page(query.load(conn).await?, list)
+}
+
+/// What [`list_all`] costs at most.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost_of_all(
+    conn: &mut AsyncPgConnection,
+    namespace: Id,
+    list: &ListQuery,
+) -> QueryResult<u64> {
+    match scan_of(list) {
+        Some(scan) => {
+            let parents = on_any(namespace, scan);
+            OF_SCAN_ON_ANY.cost(conn, &parents, list, "").await
+        }
+        None => {
+            let parents = [namespace.to_uuid()];
+            OF_EACH.cost(conn, &parents, list, CLOSE).await
+        }
+    }
+}
+
+fn on_any(namespace: Id, scan: ScanName) -> [Uuid; 3] {
+    [namespace, scan.manager, scan.scan].map(|id| id.to_uuid())
 }
 
 /// The one Scan that the filter asks for, where it does.

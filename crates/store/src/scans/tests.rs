@@ -38,8 +38,7 @@ async fn pages_in_the_order_of_making_are_read_from_an_index_and_never_sorted() 
     sql_query("ANALYZE").execute(conn).await.unwrap();
     let explained = |select: &str, listing: &Listing| Listing {
         select: Box::leak(format!("EXPLAIN {select}").into_boxed_str()),
-        columns: listing.columns,
-        id: listing.id,
+        ..*listing
     };
     let one = (explained(SELECT, &LISTING), vec![namespace, manager]);
     let all = (explained(SELECT_ALL, &ALL_LISTING), vec![namespace]);

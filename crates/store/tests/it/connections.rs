@@ -119,6 +119,36 @@ async fn a_disabled_connection_keeps_its_first_reason() {
     assert_eq!(found.update_time, now);
 }
 
+/// What the release before wrote works on, and is sealed by `reseal`.
+#[tokio::test]
+async fn addresses_are_sealed_also_those_that_were_written_in_the_clear() {
+    let mut at = start().await;
+    let namespace = at.fixture.namespace;
+    let sealer = sealer(&[("new", 1)]);
+    let made = connections::insert(&mut at.conn, &sealer, namespace, &draft()).await;
+    let name = made.unwrap().name;
+    let stored = at.database.texts("url", "connections").await;
+    assert_eq!(stored, [""]);
+    let url = draft().url;
+    let endpoint = connections::endpoint(&mut at.conn, &sealer, name).await;
+    assert_eq!(endpoint.unwrap().unwrap().url, url);
+
+    // As the release before changed it.
+    let clear = "https://receiver.example/other";
+    at.database
+        .run(&format!("UPDATE connections SET url = '{clear}'"))
+        .await;
+    for changed in [1, 0] {
+        let endpoint = connections::endpoint(&mut at.conn, &sealer, name).await;
+        assert_eq!(endpoint.unwrap().unwrap().url, clear);
+        let done = connections::reseal(&mut at.conn, &sealer, None, 10).await;
+        assert_eq!(done.unwrap().changed, changed);
+    }
+    assert_eq!(at.database.texts("url", "connections").await, [""]);
+    let found = connections::get(&mut at.conn, &sealer, name).await;
+    assert_eq!(found.unwrap().unwrap().url, clear);
+}
+
 #[tokio::test]
 async fn after_a_reseal_the_old_key_can_go() {
     let mut at = start().await;
@@ -156,6 +186,7 @@ async fn after_a_reseal_the_old_key_can_go() {
     for (connection, draft) in made {
         let found = connections::endpoint(&mut at.conn, &new, connection.name).await;
         let found = found.unwrap().unwrap();
+        assert_eq!(found.url, draft.url);
         assert_eq!(found.headers, draft.headers);
         assert_eq!(found.signing_secrets, draft.signing_secrets);
     }

@@ -309,14 +309,14 @@ fn enter_lane<'a>(
     moved: &HashSet<Id>,
     told: &mut Told,
 ) {
-    let (lane, now, leads_to) = (&mut locked.lane, locked.now, &locked.url);
+    let (lane, now) = (&mut locked.lane, locked.now);
     let mut due = lane.next_due_time;
     for sent in sent {
         let counts = moved.contains(&sent.result.delivery.delivery);
-        // What an address did says nothing of the one that has taken its place.
-        if let Some((outcome, url)) = &sent.outcome
+        // What an address did says nothing of the one that has taken its place since.
+        if let Some((outcome, update_time)) = &sent.outcome
             && counts
-            && url == leads_to
+            && *update_time == locked.connection_update_time
         {
             match breaker::enter(lane, *outcome, now) {
                 Change::None => {}

@@ -2,15 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use domain::{Id, key::ApiKey, key::Role};
 use reqwest::Method;
 use serde_json::json;
+use store::{AsyncConnection, AsyncPgConnection, keyed, reads};
 use test_support::{eventually, post};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use crate::{app::TestApp, scans::record};
+use crate::{app::TestApp, client::Client, scans::record};
 
 /// For a request whose cost does not depend on what is in it, on a machine that is busy.
 const SOON: Duration = Duration::from_secs(5);
@@ -88,6 +90,177 @@ async fn the_dearest_filter_over_long_texts_is_answered_soon() {
         );
         assert!(begin.elapsed() < SOON, "{word}: {:?}", begin.elapsed());
     }
+}
+
+/// A Manager with so many Scans of one post, a hundred a second, and the key of an OWNER.
+async fn manager_with_scans(app: &TestApp, scans: u32) -> (Client, Id, String) {
+    let key = ApiKey::generate();
+    app.store_key("acme", &key, Role::Owner, None, None).await;
+    let acme = Client::new(&app.base, Some(key.expose()));
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    record(app, &manager, &[post("p", "title")]).await;
+    app.database
+        .run(&format!(
+            "INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, \
+                 value, matched) \
+             SELECT namespace_id, manager_id, gen_random_uuid(), create_time - n * interval '10 ms', update_time, \
+                 post_id, post_receive_time, value, matched FROM scans, generate_series(1, {scans}) AS n"
+        ))
+        .await;
+    (acme, key.id, format!("/v1/{manager}/scans"))
+}
+
+fn searching(terms: usize) -> String {
+    let terms = (0..terms).map(|n| format!(r#"post.text : "nowhere{n}""#));
+    terms.collect::<Vec<_>>().join(" OR ")
+}
+
+#[tokio::test]
+async fn a_filter_that_costs_too_much_is_refused_until_it_is_narrowed() {
+    let app = TestApp::start().await;
+    let (acme, _, path) = manager_with_scans(&app, 18_000).await;
+    let fifty = searching(50);
+    let names = vec![r#"name : "x""#; 40].join(" OR ");
+    let fifty_others =
+        (0..49).map(|n| format!(r#"updateTime != "2026-11-{:02}T00:00:00Z""#, n % 28 + 1));
+    let others = fifty_others.collect::<Vec<_>>().join(" AND ");
+    for (filter, order) in [
+        (fifty.as_str(), ""),
+        (names.as_str(), ""),
+        (others.as_str(), "post.text, post.title"),
+        (fifty.as_str(), "createTime asc"),
+    ] {
+        for _ in 0..2 {
+            let query = [("filter", filter), ("orderBy", order)];
+            let answer = acme.get_with(&path, &query).await;
+            let told = (answer.status, answer.details());
+            assert_eq!(told, (400, vec![("filter", "too_costly")]), "{filter}");
+            let message = answer.body["message"].as_str().unwrap();
+            assert!(message.contains("createTime >"), "{message}");
+        }
+    }
+    // Ten seconds of them.
+    let newest = acme.get_with(&path, &[("pageSize", "1")]).await;
+    let newest = newest.body["scans"][0]["createTime"].as_str().unwrap();
+    let since: domain::Timestamp = newest.parse().unwrap();
+    let since = since.minus(Duration::from_secs(10));
+    let narrowed = format!(r#"createTime > "{since}" AND ({})"#, searching(49));
+    let answer = acme.get_with(&path, &[("filter", &narrowed)]).await;
+    assert_eq!((answer.status, answer.body), (200, json!({"scans": []})));
+    // All Managers of the Namespace are no way around it.
+    let (parent, _) = path.split_once("/managers/").unwrap();
+    let all = format!("{parent}/managers/-/scans");
+    let answer = acme.get_with(&all, &[("filter", &fifty)]).await;
+    assert_eq!(answer.details(), [("filter", "too_costly")]);
+    // Polling goes on, from the oldest Scan too.
+    for filter in ["", r#"createTime > "2020-01-01T00:00:00Z""#] {
+        for order in ["createTime asc", "name desc"] {
+            let query = [("filter", filter), ("orderBy", order), ("pageSize", "37")];
+            assert_eq!(acme.get_with(&path, &query).await.status, 200, "{filter}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_search_costs_points_by_how_much_it_reads() {
+    let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 600).await;
+    let (acme, _, path) = manager_with_scans(&app, 10_000).await;
+    let left = |answer: &crate::client::Answer| -> i64 {
+        let left = answer.headers["x-ratelimit-remaining"].to_str().unwrap();
+        left.parse().unwrap()
+    };
+    let before = acme.get(&path).await;
+    let polled = acme.get(&path).await;
+    assert_eq!(left(&before) - left(&polled), 1);
+    let searched = acme.get_with(&path, &[("filter", &searching(1))]).await;
+    assert_eq!(searched.status, 200, "{}", searched.body);
+    assert!(left(&polled) - left(&searched) > 20);
+    // What is spent is spent: a search that there are no points for waits, and polling does not.
+    let mut refused = searched;
+    while refused.status == 200 {
+        refused = acme.get_with(&path, &[("filter", &searching(1))]).await;
+    }
+    assert_eq!(refused.status, 429, "{}", refused.body);
+    assert!(left(&refused) > 0);
+    assert_eq!(acme.get(&path).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_third_costly_read_of_a_key_is_told_to_come_again() {
+    let app = TestApp::start().await;
+    let (acme, key, path) = manager_with_scans(&app, 10_000).await;
+    let second = app.account("acme").await;
+    // Two reads of another replica, as far as the database can tell.
+    let mut reading = [app.database.connect().await, app.database.connect().await];
+    for conn in &mut reading {
+        reads::begin(conn, SOON).await.unwrap();
+        assert!(reads::take_slot(conn, key).await.unwrap());
+    }
+    let search = searching(1);
+    let answer = acme.get_with(&path, &[("filter", &search)]).await;
+    assert_eq!(answer.status, 429, "{}", answer.body);
+    assert_eq!(answer.headers["retry-after"], "1");
+    // What costs little goes on, and so do other keys.
+    assert_eq!(acme.get(&path).await.status, 200);
+    let few = format!(r#"createTime > "2099-01-01T00:00:00Z" AND {search}"#);
+    assert_eq!(acme.get_with(&path, &[("filter", &few)]).await.status, 200);
+    assert_eq!(
+        second.get_with(&path, &[("filter", &search)]).await.status,
+        200
+    );
+    let ended: Result<(), store::Error> = keyed::end(&mut reading[0], Ok(())).await;
+    ended.unwrap();
+    assert_eq!(
+        acme.get_with(&path, &[("filter", &search)]).await.status,
+        200
+    );
+}
+
+/// What was estimated to be quick, and is not: here it waits for a lock.
+#[tokio::test]
+async fn a_list_that_runs_too_long_is_cut_off_and_keeps_no_one_else_waiting() {
+    let app = TestApp::start_with(|config| config.database.max_connections = 4).await;
+    let (acme, _, path) = manager_with_scans(&app, 10).await;
+    let globex = app.account("globex").await;
+    let mut conn = app.database.connect().await;
+    let cut_off: Result<(), store::Error> = conn
+        .transaction(async |conn: &mut AsyncPgConnection| {
+            diesel_async::SimpleAsyncConnection::batch_execute(conn, "LOCK TABLE posts").await?;
+            let search = searching(1);
+            let reads = (0..10).map(|_| {
+                let (acme, path, search) = (&acme, &path, &search);
+                async move { acme.get_with(path, &[("filter", search)]).await }
+            });
+            let mut reads = std::pin::pin!(futures::future::join_all(reads));
+            let mut others = 0;
+            let answers = loop {
+                tokio::select! {
+                    answers = &mut reads => break answers,
+                    other = globex.get("/v1/namespaces") => {
+                        assert_eq!(other.status, 200, "{}", other.body);
+                        others += 1;
+                    }
+                }
+            };
+            assert!(others > 0);
+            let told = answers.iter().map(|answer| answer.status);
+            let cut_off = told.clone().filter(|status| *status == 503).count();
+            // The rest found no connection of the account's share free.
+            let waited = told.filter(|status| *status == 429).count();
+            assert!(cut_off > 0 && cut_off + waited == 10, "{cut_off} {waited}");
+            for answer in answers {
+                assert_eq!(answer.headers["retry-after"], "1");
+            }
+            Ok(())
+        })
+        .await;
+    cut_off.unwrap();
+    let search = searching(1);
+    assert_eq!(
+        acme.get_with(&path, &[("filter", &search)]).await.status,
+        200
+    );
 }
 
 #[tokio::test]

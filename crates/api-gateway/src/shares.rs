@@ -1,0 +1,118 @@
+//! What of the database connections each account may hold.
+//!
+//! Half of them at most, so that no account keeps the others waiting, whatever it asks for and however long that takes.
+
+use std::{
+    collections::HashMap,
+    ops::{Deref, DerefMut},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use domain::Id;
+use store::AsyncPgConnection;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use crate::ApiError;
+
+/// How long a request waits for others of its account: as long as for any connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// When so many accounts are known, those that hold nothing are forgotten.
+const SWEEP_AT: usize = 1_024;
+
+pub(crate) struct Shares {
+    /// Connections for each account.
+    share: usize,
+    accounts: Mutex<HashMap<Id, Arc<Semaphore>>>,
+}
+
+impl Shares {
+    pub(crate) fn of(connections: u32) -> Self {
+        let half = usize::try_from(connections / 2).unwrap_or(usize::MAX);
+        Self {
+            share: half.max(1),
+            accounts: Mutex::default(),
+        }
+    }
+
+    /// The right of `account` to hold one connection.
+    pub(crate) async fn take(&self, account: Id) -> Result<OwnedSemaphorePermit, ApiError> {
+        let semaphore = self.semaphore(account);
+        match timeout(PATIENCE, semaphore.acquire_owned()).await {
+            Ok(permit) => permit.map_err(|error| ApiError::Internal(error.into())),
+            Err(_) => Err(ApiError::TooManyAtOnce),
+        }
+    }
+
+    fn semaphore(&self, account: Id) -> Arc<Semaphore> {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if accounts.len() >= SWEEP_AT {
+            // With one owner, which is the map, nobody holds or awaits a permit.
+            accounts.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        }
+        let semaphore = accounts
+            .entry(account)
+            .or_insert_with(|| Arc::new(Semaphore::new(self.share)));
+        Arc::clone(semaphore)
+    }
+}
+
+/// A connection that counts against its account's share until it is dropped.
+pub(crate) struct Held<C> {
+    pub(crate) conn: C,
+    pub(crate) _permit: OwnedSemaphorePermit,
+}
+
+impl<C: Deref<Target = AsyncPgConnection>> Deref for Held<C> {
+    type Target = AsyncPgConnection;
+
+    fn deref(&self) -> &AsyncPgConnection {
+        &self.conn
+    }
+}
+
+impl<C: DerefMut<Target = AsyncPgConnection>> DerefMut for Held<C> {
+    fn deref_mut(&mut self) -> &mut AsyncPgConnection {
+        &mut self.conn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Id;
+
+    use super::{SWEEP_AT, Shares};
+    use crate::ApiError;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_account_holds_half_of_the_connections_at_most() {
+        let shares = Shares::of(4);
+        let (one, other) = (Id::generate(), Id::generate());
+        let held = [
+            shares.take(one).await.unwrap(),
+            shares.take(one).await.unwrap(),
+        ];
+        assert!(matches!(
+            shares.take(one).await,
+            Err(ApiError::TooManyAtOnce)
+        ));
+        let _others = shares.take(other).await.unwrap();
+        drop(held);
+        assert!(shares.take(one).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_account_that_holds_a_connection_is_not_forgotten() {
+        let shares = Shares::of(1);
+        let one = Id::generate();
+        let _held = shares.take(one).await.unwrap();
+        for _ in 0..2 * SWEEP_AT {
+            drop(shares.take(Id::generate()).await);
+        }
+        assert_eq!(shares.semaphore(one).available_permits(), 0);
+        assert!(shares.accounts.lock().unwrap().len() <= SWEEP_AT + 1);
+    }
+}

@@ -1,0 +1,90 @@
+//! What a page of a list costs at most, estimated before it is read.
+//!
+//! The estimate depends on the list and on how many rows there are, never on how busy anything is: what is refused
+//! once is refused until it is narrowed. That rows are counted one by one, up to what is allowed, and not taken from
+//! the planner's statistics, keeps it so between two runs of `ANALYZE` too. The planner's own estimate of cost says
+//! nothing here: it takes any function for as dear as any other, and any condition of one for true of a third.
+//!
+//! Microseconds were measured on PostgreSQL 15 and a core of 2020, over posts of a thousand characters.
+
+use diesel::{QueryableByName, sql_types::BigInt};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    filter::{Comparison, Op},
+    list::ListQuery,
+};
+
+use super::{Builder, Listing, effective, query::Query};
+use crate::QueryResult;
+
+/// The most that a page may be estimated to cost, in microseconds.
+pub const MAX_COST: u64 = 1_000_000;
+
+/// A row that is looked at, and joined with its post.
+const ROW: u64 = 4;
+/// Folding a short text.
+const FOLD: u64 = 3;
+/// Searching a text that is folded.
+const SEARCH: u64 = 1;
+
+/// Whether an index tells the page at once, whatever else there is: polling is never refused.
+#[must_use]
+pub fn is_by_create_time(list: &ListQuery) -> bool {
+    let by_time = |clause: &domain::filter::Clause| match clause.0.as_slice() {
+        [one] => is_time_bound(one),
+        _ => false,
+    };
+    let mut order = effective(list).into_iter();
+    list.filter.0.iter().all(by_time) && order.all(|(field, _)| field.name == "createTime")
+}
+
+/// Whether the comparison, alone in its clause, bounds the rows that are looked at.
+pub(super) fn is_bound(listing: &Listing, list: &ListQuery, comparison: &Comparison) -> bool {
+    is_time_bound(comparison) || (listing.is_indexed)(list, comparison)
+}
+
+fn is_time_bound(comparison: &Comparison) -> bool {
+    let is_equality = matches!(
+        (comparison.op, comparison.negated),
+        (Op::NotEqual, false) | (Op::Equal, true)
+    );
+    comparison.field == "createTime" && !is_equality
+}
+
+/// The fields that these comparisons search, each once.
+pub(super) fn searched<'a>(
+    comparisons: impl Iterator<Item = &'a Comparison>,
+) -> impl Iterator<Item = &'static str> {
+    let mut fields: Vec<&str> = comparisons
+        .filter(|one| one.op == Op::Has)
+        .map(|one| one.field)
+        .collect();
+    fields.sort_unstable();
+    fields.dedup();
+    fields.into_iter()
+}
+
+/// Estimated microseconds that looking at one row takes.
+pub(super) fn per_row(listing: &Listing, list: &ListQuery) -> u64 {
+    let comparisons = || list.filter.0.iter().flat_map(|clause| &clause.0);
+    let compared = comparisons().map(|one| match one.op {
+        Op::Has => SEARCH,
+        _ => listing.column(one.field).micros,
+    });
+    let folded = searched(comparisons()).map(|field| FOLD + listing.column(field).micros);
+    let ordered = effective(list).into_iter();
+    let ordered = ordered.map(|(field, _)| listing.column(field.name).micros);
+    ROW + compared.chain(folded).chain(ordered).sum::<u64>()
+}
+
+/// How many rows the statement gives.
+pub(super) async fn count(conn: &mut AsyncPgConnection, rows: Builder<'_>) -> QueryResult<u64> {
+    #[derive(QueryableByName)]
+    struct Count {
+        #[diesel(sql_type = BigInt)]
+        rows: i64,
+    }
+    let sql = format!("SELECT count(*) AS rows FROM ({}) AS found", rows.sql);
+    let count: Count = Query::new(sql, rows.binds, false).get_result(conn).await?;
+    Ok(u64::try_from(count.rows).unwrap_or(0))
+}
