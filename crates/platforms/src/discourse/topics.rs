@@ -122,7 +122,7 @@ pub(super) async fn poll(
     let mut polled = pages.finish(reading, left);
     let asked = hindered.as_ref().and_then(PollError::retry_after);
     polled.next_hint = polled.next_hint.max(asked);
-    if has_backlog && read == 0 {
+    if has_backlog && read == 0 && hindered.is_some() {
         // Nothing was read at all.
         polled.more = false;
     }
