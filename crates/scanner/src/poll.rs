@@ -82,7 +82,8 @@ enum Stored {
         /// The lease goes on.
         kept: bool,
     },
-    /// Another replica has the feed now; it reads the same posts.
+    /// Another replica has the feed now, or the database is older than this replica's cursor: the same posts
+    /// are read again.
     LeaseLost,
     /// Plans changed since the posts were matched.
     Behind,
@@ -194,7 +195,7 @@ impl Poll {
             {
                 Stored::Behind => self.plans.refresh().await?,
                 Stored::LeaseLost => {
-                    tracing::info!(feed.name = %self.feed.name, "another replica took the feed over");
+                    tracing::info!(feed.name = %self.feed.name, "another replica took the feed over, or the database lost its last polls");
                     return Ok(("lease_lost", None));
                 }
                 Stored::Scans { made, erased, kept } => {
@@ -316,7 +317,8 @@ impl Poll {
         index: &Index,
         polled: &Polled,
     ) -> Result<Option<Stored>, store::Error> {
-        if !feeds::lock(conn, &self.feed.name, self.backbone.replica).await? {
+        let (feed, replica) = (&self.feed.name, self.backbone.replica);
+        if !feeds::lock(conn, feed, replica, self.feed.cursor.as_ref()).await? {
             return Ok(Some(Stored::LeaseLost));
         }
         if !polled.posts.is_empty() && plan_store::version(conn).await? > index.version() {
