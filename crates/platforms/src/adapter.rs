@@ -19,10 +19,12 @@ pub trait Adapter: Send + Sync {
     /// How often to poll where nothing else is said.
     fn default_interval(&self) -> Duration;
 
-    /// Polls once: reads pages newest first back to the cursor, so that a burst is not missed.
+    /// Polls once: reads pages newest first back to the cursor, so that a burst is not missed. A reading that
+    /// a limit or a failed page ends early is no error: its cursor has the position at which the next poll
+    /// continues.
     ///
     /// # Errors
-    /// [`PollError`]; the stored cursor stays good, and the next poll reads what this one did not.
+    /// [`PollError`] when not one page was read; the stored cursor stays good.
     async fn poll(
         &self,
         what: &str,
@@ -60,6 +62,19 @@ pub trait Adapter: Send + Sync {
     }
 }
 
+/// Refuses the answers of a re-check by which none of many posts is left: so many do not vanish at once, so they tell
+/// of the platform's state.
+///
+/// # Errors
+/// [`PollError::Malformed`] for such answers.
+pub(crate) fn refuse_if_all_gone(asked: usize, gone: usize) -> Result<(), PollError> {
+    const MANY: usize = 10;
+    if asked >= MANY && gone == asked {
+        return Err(PollError::Malformed(format!("knows none of {asked} posts")));
+    }
+    Ok(())
+}
+
 /// A place on a platform that can be listened to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Community {
@@ -75,10 +90,12 @@ pub struct Community {
 /// What bounds one poll.
 #[derive(Debug, Clone)]
 pub struct PollLimits {
-    /// The most posts to give: the oldest of the new ones. The next poll gives the others.
+    /// The most posts to give. The next poll gives the others.
     pub max_posts: usize,
-    /// The most pages to read; new posts on pages beyond are a gap.
+    /// The most pages to read. The next poll reads the others.
     pub max_pages: usize,
+    /// No page is asked for later than this after the poll's beginning.
+    pub max_time: Duration,
     /// On a feed's first poll, posts older than this are taken as known.
     pub since: Option<Timestamp>,
 }
@@ -88,6 +105,7 @@ impl Default for PollLimits {
         Self {
             max_posts: 2_000,
             max_pages: 400,
+            max_time: Duration::from_secs(100),
             since: None,
         }
     }
@@ -105,7 +123,8 @@ pub struct Polled {
     pub cursor: Cursor,
     /// Posts may have been missed.
     pub gap: Option<Gap>,
-    /// There is more to read now: this poll left new posts to the next one.
+    /// There is more to read: this poll left new posts to the next one, which may follow at once, or after
+    /// `next_hint`.
     pub more: bool,
     /// The platform said that nothing changed, without sending anything.
     pub not_modified: bool,

@@ -31,6 +31,8 @@ pub(crate) const MAX_PENDING: usize = 500;
 const VERSION: u8 = 1;
 /// Native ids up to this length are kept as they are, longer ones as a hash.
 const MAX_KEY_BYTES: usize = 24;
+/// The length of such a hash.
+pub(crate) const HASH_BYTES: usize = 24;
 
 /// The reading of one feed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,19 +64,44 @@ pub struct Cursor {
     /// Where reading by ids goes on: posts up to this native id are read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) anchor: Option<String>,
-    /// Reading by ids, newest first: posts between these two native ids are still to be read.
+    /// Reading newest first: what is still to be read below what was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unread: Option<Unread>,
 }
 
-/// A stretch of native ids, without its ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The part of a list that an earlier poll left to the next ones. Each adapter has its own form of the two ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Unread {
+    /// The older end, where it is not a matter of what is known.
     pub(crate) after: Option<String>,
+    /// The position at which reading continues; empty for the newest post.
     pub(crate) before: String,
-    /// What the cursor's floor becomes once they are.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The cursor's floor once this part is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) floor: Option<Timestamp>,
+    /// The newest post that was known when the reading of this part began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) high_water: Option<Timestamp>,
+    /// Whether it belongs to the feed's first reading.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) first: bool,
+    /// Posts read of this part so far.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) read: usize,
+    /// Of them, those that were known before the reading began.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) known: usize,
+    /// Pages without a new post, in succession.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) idle: usize,
+    /// Polls, in succession, in which this position could not be read and others could.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) failures: u32,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A post's key, and its time in seconds where it is known.
@@ -103,7 +130,13 @@ impl Cursor {
         });
         match cursor {
             Ok(mut cursor) => {
-                let excess = cursor.seen.len().saturating_sub(MAX_SEEN);
+                // Both ends of a list are remembered while a part between them is unread.
+                let most = if cursor.unread.is_some() {
+                    MAX_SEEN * 2
+                } else {
+                    MAX_SEEN
+                };
+                let excess = cursor.seen.len().saturating_sub(most);
                 cursor.seen.drain(..excess);
                 cursor.pending.truncate(MAX_PENDING);
                 Some(cursor)
@@ -124,6 +157,12 @@ impl Cursor {
     #[must_use]
     pub fn high_water(&self) -> Option<Timestamp> {
         self.high_water
+    }
+
+    /// Whether the feed's first reading is not complete.
+    #[must_use]
+    pub fn is_first_reading(&self) -> bool {
+        self.unread.as_ref().is_some_and(|unread| unread.first)
     }
 
     /// How many posts the cursor knows, of those around where the reading stands.
@@ -157,7 +196,7 @@ pub(crate) fn key(native_id: &str) -> String {
     if plain {
         native_id.to_owned()
     } else {
-        crate::text::hex(&Sha256::digest(native_id.as_bytes())[..12])
+        crate::text::hex(&Sha256::digest(native_id.as_bytes())[..HASH_BYTES / 2])
     }
 }
 

@@ -139,7 +139,8 @@ impl Fetched {
     }
 
     pub(crate) fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, PollError> {
-        serde_json::from_slice(&self.body).map_err(|error| PollError::Malformed(error.to_string()))
+        crate::text::repair::read_json(&self.body)
+            .map_err(|error| PollError::Malformed(error.to_string()))
     }
 }
 

@@ -1,31 +1,61 @@
-//! When to stop turning the pages of a list that is newest first, roughly.
+//! When to stop turning the pages of a list that is newest first, roughly, and where to continue.
 //!
 //! A poll reads back over what it knows: at least [`OVERLAP_ITEMS`] posts and [`OVERLAP`], so that posts
 //! that appear late, and those that slipped from one page to another while pages were turned, are found.
 //! Where many posts come in that time it reads back over [`MOST_KNOWN`] of them and no more.
 //!
+//! A poll that cannot read so far, because a page fails or a limit is reached, gives what it has read. Its
+//! cursor has the position of the next page ([`Unread`]) and the newest post that was known before, and the next
+//! poll continues there, until it meets posts that were known before. What is new meanwhile is read afterwards,
+//! from the top. A position that cannot be read holds nothing up: the newest pages are read instead.
+//!
 //! Cost: one page while less than a page of posts came in that time.
+
+use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 
 use crate::{
-    Gap, PollLimits,
-    cursor::{OVERLAP, OVERLAP_ITEMS},
+    Gap, PollError, PollLimits, Polled,
+    cursor::{OVERLAP, OVERLAP_ITEMS, Unread},
     reading::{Met, Reading},
 };
 
 /// The most known posts that a poll reads back over.
 pub(crate) const MOST_KNOWN: usize = 2_000;
+/// So many pages in succession without a new post have no end that can be reached.
+const MAX_IDLE: usize = 400;
+/// So many polls in succession that cannot read a position, while the platform answers, give it up.
+const MAX_FAILURES: u32 = 120;
+/// The pause after a page that failed. It doubles with each failure in succession, up to the most.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
+const MOST_AFTER_FAILURE: Duration = Duration::from_secs(60);
+
+/// The pause after a reading that a failure ended early.
+pub(crate) fn pause_after(failure: &PollError) -> Duration {
+    failure.retry_after().unwrap_or_default().max(AFTER_FAILURE)
+}
 
 /// How far one poll has come.
 pub(crate) struct Pages {
     /// Up to when known posts are read again.
     overlap_start: Option<Timestamp>,
     from: Option<Timestamp>,
+    /// Whether there is an end to reach, and so a part that can be left.
     bounded: bool,
-    enough: usize,
-    known: usize,
-    read: usize,
+    limits: PollLimits,
+    begin: Instant,
+    /// The position of this poll's first page.
+    start: String,
+    /// What earlier polls left, or what this one will.
+    part: Unread,
+    resumes: bool,
+    /// The position could not be read, so the newest pages are.
+    refreshes: bool,
+    failure: Option<PollError>,
+    count: usize,
+    widest: usize,
+    new: usize,
     page: Page,
 }
 
@@ -35,21 +65,129 @@ struct Page {
     posts: usize,
     new: usize,
     recent: usize,
+    /// Posts that an earlier poll met, whichever.
+    known: usize,
     oldest: Option<Timestamp>,
 }
 
 impl Pages {
     pub(crate) fn new(reading: &Reading, limits: &PollLimits) -> Self {
-        let high_water = reading.cursor.high_water;
+        let bounded = !reading.is_first() || limits.since.is_some();
+        let left = reading.cursor.unread.clone();
+        let resumes = left.is_some();
+        let part = left.unwrap_or_else(|| Unread {
+            high_water: reading.cursor.high_water,
+            first: reading.is_first(),
+            ..Unread::default()
+        });
         Self {
-            overlap_start: high_water.map(|time| time.minus(OVERLAP)),
-            from: high_water.or(reading.floor()),
-            bounded: !reading.is_first() || limits.since.is_some(),
-            enough: limits.max_posts,
-            known: 0,
-            read: 0,
+            overlap_start: part.high_water.map(|time| time.minus(OVERLAP)),
+            from: part.high_water.or(reading.floor()),
+            bounded,
+            limits: limits.clone(),
+            begin: Instant::now(),
+            start: part.before.clone(),
+            part,
+            resumes,
+            refreshes: false,
+            failure: None,
+            count: 0,
+            widest: 0,
+            new: 0,
             page: Page::default(),
         }
+    }
+
+    /// The position at which to begin; `None` for the newest post.
+    pub(crate) fn position(&self) -> Option<&str> {
+        Some(self.start.as_str()).filter(|start| !start.is_empty())
+    }
+
+    /// The older end of the part to read, as an earlier poll noted it.
+    pub(crate) fn after(&self) -> Option<&str> {
+        self.part.after.as_deref()
+    }
+
+    /// Notes the older end for the next polls.
+    pub(crate) fn note_after(&mut self, after: String) {
+        self.part.after = Some(after);
+    }
+
+    /// Whether an earlier poll left the part that this one reads.
+    pub(crate) fn resumes(&self) -> bool {
+        self.resumes
+    }
+
+    /// Whether another page may be read by this poll. Each may read one, and one that continues may read the page
+    /// before its position too.
+    pub(crate) fn go_on(&self) -> bool {
+        let least = if self.start.is_empty() { 1 } else { 2 };
+        let spent = self.count >= self.limits.max_pages
+            || self.new + self.widest > self.limits.max_posts
+            || self.begin.elapsed() >= self.limits.max_time;
+        self.count < least || !spent
+    }
+
+    /// Takes note that a page could not be read: the poll ends with what it has. When it has nothing, answers
+    /// whether to read the newest page instead.
+    ///
+    /// # Errors
+    /// The error, when there is nothing else to do.
+    pub(crate) fn fail(&mut self, error: PollError) -> Result<bool, PollError> {
+        if self.count > 0 {
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "a reading ends early"
+            );
+            self.failure = Some(error);
+            return Ok(false);
+        }
+        let of_position = match &error {
+            PollError::Throttled { .. }
+            | PollError::BudgetSpent { .. }
+            | PollError::Forbidden(_)
+            | PollError::Unauthorized { .. } => false,
+            PollError::Unavailable(_)
+            | PollError::NotFound(_)
+            | PollError::Refused { .. }
+            | PollError::Status { .. }
+            | PollError::Malformed(_) => true,
+        };
+        if self.start.is_empty() || !of_position {
+            return Err(error);
+        }
+        self.restart(error);
+        Ok(true)
+    }
+
+    /// As [`Pages::fail`], of a page that was read and names no next one, though it is not the last.
+    pub(crate) fn lead_nowhere(&mut self, error: PollError) -> Result<(), PollError> {
+        if self.count == 1 {
+            return Err(error);
+        }
+        self.fail(error).map(drop)
+    }
+
+    /// Whether it is the noted position that is refused: the platform answers, but does not know it any more.
+    pub(crate) fn is_refused(&self, error: &PollError) -> bool {
+        let refused = match error {
+            PollError::Status { status, .. } => *status < 500,
+            PollError::NotFound(_) => true,
+            _ => false,
+        };
+        self.count == 0 && !self.start.is_empty() && refused
+    }
+
+    /// Begins at the newest post, because the position leads nowhere.
+    pub(crate) fn restart(&mut self, error: PollError) {
+        tracing::debug!(
+            error = &error as &dyn std::error::Error,
+            "a position could not be read"
+        );
+        self.part.failures += 1;
+        self.failure = Some(error);
+        self.refreshes = true;
+        self.start.clear();
     }
 
     /// Counts a post. One that stands where its time does not place it, such as a pinned one, is not to be
@@ -59,14 +197,31 @@ impl Pages {
         page.posts += 1;
         page.new += usize::from(met == Met::New);
         page.recent += usize::from(met != Met::Old);
+        page.known += usize::from(known_before);
         page.oldest = [page.oldest, time].into_iter().flatten().min();
-        self.known += usize::from(known_before);
-        self.read += 1;
+        // What earlier polls read of this part says nothing about its end.
+        let is_below = !self.resumes
+            || (self.part.high_water).is_some_and(|known| time.is_none_or(|time| time <= known));
+        self.part.known += usize::from(known_before && is_below);
+        self.part.read += 1;
+    }
+
+    /// Whether a post of the page was known before this poll. If none was, posts may have moved to earlier
+    /// pages since the position was noted.
+    pub(crate) fn overlaps(&self) -> bool {
+        self.page.known > 0
     }
 
     /// Whether the posts of the page brought the reading to its end; begins the next page.
     pub(crate) fn turn(&mut self) -> bool {
         let page = std::mem::take(&mut self.page);
+        self.count += 1;
+        self.new += page.new;
+        self.widest = self.widest.max(page.posts);
+        self.part.idle = if page.new > 0 { 0 } else { self.part.idle + 1 };
+        if !self.refreshes {
+            self.part.failures = 0;
+        }
         let past_the_past = page.posts > 0 && page.recent == 0;
         let behind = match (self.overlap_start, page.oldest) {
             (Some(start), Some(oldest)) => oldest < start,
@@ -74,20 +229,27 @@ impl Pages {
         };
         let overlaps = page.posts > 0
             && page.new == 0
-            && self.known >= OVERLAP_ITEMS
-            && (behind || self.known >= MOST_KNOWN);
-        let enough = !self.bounded && self.read >= self.enough;
-        past_the_past || overlaps || enough
+            && self.part.known >= OVERLAP_ITEMS
+            && (behind || self.part.known >= MOST_KNOWN);
+        let enough = !self.bounded && self.part.read >= self.limits.max_posts;
+        // What lies between here and the position is known.
+        let refreshed = self.refreshes && page.posts > 0 && page.new == 0;
+        past_the_past || overlaps || enough || refreshed
     }
 
-    /// How many posts have been read.
+    /// How many posts have been read of this part, by earlier polls too.
     pub(crate) fn read(&self) -> usize {
-        self.read
+        self.part.read
     }
 
-    /// Whether the reading came to where an earlier poll had been.
+    /// Whether the reading came to where an earlier reading had been.
     pub(crate) fn reached_the_known(&self) -> bool {
-        self.known > 0
+        self.part.known > 0
+    }
+
+    /// Whether there are known posts below the part that is read.
+    pub(crate) fn follows_the_known(&self) -> bool {
+        self.part.high_water.is_some()
     }
 
     /// What may have been missed when the reading could not go on; nothing where it had no end to reach.
@@ -97,5 +259,44 @@ impl Pages {
             to: None,
             reason,
         })
+    }
+
+    /// The poll's answer. `left` is the position of the next page where the reading ended before the end of
+    /// the list.
+    pub(crate) fn finish(self, mut reading: Reading, left: Option<String>) -> Polled {
+        let earlier = reading.cursor.unread.take();
+        let mut left = left.filter(|_| self.bounded);
+        if self.refreshes && left.is_none() {
+            left = earlier.as_ref().map(|unread| unread.before.clone());
+        }
+        if reading.is_overfull() && (left.is_some() || self.resumes) {
+            // Some of what was read is not given, so it is read again.
+            left = Some(self.start.clone());
+        }
+        if left.is_some() && self.part.failures >= MAX_FAILURES {
+            reading.gap = self.gap("a page that cannot be read");
+            left = None;
+        }
+        if left.is_some() && self.part.idle >= MAX_IDLE {
+            reading.gap = self.gap("a list without an end");
+            left = None;
+        }
+        reading.partial |= left.is_some() || self.resumes;
+        let has_left = left.is_some();
+        reading.cursor.unread = left.map(|before| Unread {
+            before,
+            ..self.part.clone()
+        });
+        let mut polled = reading.finish();
+        if let Some(earlier) = earlier.filter(|_| !has_left) {
+            polled.cursor.floor = polled.cursor.floor.max(earlier.floor);
+        }
+        polled.more |= has_left;
+        if let Some(failure) = self.failure.filter(|_| polled.more) {
+            let doubled = AFTER_FAILURE.saturating_mul(1 << self.part.failures.min(16));
+            let pause = doubled.min(MOST_AFTER_FAILURE);
+            polled.next_hint = Some(pause_after(&failure).max(pause));
+        }
+        polled
     }
 }

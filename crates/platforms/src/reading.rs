@@ -9,7 +9,7 @@ use domain::{Post, Timestamp};
 
 use crate::{
     Cursor, Gap, PollLimits, Polled,
-    cursor::{KEEP_UNMET, MAX_SEEN, Seen, from_seconds, key, to_seconds},
+    cursor::{KEEP_UNMET, MAX_SEEN, Seen, Unread, from_seconds, key, to_seconds},
 };
 
 /// Posts with a time before this have none: it is some program's zero.
@@ -76,6 +76,12 @@ impl Reading {
             gap: None,
             cursor,
         }
+    }
+
+    /// Whether there are more new posts than one poll may give.
+    pub(crate) fn is_overfull(&self) -> bool {
+        let given = self.new.iter().filter(|new| new.post.is_some()).count();
+        self.left.is_some() || given > self.limits.max_posts.max(1)
     }
 
     /// Whether the feed has never been polled.
@@ -222,7 +228,7 @@ impl Reading {
         let mut posts = Vec::new();
         for New {
             time, seen, post, ..
-        } in self.new
+        } in std::mem::take(&mut self.new)
         {
             self.cursor.high_water = self.cursor.high_water.max(Some(time));
             self.order.push(seen);
@@ -230,6 +236,11 @@ impl Reading {
         }
         let mut seen = std::mem::take(&mut self.cursor.seen);
         seen.retain(|seen| !self.met.contains(&seen.0));
+        if let Some(unread) = self.cursor.unread.clone() {
+            seen.append(&mut self.order);
+            self.cursor.seen = self.around(seen, unread);
+            return self.polled(posts);
+        }
         // What is forgotten is the oldest, for only below it can everything count as known.
         seen.sort_by_key(|seen| seen.1);
         self.order.sort_by_key(|seen| seen.1);
@@ -244,12 +255,38 @@ impl Reading {
         let met = self.order.len().saturating_sub(MAX_SEEN);
         for Seen(_, time) in seen.drain(..unmet).chain(self.order.drain(..met)) {
             // The whole second is known: times are kept in seconds.
-            let above = time.and_then(|time| from_seconds(time + 1));
+            let above = time.and_then(just_after);
             let above = above.map(|above| self.left.map_or(above, |left| above.min(left)));
             self.cursor.floor = self.cursor.floor.max(above);
         }
         seen.append(&mut self.order);
         self.cursor.seen = seen;
+        self.polled(posts)
+    }
+
+    /// What the cursor must know while a part of the list is unread: the posts below that part, which tell its
+    /// end, those just above it, and the newest.
+    fn around(&mut self, mut seen: Vec<Seen>, mut unread: Unread) -> Vec<Seen> {
+        seen.sort_by_key(|seen| seen.1);
+        let known_until = unread.high_water.map(to_seconds);
+        let above = seen.split_off(seen.partition_point(|seen| seen.1 <= known_until));
+        let mut below = seen;
+        let forgotten = below.len().saturating_sub(MAX_SEEN);
+        let floor = below.drain(..forgotten).filter_map(|seen| seen.1).max();
+        self.cursor.floor = self.cursor.floor.max(floor.and_then(just_after));
+        let forgotten = above.len().saturating_sub(MAX_SEEN);
+        let begin = above.len().min(MAX_SEEN / 2);
+        let middle = begin..begin + forgotten;
+        // It would hide what is still to be read, so it rises afterwards.
+        let floor = above[middle.clone()].iter().filter_map(|seen| seen.1).max();
+        unread.floor = unread.floor.max(floor.and_then(just_after));
+        self.cursor.unread = Some(unread);
+        let above = above.into_iter().enumerate();
+        below.extend(above.filter_map(|(at, seen)| (!middle.contains(&at)).then_some(seen)));
+        below
+    }
+
+    fn polled(self, posts: Vec<Post>) -> Polled {
         Polled {
             posts,
             deleted: self.deleted,
@@ -260,6 +297,11 @@ impl Reading {
             next_hint: None,
         }
     }
+}
+
+/// The end of that second.
+fn just_after(seconds: i64) -> Option<Timestamp> {
+    from_seconds(seconds.saturating_add(1))
 }
 
 #[cfg(test)]

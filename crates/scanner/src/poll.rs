@@ -44,8 +44,6 @@ use crate::{
 const DEADLINE: Duration = Duration::from_secs(180);
 /// A poll that takes longer is slow, and so is the next one of its feed taken to be.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
-/// A poll that was cut off is tried again with a quarter of the pages, down to this.
-const LEAST_PAGES: usize = 4;
 /// Of a stream: how long polls that bring nothing go on before their cursor is stored.
 const STREAM_TURN: Duration = Duration::from_secs(1);
 const BREATH: Duration = Duration::from_millis(10);
@@ -84,7 +82,8 @@ enum Stored {
         /// The lease goes on.
         kept: bool,
     },
-    /// Another replica has the feed now; it reads the same posts.
+    /// Another replica has the feed now, or the database is older than this replica's cursor: the same posts
+    /// are read again.
     LeaseLost,
     /// Plans changed since the posts were matched.
     Behind,
@@ -138,17 +137,9 @@ impl Poll {
         if cursor.is_none() && stored.is_some() {
             tracing::warn!(feed.name = %self.feed.name.masked(), "the cursor cannot be read: starting anew");
         }
-        let whole = PollLimits::default();
-        // One that was cut off would be again: it gets on with fewer pages, and what is missed is a gap.
-        let cuts = if self.feed.slow {
-            self.feed.failure_count
-        } else {
-            0
-        };
         let limits = PollLimits {
             since: Some(backfill_start(self.config.scanner.backfill)),
-            max_pages: (whole.max_pages >> (2 * cuts).min(16)).max(LEAST_PAGES),
-            ..whole
+            ..PollLimits::default()
         };
         let begin = Instant::now();
         loop {
@@ -158,7 +149,7 @@ impl Poll {
             let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
             let polled = answer.await.map_err(cut_off)??;
             let is_empty = polled.posts.is_empty() && polled.deleted.is_empty();
-            let goes_on = polled.more && is_empty && polled.gap.is_none();
+            let goes_on = self.is_stream() && polled.more && is_empty && polled.gap.is_none();
             if !goes_on || begin.elapsed() >= STREAM_TURN {
                 return Ok(polled);
             }
@@ -204,7 +195,7 @@ impl Poll {
             {
                 Stored::Behind => self.plans.refresh().await?,
                 Stored::LeaseLost => {
-                    tracing::info!(feed.name = %self.feed.name.masked(), "another replica took the feed over");
+                    tracing::info!(feed.name = %self.feed.name.masked(), "another replica took the feed over, or the database lost its last polls");
                     return Ok(("lease_lost", None));
                 }
                 Stored::Scans { made, erased, kept } => {
@@ -227,8 +218,8 @@ impl Poll {
     /// How long until the next poll.
     fn wait(&self, polled: &Polled, posts_per_day: f64) -> Duration {
         if polled.more {
-            // It is there to be read: waiting would only let it grow.
-            return Duration::ZERO;
+            // It is there to be read: waiting would only let it grow, unless the platform needs a pause.
+            return polled.next_hint.unwrap_or_default();
         }
         if let Some(exactly) = self.watched.platform.poll_interval {
             return exactly;
@@ -254,7 +245,7 @@ impl Poll {
         next: Next,
     ) -> Result<Stored, store::Error> {
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
-        let is_first = self.feed.cursor.is_none();
+        let is_first = self.is_first_reading();
         let last = matches.len().saturating_sub(1) / BLOCK * BLOCK;
         let (blocks, last) = matches.split_at(last);
         let mut made = Vec::new();
@@ -326,7 +317,8 @@ impl Poll {
         index: &Index,
         polled: &Polled,
     ) -> Result<Option<Stored>, store::Error> {
-        if !feeds::lock(conn, &self.feed.name, self.backbone.replica).await? {
+        let (feed, replica) = (&self.feed.name, self.backbone.replica);
+        if !feeds::lock(conn, feed, replica, self.feed.cursor.as_ref()).await? {
             return Ok(Some(Stored::LeaseLost));
         }
         if !polled.posts.is_empty() && plan_store::version(conn).await? > index.version() {
@@ -438,6 +430,14 @@ impl Poll {
         if let Err(error) = released.await {
             tracing::warn!(feed.name = %self.feed.name.masked(), "cannot end a lease: {:#}", anyhow::Error::from(error));
         }
+    }
+
+    /// Whether the posts are of the feed's first reading, which may take several polls.
+    fn is_first_reading(&self) -> bool {
+        let Some(cursor) = &self.feed.cursor else {
+            return true;
+        };
+        Cursor::from_json(cursor).is_some_and(|cursor| cursor.is_first_reading())
     }
 
     /// Whether the feed is the stream of a whole network.

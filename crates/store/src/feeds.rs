@@ -177,7 +177,9 @@ pub async fn next_due(
         .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
 }
 
-/// Locks a feed for the rest of the transaction; whether `replica` still holds its lease.
+/// Locks a feed for the rest of the transaction; whether `replica` still holds its lease, and the cursor is still
+/// the one that it read from. After a failover the database may be older than what a replica knows: what was
+/// lost with it must be read again.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -185,11 +187,16 @@ pub async fn lock(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     replica: Uuid,
+    cursor: Option<&serde_json::Value>,
 ) -> QueryResult<bool> {
     let held = Prepared(
-        sql_query("SELECT FROM feeds WHERE name = $1 AND leased_by = $2 FOR UPDATE")
-            .bind::<Text, _>(feed.as_str())
-            .bind::<SqlUuid, _>(replica),
+        sql_query(
+            "SELECT FROM feeds WHERE name = $1 AND leased_by = $2 AND cursor IS NOT DISTINCT FROM $3 \
+             FOR UPDATE",
+        )
+        .bind::<Text, _>(feed.as_str())
+        .bind::<SqlUuid, _>(replica)
+        .bind::<Nullable<Jsonb>, _>(cursor.cloned().map(words::json)),
     )
     .execute(conn)
     .await?;

@@ -17,7 +17,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::{event::is_did, post::is_hidden};
-use crate::{Fetch, FetchLimits, PollError, hackernews::below, text};
+use crate::{Fetch, FetchLimits, PollError, adapter::refuse_if_all_gone, hackernews::below, text};
 
 /// The most that one call takes, of authors and of posts.
 pub(super) const PER_CALL: usize = 25;
@@ -95,32 +95,38 @@ impl AppView {
         }
     }
 
-    /// Which of these posts, by their URIs, are not there (any more).
+    /// Which of these posts, by their URIs, are not there (any more): those that two answers leave out, for an
+    /// answer may be short for other reasons.
     pub(super) async fn missing(&self, uris: &[String]) -> Result<Vec<String>, PollError> {
+        let mut missing = Vec::new();
+        for some in uris.chunks(PER_CALL) {
+            let absent = self.absent(some).await?;
+            missing.extend(self.absent(&absent).await?);
+        }
+        refuse_if_all_gone(uris.len(), missing.len())?;
+        Ok(missing)
+    }
+
+    async fn absent(&self, uris: &[String]) -> Result<Vec<String>, PollError> {
         #[derive(Deserialize)]
         struct Answer {
             posts: Vec<Value>,
         }
-        let mut missing = Vec::new();
-        for some in uris.chunks(PER_CALL) {
-            let mut url = below(&self.url, "xrpc/app.bsky.feed.getPosts");
-            let pairs = some.iter().map(|uri| ("uris", uri));
-            url.query_pairs_mut().extend_pairs(pairs);
-            let limits = FetchLimits::default();
-            let answer = self.fetch.get(&url, &[], &limits).await?;
-            let answer: Answer = answer.success("getPosts")?.json()?;
-            let there: HashSet<&str> = answer
-                .posts
-                .iter()
-                .filter_map(|post| post["uri"].as_str())
-                .collect();
-            missing.extend(
-                some.iter()
-                    .filter(|uri| !there.contains(uri.as_str()))
-                    .cloned(),
-            );
+        if uris.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(missing)
+        let mut url = below(&self.url, "xrpc/app.bsky.feed.getPosts");
+        let pairs = uris.iter().map(|uri| ("uris", uri));
+        url.query_pairs_mut().extend_pairs(pairs);
+        let answer = self.fetch.get(&url, &[], &FetchLimits::default()).await?;
+        let answer: Answer = answer.success("getPosts")?.json()?;
+        let there: HashSet<&str> = answer
+            .posts
+            .iter()
+            .filter_map(|post| post["uri"].as_str())
+            .collect();
+        let absent = uris.iter().filter(|uri| !there.contains(uri.as_str()));
+        Ok(absent.cloned().collect())
     }
 
     fn unknown(&self, posts: &[Post]) -> Vec<String> {

@@ -4,6 +4,8 @@ use domain::{Post, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::text;
+
 use super::{
     position::{Key, key},
     post,
@@ -73,7 +75,7 @@ struct Identity {
 
 impl Event {
     pub(super) fn read(text: &str, now: Timestamp) -> Self {
-        let Ok(frame) = serde_json::from_str::<Frame>(text) else {
+        let Ok(frame) = text::repair::read_json::<Frame>(text.as_bytes()) else {
             return Self::Unreadable;
         };
         // A time ahead of ours would move the cursor past what is still to come.

@@ -23,21 +23,27 @@ pub(super) async fn poll(
 ) -> Result<Polled, PollError> {
     let mut reading = Reading::new(cursor, limits);
     let mut pages = Pages::new(&reading, limits);
-    let mut before: Option<u64> = None;
-    let mut empty = 0;
-    for _ in 0..limits.max_pages {
-        let page: PostsPage = site.get(&address(site, before), "posts").await?;
-        let mut oldest = None;
-        for value in &page.latest_posts {
-            let Ok(post) = shape::Post::deserialize(value) else {
-                tracing::debug!(platform = site.name, "skipped an unreadable post");
-                continue;
-            };
-            oldest = [oldest, Some(post.id)].into_iter().flatten().min();
-            offer(site, &post, &mut reading, &mut pages).await?;
-        }
+    let mut before: Option<u64> = pages.position().and_then(|id| id.parse().ok());
+    // Of pages in succession, by earlier polls too.
+    let mut empty = pages
+        .after()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(0);
+    while pages.go_on() {
+        let read = read_page(site, before, &mut reading, &mut pages).await;
+        let oldest = match read {
+            Ok(oldest) => oldest,
+            Err(error) => {
+                if pages.fail(error)? {
+                    before = None;
+                    continue;
+                }
+                break;
+            }
+        };
+        let end = pages.turn();
         let (last, end) = match (oldest, before) {
-            (Some(oldest), _) => (oldest, pages.turn()),
+            (Some(oldest), _) => (oldest, end),
             // A stretch of ids of which none may be read.
             (None, Some(before)) => (before.saturating_sub(WINDOW - 1), false),
             (None, None) => (0, true),
@@ -45,13 +51,34 @@ pub(super) async fn poll(
         empty = if oldest.is_some() { 0 } else { empty + 1 };
         let next = last.saturating_sub(1);
         let stuck = before.is_some_and(|before| next >= before);
-        if end || next == 0 || stuck || empty == MAX_EMPTY {
-            return Ok(reading.finish());
+        if end || next == 0 || stuck || empty >= MAX_EMPTY {
+            return Ok(pages.finish(reading, None));
         }
         before = Some(next);
     }
-    reading.gap = pages.gap("more pages than one poll may read");
-    Ok(reading.finish())
+    pages.note_after(empty.to_string());
+    let left = before.map_or_else(String::new, |before| before.to_string());
+    Ok(pages.finish(reading, Some(left)))
+}
+
+/// Offers the posts of a page. The number of the oldest.
+async fn read_page(
+    site: &Discourse,
+    before: Option<u64>,
+    reading: &mut Reading,
+    pages: &mut Pages,
+) -> Result<Option<u64>, PollError> {
+    let page: PostsPage = site.get(&address(site, before), "posts").await?;
+    let mut oldest = None;
+    for value in &page.latest_posts {
+        let Ok(post) = shape::Post::deserialize(value) else {
+            tracing::debug!(platform = site.name, "skipped an unreadable post");
+            continue;
+        };
+        oldest = [oldest, Some(post.id)].into_iter().flatten().min();
+        offer(site, &post, reading, pages).await?;
+    }
+    Ok(oldest)
 }
 
 fn address(site: &Discourse, before: Option<u64>) -> Url {

@@ -1,6 +1,6 @@
 //! New topics: from the lists, then each one's text by itself.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Instant};
 
 use domain::{Post, PostType, Timestamp, User};
 use futures::{StreamExt, stream};
@@ -20,6 +20,7 @@ use crate::{
 };
 
 const PER_PAGE: usize = 100;
+const MAX_PAGE: u64 = 1_000_000;
 /// The most topics read in one poll: four fifths of what an address may ask in ten seconds.
 const TOPICS_PER_POLL: usize = 40;
 /// The most of them that earlier polls could not read.
@@ -47,11 +48,15 @@ pub(super) async fn poll(
     let backlog = reading.cursor.pending.iter();
     let backlog = backlog.filter(|pending| reading.now.since(pending.1) < BACKLOG);
     let has_backlog = backlog.count() >= TOPICS_PER_POLL;
-    let mut wanted = if has_backlog {
+    let mut pages = Pages::new(&reading, limits);
+    let (mut wanted, left) = if has_backlog {
         reading.partial = true;
-        Vec::new()
+        let left = pages
+            .resumes()
+            .then(|| pages.position().unwrap_or_default().to_owned());
+        (Vec::new(), left)
     } else {
-        read_lists(site, list, &mut reading, limits).await?
+        read_lists(site, list, &mut reading, &mut pages).await?
     };
     // Oldest first, so that what is left to the next poll is newer than what this one gives.
     wanted.sort_by_key(|topic| (topic.time.unwrap_or(reading.now), topic.id));
@@ -66,17 +71,26 @@ pub(super) async fn poll(
     let later = wanted.split_off(room.min(wanted.len()));
     asked.extend(wanted.iter().map(|topic| topic.id));
 
+    let begin = Instant::now();
     let mut hindered = None;
     let mut topics = Vec::new();
+    let mut failed = Vec::new();
     let mut answers = stream::iter(asked)
         .map(|id| async move { (id, topic(site, id).await) })
         .buffered(AT_ONCE);
     while let Some((id, answer)) = answers.next().await {
         match answer {
             Ok(topic) => topics.push(topic),
-            Err(error) => hindered = could_not(site, id, error, &mut reading),
+            Err(error) => {
+                let error = could_not(site, id, error, &mut reading);
+                failed.push(id);
+                hindered = error.or(hindered);
+            }
         }
-        if hindered.is_some() {
+        // Where most fail, or the site asks for it, the others have their turn later.
+        let is_refused = hindered.as_ref().is_some_and(is_wish);
+        if is_refused || failed.len() > topics.len() + AT_ONCE || begin.elapsed() > limits.max_time
+        {
             break;
         }
     }
@@ -92,6 +106,11 @@ pub(super) async fn poll(
             }
         }
     }
+    if read > 0 {
+        for id in failed {
+            give_up(id, &mut reading);
+        }
+    }
     // What was not reached is in the lists of the next poll too, but for how long?
     let unread: Vec<u64> = wanted.iter().chain(&later).map(|topic| topic.id).collect();
     for id in &unread {
@@ -99,13 +118,28 @@ pub(super) async fn poll(
             wait_for(*id, &mut reading);
         }
     }
-    let left = reading.cursor.pending.len();
-    let mut polled = reading.finish();
-    polled.next_hint = hindered.as_ref().and_then(PollError::retry_after);
-    // More can be read at once only when this poll read some of it and nothing hindered it.
-    let waiting = !later.is_empty() || left > 0;
-    polled.more |= hindered.is_none() && read > 0 && waiting;
+    let waiting = !later.is_empty() || !reading.cursor.pending.is_empty();
+    let mut polled = pages.finish(reading, left);
+    let asked = hindered.as_ref().and_then(PollError::retry_after);
+    polled.next_hint = polled.next_hint.max(asked);
+    if has_backlog && read == 0 && hindered.is_some() {
+        // Nothing was read at all.
+        polled.more = false;
+    }
+    // More can be read at once only when this poll read some of it and the site allows it.
+    polled.more |= read > 0 && waiting && !hindered.as_ref().is_some_and(is_wish);
     Ok(polled)
+}
+
+/// Whether the site, or the operator, wants no more requests now.
+fn is_wish(error: &PollError) -> bool {
+    matches!(
+        error,
+        PollError::Throttled { .. }
+            | PollError::BudgetSpent { .. }
+            | PollError::Unauthorized { .. }
+            | PollError::Forbidden(_)
+    )
 }
 
 /// Takes note of a topic that could not be read; answers what is wrong with more than this one.
@@ -125,22 +159,47 @@ fn could_not(
     (!of_this).then_some(error)
 }
 
-/// The topics that are new, in no order.
+/// Gives up a topic that could not be read for hours, while others could.
+fn give_up(id: u64, reading: &mut Reading) {
+    let name = id.to_string();
+    let mut waiting = reading.cursor.pending.iter();
+    let since = waiting.find(|pending| pending.0 == name);
+    if since.is_some_and(|pending| reading.now.since(pending.1) > PENDING_FOR) {
+        tracing::warn!(id, "a topic could not be read for hours and is given up");
+        forget(id, reading);
+    }
+}
+
+/// The topics that are new, in no order, and the position of the next page where that is not all of them.
 async fn read_lists(
     site: &Discourse,
     list: List<'_>,
     reading: &mut Reading,
-    limits: &PollLimits,
-) -> Result<Vec<Wanted>, PollError> {
+    pages: &mut Pages,
+) -> Result<(Vec<Wanted>, Option<String>), PollError> {
     let pending = reading.cursor.pending.iter();
     let pending: HashSet<String> = pending.map(|pending| pending.0.clone()).collect();
-    let mut wanted = Vec::new();
+    let room = MAX_PENDING.saturating_sub(pending.len());
+    let room = room.max(TOPICS_PER_POLL - PENDING_PER_POLL);
+    let mut wanted: Vec<Wanted> = Vec::new();
     let mut met_here = HashSet::new();
-    let mut pages = Pages::new(reading, limits);
-    let mut number = 0;
-    for _ in 0..limits.max_pages {
-        let page: TopicsPage = site.get(&address(site, list, number), &name(list)).await?;
+    let mut number = noted(pages.position());
+    // Pages shift. What was noted must overlap with what was read.
+    let mut is_sure = number == 0;
+    while pages.go_on() && wanted.len() < room {
+        let page = site.get(&address(site, list, number), &name(list)).await;
+        let page: TopicsPage = match page {
+            Ok(page) => page,
+            Err(error) => {
+                if pages.fail(error)? {
+                    (number, is_sure) = (0, true);
+                    continue;
+                }
+                break;
+            }
+        };
         let count = page.topic_list.topics.len();
+        let before = wanted.len();
         for value in &page.topic_list.topics {
             let Ok(topic) = Listed::deserialize(value) else {
                 tracing::debug!(platform = site.name, "skipped an unreadable topic");
@@ -148,6 +207,7 @@ async fn read_lists(
             };
             let native = topic.id.to_string();
             let known = reading.knew(&native);
+            let waits = pending.contains(&native);
             let time = reading.sane(topic.time());
             let met = if !met_here.insert(topic.id) {
                 Met::Known
@@ -161,24 +221,41 @@ async fn read_lists(
                 reading.offer(&native, time, |_| None)
             } else {
                 // One that is waited for is new still, but is not to be asked for twice.
-                if !pending.contains(&native) {
+                if !waits {
                     wanted.push(Wanted { id: topic.id, time });
                 }
                 Met::New
             };
+            is_sure |= waits;
             if !topic.is_pinned() {
                 pages.met(met, known, time);
             }
         }
+        if wanted.len() > room {
+            // What there is no room for is read with its page again.
+            wanted.truncate(if before > 0 { before } else { wanted.len() });
+            break;
+        }
+        is_sure |= pages.overlaps() || number == 0;
+        let is_end = pages.turn();
+        if !is_sure {
+            number -= 1;
+            continue;
+        }
         let next = page.topic_list.more_topics_url.as_deref();
         let next = next.and_then(page_number).filter(|next| *next > number);
         match next {
-            Some(next) if count > 0 && !pages.turn() => number = next,
-            _ => return Ok(wanted),
+            Some(next) if count > 0 && !is_end => number = next,
+            _ => return Ok((wanted, None)),
         }
     }
-    reading.gap = pages.gap("more pages than one poll may read");
-    Ok(wanted)
+    Ok((wanted, Some(number.to_string())))
+}
+
+/// The number of a position's page; a page earlier, for topics may have moved.
+fn noted(position: Option<&str>) -> u64 {
+    let number = position.and_then(|number| number.parse::<u64>().ok());
+    number.unwrap_or(0).min(MAX_PAGE).saturating_sub(1)
 }
 
 fn name(list: List<'_>) -> String {
@@ -213,11 +290,6 @@ fn take_pending(reading: &mut Reading, most: usize) -> Vec<u64> {
     let waiting = std::mem::take(&mut reading.cursor.pending);
     for Pending(id, since) in waiting {
         if reading.knew(&id) {
-            continue;
-        }
-        if reading.now.since(since) > PENDING_FOR {
-            tracing::warn!(id, "a topic could not be read for hours and is given up");
-            reading.note(&id, None);
             continue;
         }
         reading.cursor.pending.push(Pending(id, since));

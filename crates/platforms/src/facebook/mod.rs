@@ -25,16 +25,19 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::{
-    Adapter, Cursor, Fetch, FetchLimits, Gap, PollError, PollLimits, Polled,
-    cursor::to_seconds,
+    Adapter, Cursor, Fetch, FetchLimits, PollError, PollLimits, Polled,
+    cursor::{from_seconds, to_seconds},
     hackernews::below,
-    paging::MOST_KNOWN,
+    paging::Pages,
     reading::{Met, Reading},
+    text,
 };
 use item::Item;
 pub(crate) use refusal::left;
 
 const PER_PAGE: usize = 100;
+/// The longest address of a next page that is stored.
+const MAX_POSITION_BYTES: usize = 2_048;
 const FIELDS: &str = "id,message,story,created_time,updated_time,permalink_url,from";
 
 /// The adapter of kind `facebook`.
@@ -105,7 +108,7 @@ impl Facebook {
         let wait = left(&answer).map(|left| left.reset_in);
         let answer = answer.success(what)?;
         // Without the parser's words, which quote what it read.
-        let page = serde_json::from_slice(&answer.body).map_err(|error| {
+        let page = text::repair::read_json(&answer.body).map_err(|error| {
             let place = format!("line {} column {}", error.line(), error.column());
             PollError::Malformed(format!("not a list of posts, at {place}"))
         })?;
@@ -155,57 +158,68 @@ impl Adapter for Facebook {
     ) -> Result<Polled, PollError> {
         let of_page = page_id(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
         let mut reading = Reading::new(cursor, limits);
-        let window = reading.window_start();
+        let mut pages = Pages::new(&reading, limits);
+        let noted = pages.after().and_then(|window| window.parse().ok());
+        let window = noted.and_then(from_seconds).or(reading.window_start());
         // A second earlier, for whoever takes it as "after".
         let since = window.map(|window| to_seconds(window) - 1);
-        let mut url = self.first_url(of_page, since);
-        let (mut known, mut read) = (0, 0);
-        for _ in 0..limits.max_pages {
-            let (page, wait) = self.page(what, &url).await?;
-            let (mut any_new, mut any_recent) = (false, false);
+        let newest = self.first_url(of_page, since);
+        let noted = pages.position().and_then(|url| self.next_url(of_page, url));
+        let mut url = noted.unwrap_or_else(|| newest.clone());
+        let mut waits = None;
+        while pages.go_on() {
+            let (page, wait) = match self.page(what, &url).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    if pages.fail(error)? {
+                        url = newest.clone();
+                        continue;
+                    }
+                    break;
+                }
+            };
+            let mut any_recent = false;
             for value in &page.data {
-                read += 1;
                 let Some(item) = Item::read(value) else {
                     continue;
                 };
                 let native = item.id();
-                known += usize::from(reading.knew(native));
+                let known = reading.knew(native);
                 let time = item.time();
                 let met = reading.offer(native, time, |time| item.post(&self.name, of_page, time));
-                any_new |= met == Met::New;
+                pages.met(met, known, time);
                 any_recent |= match (time, window) {
                     (Some(time), Some(window)) => time >= window,
                     _ => met != Met::Old,
                 };
             }
-            let enough = reading.is_first() && limits.since.is_none() && read >= limits.max_posts;
-            let overlaps = known >= MOST_KNOWN && !any_new;
+            waits = wait;
             let is_past = !page.data.is_empty() && !any_recent;
+            let is_end = pages.turn();
             let next = page.paging.next.filter(|_| !page.data.is_empty());
-            let Some(next) = next.filter(|_| !(enough || overlaps || is_past)) else {
-                let mut polled = reading.finish();
-                polled.next_hint = wait;
+            let Some(next) = next.filter(|_| !(is_end || is_past)) else {
+                let mut polled = pages.finish(reading, None);
+                polled.next_hint = polled.next_hint.max(wait);
                 return Ok(polled);
             };
-            if let Some(wait) = wait {
-                let retry_after = Some(wait);
-                return Err(PollError::Throttled { retry_after });
-            }
-            let problem = "the next page is another feed's, or on another host";
-            let next = self
-                .next_url(of_page, &next)
-                .ok_or_else(|| PollError::Malformed(problem.to_owned()))?;
-            if next == url {
-                return Err(PollError::Malformed("the next page is this one".to_owned()));
-            }
+            let next = self.next_url(of_page, &next);
+            let Some(next) = next.filter(|next| *next != url) else {
+                let problem = "the next page is this one, another feed's, or on another host";
+                pages.lead_nowhere(PollError::Malformed(problem.to_owned()))?;
+                break;
+            };
             url = next;
+            if wait.is_some() {
+                break;
+            }
         }
-        reading.gap = Some(Gap {
-            from: cursor.and_then(Cursor::high_water).or(reading.floor()),
-            to: None,
-            reason: "more pages than one poll may read",
-        });
-        Ok(reading.finish())
+        if let Some(window) = window {
+            pages.note_after(to_seconds(window).to_string());
+        }
+        let left = Some(url.to_string()).filter(|url| url.len() <= MAX_POSITION_BYTES);
+        let mut polled = pages.finish(reading, left.or_else(|| Some(String::new())));
+        polled.next_hint = polled.next_hint.max(waits);
+        Ok(polled)
     }
 }
 

@@ -6,7 +6,7 @@ use feed_rs::{model::Feed, parser};
 use url::Url;
 
 use super::depth::flaw;
-use crate::PollError;
+use crate::{PollError, text::repair};
 
 /// How much of a document is searched for its document type.
 const PROLOG_BYTES: usize = 64 * 1024;
@@ -22,7 +22,25 @@ pub fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
         return Err(PollError::Malformed(problem.to_owned()));
     }
     let body = with_known_version(body);
-    if let Some(problem) = flaw(&body) {
+    let error = match parse_sound(&body, url) {
+        Ok(feed) => return Ok(feed),
+        Err(error) => error,
+    };
+    // One odd character in one entry.
+    let is_json = body.trim_ascii_start().starts_with(b"{");
+    let repaired = if is_json {
+        repair::json(&body)
+    } else {
+        repair::xml(&body)
+    };
+    match repaired {
+        Some(repaired) => parse_sound(&repaired, url),
+        None => Err(error),
+    }
+}
+
+fn parse_sound(body: &[u8], url: &Url) -> Result<Feed, PollError> {
+    if let Some(problem) = flaw(body) {
         return Err(PollError::Malformed(problem.to_owned()));
     }
     parser::Builder::new()
@@ -31,7 +49,7 @@ pub fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
         .id_generator(|_, _, _| String::new())
         .sanitize_content(false)
         .build()
-        .parse(body.as_ref())
+        .parse(body)
         .map_err(|error| PollError::Malformed(error.to_string()))
 }
 
@@ -135,6 +153,18 @@ mod tests {
             let read = read(body.as_bytes());
             assert_eq!(read.is_ok(), root != "rss version=", "{root}: {read:?}");
         }
+    }
+
+    #[test]
+    fn an_odd_character_in_one_entry_does_not_stop_its_feed() {
+        let item = |title: &str| format!("<item><title>{title}</title><guid>{title}</guid></item>");
+        for odd in ["&#0;", "&#xD83D;", "&#x1F;", "a\u{1}b", "&#xFFFFFFFFF;"] {
+            let body = format!("{RSS}{}{}</channel></rss>", item(odd), item("plain"));
+            assert_eq!(read(body.as_bytes()).unwrap().entries.len(), 2, "{odd}");
+        }
+        let json = r#"{"version": "https://jsonfeed.org/version/1.1", "title": "a",
+            "items": [{"id": "1", "title": "\ud83d", "content_text": "a"}, {"id": "2", "content_text": "b"}]}"#;
+        assert_eq!(read(json.as_bytes()).unwrap().entries.len(), 2);
     }
 
     #[test]

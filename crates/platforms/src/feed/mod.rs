@@ -1,8 +1,8 @@
 //! Feeds: RSS 0.91 to 2.0, RSS 1.0 (RDF), Atom and JSON Feed, told apart by their content.
 //!
 //! - Requests are conditional (`If-None-Match`, `If-Modified-Since`): an unchanged feed costs a 304.
-//! - A feed is a window of 10 to 100 entries in no particular order. When none of them is known any more,
-//!   some may have been missed between.
+//! - A feed is a window of 10 to 100 entries in no particular order. When none of them is known any more, or
+//!   none of the newest but a few pinned ones are, some may have been missed between.
 //! - An entry dated more than [`LATE`] before the previous poll is old, so that a feed that gives all its
 //!   entries new ids does not deliver them again. Entries without a date cannot be told apart so.
 //! - Entries of a feed met for the first time are old unless their date says otherwise.
@@ -21,7 +21,7 @@ mod depth;
 mod document;
 mod entry;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::{Timestamp, web_url};
@@ -32,8 +32,8 @@ pub use document::parse;
 use crate::{
     Adapter, AddressKey, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
     Source,
-    cursor::{MAX_SEEN, from_seconds, to_seconds},
-    reading::Reading,
+    cursor::{MAX_SEEN, from_seconds, key, to_seconds},
+    reading::{Met, Reading},
 };
 
 const ACCEPT: &str = "application/atom+xml, application/rss+xml, application/feed+json, \
@@ -43,6 +43,10 @@ const MAX_HINT: Duration = Duration::from_hours(24);
 /// How much older than its appearance an entry may be dated: feeds date by the day, in zones of their
 /// own, and drafts by their first word.
 const LATE: Duration = Duration::from_hours(48);
+/// Entries that a feed may keep in its window for good.
+const MAX_PINNED: usize = 3;
+/// How many of the newest known entries are looked for.
+const NEWEST: usize = 5;
 const MAX_URL_BYTES: usize = 2_048;
 
 /// The adapter of kind `feed`.
@@ -199,23 +203,41 @@ fn offer(
         .collect();
     entries.sort_by_key(|(time, _)| *time);
     let entries = &entries[entries.len().saturating_sub(MAX_SEEN)..];
-    let mut known = 0;
+    let newest = newest_seen(reading);
+    let (mut known, mut new, mut joins) = (0, 0, false);
     for (time, entry) in entries {
         let native = entry::native_id(entry);
         known += usize::from(reading.knew(&native));
+        joins |= newest.contains(&key(&native));
         let time = reading.sane(*time);
         if time.is_none() && reading.is_first() && reading.floor().is_some() {
             reading.note(&native, None);
             continue;
         }
-        reading.offer(&native, time, |time| about.post(entry, &native, time));
+        let met = reading.offer(&native, time, |time| about.post(entry, &native, time));
+        new += usize::from(met == Met::New);
     }
     let emptied = known == 0 && !entries.is_empty() && !reading.cursor.seen.is_empty();
-    emptied.then(|| Gap {
+    // Entries that stay whatever comes do not tell that nothing was missed before the new ones.
+    let only_pinned = new > 0 && known <= MAX_PINNED && !joins && !newest.is_empty();
+    (emptied || only_pinned).then(|| Gap {
         from: None,
         to: entries.iter().find_map(|(time, _)| *time),
-        reason: "none of the feed's entries was known",
+        reason: "none of the feed's newest entries was known",
     })
+}
+
+/// The newest of the entries that are known, of which a window that follows on the last one has some.
+fn newest_seen(reading: &Reading) -> HashSet<String> {
+    let seen = reading.cursor.seen.iter();
+    let mut dated: Vec<_> = seen.filter_map(|seen| Some((seen.1?, &seen.0))).collect();
+    dated.sort_unstable_by(|a, b| b.cmp(a));
+    let count = dated.len().div_ceil(2).min(NEWEST);
+    dated
+        .into_iter()
+        .take(count)
+        .map(|(_, key)| key.clone())
+        .collect()
 }
 
 /// A header to be sent back as it came.

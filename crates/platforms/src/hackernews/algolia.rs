@@ -1,12 +1,14 @@
 //! Algolia's side: windows over the creation time, newest first.
 
+use std::time::Instant;
+
 use domain::Timestamp;
 use serde::Deserialize;
 
 use super::{HackerNews, List, below, post::Parts};
 use crate::{
     FetchLimits, Gap, PollError, PollLimits,
-    cursor::{from_seconds, to_seconds},
+    cursor::from_seconds,
     reading::{Met, Reading},
 };
 
@@ -39,43 +41,51 @@ pub(super) struct Hit {
     tags: Vec<String>,
 }
 
+/// The seconds that a poll searches.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Window {
+    pub(super) start: Option<i64>,
+    /// The last one, where later ones are read.
+    pub(super) until: Option<i64>,
+}
+
 pub(super) struct Found {
     pub(super) hits: Vec<Hit>,
     pub(super) gap: Option<Gap>,
+    /// What of the window is still to be read.
+    pub(super) left: Option<Window>,
+    /// Why, where it is not for a limit.
+    pub(super) failure: Option<PollError>,
 }
 
-/// Reads everything created since `start`.
+/// Reads everything created in `window`, as far as the limits allow.
 pub(super) async fn read(
     platform: &HackerNews,
     list: List,
-    start: Option<Timestamp>,
+    window: Window,
     limits: &PollLimits,
 ) -> Result<Found, PollError> {
     let mut found = Found {
         hits: Vec::new(),
         gap: None,
+        left: None,
+        failure: None,
     };
-    let mut until: Option<i64> = None;
-    for _ in 0..limits.max_pages.min(MAX_QUERIES) {
-        let mut url = below(&platform.search_url, "search_by_date");
-        let mut filters = Vec::new();
-        filters.extend(start.map(|start| format!("created_at_i>={}", to_seconds(start))));
-        filters.extend(until.map(|until| format!("created_at_i<={until}")));
-        url.query_pairs_mut()
-            .append_pair("tags", list.tags())
-            .append_pair("hitsPerPage", &PER_QUERY.to_string())
-            .append_pair("attributesToHighlight", "none")
-            .append_pair("numericFilters", &filters.join(","));
-        let bounds = FetchLimits {
-            max_bytes: MAX_BYTES,
-            ..FetchLimits::default()
+    let begin = Instant::now();
+    let Window { start, mut until } = window;
+    for query in 0..limits.max_pages.clamp(1, MAX_QUERIES) {
+        let is_full = found.hits.len() + PER_QUERY > limits.max_posts;
+        if query > 0 && start.is_some() && (is_full || begin.elapsed() >= limits.max_time) {
+            break;
+        }
+        let answer = match ask(platform, list, Window { start, until }).await {
+            Ok(answer) => answer,
+            Err(error) if query > 0 => {
+                found.failure = Some(error);
+                break;
+            }
+            Err(error) => return Err(error),
         };
-        let answer: Answer = platform
-            .fetch
-            .get(&url, &[], &bounds)
-            .await?
-            .success(list.tags())?
-            .json()?;
         let count = answer.hits.len();
         let oldest = answer
             .hits
@@ -97,15 +107,31 @@ pub(super) async fn read(
         // A whole answer within one second: go on below it, for more cannot be asked.
         if until == Some(oldest) {
             found.gap = gap(Some(oldest), Some(oldest));
-            until = Some(oldest - 1);
+            until = Some(oldest.saturating_sub(1));
         } else {
             until = Some(oldest);
         }
     }
-    if start.is_some() {
-        found.gap = gap(start.map(to_seconds), until);
-    }
+    found.left = start.is_some().then_some(Window { start, until });
     Ok(found)
+}
+
+async fn ask(platform: &HackerNews, list: List, window: Window) -> Result<Answer, PollError> {
+    let mut url = below(&platform.search_url, "search_by_date");
+    let mut filters = Vec::new();
+    filters.extend(window.start.map(|start| format!("created_at_i>={start}")));
+    filters.extend(window.until.map(|until| format!("created_at_i<={until}")));
+    url.query_pairs_mut()
+        .append_pair("tags", list.tags())
+        .append_pair("hitsPerPage", &PER_QUERY.to_string())
+        .append_pair("attributesToHighlight", "none")
+        .append_pair("numericFilters", &filters.join(","));
+    let bounds = FetchLimits {
+        max_bytes: MAX_BYTES,
+        ..FetchLimits::default()
+    };
+    let answer = platform.fetch.get(&url, &[], &bounds).await?;
+    answer.success(list.tags())?.json()
 }
 
 fn gap(from: Option<i64>, to: Option<i64>) -> Option<Gap> {

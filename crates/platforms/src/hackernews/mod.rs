@@ -22,8 +22,12 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use url::Url;
 
+use self::algolia::Window;
 use crate::{
-    Adapter, Cursor, Fetch, PollError, PollLimits, Polled, cursor::OVERLAP, reading::Reading,
+    Adapter, Cursor, Fetch, PollError, PollLimits, Polled,
+    cursor::{OVERLAP, Unread, to_seconds},
+    paging,
+    reading::Reading,
 };
 
 /// The adapter of kind `hackernews`.
@@ -123,7 +127,16 @@ impl Adapter for HackerNews {
             None => reading.window_start(),
         };
 
-        let search = algolia::read(self, list, start, limits);
+        // What an earlier poll left comes first.
+        let earlier = reading.cursor.unread.take();
+        let window = earlier.as_ref().map_or_else(
+            || Window {
+                start: start.map(to_seconds),
+                until: None,
+            },
+            window_of,
+        );
+        let search = algolia::read(self, list, window, limits);
         let (found, listed) = futures::join!(search, firebase::list(self, list));
         let next_hint = match (&found, &listed) {
             (Err(_), Some(Ok(_))) if !reading.is_first() => {
@@ -134,9 +147,13 @@ impl Adapter for HackerNews {
         };
         // From here on the next search must read, however far the lists have come.
         reading.cursor.searched = searched.or_else(|| reading.floor());
+        let (mut left, failure);
+        let is_searched = found.is_ok();
         match found {
             Ok(found) => {
                 reading.gap = found.gap;
+                left = found.left;
+                failure = found.failure;
                 for hit in &found.hits {
                     hit.offer(&self.name, list, &mut reading);
                     let time = reading.sane(hit.time());
@@ -147,7 +164,13 @@ impl Adapter for HackerNews {
                 return Err(error);
             }
             Err(error) => {
-                tracing::warn!(platform = self.name, %error, "no answer from the search; reading the lists alone");
+                left = earlier.as_ref().map(window_of);
+                failure = earlier.is_some().then_some(error);
+                tracing::warn!(
+                    platform = self.name,
+                    error = failure.as_ref().map(tracing::field::display),
+                    "no answer from the search; reading the lists alone"
+                );
             }
         }
         match listed {
@@ -157,8 +180,32 @@ impl Adapter for HackerNews {
             }
             None => {}
         }
+        if reading.is_overfull() && (left.is_some() || earlier.is_some()) {
+            // Some of what was found is not given, so it is searched again.
+            left = Some(window);
+        }
+        let high_water = reading.cursor.high_water;
+        reading.partial |= left.is_some() || earlier.is_some();
+        reading.cursor.unread = left.map(|left| Unread {
+            after: left.start.map(|start| start.to_string()),
+            before: left
+                .until
+                .map(|until| until.to_string())
+                .unwrap_or_default(),
+            ..earlier.clone().unwrap_or_else(|| Unread {
+                high_water,
+                first: reading.is_first(),
+                ..Unread::default()
+            })
+        });
+        let has_left = left.is_some();
         let mut polled = reading.finish();
-        polled.next_hint = next_hint;
+        if let Some(earlier) = earlier.filter(|_| !has_left) {
+            polled.cursor.floor = polled.cursor.floor.max(earlier.floor);
+        }
+        polled.more |= has_left && is_searched;
+        let pause = failure.as_ref().map(paging::pause_after);
+        polled.next_hint = next_hint.max(pause.filter(|_| polled.more));
         Ok(polled)
     }
 
@@ -168,6 +215,14 @@ impl Adapter for HackerNews {
 
     async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
         recheck::gone(self, post_ids).await
+    }
+}
+
+/// The window of what an earlier poll left.
+fn window_of(unread: &Unread) -> Window {
+    Window {
+        start: unread.after.as_deref().and_then(|start| start.parse().ok()),
+        until: unread.before.parse().ok(),
     }
 }
 

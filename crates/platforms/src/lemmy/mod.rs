@@ -20,7 +20,7 @@ mod recheck;
 mod search;
 mod view;
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
@@ -34,6 +34,9 @@ use crate::{
 use view::View;
 
 const PER_PAGE: usize = 50;
+const MAX_PAGE: usize = 1_000_000;
+/// The longest page cursor that is stored.
+const MAX_CURSOR_BYTES: usize = 256;
 /// A page of fifty posts, each with its author and community.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
@@ -49,6 +52,58 @@ pub struct Lemmy {
 struct List<'a> {
     community: Option<&'a str>,
     comments: bool,
+}
+
+/// A page of a list: its number and, where the instance gives one, its cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Position {
+    number: usize,
+    next: Option<String>,
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Self {
+            number: 1,
+            next: None,
+        }
+    }
+}
+
+impl Position {
+    /// As its text has it: `7`, or `7:P1a2b`. A page that is noted by its number begins a page earlier, for posts may
+    /// have moved.
+    fn read(text: Option<&str>) -> Self {
+        let Some(text) = text else {
+            return Self::default();
+        };
+        let (number, next) = match text.split_once(':') {
+            Some((number, next)) => (number, Some(next.to_owned())),
+            None => (text, None),
+        };
+        let number = number.parse().unwrap_or(1).clamp(1, MAX_PAGE);
+        Self {
+            number: if next.is_none() {
+                (number - 1).max(1)
+            } else {
+                number
+            },
+            next,
+        }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let next = self
+            .next
+            .as_deref()
+            .filter(|next| next.len() <= MAX_CURSOR_BYTES);
+        match next {
+            Some(next) => write!(f, "{}:{next}", self.number),
+            None => write!(f, "{}", self.number),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -167,15 +222,36 @@ impl Adapter for Lemmy {
         let list = List::parse(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
         let mut reading = Reading::new(cursor, limits);
         let mut pages = Pages::new(&reading, limits);
-        let mut next: Option<String> = None;
-        for number in 1..=limits.max_pages {
-            let page = self.page(list, number, next.as_deref()).await?;
+        let mut at = Position::read(pages.position());
+        // Numbered pages shift. What was noted must overlap with what was read.
+        let mut is_sure = at.number == 1 || at.next.is_some();
+        while pages.go_on() {
+            let page = match self.page(list, at.number, at.next.as_deref()).await {
+                Ok(page) => page,
+                Err(error) if at.next.is_some() && pages.is_refused(&error) => {
+                    (at.next, is_sure) = (None, false);
+                    continue;
+                }
+                Err(error) => {
+                    if pages.fail(error)? {
+                        (at, is_sure) = (Position::default(), true);
+                        continue;
+                    }
+                    break;
+                }
+            };
             let listed = if list.comments {
                 page.comments
             } else {
                 page.posts
             };
-            let listed = listed.ok_or_else(|| PollError::Malformed("no list".to_owned()))?;
+            let Some(listed) = listed else {
+                if pages.fail(PollError::Malformed("no list".to_owned()))? {
+                    (at, is_sure) = (Position::default(), true);
+                    continue;
+                }
+                break;
+            };
             let mut any_new = false;
             for value in &listed {
                 let Some(view) = View::read(value, list.comments) else {
@@ -183,21 +259,27 @@ impl Adapter for Lemmy {
                 };
                 any_new |= self.take(&view, &mut reading, &mut pages);
             }
-            let exhausted =
-                listed.is_empty() || (number > 1 && page.next_page == next && next.is_some());
+            is_sure |= pages.overlaps() || at.number == 1;
+            let is_end = pages.turn();
+            if !is_sure {
+                at.number -= 1;
+                continue;
+            }
+            let exhausted = listed.is_empty()
+                || (at.number > 1 && page.next_page == at.next && at.next.is_some());
             // A short page is the last one; read on all the same when it brought something.
             let ended = listed.len() < PER_PAGE && !any_new;
-            if pages.turn() || exhausted || ended {
-                return Ok(reading.finish());
-            }
             // By cursor, the end of the list is the end of the cursors.
-            if next.is_some() && page.next_page.is_none() {
-                return Ok(reading.finish());
+            let cursors_end = at.next.is_some() && page.next_page.is_none();
+            if is_end || exhausted || ended || cursors_end {
+                return Ok(pages.finish(reading, None));
             }
-            next = page.next_page;
+            at = Position {
+                number: at.number + 1,
+                next: page.next_page,
+            };
         }
-        reading.gap = pages.gap("more pages than one poll may read");
-        Ok(reading.finish())
+        Ok(pages.finish(reading, Some(at.to_string())))
     }
 
     async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {

@@ -27,9 +27,10 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::{
-    Adapter, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
+    Adapter, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    cursor::{from_seconds, to_seconds},
     hackernews::below,
-    paging::MOST_KNOWN,
+    paging::Pages,
     reading::{Met, Reading},
 };
 use element::Element;
@@ -37,6 +38,7 @@ use element::Element;
 const PER_PAGE: usize = 100;
 /// So many posts of a page are on the page before it too.
 const SHARED: usize = 10;
+const MAX_START: usize = 1_000_000;
 
 /// The adapter of kind `linkedin`.
 pub struct LinkedIn {
@@ -118,13 +120,28 @@ impl Adapter for LinkedIn {
         let organization =
             organization(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
         let mut reading = Reading::new(cursor, limits);
-        let window = reading.window_start();
-        let (mut start, mut known, mut read) = (0, 0, 0);
-        for _ in 0..limits.max_pages {
-            let page = self.page(organization, start).await?;
+        let mut pages = Pages::new(&reading, limits);
+        let noted = pages.after().and_then(|window| window.parse().ok());
+        let window = noted.and_then(from_seconds).or(reading.window_start());
+        let noted = pages
+            .position()
+            .and_then(|start| start.parse::<usize>().ok());
+        let mut start = noted.unwrap_or(0).min(MAX_START);
+        // Pages shift. What was noted must overlap with what was read.
+        let mut is_sure = start == 0;
+        while pages.go_on() {
+            let page = match self.page(organization, start).await {
+                Ok(page) => page,
+                Err(error) => {
+                    if pages.fail(error)? {
+                        (start, is_sure) = (0, true);
+                        continue;
+                    }
+                    break;
+                }
+            };
             let (mut any_new, mut is_past) = (false, false);
             for value in &page.elements {
-                read += 1;
                 let Some(element) = Element::read(value) else {
                     continue;
                 };
@@ -134,30 +151,32 @@ impl Adapter for LinkedIn {
                     continue;
                 }
                 let native = element.id();
-                known += usize::from(reading.knew(native));
+                let known = reading.knew(native);
                 let met = reading.offer(native, element.time(), |time| element.post(time));
+                pages.met(met, known, element.time());
                 any_new |= met == Met::New;
             }
-            let next = start + PER_PAGE - SHARED;
+            is_sure |= pages.overlaps() || start == 0;
+            let is_end = pages.turn();
+            if !is_sure {
+                start = start.saturating_sub(PER_PAGE - SHARED);
+                continue;
+            }
             // A short page may be the last one, or have lost what its reader may not see.
             let counted_out = page
                 .paging
                 .total
                 .is_some_and(|total| start + PER_PAGE >= total);
             let short = page.elements.len() < PER_PAGE && !any_new;
-            let enough = reading.is_first() && limits.since.is_none() && read >= limits.max_posts;
-            let overlaps = known >= MOST_KNOWN && !any_new;
-            if page.elements.is_empty() || is_past || counted_out || short || enough || overlaps {
-                return Ok(reading.finish());
+            if page.elements.is_empty() || is_past || counted_out || short || is_end {
+                return Ok(pages.finish(reading, None));
             }
-            start = next;
+            start += PER_PAGE - SHARED;
         }
-        reading.gap = Some(Gap {
-            from: cursor.and_then(Cursor::high_water).or(reading.floor()),
-            to: None,
-            reason: "more pages than one poll may read",
-        });
-        Ok(reading.finish())
+        if let Some(window) = window {
+            pages.note_after(to_seconds(window).to_string());
+        }
+        Ok(pages.finish(reading, Some(start.to_string())))
     }
 }
 

@@ -38,8 +38,9 @@ use self::{
 use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
     budget::Left,
-    cursor::{OVERLAP, OVERLAP_ITEMS},
+    cursor::{HASH_BYTES, OVERLAP, OVERLAP_ITEMS, Seen, Unread, from_seconds},
     hackernews::below,
+    paging,
     reading::{Met, Reading},
 };
 
@@ -220,6 +221,8 @@ impl Adapter for Mastodon {
             ..limits.clone()
         };
         let mut reading = Reading::new(cursor, &roomy);
+        let earlier = reading.cursor.unread.take().map(|unread| unread.before);
+        let begin = Instant::now();
         let mut ids = Ids::new();
         let mut pages = 0;
         let mut anchor = cursor.and_then(|cursor| cursor.anchor.clone());
@@ -236,27 +239,30 @@ impl Adapter for Mastodon {
                 let back = (since, limits);
                 self.read_back(&newest, back, what, &mut reading, &mut ids)
                     .await?;
-                return Ok(finish(reading, None, ids, false));
+                return Ok(finish(reading, None, ids, None));
             }
         }
-        let from = anchor.clone().unwrap_or_default();
+        let from = earlier.clone().or(anchor.clone()).unwrap_or_default();
         let mut last = from.clone();
         let mut url = with(&start, "min_id", &from);
-        let mut new = 0;
+        let (mut new, mut forward) = (0, 0);
+        let mut failure = None;
         let more = loop {
-            if pages >= limits.max_pages || new >= limits.max_posts {
+            let is_late = forward > 0 && begin.elapsed() >= limits.max_time;
+            if pages >= limits.max_pages || new >= limits.max_posts || is_late {
                 break true;
             }
             let page = match self.page(&url, what).await {
                 Ok(page) => page,
                 // What was read is in order and without a hole: the next poll goes on behind it.
-                Err(error) if new > 0 => {
+                Err(error) if forward > 0 => {
                     tracing::debug!(%error, "a reading ends early");
+                    failure = Some(error);
                     break true;
                 }
                 Err(error) => return Err(error),
             };
-            pages += 1;
+            (pages, forward) = (pages + 1, forward + 1);
             new += self.offer(&page, &mut reading, &mut ids);
             let newest = page.statuses.iter().filter_map(|one| one["id"].as_str());
             let newest = newest.filter(|id| is_id(id)).max_by(|a, b| by_age(a, b));
@@ -267,7 +273,14 @@ impl Adapter for Mastodon {
             newest.clone_into(&mut last);
             url = page.newer.unwrap_or_else(|| with(&start, "min_id", &last));
         };
-        Ok(finish(reading, anchor, ids, more))
+        if more || earlier.is_some() {
+            // This poll did not meet all that the next one begins before.
+            reading.partial = true;
+            ids.extend(reading.cursor.seen.iter().filter_map(known_id));
+        }
+        let mut polled = finish(reading, anchor, ids, more.then_some(last));
+        polled.next_hint = failure.as_ref().map(paging::pause_after);
+        Ok(polled)
     }
 
     async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {
@@ -331,10 +344,17 @@ impl Mastodon {
     }
 }
 
-/// Sets where the next reading begins: so far before the newest status met that late ones are found.
-fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, more: bool) -> Polled {
+/// A status that an earlier poll met, unless its id is too long to be remembered as it is.
+fn known_id(seen: &Seen) -> Option<(String, Option<Timestamp>)> {
+    let is_plain = seen.0.len() < HASH_BYTES && is_id(&seen.0);
+    is_plain.then(|| (seen.0.clone(), seen.1.and_then(from_seconds)))
+}
+
+/// Sets where the next reading begins: behind `last` where this one ended early, else so far before the newest
+/// status that late ones are found.
+fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, last: Option<String>) -> Polled {
     ids.sort_by(|a, b| by_age(&a.0, &b.0));
-    ids.dedup();
+    ids.dedup_by(|a, b| a.0 == b.0);
     let by_items = ids.len().checked_sub(OVERLAP_ITEMS + 1);
     let newest = ids
         .iter()
@@ -354,8 +374,16 @@ fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, more: bool) ->
     // Too few were met: all of them are read again. Where none were before, the oldest is read last.
     let oldest = || ids.first().map(|(id, _)| id.clone());
     let mut polled = reading.finish();
-    polled.cursor.anchor = next.or(anchor).or_else(oldest);
-    polled.more |= more;
+    if let Some(before) = last {
+        polled.cursor.anchor = anchor;
+        polled.cursor.unread = Some(Unread {
+            before,
+            ..Unread::default()
+        });
+        polled.more = true;
+    } else {
+        polled.cursor.anchor = next.or(anchor).or_else(oldest);
+    }
     polled
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::{Mastodon, is_id};
-use crate::{PollError, hackernews::below};
+use crate::{PollError, adapter::refuse_if_all_gone, hackernews::below};
 
 /// How many statuses one request may name.
 pub(super) const BATCH: usize = 20;
@@ -24,27 +24,30 @@ pub(super) async fn gone(
         let pairs = some.iter().map(|(_, id)| ("id[]", id));
         url.query_pairs_mut().extend_pairs(pairs);
         let answer = platform.get(&url).await?;
-        if matches!(answer.status, 404 | 405) {
-            // Before 4.3 they are asked for one by one.
-            for (uri, id) in some {
-                let url = below(&platform.base_url, &format!("api/v1/statuses/{id}"));
-                match platform.get(&url).await?.success(uri) {
-                    Ok(_) => {}
-                    Err(PollError::NotFound(_)) => gone.push((*uri).clone()),
-                    Err(error) => return Err(error),
-                }
+        // Before 4.3 they are asked for one by one.
+        let there: Vec<Value> = if matches!(answer.status, 404 | 405) {
+            Vec::new()
+        } else {
+            answer.success("statuses")?.json()?
+        };
+        for (uri, id) in some {
+            // An answer may be short for other reasons. What it leaves out is asked for by itself.
+            if !there.iter().any(|status| status["id"] == **id) && is_gone(platform, id).await? {
+                gone.push((*uri).clone());
             }
-            continue;
         }
-        let there: Vec<Value> = answer.success("statuses")?.json()?;
-        let is_there = |id: &str| there.iter().any(|status| status["id"] == id);
-        gone.extend(
-            some.iter()
-                .filter(|(_, id)| !is_there(id))
-                .map(|(uri, _)| (*uri).clone()),
-        );
     }
+    refuse_if_all_gone(own.len(), gone.len())?;
     Ok(gone)
+}
+
+async fn is_gone(platform: &Mastodon, id: &str) -> Result<bool, PollError> {
+    let url = below(&platform.base_url, &format!("api/v1/statuses/{id}"));
+    match platform.get(&url).await?.success("status") {
+        Ok(_) => Ok(false),
+        Err(PollError::NotFound(_)) => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// The native id in the URI of a status of this instance.

@@ -36,9 +36,18 @@ pub(super) async fn poll(
     let mut reading = Reading::new(cursor, limits);
     let mut pages = Pages::new(&reading, limits);
     // The posts that the next page may begin after, the last one in front.
-    let mut anchors: Vec<String> = Vec::new();
-    for _ in 0..limits.max_pages {
-        let data = older(platform, list, &anchors).await?;
+    let mut anchors = noted(pages.position());
+    while pages.go_on() {
+        let data = match older(platform, list, &anchors).await {
+            Ok(data) => data,
+            Err(error) => {
+                if pages.fail(error)? {
+                    anchors.clear();
+                    continue;
+                }
+                break;
+            }
+        };
         // As far as it is known: of those anchors none stands any more.
         let lost = data.children.is_empty() && !anchors.is_empty();
         for value in &data.children {
@@ -48,15 +57,17 @@ pub(super) async fn poll(
         }
         let read = pages.read();
         if pages.turn() {
-            return Ok(reading.finish());
+            return Ok(pages.finish(reading, None));
         }
         let last = data.after.filter(|after| is_fullname(after));
         let Some(last) = last else {
-            // It ends here; but for the beginning of a subreddit it has come too far.
-            if lost || (read >= REACH && !pages.reached_the_known()) {
+            // It ends here; but for the beginning of a subreddit it has come too far, or not to where an
+            // earlier reading had been.
+            let moved = pages.resumes() && pages.follows_the_known();
+            if lost || ((read >= REACH || moved) && !pages.reached_the_known()) {
                 reading.gap = pages.gap("more posts than the platform lists");
             }
-            return Ok(reading.finish());
+            return Ok(pages.finish(reading, None));
         };
         let names = data.children.iter().rev();
         let names = names.filter_map(|child| child.get("data")?.get("name")?.as_str());
@@ -64,8 +75,14 @@ pub(super) async fn poll(
         let others: Vec<String> = others.take(ANCHORS - 1).map(str::to_owned).collect();
         anchors = std::iter::once(last).chain(others).collect();
     }
-    reading.gap = pages.gap("more pages than one poll may read");
-    Ok(reading.finish())
+    Ok(pages.finish(reading, Some(anchors.join(","))))
+}
+
+/// The anchors of a position.
+fn noted(position: Option<&str>) -> Vec<String> {
+    let names = position.into_iter().flat_map(|names| names.split(','));
+    let names = names.filter(|name| is_fullname(name)).take(ANCHORS);
+    names.map(str::to_owned).collect()
 }
 
 /// The page after the first of the anchors after which there is one.

@@ -7,11 +7,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Reddit, listing::Listing, listing::is_fullname, thing::Thing};
-use crate::PollError;
+use crate::{PollError, adapter::refuse_if_all_gone};
 
 pub(super) const BATCH: usize = 100;
-/// So many do not all vanish at once: deleted ones are still known, by name.
-const MANY: usize = 20;
 
 pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String>, PollError> {
     let mut by_name: HashMap<&str, &String> = HashMap::new();
@@ -30,10 +28,9 @@ pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String
         .copied()
         .collect();
     let again = look_up(platform, &absent).await?;
-    if asked.len() >= MANY && first.is_empty() && again.is_empty() {
-        let problem = format!("knows none of {} posts", asked.len());
-        return Err(PollError::Malformed(problem));
-    }
+    // Deleted ones are still known, by name.
+    let known = first.len() + again.len();
+    refuse_if_all_gone(asked.len(), asked.len().saturating_sub(known))?;
     let gone: HashSet<&str> = asked
         .into_iter()
         .filter(|name| match first.get(*name).or(again.get(*name)) {

@@ -5,6 +5,7 @@
 
 mod html;
 mod markdown;
+pub(crate) mod repair;
 
 pub use html::{decode_entities, from_html};
 pub use markdown::from_markdown;

@@ -21,7 +21,10 @@ mod recheck;
 mod stretch;
 mod tweet;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use domain::Timestamp;
@@ -37,7 +40,7 @@ use self::{
 };
 use crate::{
     Adapter, Budget, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollError, PollLimits,
-    Polled, budget::Left, cursor::Unread, hackernews::below, reading::Reading,
+    Polled, budget::Left, cursor::Unread, hackernews::below, paging, reading::Reading,
 };
 
 /// The longest query that the ordinary access takes.
@@ -230,9 +233,12 @@ impl Adapter for X {
         let mut token: Option<String> = None;
         let mut new = 0;
         let mut pages = 0;
+        let begin = Instant::now();
+        let mut failure = None;
         // Whether the end of the stretch was not reached.
         let cut = loop {
-            if pages >= limits.max_pages || new >= limits.max_posts {
+            let is_late = pages > 0 && begin.elapsed() >= limits.max_time;
+            if pages >= limits.max_pages || new >= limits.max_posts || is_late {
                 break true;
             }
             let page = async {
@@ -252,6 +258,7 @@ impl Adapter for X {
                         error = &error as &dyn std::error::Error,
                         "a reading ends early"
                     );
+                    failure = Some(error);
                     break true;
                 }
                 Err(error) => return Err::<Polled, PollError>(error),
@@ -321,11 +328,12 @@ impl Adapter for X {
         let left = oldest.filter(|_| cut).map(|before| Unread {
             after: stretch.after.map(|after| after.to_string()),
             before: before.to_string(),
-            floor: None,
+            ..Unread::default()
         });
         let floor = reading.floor();
         let mut polled = reading.finish();
-        polled.more |= left.is_some() || earlier.is_some();
+        polled.more |= left.is_some();
+        polled.next_hint = failure.as_ref().map(paging::pause_after);
         // What is still to be read is older than what is forgotten meanwhile: the floor rises afterwards.
         let raised = polled
             .cursor

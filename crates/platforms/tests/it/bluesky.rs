@@ -295,6 +295,11 @@ async fn what_is_gone_shows_when_asked_again() {
     let ids: Vec<String> = published.iter().map(|one| one.post_id.clone()).collect();
     let gone = adapter.recheck(&ids).await.unwrap();
     assert_eq!((gone.len(), adapter.recheck_batch()), (9, 25));
+    let strangers: Vec<String> = ids.iter().take(25).map(|id| format!("{id}x")).collect();
+    assert!(
+        adapter.recheck(&strangers).await.is_err(),
+        "knows none of many"
+    );
     assert!(
         gone.iter()
             .all(|id| published.iter().step_by(7).any(|one| one.post_id == *id))

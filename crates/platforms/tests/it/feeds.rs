@@ -149,3 +149,53 @@ async fn faults_are_errors_and_nothing_is_lost() {
         assert_eq!(feed.titles().await, [name]);
     }
 }
+
+/// A feed that shows the documents one after the other.
+struct Documents(std::sync::Mutex<Vec<String>>);
+
+#[async_trait::async_trait]
+impl platforms::Fetch for Documents {
+    async fn get(
+        &self,
+        url: &url::Url,
+        _: &[(&str, &str)],
+        _: &platforms::FetchLimits,
+    ) -> Result<platforms::Fetched, platforms::FetchError> {
+        Ok(platforms::Fetched {
+            status: 200,
+            headers: Vec::new(),
+            body: self.0.lock().unwrap().remove(0).into_bytes(),
+            final_url: url.clone(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_pinned_entry_does_not_hide_a_gap() {
+    let now = domain::Timestamp::now();
+    let document = |numbers: std::ops::Range<u64>| {
+        // The first one stays.
+        let entries = std::iter::once(0).chain(numbers).map(|number| {
+            let time = now.minus(std::time::Duration::from_secs(3_600 - number));
+            format!(
+                "<entry><id>{number}</id><title>post {number}</title><updated>{time}</updated></entry>"
+            )
+        });
+        let entries: String = entries.collect();
+        format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>a</title>{entries}</feed>")
+    };
+    let documents = [1..30, 1..30, 20..50, 49..79, 80..110];
+    let documents = documents.map(document).to_vec();
+    let fetch = std::sync::Arc::new(Documents(std::sync::Mutex::new(documents)));
+    let url = Some("https://blog.example/feed".parse().unwrap());
+    let feed = platforms::feed::Feeds::new("blog".into(), platforms::Source::Forum, url, fetch);
+    let limits = platforms::PollLimits::default();
+    let (mut cursor, mut gaps) = (None, Vec::new());
+    for _ in 0..5 {
+        let poll = platforms::Adapter::poll(&feed, "newest", cursor.as_ref(), &limits);
+        let polled = poll.await.unwrap();
+        gaps.push(polled.gap.is_some());
+        cursor = Some(polled.cursor);
+    }
+    assert_eq!(gaps, [false, false, false, false, true]);
+}

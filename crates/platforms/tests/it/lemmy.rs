@@ -7,7 +7,7 @@ use platforms::{
     simulator::{Fault, FaultKind, NewPost},
 };
 
-use crate::platform::{Feed, minutes_ago, post, posts};
+use crate::platform::{Feed, minutes_ago, post, posts, title};
 
 const LEMMY: &str = "lemmy";
 
@@ -131,15 +131,63 @@ async fn a_burst_of_more_than_a_poll_may_give_comes_whole() {
 }
 
 #[tokio::test]
-async fn too_many_pages_are_a_gap() {
+async fn pages_beyond_a_poll_s_limit_are_read_by_the_next_polls() {
     let mut feed = Feed::new("lemmy:newest");
     feed.publish(posts(LEMMY, 60));
     feed.poll().await;
     feed.limits.max_pages = 2;
     feed.publish((0..500).map(|n| post(LEMMY, format!("burst {n}"))));
+    let mut given = 0;
+    loop {
+        let polled = feed.poll().await;
+        assert_eq!(polled.gap, None);
+        assert!(polled.posts.len() <= 100);
+        given += polled.posts.len();
+        if !polled.more {
+            break;
+        }
+    }
+    assert_eq!(given, 500);
+}
+
+#[tokio::test]
+async fn a_page_that_fails_discards_nothing_and_holds_up_nothing() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.publish(posts(LEMMY, 60));
+    feed.poll().await;
+    feed.publish((0..300).map(|n| post(LEMMY, format!("burst {n}"))));
+    feed.limits.max_pages = 3;
+    assert_eq!(feed.poll().await.posts.len(), 150);
+    feed.limits.max_pages = 400;
+    // The position fails, the newest page does not.
+    let fault = Fault {
+        platform: LEMMY.into(),
+        kind: FaultKind::Status,
+        times: 1,
+        value: 500,
+        path: None,
+    };
+    feed.simulator.fail(fault);
+    feed.publish([post(LEMMY, "new meanwhile")]);
     let polled = feed.poll().await;
-    assert_eq!(polled.posts.len(), 100);
-    assert!(polled.gap.is_some());
+    assert_eq!(
+        polled.posts.iter().map(title).collect::<Vec<_>>(),
+        ["new meanwhile"]
+    );
+    assert!(polled.more && polled.next_hint.is_some());
+    let polled = feed.poll().await;
+    assert_eq!(
+        (polled.posts.len(), polled.more, polled.gap),
+        (150, false, None)
+    );
+}
+
+#[tokio::test]
+async fn an_odd_character_in_one_post_does_not_stop_its_list() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.poll().await;
+    feed.publish([post(LEMMY, "before \u{1} after"), post(LEMMY, "plain")]);
+    assert_eq!(feed.titles().await.len(), 2);
 }
 
 #[tokio::test]

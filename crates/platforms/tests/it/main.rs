@@ -19,6 +19,7 @@ mod linkedin;
 mod mastodon;
 mod microblog_recordings;
 mod network_recordings;
+mod outages;
 mod platform;
 mod recordings;
 mod reddit;

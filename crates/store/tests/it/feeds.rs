@@ -4,7 +4,7 @@ use domain::FeedName;
 use serde_json::json;
 use store::{
     AsyncPgConnection,
-    feeds::{self, LeasedFeed, PollOutcome, Reading, Room, Trouble},
+    feeds::{self, LeasedFeed, Next, PollOutcome, Reading, Room, Trouble},
     plans, replicas,
 };
 use test_support::instructions;
@@ -157,8 +157,8 @@ async fn leases_end_with_the_heartbeat_and_with_the_replica() {
     // The old holder comes back too late.
     replicas::beat(conn, one, "scanner").await.unwrap();
     let feed: FeedName = "forum:0".parse().unwrap();
-    assert!(!feeds::lock(conn, &feed, one).await.unwrap());
-    assert!(feeds::lock(conn, &feed, two).await.unwrap());
+    assert!(!feeds::lock(conn, &feed, one, None).await.unwrap());
+    assert!(feeds::lock(conn, &feed, two, None).await.unwrap());
     let outcome = PollOutcome::Read(Reading {
         cursor: json!({"after": 1}),
         ..Reading::default()
@@ -167,7 +167,7 @@ async fn leases_end_with_the_heartbeat_and_with_the_replica() {
         .await
         .unwrap();
     assert!(
-        feeds::lock(conn, &feed, two).await.unwrap(),
+        feeds::lock(conn, &feed, two, None).await.unwrap(),
         "the new holder keeps its lease"
     );
 
@@ -175,6 +175,37 @@ async fn leases_end_with_the_heartbeat_and_with_the_replica() {
     let leased = lease(conn, one, 9).await;
     assert_eq!(leased.len(), 1);
     assert_eq!(leased[0].cursor, None, "what came too late was not stored");
+}
+
+#[tokio::test]
+async fn a_cursor_that_the_database_lost_is_not_built_upon() {
+    let mut at = with_feeds(1).await;
+    let conn = &mut at.conn;
+    let replica = living(conn).await;
+    assert_eq!(lease(conn, replica, 9).await.len(), 1);
+    let feed: FeedName = "forum:0".parse().unwrap();
+    let cursor = json!({"after": 1, "text": "a\u{0}b", "ids": [["1", 1_700_000_000]]});
+    let outcome = PollOutcome::Read(Reading {
+        cursor: cursor.clone(),
+        ..Reading::default()
+    });
+    let next = Next {
+        poll_in: Duration::ZERO,
+        slow: false,
+        keeps_lease: true,
+    };
+    assert!(
+        feeds::release(conn, &feed, replica, &outcome, next)
+            .await
+            .unwrap()
+    );
+    let held = feeds::lock(conn, &feed, replica, Some(&cursor)).await;
+    assert!(held.unwrap(), "what was stored is what is compared");
+    // The database is an older one now, with the lease and without the last poll.
+    run(conn, "UPDATE feeds SET cursor = NULL".to_owned()).await;
+    let held = feeds::lock(conn, &feed, replica, Some(&cursor)).await;
+    assert!(!held.unwrap());
+    assert!(feeds::lock(conn, &feed, replica, None).await.unwrap());
 }
 
 #[tokio::test]

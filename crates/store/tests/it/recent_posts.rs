@@ -71,14 +71,9 @@ async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
     let cut = keep(conn, "forum:b", &posts).await.unwrap();
     assert!(cut >= posts[500].time, "{cut}");
 
-    let newest = recent_posts::newest(
-        conn,
-        at.fixture.namespace,
-        &[name("forum:a"), name("forum:b")],
-        3,
-    )
-    .await
-    .unwrap();
+    let newest = recent_posts::newest(conn, &[name("forum:a"), name("forum:b")], 3)
+        .await
+        .unwrap();
     let ids: Vec<&str> = newest.iter().map(|kept| kept.post.id.as_str()).collect();
     assert_eq!(ids, ["2999", "2998", "2997"]);
     assert_eq!(newest[0].post.title.as_deref(), Some("One"));
@@ -89,7 +84,7 @@ async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
     )
     .await;
     assert!(
-        recent_posts::newest(conn, at.fixture.namespace, &[name("forum:a")], 3)
+        recent_posts::newest(conn, &[name("forum:a")], 3)
             .await
             .unwrap()
             .is_empty()
@@ -119,10 +114,7 @@ async fn a_post_of_two_feeds_is_found_by_its_address_by_who_watches_them() {
     keep(conn, "private:c", &[aged(8, DAY)]).await;
     let feeds = [name("forum:a"), name("forum:b")];
     assert_eq!(
-        recent_posts::newest(conn, at.fixture.namespace, &feeds, 10)
-            .await
-            .unwrap()
-            .len(),
+        recent_posts::newest(conn, &feeds, 10).await.unwrap().len(),
         1
     );
     for url in [

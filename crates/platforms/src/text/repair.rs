@@ -1,0 +1,188 @@
+//! Repairs documents that one odd character makes unreadable: what cannot be a character becomes U+FFFD.
+
+use serde::de::DeserializeOwned;
+
+/// Reads JSON, repaired if it has to be.
+pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
+    let error = match serde_json::from_slice(body) {
+        Ok(read) => return Ok(read),
+        Err(error) => error,
+    };
+    match json(body) {
+        Some(repaired) => serde_json::from_slice(&repaired),
+        None => Err(error),
+    }
+}
+
+/// JSON with lone surrogates, raw control characters in strings, or bytes that are no UTF-8. `None` when there is
+/// nothing to repair.
+pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(body);
+    let body = text.as_bytes();
+    let mut repaired = Vec::with_capacity(body.len());
+    let mut is_changed = matches!(text, std::borrow::Cow::Owned(_));
+    let mut in_string = false;
+    let mut at = 0;
+    while let Some(&byte) = body.get(at) {
+        let mut length = 1;
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => {
+                length = 2;
+                match escape(body, at) {
+                    Some(0xD800..=0xDBFF)
+                        if matches!(escape(body, at + 6), Some(0xDC00..=0xDFFF)) =>
+                    {
+                        length = 12;
+                    }
+                    Some(0xD800..=0xDFFF) => {
+                        repaired.extend(b"\\ufffd");
+                        is_changed = true;
+                        at += 6;
+                        continue;
+                    }
+                    Some(_) => length = 6,
+                    None => {}
+                }
+            }
+            0..0x20 if in_string => {
+                repaired.push(b' ');
+                is_changed = true;
+                at += 1;
+                continue;
+            }
+            _ => {}
+        }
+        let end = body.len().min(at + length);
+        repaired.extend(&body[at..end]);
+        at = end;
+    }
+    is_changed.then_some(repaired)
+}
+
+/// The code of the escape `\uXXXX` at that place.
+fn escape(body: &[u8], at: usize) -> Option<u32> {
+    let digits = body.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    let digits = std::str::from_utf8(digits).ok()?;
+    let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+    u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+}
+
+/// XML with references to what is no character, or with raw control characters. `None` when there is nothing to
+/// repair, or where the encoding is wider than a byte.
+pub(crate) fn xml(body: &[u8]) -> Option<Vec<u8>> {
+    // Wide characters are full of zeros.
+    if body.iter().take(64).any(|byte| *byte == 0) {
+        return None;
+    }
+    let mut repaired = Vec::with_capacity(body.len());
+    let mut is_changed = false;
+    let mut at = 0;
+    while let Some(&byte) = body.get(at) {
+        let (replacement, length) = match byte {
+            b'&' => match reference(&body[at..]) {
+                Some((code, length)) if !is_xml_char(code) => match reference(&body[at + length..])
+                {
+                    Some((low @ 0xDC00..=0xDFFF, more)) if (0xD800..=0xDBFF).contains(&code) => {
+                        let code = 0x1_0000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+                        (Some(format!("&#{code};")), length + more)
+                    }
+                    _ => (Some("&#65533;".to_owned()), length),
+                },
+                _ => (None, 1),
+            },
+            0..0x20 if !matches!(byte, b'\t' | b'\n' | b'\r') => (Some(" ".to_owned()), 1),
+            _ => (None, 1),
+        };
+        match replacement {
+            Some(text) => {
+                is_changed = true;
+                repaired.extend(text.into_bytes());
+            }
+            None => repaired.push(byte),
+        }
+        at += length;
+    }
+    is_changed.then_some(repaired)
+}
+
+/// The code and the length of a numeric reference at the beginning of `body`.
+fn reference(body: &[u8]) -> Option<(u32, usize)> {
+    const LONGEST: usize = 16;
+    let rest = body.strip_prefix(b"&#")?;
+    let end = rest.iter().take(LONGEST).position(|byte| *byte == b';')?;
+    let digits = std::str::from_utf8(&rest[..end]).ok()?;
+    let code = match digits.strip_prefix(['x', 'X']) {
+        Some(hex) => u32::from_str_radix(hex, 16),
+        None => digits.parse(),
+    };
+    // What is too large for any character is one that cannot be.
+    let is_number = digits
+        .bytes()
+        .all(|b| b.is_ascii_hexdigit() || b == b'x' || b == b'X');
+    let code = code
+        .ok()
+        .or((is_number && digits.len() > 8).then_some(u32::MAX))?;
+    Some((code, end + 3))
+}
+
+fn is_xml_char(code: u32) -> bool {
+    matches!(code, 0x9 | 0xA | 0xD | 0x20..=0xD7FF | 0xE000..=0xFFFD | 0x1_0000..=0x10_FFFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lone_surrogates_and_control_characters_are_repaired_in_json() {
+        let read = |body: &[u8]| -> serde_json::Value {
+            serde_json::from_slice(&json(body).unwrap()).unwrap()
+        };
+        assert_eq!(
+            read(br#"["a\ud83d", "\udE00b"]"#),
+            serde_json::json!(["a\u{fffd}", "\u{fffd}b"])
+        );
+        assert_eq!(
+            read(br#"["\ud83d\u0041\ud83d\ude00"]"#),
+            serde_json::json!(["\u{fffd}A\u{1f600}"])
+        );
+        assert_eq!(read(b"[\"a\x01b\"]"), serde_json::json!(["a b"]));
+        assert_eq!(read(b"[\"a\xffb\"]"), serde_json::json!(["a\u{fffd}b"]));
+        // What is escaped itself is none.
+        for sound in [
+            r#"["\\ud83d"]"#,
+            r#"["\ud83d\ude00"]"#,
+            r#"{"a": "\""}"#,
+            "\"\\",
+            "\"\\u12",
+        ] {
+            assert_eq!(json(sound.as_bytes()), None, "{sound}");
+        }
+    }
+
+    #[test]
+    fn references_to_no_character_are_repaired_in_xml() {
+        let repaired = |body: &str| String::from_utf8(xml(body.as_bytes()).unwrap()).unwrap();
+        assert_eq!(
+            repaired("<a>&#0;&#x1f;&#xD83D;b</a>"),
+            "<a>&#65533;&#65533;&#65533;b</a>"
+        );
+        assert_eq!(repaired("&#xD83D;&#xDE00;"), "&#128512;");
+        assert_eq!(
+            repaired("&#x99999999999;&#99999999999;"),
+            "&#65533;&#65533;"
+        );
+        assert_eq!(repaired("a\u{2}b"), "a b");
+        for sound in [
+            "<a>&#65;&amp;&#x1F600;</a>\n",
+            "&#",
+            "&#x;",
+            "&#;",
+            "&",
+            "a&#no;",
+        ] {
+            assert_eq!(xml(sound.as_bytes()), None, "{sound}");
+        }
+    }
+}
