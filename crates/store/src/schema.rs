@@ -228,6 +228,8 @@ diesel::table! {
         max_scans_per_day -> Nullable<Integer>,
         kinds -> Array<Text>,
         duplicates -> Text,
+        compiled_by -> Nullable<Uuid>,
+        compiled_generation -> Nullable<BigInt>,
     }
 }
 
