@@ -273,6 +273,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    platform_budget_shares (credential, account_id) {
+        credential -> Text,
+        account_id -> Uuid,
+        day -> Date,
+        day_posts -> Integer,
+    }
+}
+
+diesel::table! {
     platform_budgets (credential) {
         credential -> Text,
         ledger -> Jsonb,
@@ -472,6 +481,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     outbox,
     plan_changes,
     plan_version,
+    platform_budget_shares,
     platform_budgets,
     post_keys,
     posts,
