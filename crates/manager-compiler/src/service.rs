@@ -1,20 +1,17 @@
 //! The service around the compiler: takes submissions, stores results.
 //!
-//! An event names a Manager; what is compiled is its submission as it stands in the database, and the
-//! result is stored only if that has not changed meanwhile. So events may come twice, late, or, since a
-//! sweep looks for what has waited too long, never.
+//! An event only wakes `queue`, which claims Managers that wait, fairly by account. What is compiled is a
+//! submission as it stands in the database, and the result is stored only if that has not changed meanwhile. So
+//! events may come twice, late, or never.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use backbone::Backbone;
 use bus::{ConsumeOptions, Consumer, Outcome};
 use domain::{
     FeedName, Instructions, ManagerName, Timestamp,
     instructions::MAX_FEEDS,
-    manager::{ApplyError, ApplyErrorCode, Input, Origin, SourceType},
+    manager::{ApplyError, ApplyErrorCode, Input, Mode, Origin, SourceType},
 };
 use events::{ManagerApplied, ManagerSubmitted};
 use matching::Plan;
@@ -24,10 +21,9 @@ use runtime::{Config, Context, config};
 use store::{
     AsyncConnection,
     feedback::Verdict,
-    managers::{self, Pending, Submission},
+    managers::{self, Claim, Submission},
     outbox,
 };
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::{
@@ -36,19 +32,14 @@ use crate::{
     feedback,
     feeds::{self, Platform},
     monitor,
+    queue::Arrivals,
     refine::{self, Material},
     seeds::{Missed, Seeds},
 };
 
-const SWEEP: Duration = Duration::from_secs(2);
-/// How long an event may be on its way before the sweep does its work.
-const OVERDUE: Duration = Duration::from_secs(15);
-const SWEEP_LIMIT: i64 = 20;
 /// The latest verdicts; older ones are of older instructions.
 const MAX_VERDICTS: i64 = 200;
 const MAX_MESSAGE_CHARS: usize = 1_000;
-/// Compiling is bound by the CPU: more at a time only make each slower.
-const AT_A_TIME: u16 = 4;
 
 static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock::new(|| {
     prometheus::register_histogram_vec!(
@@ -70,14 +61,13 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         discovery: Discovery::new(&config.platforms, &backbone.pool),
         client: outbound::Client::new(policy, outbound::USER_AGENT),
         model: config.compiler.model.as_ref().map(Endpoint::new),
-        in_hand: InHand::default(),
+        arrivals: Arrivals::default(),
         backbone,
     });
     if !compiler.backbone.ready(&context.shutdown).await {
         return Ok(());
     }
     let options = ConsumeOptions {
-        concurrency: AT_A_TIME,
         check: Some(context.health.check("consumer.manager-submitted")),
         ..ConsumeOptions::default()
     };
@@ -88,7 +78,8 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
             options,
             context.shutdown.clone()
         ),
-        compiler.sweep(&context.shutdown),
+        compiler.work_off(Mode::Automatic, &context.shutdown),
+        compiler.work_off(Mode::Manual, &context.shutdown),
         compiler.recompile(config.compiler.recompile_interval, &context.shutdown),
         monitor::run(&compiler.backbone.pool, &context.shutdown),
     );
@@ -109,42 +100,8 @@ pub(crate) struct ManagerCompiler {
     discovery: Discovery,
     client: outbound::Client,
     model: Option<Endpoint>,
-    in_hand: InHand,
+    pub(crate) arrivals: Arrivals,
     pub(crate) backbone: Backbone,
-}
-
-/// The Managers that this process compiles at present: slow pages are no lost event. A few at a time,
-/// and one as often as there are events for it.
-#[derive(Default)]
-struct InHand(Mutex<Vec<ManagerName>>);
-
-struct Taken<'a> {
-    all: &'a InHand,
-    name: ManagerName,
-}
-
-impl InHand {
-    fn take(&self, name: ManagerName) -> Taken<'_> {
-        self.lock().push(name);
-        Taken { all: self, name }
-    }
-
-    fn has(&self, name: ManagerName) -> bool {
-        self.lock().contains(&name)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<ManagerName>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        let mut all = self.all.lock();
-        if let Some(place) = all.iter().position(|name| *name == self.name) {
-            all.swap_remove(place);
-        }
-    }
 }
 
 /// What an input's pages gave.
@@ -158,39 +115,48 @@ impl Consumer for ManagerCompiler {
     const QUEUE: &'static str = bus::topology::MANAGER_SUBMITTED;
     type Event = ManagerSubmitted;
 
-    #[tracing::instrument(name = "compile manager", skip_all, fields(manager.name = %event.name, generation = event.generation))]
     async fn consume(&self, event: ManagerSubmitted) -> Outcome {
-        match self.compile(event.name).await {
-            Ok(()) => Outcome::Done,
-            // A submission that this version cannot read stays so.
-            Err(error @ store::Error::Json(_)) => Outcome::Reject(error.into()),
-            // Ours: the loop holds the message and waits, without counting it against the message.
-            Err(error) => Outcome::Retry(error.into()),
-        }
+        self.arrivals.announce(event.name);
+        Outcome::Done
     }
 }
 
 impl ManagerCompiler {
     /// Brings a Manager that waits from PENDING_APPLY to APPLIED or APPLY_FAILED.
-    async fn compile(&self, name: ManagerName) -> Result<(), store::Error> {
+    pub(crate) async fn compile(&self, claim: &Claim) -> Result<(), store::Error> {
         let begin = Instant::now();
-        let _taken = self.in_hand.take(name);
+        let compiled = self.compile_submission(claim).await;
+        let outcome = match &compiled {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => return Ok(()),
+            Err(_) => "error",
+        };
+        COMPILE_DURATION
+            .with_label_values(&[outcome])
+            .observe(begin.elapsed().as_secs_f64());
+        compiled.map(drop)
+    }
+
+    /// What came of it in a word; `None` where nothing waits. A later generation is for another claim.
+    async fn compile_submission(
+        &self,
+        claim: &Claim,
+    ) -> Result<Option<&'static str>, store::Error> {
+        let name = claim.manager;
         let submission = {
             let mut conn = self.backbone.pool.get().await?;
             managers::submission(&mut conn, name).await?
         };
+        let submission = submission.filter(|found| found.generation == claim.generation);
         let Some(submission) = submission else {
             tracing::debug!(manager.name = %name, "nothing waits to be compiled");
-            return Ok(());
+            return Ok(None);
         };
         let outcome = match self.instructions(&submission).await {
             Ok((instructions, _)) => self.apply(&submission, &instructions).await?,
             Err(error) => self.fail(&submission, error).await?,
         };
-        COMPILE_DURATION
-            .with_label_values(&[outcome])
-            .observe(begin.elapsed().as_secs_f64());
-        Ok(())
+        Ok(Some(outcome))
     }
 
     /// With the pages that told nothing.
@@ -412,70 +378,6 @@ impl ManagerCompiler {
         }
         tracing::info!(manager.name = %name, generation, code = error.code.as_str(), reason = error.message, "not applied");
         Ok("failed")
-    }
-
-    /// Finds Managers whose events never came.
-    async fn sweep(&self, shutdown: &CancellationToken) {
-        let mut failing = false;
-        loop {
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(SWEEP) => {}
-            }
-            match self.sweep_once(shutdown).await {
-                Ok(()) => failing = false,
-                Err(error) => {
-                    if !std::mem::replace(&mut failing, true) {
-                        tracing::warn!(
-                            "cannot look for lost events: {:#}",
-                            anyhow::Error::from(error)
-                        );
-                    }
-                }
-            }
-        }
-    }
-
-    async fn sweep_once(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
-        let mut last = None;
-        loop {
-            let overdue = {
-                let mut conn = self.backbone.pool.get().await?;
-                managers::pending(&mut conn, OVERDUE, last, SWEEP_LIMIT).await?
-            };
-            let Some(next) = overdue.last() else {
-                return Ok(());
-            };
-            last = Some(*next);
-            self.compile_overdue(&overdue, shutdown).await?;
-            if shutdown.is_cancelled() {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn compile_overdue(
-        &self,
-        overdue: &[Pending],
-        shutdown: &CancellationToken,
-    ) -> Result<(), store::Error> {
-        for &Pending { manager: name, .. } in overdue {
-            if shutdown.is_cancelled() {
-                break;
-            }
-            if self.in_hand.has(name) {
-                continue;
-            }
-            tracing::info!(manager.name = %name, "its event is late: compiling without");
-            match self.compile(name).await {
-                // Of this one alone: the others shall not wait for it.
-                Err(error @ store::Error::Json(_)) => {
-                    tracing::error!(manager.name = %name, "cannot be compiled: {:#}", anyhow::Error::from(error));
-                }
-                other => other?,
-            }
-        }
-        Ok(())
     }
 }
 

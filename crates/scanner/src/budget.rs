@@ -5,7 +5,8 @@
 //! each within a second.
 //!
 //! A poll that has begun waits for its next request, since giving up would waste those that it made; one that
-//! has not is put off. What is of low priority, for it is not fresh, leaves half of each limit free.
+//! has not is put off. What is of low priority, for it is not fresh, leaves half of each limit free. Paid posts are
+//! shared by the accounts that watch the platform.
 //!
 //! Costs one short transaction for each lease of requests, for each request of low priority and for each call
 //! for paid posts; where nothing is bounded, one read by primary key in a second in which anything is asked.
@@ -16,6 +17,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use domain::{FeedName, Id};
 use platforms::{Settings, budget::Left};
 use store::{
     Pool, platform_budgets,
@@ -33,6 +35,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const MAX_PATIENCE: Duration = Duration::from_secs(70);
 /// When the store does not answer.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
+/// Before posts are asked for again that others have not used yet.
+const SHARE_RETRY: Duration = Duration::from_secs(600);
 /// A platform that says more is not believed.
 const MAX_SILENCE: Duration = Duration::from_hours(24);
 
@@ -40,16 +44,30 @@ const MAX_SILENCE: Duration = Duration::from_hours(24);
 struct Spending {
     made: Cell<u32>,
     is_low: bool,
+    /// What is read, where it is a feed.
+    feed: Option<FeedName>,
+    /// The account whose share its last posts were of.
+    charged: Cell<Option<Id>>,
 }
 
 tokio::task_local! {
     static SPENDING: Spending;
 }
 
-/// Runs what makes requests as one undertaking, which is put off as a whole or goes on to its end.
-pub(crate) async fn undertake<F: Future>(is_low: bool, work: F) -> F::Output {
-    let made = Cell::new(0);
-    SPENDING.scope(Spending { made, is_low }, work).await
+/// Runs what makes requests as one undertaking, which is put off as a whole or goes on to its end. Paid posts are of the
+/// share of an account that watches `feed`.
+pub(crate) async fn undertake<F: Future>(
+    is_low: bool,
+    feed: Option<&FeedName>,
+    work: F,
+) -> F::Output {
+    let spending = Spending {
+        made: Cell::new(0),
+        is_low,
+        feed: feed.cloned(),
+        charged: Cell::new(None),
+    };
+    SPENDING.scope(spending, work).await
 }
 
 pub(crate) struct Budget {
@@ -294,18 +312,17 @@ impl platforms::Budget for Budget {
         let Some(per_day) = self.posts_per_day else {
             return Ok(wanted);
         };
-        let is_low = SPENDING.try_with(|spending| spending.is_low);
+        let (is_low, feed) = SPENDING
+            .try_with(|spending| (spending.is_low, spending.feed.clone()))
+            .unwrap_or((false, None));
         // Nor may what is not fresh take the second half of a day's posts.
-        let open = if is_low.unwrap_or(false) {
-            per_day / 2
-        } else {
-            per_day
-        };
+        let open = if is_low { per_day / 2 } else { per_day };
         let taken = async {
             let mut conn = self.pool.get().await?;
             let credential = &self.credential;
             Ok::<_, store::Error>(
-                platform_budgets::take_posts(&mut conn, credential, open, wanted).await?,
+                platform_budgets::take_posts(&mut conn, credential, open, wanted, feed.as_ref())
+                    .await?,
             )
         };
         match taken.await {
@@ -313,10 +330,11 @@ impl platforms::Budget for Budget {
                 if open == per_day {
                     self.show(f64::from(posts.left) / f64::from(per_day.max(1)));
                 }
-                if posts.granted == 0 {
-                    Err(posts.day_ends_in)
-                } else {
-                    Ok(posts.granted)
+                let _ = SPENDING.try_with(|spending| spending.charged.set(posts.account));
+                match (posts.granted, posts.left) {
+                    (0, 0) => Err(posts.day_ends_in),
+                    (0, _) => Err(posts.day_ends_in.min(SHARE_RETRY)),
+                    (granted, _) => Ok(granted),
                 }
             }
             // What cannot be counted is not bought.
@@ -332,9 +350,11 @@ impl platforms::Budget for Budget {
         if self.posts_per_day.is_none() || posts == 0 {
             return;
         }
+        let charged = SPENDING.try_with(|spending| spending.charged.get());
+        let account = charged.unwrap_or_default();
         let given = async {
             let mut conn = self.pool.get().await?;
-            platform_budgets::give_back_posts(&mut conn, &self.credential, posts).await?;
+            platform_budgets::give_back_posts(&mut conn, &self.credential, posts, account).await?;
             Ok::<_, store::Error>(())
         };
         if let Err(error) = given.await {
@@ -381,11 +401,11 @@ mod tests {
             ..Settings::default()
         };
         let budget = Budget::new(database.pool(), &settings);
-        let low = |wanted| undertake(true, budget.posts(wanted));
+        let low = |wanted| undertake(true, None, budget.posts(wanted));
         assert_eq!(low(40).await, Ok(40));
         assert_eq!(low(40).await, Ok(10));
         assert!(low(1).await.is_err());
-        assert_eq!(undertake(false, budget.posts(80)).await, Ok(50));
-        assert!(undertake(false, budget.posts(1)).await.is_err());
+        assert_eq!(undertake(false, None, budget.posts(80)).await, Ok(50));
+        assert!(undertake(false, None, budget.posts(1)).await.is_err());
     }
 }

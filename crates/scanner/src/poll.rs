@@ -145,7 +145,10 @@ impl Poll {
         loop {
             let adapter = &self.watched.platform.adapter;
             let poll = adapter.poll(self.feed.name.what(), cursor.as_ref(), &limits);
-            let answer = tokio::time::timeout(DEADLINE, budget::undertake(false, poll));
+            let answer = tokio::time::timeout(
+                DEADLINE,
+                budget::undertake(false, Some(&self.feed.name), poll),
+            );
             let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
             let polled = answer.await.map_err(cut_off)??;
             let is_empty = polled.posts.is_empty() && polled.deleted.is_empty();

@@ -5,6 +5,9 @@
 //! its place up, and its feed's next one has to take one of the [`SLOW_FEEDS`] places. So whoever answers
 //! slowly, or makes feeds that do, holds up others for seconds once, and then only those like it.
 //!
+//! Places are shared by account ([`store::fair`]): however many feeds one account watches, and however slow, half
+//! of each kind of place is left for the others.
+//!
 //! Idle, this costs two small queries per second and platform; it wakes sooner when a feed falls due
 //! or plans change.
 
@@ -15,9 +18,12 @@ use std::{
 };
 
 use backbone::Backbone;
-use domain::FeedName;
+use domain::{FeedName, Id as AccountId};
 use runtime::Config;
-use store::feeds::{self, LeasedFeed, PollOutcome, Room, Trouble};
+use store::{
+    fair::Turns,
+    feeds::{self, LeasedFeed, PollOutcome, Room, Trouble},
+};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -29,11 +35,13 @@ use crate::{
 };
 
 /// Young polls of one platform that a replica has open at a time.
-const QUICK: usize = 6;
-/// Polls, beside these, of feeds that were slow.
-const SLOW_FEEDS: usize = 4;
+const QUICK: usize = 12;
+/// Polls of feeds that were slow, next to these.
+const SLOW_FEEDS: usize = 8;
 /// All of them, with those that have become slow.
-const MAX_OPEN: usize = 64;
+const MAX_OPEN: usize = 128;
+/// Before another look, where something may be due.
+const MIN_WAIT: Duration = Duration::from_millis(5);
 /// Between two looks at most: feeds of a dead replica are free when its heartbeat is four seconds old, and are to be taken
 /// over within five.
 const MAX_WAIT: Duration = Duration::from_millis(500);
@@ -43,6 +51,8 @@ const AFTER_PANIC: Duration = Duration::from_secs(300);
 /// A poll in hand.
 struct Open {
     feed: FeedName,
+    /// The account that it counts for.
+    account: AccountId,
     since: Instant,
     /// By its feed's last poll.
     is_slow: bool,
@@ -74,15 +84,17 @@ impl Poller {
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let mut open = JoinSet::new();
         let mut names = HashMap::<Id, Open>::new();
+        let mut turns = Turns::default();
         let mut changes = self.plans.changes();
         let mut failing = false;
         while !shutdown.is_cancelled() {
-            let wait = match self.lease(&names).await {
+            let wait = match self.lease(&names, &mut turns).await {
                 Ok((leased, wait)) => {
                     failing = false;
                     for feed in leased {
                         let polled = Open {
                             feed: feed.name.clone(),
+                            account: feed.account,
                             since: Instant::now(),
                             is_slow: feed.slow,
                         };
@@ -119,28 +131,27 @@ impl Poller {
     async fn lease(
         &self,
         open: &HashMap<Id, Open>,
+        turns: &mut Turns,
     ) -> Result<(Vec<LeasedFeed>, Duration), store::Error> {
-        let room = room(open.values());
-        if room.quick + room.slow == 0 {
+        let mut room = room(open.values());
+        if room.is_full() {
             return Ok((Vec::new(), MAX_WAIT));
         }
         let mut conn = self.backbone.pool.get().await?;
-        let mut open: Vec<String> = open.values().map(|open| open.feed.to_string()).collect();
+        let open: Vec<String> = open.values().map(|open| open.feed.to_string()).collect();
         let (platform, replica) = (self.watched.name(), self.backbone.replica);
         let take_over = self.backbone.may_take_over();
-        let leased = feeds::lease_due(&mut conn, platform, replica, &open, take_over, room).await?;
-        open.extend(leased.iter().map(|feed| feed.name.to_string()));
-        let slow = leased.iter().filter(|feed| feed.slow).count();
-        let left = Room {
-            quick: room.quick - number(leased.len() - slow),
-            slow: room.slow - number(slow),
+        let next = feeds::next_due(&mut conn, platform, replica, &open, take_over, &room).await?;
+        let leased = feeds::lease_due(
+            &mut conn, platform, replica, &open, take_over, &mut room, turns,
+        )
+        .await?;
+        let wait = if leased.is_contended {
+            MIN_WAIT
+        } else {
+            next.unwrap_or(MAX_WAIT).clamp(MIN_WAIT, MAX_WAIT)
         };
-        let wait = feeds::next_due(&mut conn, platform, replica, &open, take_over, left).await?;
-        Ok((
-            leased,
-            wait.unwrap_or(MAX_WAIT)
-                .clamp(Duration::from_millis(5), MAX_WAIT),
-        ))
+        Ok((leased.feeds, wait))
     }
 
     /// Forgets a poll. One that panicked would do so again at once: its feed is left alone for a while.
@@ -188,55 +199,80 @@ impl Poller {
     }
 }
 
-/// How many more feeds may be polled, beside those that are.
+/// The places that the polls in hand leave.
 fn room<'a>(open: impl Iterator<Item = &'a Open>) -> Room {
-    let (mut all, mut quick, mut slow) = (0, 0, 0);
+    let mut room = Room::new(QUICK, SLOW_FEEDS, MAX_OPEN);
     for poll in open {
-        all += 1;
-        if poll.is_slow {
-            slow += 1;
-        } else if poll.since.elapsed() < SLOW {
-            quick += 1;
+        if poll.is_slow || poll.since.elapsed() < SLOW {
+            room.take(poll.account, poll.is_slow);
+        } else {
+            room.take_overdue(poll.account);
         }
     }
-    let left = MAX_OPEN.saturating_sub(all);
-    Room {
-        quick: number(QUICK.saturating_sub(quick).min(left)),
-        slow: number(SLOW_FEEDS.saturating_sub(slow).min(left)),
-    }
-}
-
-fn number(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+    room
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn open(count: usize, age: Duration, is_slow: bool) -> Vec<Open> {
+    fn account(number: u128) -> AccountId {
+        AccountId::from_uuid(uuid::Uuid::from_u128(number))
+    }
+
+    fn open(account: AccountId, count: usize, age: Duration, is_slow: bool) -> Vec<Open> {
         let since = Instant::now().checked_sub(age).unwrap();
-        let feed = |n| format!("forum:{n}").parse().unwrap();
         let poll = |n| Open {
-            feed: feed(n),
+            feed: format!("forum:{n}").parse().unwrap(),
+            account,
             since,
             is_slow,
         };
         (0..count).map(poll).collect()
     }
 
+    /// How many more quick and slow feeds of `account` may be polled beside `polls`.
+    fn room_beside(polls: &[Vec<Open>], account: AccountId) -> (usize, usize) {
+        let more = |slow| {
+            let mut room = room(polls.iter().flatten());
+            let mut count = 0;
+            while room.admits(account, slow) {
+                room.take(account, slow);
+                count += 1;
+            }
+            count
+        };
+        (more(false), more(true))
+    }
+
     #[test]
     fn slow_polls_never_take_the_places_of_quick_ones() {
-        let room_beside = |polls: &[Vec<Open>]| room(polls.iter().flatten());
-        let both = |quick, slow| Room { quick, slow };
-        assert_eq!(room_beside(&[]), both(6, 4));
+        let one = account(1);
+        assert_eq!(room_beside(&[], one), (6, 4));
         let (young, old) = (Duration::ZERO, SLOW * 2);
-        assert_eq!(room_beside(&[open(6, young, false)]), both(0, 4));
-        assert_eq!(room_beside(&[open(30, old, false)]), both(6, 4));
-        assert_eq!(room_beside(&[open(4, young, true)]), both(6, 0));
+        assert_eq!(room_beside(&[open(one, 6, young, false)], one), (0, 4));
+        assert_eq!(room_beside(&[open(one, 30, old, false)], one), (6, 4));
+        assert_eq!(room_beside(&[open(one, 4, young, true)], one), (6, 0));
         assert_eq!(
-            room_beside(&[open(60, old, false), open(1, young, true)]),
-            both(3, 3)
+            room_beside(&[open(one, 60, old, false), open(one, 1, young, true)], one),
+            (3, 3)
         );
+    }
+
+    #[test]
+    fn slow_feeds_of_one_account_leave_places_to_others() {
+        let (one, other, third) = (account(1), account(2), account(3));
+        let (young, old) = (Duration::ZERO, SLOW * 2);
+        let worst = [
+            open(one, 6, young, false),
+            open(one, 4, young, true),
+            open(one, 54, old, false),
+        ];
+        assert_eq!(room_beside(&worst, one), (0, 0));
+        assert_eq!(room_beside(&worst, other), (3, 2));
+        let mut both = Vec::from(worst);
+        both.push(open(other, 3, young, false));
+        both.push(open(other, 2, young, true));
+        assert_eq!(room_beside(&both, third), (2, 1));
     }
 }

@@ -80,7 +80,7 @@ impl Recheck {
         }
         // Nothing is held while the platform is waited for.
         drop(conn);
-        let asked = budget::undertake(true, adapter.recheck(&step.post_ids));
+        let asked = budget::undertake(true, None, adapter.recheck(&step.post_ids));
         let answer = tokio::time::timeout(DEADLINE, asked).await;
         let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
         let gone = answer.map_err(cut_off).flatten();

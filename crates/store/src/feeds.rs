@@ -1,9 +1,9 @@
 //! Feeds: leased to one scanner at a time, polled once for all Managers that watch them.
 //!
-//! [`lease_due`] and [`release`] are the two ends of a poll; [`health_of`] tells a customer how the feeds
-//! of a Manager do.
+//! [`lease_due`] and [`release`] are the two ends of a poll; [`room`] shares the polls among accounts;
+//! [`health_of`] tells a customer how the feeds of a Manager do.
 
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, collections::HashMap, time::Duration};
 
 use diesel::{
     OptionalExtension as _, QueryableByName, sql_query,
@@ -12,19 +12,25 @@ use diesel::{
     },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{FeedName, Timestamp};
+use domain::{FeedName, Id, Timestamp};
 use uuid::Uuid;
 
-use crate::{QueryResult, prepared::Prepared, replicas, words};
+use crate::{QueryResult, fair::Turns, prepared::Prepared, replicas, words};
 
 mod health;
+mod room;
 
 pub use health::{FeedHealth, FeedState, PlatformFeeds, by_platform, health_of};
+pub use room::Room;
+
+use room::Candidate;
 
 /// A feed in the hands of one scanner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeasedFeed {
     pub name: FeedName,
+    /// Of the accounts that watch it, the one that the poll counts for.
+    pub account: Id,
     /// In the form of the platform's adapter; `None` before the first poll.
     pub cursor: Option<serde_json::Value>,
     /// How many polls have failed in a row.
@@ -39,11 +45,13 @@ pub struct LeasedFeed {
     pub slow: bool,
 }
 
-/// How many feeds may be leased: of those that took long last time, and of the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    pub quick: i64,
-    pub slow: i64,
+/// What [`lease_due`] leased.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leased {
+    /// The longest due first.
+    pub feeds: Vec<LeasedFeed>,
+    /// Whether other replicas were quicker with some of what was chosen: another look finds others.
+    pub is_contended: bool,
 }
 
 #[derive(QueryableByName)]
@@ -75,12 +83,18 @@ fn free() -> String {
     )
 }
 
-/// Leases due feeds of `platform` to `replica`, oldest first, as many as there is `room` for.
+/// The most feeds that one look chooses from. Each account's longest due are looked at before any account's second.
+const MAX_CANDIDATES: i64 = 1_000;
+
+/// Leases due feeds of `platform` to `replica`, as many as there is `room` for, and takes their places in it.
 ///
-/// Rows that another scanner is leasing are skipped. A lease lives as long as the replica knows of it:
-/// `open` are the polls that it has in hand, so that one which could not be released, or panicked, is
-/// taken up again. It ends with its replica's heartbeat for those that may `take_over`.
-/// Served by the partial index `feeds_due_idx`.
+/// Accounts that have the fewest polls in hand come first, then those that were served the longest ago; of one
+/// account, the longest due feed. A feed that several accounts watch counts for the one that comes first.
+///
+/// A lease lives as long as the replica knows of it: `open` are the polls that it has in hand, so that one which
+/// could not be released, or panicked, is taken up again. It ends with its replica's heartbeat for those that may
+/// `take_over`. Served by the partial index `feeds_due_idx`; costs what is due, and for each of these feeds the
+/// Namespaces that watch it.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -90,39 +104,21 @@ pub async fn lease_due(
     replica: Uuid,
     open: &[String],
     take_over: bool,
-    room: Room,
-) -> QueryResult<Vec<LeasedFeed>> {
-    let free = free();
-    let due = |which: &str, limit: &str| {
-        format!(
-            "SELECT name FROM feeds WHERE platform = $1 AND {free} AND {which} \
-                 AND next_poll_time <= clock_timestamp() \
-             ORDER BY next_poll_time LIMIT {limit} FOR UPDATE SKIP LOCKED"
-        )
-    };
-    let (quick, slow) = (due("NOT slow", "$5"), due("slow", "$6"));
-    let rows: Vec<Row> = sql_query(format!(
-        "WITH quick AS ({quick}), slow AS ({slow}), \
-             due AS (SELECT name FROM quick UNION ALL SELECT name FROM slow) \
-         UPDATE feeds SET leased_by = $2 FROM due WHERE feeds.name = due.name \
-         RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, \
-             extract(epoch FROM clock_timestamp() - read_time)::float8 AS unread_seconds, \
-             extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
-    ))
-    .bind::<Text, _>(platform)
-    .bind::<SqlUuid, _>(replica)
-    .bind::<Array<Text>, _>(open)
-    .bind::<Bool, _>(take_over)
-    .bind::<BigInt, _>(room.quick)
-    .bind::<BigInt, _>(room.slow)
-    .load(conn)
-    .await?;
-    let mut leased: Vec<LeasedFeed> = rows
-        .into_iter()
-        .filter_map(|row| {
+    room: &mut Room,
+    turns: &mut Turns,
+) -> QueryResult<Leased> {
+    let candidates = candidates(conn, platform, replica, open, take_over, room).await?;
+    let chosen: HashMap<String, Id> = room.choose(candidates, turns).collect();
+    let mut feeds = Vec::new();
+    if !chosen.is_empty() {
+        let names: Vec<&str> = chosen.keys().map(String::as_str).collect();
+        let rows = take(conn, replica, open, take_over, &names).await?;
+        feeds.extend(rows.into_iter().filter_map(|row| {
+            let account = chosen.get(&row.name).copied()?;
             // Names are parsed before they are stored; one that is not is nobody's to poll.
             Some(LeasedFeed {
                 name: row.name.parse().ok()?,
+                account,
                 cursor: row.cursor,
                 failure_count: row.failure_count.try_into().unwrap_or(0),
                 late: Duration::try_from_secs_f64(row.late_seconds).unwrap_or_default(),
@@ -132,15 +128,109 @@ pub async fn lease_due(
                     .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
                 slow: row.slow,
             })
-        })
-        .collect();
+        }));
+    }
     // An UPDATE returns its rows in no order.
-    leased.sort_by_key(|feed| Reverse(feed.late));
-    Ok(leased)
+    feeds.sort_by_key(|feed| Reverse(feed.late));
+    Ok(Leased {
+        is_contended: feeds.len() < chosen.len(),
+        feeds,
+    })
 }
 
-/// How long until the next feed that [`lease_due`] would lease falls due, of those that there is `room`
-/// for; `None` when there is none.
+/// The due feeds to choose from: of each account that may begin another poll, the longest due.
+async fn candidates(
+    conn: &mut AsyncPgConnection,
+    platform: &str,
+    replica: Uuid,
+    open: &[String],
+    take_over: bool,
+    room: &Room,
+) -> QueryResult<Vec<Candidate>> {
+    #[derive(QueryableByName)]
+    struct Due {
+        #[diesel(sql_type = Text)]
+        name: String,
+        #[diesel(sql_type = Bool)]
+        slow: bool,
+        #[diesel(sql_type = Array<SqlUuid>)]
+        accounts: Vec<Uuid>,
+    }
+    let free = free();
+    // Many Managers may watch one feed: their Namespaces are found one by one, by the index.
+    let due: Vec<Due> = sql_query(format!(
+        "WITH due AS MATERIALIZED ( \
+             SELECT name, slow, next_poll_time FROM feeds WHERE platform = $1 AND {free} \
+                 AND next_poll_time <= clock_timestamp() AND CASE WHEN slow THEN $6 ELSE $5 END > 0 \
+         ), ranked AS ( \
+             SELECT due.*, watching.account_id, row_number() OVER ( \
+                 PARTITION BY watching.account_id, due.slow ORDER BY due.next_poll_time, due.name) AS rank \
+             FROM due LEFT JOIN LATERAL ( \
+                 WITH RECURSIVE one AS ( \
+                     (SELECT namespace_id FROM feed_watchers WHERE feed = due.name ORDER BY namespace_id LIMIT 1) \
+                     UNION ALL \
+                     SELECT (SELECT w.namespace_id FROM feed_watchers AS w \
+                             WHERE w.feed = due.name AND w.namespace_id > one.namespace_id \
+                             ORDER BY w.namespace_id LIMIT 1) \
+                     FROM one WHERE one.namespace_id IS NOT NULL \
+                 ) SELECT DISTINCT n.account_id FROM one JOIN namespaces AS n ON n.id = one.namespace_id \
+             ) AS watching ON true \
+             WHERE coalesce(watching.account_id <> ALL (CASE WHEN due.slow THEN $8 ELSE $7 END), true) \
+         ) \
+         SELECT name, slow, \
+             array_agg(coalesce(account_id, '00000000-0000-0000-0000-000000000000')) AS accounts \
+         FROM ranked WHERE rank <= CASE WHEN slow THEN $6 ELSE $5 END \
+         GROUP BY name, slow, next_poll_time ORDER BY min(rank), next_poll_time LIMIT $9"
+    ))
+    .bind::<Text, _>(platform)
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Array<Text>, _>(open)
+    .bind::<Bool, _>(take_over)
+    .bind::<BigInt, _>(room.free(false))
+    .bind::<BigInt, _>(room.free(true))
+    .bind::<Array<SqlUuid>, _>(room.refused(false))
+    .bind::<Array<SqlUuid>, _>(room.refused(true))
+    .bind::<BigInt, _>(MAX_CANDIDATES)
+    .load(conn)
+    .await?;
+    Ok(due
+        .into_iter()
+        .map(|due| Candidate {
+            name: due.name,
+            slow: due.slow,
+            accounts: due.accounts.into_iter().map(Id::from_uuid).collect(),
+        })
+        .collect())
+}
+
+/// Leases these feeds, as far as they are still due and free. Rows that another scanner is leasing are skipped.
+async fn take(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    open: &[String],
+    take_over: bool,
+    names: &[&str],
+) -> QueryResult<Vec<Row>> {
+    let free = free();
+    sql_query(format!(
+        "WITH due AS ( \
+             SELECT name FROM feeds WHERE name = ANY ($1) AND {free} AND next_poll_time <= clock_timestamp() \
+             FOR UPDATE SKIP LOCKED \
+         ) UPDATE feeds SET leased_by = $2 FROM due WHERE feeds.name = due.name \
+         RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, \
+             extract(epoch FROM clock_timestamp() - read_time)::float8 AS unread_seconds, \
+             extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
+    ))
+    .bind::<Array<Text>, _>(names)
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Array<Text>, _>(open)
+    .bind::<Bool, _>(take_over)
+    .load(conn)
+    .await
+}
+
+/// How long until the next feed falls due that [`lease_due`] would lease, of those that there is `room` for; `None`
+/// when there is none. To be asked before [`lease_due`], which finds what is due by then.
 /// What `replica` has leased and forgotten is not worth waking for: the next look finds it.
 ///
 /// # Errors
@@ -151,7 +241,7 @@ pub async fn next_due(
     replica: Uuid,
     open: &[String],
     take_over: bool,
-    room: Room,
+    room: &Room,
 ) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
     struct Due {
@@ -162,14 +252,14 @@ pub async fn next_due(
     let due: Due = sql_query(format!(
         "SELECT extract(epoch FROM min(next_poll_time) - clock_timestamp())::float8 AS seconds FROM feeds \
          WHERE platform = $1 AND {free} AND leased_by IS DISTINCT FROM $2 \
-             AND CASE WHEN slow THEN $6 ELSE $5 END"
+             AND next_poll_time > statement_timestamp() AND CASE WHEN slow THEN $6 ELSE $5 END > 0"
     ))
     .bind::<Text, _>(platform)
     .bind::<SqlUuid, _>(replica)
     .bind::<Array<Text>, _>(open)
     .bind::<Bool, _>(take_over)
-    .bind::<Bool, _>(room.quick > 0)
-    .bind::<Bool, _>(room.slow > 0)
+    .bind::<BigInt, _>(room.free(false))
+    .bind::<BigInt, _>(room.free(true))
     .get_result(conn)
     .await?;
     Ok(due

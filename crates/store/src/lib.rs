@@ -21,6 +21,7 @@ pub mod connection_tests;
 pub mod connections;
 pub mod deliveries;
 pub mod erasure;
+pub mod fair;
 pub mod feedback;
 pub mod feeds;
 pub mod idempotency;

@@ -27,7 +27,9 @@ mod compilation;
 mod edit;
 mod health;
 
-pub use compilation::{Pending, Standing, Submission, apply, fail, pending, standings, submission};
+pub use compilation::{
+    Claim, Claimed, Standing, Submission, apply, claim, fail, standings, submission,
+};
 pub(crate) use edit::delete_all;
 pub use edit::{Updated, delete, lock, resubmit, update};
 

@@ -2,22 +2,30 @@
 //!
 //! One row a credential. Requests are leased from its ledger as points of the API's rate limit are
 //! ([`crate::rates`] has the rules): in no minute more than the limit, whoever dies. Posts that are paid for
-//! singly are counted by the UTC day. What a platform itself says silences everybody until then.
+//! singly are counted by the UTC day, and shared by the accounts that watch the platform ([`share`]). What a platform
+//! itself says silences everybody until then.
 //!
-//! All by primary key; each call is one short transaction or statement.
+//! Each call is one short transaction or statement, by primary key; posts for a feed cost a look at the platform's
+//! watchers, too.
 
 use std::time::Duration;
 
 use diesel::{
     OptionalExtension as _, QueryableByName, sql_query,
-    sql_types::{BigInt, Double, Integer, Jsonb, Nullable, Text},
+    sql_types::{BigInt, Bool, Double, Integer, Jsonb, Nullable, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncConnection as _, AsyncPgConnection, RunQueryDsl};
+use domain::{FeedName, Id};
+use uuid::Uuid;
 
 use crate::{
     QueryError, QueryResult,
     rates::{Grant, Ledger, Settlement, Wanted},
 };
+
+mod share;
+
+use share::Share;
 
 /// How a credential stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,14 +125,19 @@ pub async fn silence(
 pub struct Posts {
     /// Taken by this call.
     pub granted: u32,
-    /// What is left after it.
+    /// What is left after it, of all accounts together.
     pub left: u32,
     /// How long until the day ends.
     pub day_ends_in: Duration,
+    /// The account whose share they are of.
+    pub account: Option<Id>,
 }
 
 /// Takes up to `wanted` of the posts that a UTC day has, by the database's clock. They are gone, whatever
 /// becomes of them, unless [`give_back_posts`] says otherwise: it is money.
+///
+/// Those for a `feed` are of the share of an account that watches it: of the one that may have the most. Without a
+/// feed they are of no account's.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -133,48 +146,105 @@ pub async fn take_posts(
     credential: &str,
     per_day: u32,
     wanted: u32,
+    feed: Option<&FeedName>,
 ) -> QueryResult<Posts> {
     #[derive(QueryableByName)]
-    struct Taken {
+    struct Today {
         #[diesel(sql_type = Integer)]
-        granted: i32,
-        #[diesel(sql_type = Integer)]
-        day_posts: i32,
+        had: i32,
         #[diesel(sql_type = Double)]
         rest_seconds: f64,
     }
-    let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     conn.transaction(async |conn| {
+        // Nobody else takes or gives back until the end of the transaction.
         locked(conn, credential).await?;
-        let taken: Taken = sql_query(
+        let today: Today = sql_query(
             "WITH today AS ( \
                  SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date AS day, \
                      extract(epoch FROM date_trunc('day', clock_timestamp(), 'UTC') + interval '1 day' \
                          - clock_timestamp())::float8 AS rest_seconds \
-             ), stand AS ( \
-                 SELECT CASE WHEN b.day = today.day THEN b.day_posts ELSE 0 END AS had, today.* \
-                 FROM platform_budgets AS b, today WHERE credential = $1 \
-             ) UPDATE platform_budgets AS b SET day = stand.day, \
-                 day_posts = stand.had + greatest(least($2, $3 - stand.had), 0) \
-             FROM stand WHERE credential = $1 \
-             RETURNING greatest(least($2, $3 - stand.had), 0) AS granted, b.day_posts, stand.rest_seconds",
+             ) UPDATE platform_budgets AS b SET day = today.day, \
+                 day_posts = CASE WHEN b.day = today.day THEN b.day_posts ELSE 0 END \
+             FROM today WHERE credential = $1 RETURNING b.day_posts AS had, today.rest_seconds",
         )
         .bind::<Text, _>(credential)
-        .bind::<Integer, _>(number(wanted))
-        .bind::<Integer, _>(number(per_day))
         .get_result(conn)
         .await?;
-        let count = |count: i32| u32::try_from(count).unwrap_or_default();
+        let day_ends_in = duration(Some(today.rest_seconds));
+        let left = per_day.saturating_sub(count(today.had));
+        let shares = match feed {
+            Some(feed) => shares(conn, credential, feed).await?,
+            None => Vec::new(),
+        };
+        let (account, allowed) = share::allowance(per_day, left, &shares, day_ends_in);
+        let granted = wanted.min(allowed);
+        sql_query("UPDATE platform_budgets SET day_posts = day_posts + $2 WHERE credential = $1")
+            .bind::<Text, _>(credential)
+            .bind::<Integer, _>(number(granted))
+            .execute(conn)
+            .await?;
+        if let Some(account) = account {
+            sql_query(
+                "INSERT INTO platform_budget_shares AS s (credential, account_id, day, day_posts) \
+                 SELECT credential, $2, day, $3 FROM platform_budgets WHERE credential = $1 \
+                 ON CONFLICT (credential, account_id) DO UPDATE SET day = excluded.day, day_posts = \
+                     excluded.day_posts + CASE WHEN s.day = excluded.day THEN s.day_posts ELSE 0 END",
+            )
+            .bind::<Text, _>(credential)
+            .bind::<SqlUuid, _>(account.to_uuid())
+            .bind::<Integer, _>(number(granted))
+            .execute(conn)
+            .await?;
+        }
         Ok(Posts {
-            granted: count(taken.granted),
-            left: per_day.saturating_sub(count(taken.day_posts)),
-            day_ends_in: duration(Some(taken.rest_seconds)),
+            granted,
+            left: left - granted,
+            day_ends_in,
+            account,
         })
     })
     .await
 }
 
-/// Gives back posts that were taken today and not paid for. Those of a day that has ended are forgotten.
+/// What each account that watches anything on the platform of `feed` has taken today.
+async fn shares(
+    conn: &mut AsyncPgConnection,
+    credential: &str,
+    feed: &FeedName,
+) -> QueryResult<Vec<Share>> {
+    #[derive(QueryableByName)]
+    struct Watching {
+        #[diesel(sql_type = SqlUuid)]
+        account_id: Uuid,
+        #[diesel(sql_type = Bool)]
+        watches: bool,
+        #[diesel(sql_type = Integer)]
+        taken: i32,
+    }
+    let watching: Vec<Watching> = sql_query(
+        "SELECT n.account_id, bool_or(w.feed = $3) AS watches, coalesce(max(s.day_posts), 0) AS taken \
+         FROM (SELECT DISTINCT w.namespace_id, w.feed FROM feeds AS f JOIN feed_watchers AS w ON w.feed = f.name \
+               WHERE f.platform = $2 AND f.watched) AS w \
+         JOIN namespaces AS n ON n.id = w.namespace_id \
+         LEFT JOIN platform_budget_shares AS s ON s.credential = $1 AND s.account_id = n.account_id \
+             AND s.day = (SELECT day FROM platform_budgets WHERE credential = $1) \
+         GROUP BY n.account_id ORDER BY n.account_id",
+    )
+    .bind::<Text, _>(credential)
+    .bind::<Text, _>(feed.platform())
+    .bind::<Text, _>(feed.as_str())
+    .load(conn)
+    .await?;
+    let share = |one: Watching| Share {
+        account: Id::from_uuid(one.account_id),
+        watches: one.watches,
+        taken: count(one.taken),
+    };
+    Ok(watching.into_iter().map(share).collect())
+}
+
+/// Gives back posts that were taken today, of the share of `account` where they were, and not paid for. Those of a
+/// day that has ended are forgotten.
 ///
 /// # Errors
 /// When the database does not answer; then they count as paid for.
@@ -182,16 +252,30 @@ pub async fn give_back_posts(
     conn: &mut AsyncPgConnection,
     credential: &str,
     posts: u32,
+    account: Option<Id>,
 ) -> QueryResult<()> {
-    sql_query(
-        "UPDATE platform_budgets SET day_posts = greatest(day_posts - $2, 0) \
-         WHERE credential = $1 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date",
-    )
-    .bind::<Text, _>(credential)
-    .bind::<Integer, _>(i32::try_from(posts).unwrap_or(i32::MAX))
-    .execute(conn)
-    .await?;
-    Ok(())
+    conn.transaction(async |conn| {
+        // In the order in which posts are taken.
+        sql_query(
+            "UPDATE platform_budgets SET day_posts = greatest(day_posts - $2, 0) \
+             WHERE credential = $1 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date",
+        )
+        .bind::<Text, _>(credential)
+        .bind::<Integer, _>(number(posts))
+        .execute(conn)
+        .await?;
+        sql_query(
+            "UPDATE platform_budget_shares SET day_posts = greatest(day_posts - $2, 0) \
+             WHERE credential = $1 AND account_id = $3 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date",
+        )
+        .bind::<Text, _>(credential)
+        .bind::<Integer, _>(number(posts))
+        .bind::<Nullable<SqlUuid>, _>(account.map(Id::to_uuid))
+        .execute(conn)
+        .await?;
+        Ok(())
+    })
+    .await
 }
 
 /// The row of `credential`, made where there was none, which nobody else changes until the end of the
@@ -210,4 +294,12 @@ async fn locked(conn: &mut AsyncPgConnection, credential: &str) -> QueryResult<R
 
 fn duration(seconds: Option<f64>) -> Duration {
     Duration::try_from_secs_f64(seconds.unwrap_or_default()).unwrap_or_default()
+}
+
+fn count(count: i32) -> u32 {
+    u32::try_from(count).unwrap_or_default()
+}
+
+fn number(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
 }

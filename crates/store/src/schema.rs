@@ -236,6 +236,8 @@ diesel::table! {
         max_scans_per_day -> Nullable<Integer>,
         kinds -> Array<Text>,
         duplicates -> Text,
+        compiled_by -> Nullable<Uuid>,
+        compiled_generation -> Nullable<BigInt>,
     }
 }
 
@@ -275,6 +277,15 @@ diesel::table! {
     plan_version (single) {
         single -> Bool,
         version -> BigInt,
+    }
+}
+
+diesel::table! {
+    platform_budget_shares (credential, account_id) {
+        credential -> Text,
+        account_id -> Uuid,
+        day -> Date,
+        day_posts -> Integer,
     }
 }
 
@@ -479,6 +490,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     outbox,
     plan_changes,
     plan_version,
+    platform_budget_shares,
     platform_budgets,
     post_keys,
     posts,

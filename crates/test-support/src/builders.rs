@@ -22,7 +22,17 @@ impl Fixture {
     /// # Panics
     /// When the database does not take it; so do all below.
     pub async fn create(conn: &mut AsyncPgConnection) -> Self {
-        let account = keys::ensure_account(conn, "acme", Timestamp::now())
+        let sealer = Sealer::new([("test".to_owned(), [7; 32])]).expect("a key makes a sealer");
+        Self::of(conn, "acme", sealer).await
+    }
+
+    /// The same for another account.
+    pub async fn beside(&self, conn: &mut AsyncPgConnection, account: &str) -> Self {
+        Self::of(conn, account, self.sealer.clone()).await
+    }
+
+    async fn of(conn: &mut AsyncPgConnection, account: &str, sealer: Sealer) -> Self {
+        let account = keys::ensure_account(conn, account, Timestamp::now())
             .await
             .expect("an account is made");
         let draft = CreateNamespace {
@@ -32,7 +42,6 @@ impl Fixture {
         let namespace = namespaces::insert(conn, account, &draft)
             .await
             .expect("a Namespace is made");
-        let sealer = Sealer::new([("test".to_owned(), [7; 32])]).expect("a key makes a sealer");
         Self {
             account,
             namespace: namespace.name.namespace,

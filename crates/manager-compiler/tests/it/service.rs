@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use domain::manager::SourceType;
+use domain::manager::{Origin, SourceType};
 use test_support::{Answer, TestServer, eventually};
 
-use crate::support::{SOON, World, applied};
+use crate::support::{SOON, World, applied, input};
 
 const ESPRESSO: &str = include_str!("pages/espresso.html");
 const BIKES: &str = include_str!("pages/bikes.html");
@@ -129,6 +129,50 @@ async fn a_manager_whose_event_is_lost_is_compiled_all_the_same() {
 }
 
 #[tokio::test]
+async fn pages_that_never_answer_hold_up_neither_manual_managers_nor_other_accounts() {
+    const HOSTILE: usize = 40;
+    let world = World::new().await;
+    let server = TestServer::start(|_, request| match &*request.path {
+        "/bikes" => Answer::page(BIKES),
+        _ => Answer::after(Duration::from_secs(600), Answer::page(ESPRESSO)),
+    })
+    .await;
+    for _ in 0..HOSTILE {
+        world.automatic(&[server.url("/never")]).await;
+    }
+    let compiler = world.compiler();
+    eventually("pages are being fetched", SOON, async || server.count() > 0).await;
+
+    let manual = world
+        .manual(SourceType::Forum, test_support::instructions("kettle"))
+        .await;
+    world.tell(manual, 1).await;
+    world.until(manual, "APPLIED").await;
+    let other = world.beside("globex").await;
+    let source = SourceType::Forum;
+    let automatic = input(&[server.url("/bikes")]);
+    let automatic = world.waiting_of(&other, source, automatic).await;
+    let instructions = Origin::Instructions(test_support::instructions("kettle"));
+    let theirs = world.waiting_of(&other, source, instructions).await;
+    for name in [automatic, theirs] {
+        world.tell(name, 1).await;
+        world.until(name, "APPLIED").await;
+    }
+    // They came last and were first: most of those before them are not even taken up.
+    let waiting = "managers WHERE state = 'PENDING_APPLY' AND compiled_by";
+    let (taken, untaken) = (
+        world
+            .database
+            .count(&format!("{waiting} IS NOT NULL"))
+            .await,
+        world.database.count(&format!("{waiting} IS NULL")).await,
+    );
+    assert!(taken <= 4, "{taken} of one account at a time");
+    assert!(untaken > 0, "{untaken} were taken up after");
+    compiler.kill();
+}
+
+#[tokio::test]
 async fn slow_pages_are_no_lost_event() {
     let world = World::new().await;
     let server = TestServer::start(|_, _| {
@@ -156,31 +200,25 @@ async fn lost_connections_and_a_killed_compiler_lose_no_submission() {
     let world = World::new().await;
     let server = customer().await;
     let first = world.compiler();
-    let names = [
-        world.automatic(&[server.url("/")]).await,
-        world.automatic(&[server.url("/")]).await,
-    ];
-    world.tell(names[0], 1).await;
+    let name = world.automatic(&[server.url("/")]).await;
+    world.tell(name, 1).await;
     eventually("the page is being fetched", SOON, async || {
         server.count() == 1
     })
     .await;
     world.database.disconnect_all().await;
-    world.until(names[0], "APPLIED").await;
+    world.until(name, "APPLIED").await;
 
-    world.tell(names[1], 1).await;
+    let name = world.automatic(&[server.url("/")]).await;
+    world.tell(name, 1).await;
     eventually("the page is being fetched", SOON, async || {
         server.count() == 2
     })
     .await;
     first.kill();
-    // Its message is gone with it: the sweep of another finds the Manager, once it is overdue.
-    world
-        .database
-        .run("UPDATE managers SET submit_time = now() - interval '20 seconds'")
-        .await;
+    // Its event is gone with it: another takes its claim over.
     let second = world.compiler();
-    world.until(names[1], "APPLIED").await;
+    world.until(name, "APPLIED").await;
     second.stop().await;
 }
 

@@ -65,16 +65,13 @@ impl World {
 
     /// An AUTOMATIC Manager that waits, of which no event tells.
     pub(crate) async fn automatic(&self, urls: &[String]) -> ManagerName {
-        let input = Input {
-            input_type: InputType::Structured,
-            urls: urls.to_vec(),
-            focus: InputFocus {
-                focus_type: Focus::Sales,
-                names: Vec::new(),
-            },
-            sensitivity: Sensitivity::Balanced,
-        };
-        self.waiting(SourceType::Forum, Origin::Input(input)).await
+        self.waiting(SourceType::Forum, input(urls)).await
+    }
+
+    /// What stands for another account.
+    pub(crate) async fn beside(&self, account: &str) -> Fixture {
+        let mut conn = self.database.connect().await;
+        self.fixture.beside(&mut conn, account).await
     }
 
     /// A MANUAL one.
@@ -88,6 +85,16 @@ impl World {
     }
 
     async fn waiting(&self, source: SourceType, origin: Origin) -> ManagerName {
+        self.waiting_of(&self.fixture, source, origin).await
+    }
+
+    /// One of any account.
+    pub(crate) async fn waiting_of(
+        &self,
+        fixture: &Fixture,
+        source: SourceType,
+        origin: Origin,
+    ) -> ManagerName {
         let draft = CreateManager {
             nickname: "watch".to_owned(),
             enable: true,
@@ -97,7 +104,7 @@ impl World {
             screen: domain::screen::Screen::default(),
         };
         let mut conn = self.database.connect().await;
-        let made = managers::insert(&mut conn, self.fixture.namespace, &draft).await;
+        let made = managers::insert(&mut conn, fixture.namespace, &draft).await;
         made.unwrap().name
     }
 
@@ -131,6 +138,19 @@ impl World {
     pub(crate) fn news(&self) -> Box<dyn Subscription> {
         self.bus.news(ManagerNews::KEYS)
     }
+}
+
+/// Pages about something to sell.
+pub(crate) fn input(urls: &[String]) -> Origin {
+    Origin::Input(Input {
+        input_type: InputType::Structured,
+        urls: urls.to_vec(),
+        focus: InputFocus {
+            focus_type: Focus::Sales,
+            names: Vec::new(),
+        },
+        sensitivity: Sensitivity::Balanced,
+    })
 }
 
 /// The next ManagerApplied.

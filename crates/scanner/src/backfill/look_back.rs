@@ -45,7 +45,11 @@ impl Backfill {
         };
         let adapter = &watched.platform.adapter;
         let poll = adapter.poll(look_back.feed.what(), cursor.as_ref(), &limits);
-        let answer = tokio::time::timeout(DEADLINE, budget::undertake(true, poll)).await;
+        let answer = tokio::time::timeout(
+            DEADLINE,
+            budget::undertake(true, Some(&look_back.feed), poll),
+        )
+        .await;
         let cut_off = |_| PollError::Unavailable(platforms::FetchError::Timeout);
         match answer.map_err(cut_off).flatten() {
             Ok(polled) => self.store(&look_back, &polled).await,

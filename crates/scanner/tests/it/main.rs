@@ -7,6 +7,7 @@ mod budgets;
 mod credentials;
 mod erasure;
 mod failures;
+mod fair;
 mod fresh;
 mod guard;
 mod isolation;

@@ -1,24 +1,28 @@
 //! What the compiler does to Managers: finds those that wait for it, reads their submissions, and ends them as
 //! applied or as failed.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use diesel::{
     prelude::*,
     sql_query,
-    sql_types::{BigInt, Double, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Double, Text, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     FeedName, Id, Instructions, ManagerName, Timestamp,
-    manager::{ApplyError, Input, ManagerState, Origin, SourceType},
+    manager::{ApplyError, Input, ManagerState, Mode, Origin, SourceType},
     screen::Kinds,
 };
 use uuid::Uuid;
 
 use super::{read, write};
-use crate::{Error, QueryResult, backfills, plans, schema::managers, words};
+use crate::{
+    Error, QueryResult, backfills,
+    fair::{Places, Turns},
+    plans, replicas,
+    schema::managers,
+    words,
+};
 
 /// What is compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,59 +83,166 @@ pub async fn submission(
     }))
 }
 
-/// A Manager that waits for the compiler.
+/// A Manager that one compiler has taken up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pending {
+pub struct Claim {
     pub manager: ManagerName,
-    pub submit_time: Timestamp,
+    pub generation: i64,
+    /// The account that it counts for.
+    pub account: Id,
 }
 
-/// Managers that have waited for the compiler longer than `older_than`, by the database's clock: their
-/// events may have been lost. The longest waiting first, and from `after` on if given, so that those
-/// which cannot be compiled stand in nobody's way. Served by `managers_pending_idx`.
+/// What [`claim`] took up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claimed {
+    pub claims: Vec<Claim>,
+    /// Whether others were quicker with some of what was chosen: another look finds others.
+    pub is_contended: bool,
+}
+
+/// The most Managers that one look chooses from. Each account's longest waiting are looked at before any account's
+/// second.
+const MAX_WAITING: i64 = 1_000;
+
+/// Takes up Managers of one `mode` that wait for the compiler, as many as there are `places` for, and takes these.
+///
+/// Accounts that have the fewest in hand come first, then those that were served the longest ago; of one account,
+/// the Manager that waits longest. Those that the caller has `known` for are left out.
+///
+/// A claim is for one generation and lives as long as the replica knows of it; another replica takes it over with
+/// the end of its heartbeat, where it may `take_over`. Whoever compiles without a claim, as releases before did,
+/// does no harm: a result is stored once. Served by `managers_pending_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn pending(
+#[expect(clippy::too_many_arguments, reason = "each is a part of the question")]
+pub async fn claim(
     conn: &mut AsyncPgConnection,
-    older_than: Duration,
-    after: Option<Pending>,
-    limit: i64,
-) -> QueryResult<Vec<Pending>> {
+    mode: Mode,
+    replica: Uuid,
+    known: &[Claim],
+    take_over: bool,
+    places: &mut Places,
+    turns: &mut Turns,
+) -> QueryResult<Claimed> {
     #[derive(QueryableByName)]
     struct Waiting {
         #[diesel(sql_type = SqlUuid)]
         namespace_id: Uuid,
         #[diesel(sql_type = SqlUuid)]
         id: Uuid,
-        #[diesel(sql_type = Timestamptz)]
-        submit_time: DateTime<Utc>,
+        #[diesel(sql_type = BigInt)]
+        generation: i64,
+        #[diesel(sql_type = SqlUuid)]
+        account_id: Uuid,
     }
-    let (after_time, after_id) = after
-        .map(|last| (last.submit_time.to_chrono(), last.manager.manager.to_uuid()))
-        .unwrap_or((DateTime::UNIX_EPOCH, Uuid::nil()));
-    let rows: Vec<Waiting> = sql_query(
-        "SELECT namespace_id, id, submit_time FROM managers \
-         WHERE state = 'PENDING_APPLY' AND submit_time < clock_timestamp() - $1 * interval '1 second' \
-           AND (submit_time, id) > ($2, $3) \
-         ORDER BY submit_time, id LIMIT $4",
-    )
-    .bind::<Double, _>(older_than.as_secs_f64())
-    .bind::<Timestamptz, _>(after_time)
-    .bind::<SqlUuid, _>(after_id)
+    let alive = replicas::ALIVE;
+    let free = format!(
+        "m.state = 'PENDING_APPLY' AND (m.compiled_by IS NULL OR m.compiled_generation <> m.generation \
+             OR m.compiled_by = $1 OR $2 AND NOT m.compiled_by {alive}) \
+         AND (m.id, m.generation) NOT IN (SELECT * FROM unnest($3, $4))"
+    );
+    let known_ids: Vec<Uuid> = { known.iter() }
+        .map(|one| one.manager.manager.to_uuid())
+        .collect();
+    let known_generations: Vec<i64> = known.iter().map(|one| one.generation).collect();
+    let refused: Vec<Uuid> = places.refused().map(|account| account.to_uuid()).collect();
+    let limit = i64::try_from(places.free()).unwrap_or(i64::MAX);
+    let mut waiting: Vec<Waiting> = sql_query(format!(
+        "WITH waiting AS ( \
+             SELECT m.namespace_id, m.id, m.generation, n.account_id, m.submit_time, row_number() OVER ( \
+                 PARTITION BY n.account_id ORDER BY m.submit_time, m.id) AS rank \
+             FROM managers AS m JOIN namespaces AS n ON n.id = m.namespace_id \
+             WHERE {free} AND m.mode = $5 AND n.account_id <> ALL ($6) \
+         ) SELECT namespace_id, id, generation, account_id FROM waiting \
+         WHERE rank <= $7 ORDER BY rank, submit_time, id LIMIT $8"
+    ))
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Bool, _>(take_over)
+    .bind::<Array<SqlUuid>, _>(&known_ids)
+    .bind::<Array<BigInt>, _>(&known_generations)
+    .bind::<Text, _>(match mode {
+        Mode::Automatic => "AUTOMATIC",
+        Mode::Manual => "MANUAL",
+    })
+    .bind::<Array<SqlUuid>, _>(refused)
     .bind::<BigInt, _>(limit)
+    .bind::<BigInt, _>(MAX_WAITING)
     .load(conn)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Pending {
+
+    let mut chosen = Vec::new();
+    let next = |waiting: &[Waiting], places: &Places, turns: &Turns| {
+        let order = |at: usize, one: &Waiting| {
+            let account = Id::from_uuid(one.account_id);
+            { places.admits(account) }.then(|| (places.held_by(account), turns.of(account), at))
+        };
+        let all = waiting.iter().enumerate();
+        all.filter_map(|(at, one)| order(at, one)).min()
+    };
+    while let Some((_, _, at)) = next(&waiting, places, turns) {
+        let one = waiting.remove(at);
+        let account = Id::from_uuid(one.account_id);
+        places.take(account);
+        turns.serve(account);
+        chosen.push(Claim {
             manager: ManagerName {
-                namespace: Id::from_uuid(row.namespace_id),
-                manager: Id::from_uuid(row.id),
+                namespace: Id::from_uuid(one.namespace_id),
+                manager: Id::from_uuid(one.id),
             },
-            submit_time: row.submit_time.into(),
+            generation: one.generation,
+            account,
+        });
+    }
+    if chosen.is_empty() {
+        return Ok(Claimed::default());
+    }
+
+    #[derive(QueryableByName)]
+    struct Taken {
+        #[diesel(sql_type = SqlUuid)]
+        id: Uuid,
+        #[diesel(sql_type = BigInt)]
+        generation: i64,
+    }
+    let namespaces: Vec<Uuid> = { chosen.iter() }
+        .map(|one| one.manager.namespace.to_uuid())
+        .collect();
+    let ids: Vec<Uuid> = { chosen.iter() }
+        .map(|one| one.manager.manager.to_uuid())
+        .collect();
+    let taken: Vec<Taken> = sql_query(format!(
+        "WITH due AS ( \
+             SELECT m.namespace_id, m.id FROM managers AS m \
+             WHERE (m.namespace_id, m.id) IN (SELECT * FROM unnest($5, $6)) AND {free} \
+             FOR NO KEY UPDATE SKIP LOCKED \
+         ) UPDATE managers AS m SET compiled_by = $1, compiled_generation = m.generation \
+         FROM due WHERE m.namespace_id = due.namespace_id AND m.id = due.id RETURNING m.id, m.generation"
+    ))
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Bool, _>(take_over)
+    .bind::<Array<SqlUuid>, _>(&known_ids)
+    .bind::<Array<BigInt>, _>(&known_generations)
+    .bind::<Array<SqlUuid>, _>(namespaces)
+    .bind::<Array<SqlUuid>, _>(ids)
+    .load(conn)
+    .await?;
+    let wanted = chosen.len();
+    let claims: Vec<Claim> = chosen
+        .into_iter()
+        .filter_map(|claim| {
+            let id = claim.manager.manager.to_uuid();
+            let taken = taken.iter().find(|taken| taken.id == id)?;
+            Some(Claim {
+                generation: taken.generation,
+                ..claim
+            })
         })
-        .collect())
+        .collect();
+    Ok(Claimed {
+        is_contended: claims.len() < wanted,
+        claims,
+    })
 }
 
 /// How many Managers there are in a state, and the longest that one waits there for its compilation.

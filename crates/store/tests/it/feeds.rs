@@ -4,7 +4,8 @@ use domain::FeedName;
 use serde_json::json;
 use store::{
     AsyncPgConnection,
-    feeds::{self, LeasedFeed, Next, PollOutcome, Reading, Room, Trouble},
+    fair::Turns,
+    feeds::{self, Leased, LeasedFeed, PollOutcome, Reading, Room, Trouble},
     plans, replicas,
 };
 use test_support::instructions;
@@ -39,12 +40,36 @@ async fn living(conn: &mut AsyncPgConnection) -> Uuid {
     replica
 }
 
-fn room(quick: i64) -> Room {
-    Room { quick, slow: 1 }
+/// For so many quick polls of one account, and as many of others.
+fn room(quick: usize) -> Room {
+    Room::new(quick * 2, 2, 100)
 }
 
-async fn lease(conn: &mut AsyncPgConnection, replica: Uuid, limit: i64) -> Vec<LeasedFeed> {
-    feeds::lease_due(conn, "forum", replica, &[], true, room(limit))
+async fn lease(conn: &mut AsyncPgConnection, replica: Uuid, limit: usize) -> Vec<LeasedFeed> {
+    lease_beside(conn, replica, &[], true, limit).await
+}
+
+async fn lease_beside(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    open: &[String],
+    take_over: bool,
+    limit: usize,
+) -> Vec<LeasedFeed> {
+    lease_into(conn, replica, open, take_over, &mut room(limit))
+        .await
+        .feeds
+}
+
+async fn lease_into(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    open: &[String],
+    take_over: bool,
+    room: &mut Room,
+) -> Leased {
+    let turns = &mut Turns::default();
+    feeds::lease_due(conn, "forum", replica, open, take_over, room, turns)
         .await
         .unwrap()
 }
@@ -54,7 +79,7 @@ async fn next_due(
     replica: Uuid,
     open: &[String],
 ) -> Option<Duration> {
-    feeds::next_due(conn, "forum", replica, open, true, room(1))
+    feeds::next_due(conn, "forum", replica, open, true, &room(1))
         .await
         .unwrap()
 }
@@ -78,13 +103,12 @@ async fn the_longest_due_come_first_and_others_wait() {
     )
     .await;
     let replica = living(conn).await;
-    assert_eq!(next_due(conn, replica, &[]).await, Some(Duration::ZERO));
-    let elsewhere = feeds::next_due(conn, "blogs", replica, &[], true, room(1)).await;
+    let wait = next_due(conn, replica, &[]).await.unwrap();
+    assert!(wait > Duration::from_secs(3_500), "those due are no news");
+    let elsewhere = feeds::next_due(conn, "blogs", replica, &[], true, &room(1)).await;
     assert_eq!(elsewhere.unwrap(), None);
 
-    let leased = feeds::lease_due(conn, "forum", replica, &[], true, room(2))
-        .await
-        .unwrap();
+    let leased = lease(conn, replica, 2).await;
     assert_eq!(names(&leased), ["forum:2", "forum:1"]);
     assert!(
         leased[0].late > Duration::from_millis(1_900),
@@ -92,9 +116,7 @@ async fn the_longest_due_come_first_and_others_wait() {
         leased[0].late
     );
     let open: Vec<String> = names(&leased).into_iter().map(str::to_owned).collect();
-    let rest = feeds::lease_due(conn, "forum", replica, &open, true, room(9))
-        .await
-        .unwrap();
+    let rest = lease_beside(conn, replica, &open, true, 9).await;
     assert_eq!(names(&rest), ["forum:0"]);
     let open = ["forum:0", "forum:1", "forum:2"].map(str::to_owned);
     let wait = next_due(conn, replica, &open).await.unwrap();
@@ -113,10 +135,7 @@ async fn two_replicas_never_lease_the_same_feed() {
                 let mut leased: Vec<String> = Vec::new();
                 // Some are skipped while another has them locked: ask until there is nothing.
                 for _ in 0..30 {
-                    let more =
-                        feeds::lease_due(&mut conn, "forum", replica, &leased, true, room(7))
-                            .await
-                            .unwrap();
+                    let more = lease_beside(&mut conn, replica, &leased, true, 7).await;
                     assert!(more.len() <= 7);
                     leased.extend(more.into_iter().map(|feed| feed.name.as_str().to_owned()));
                 }
@@ -214,8 +233,8 @@ async fn a_lease_that_its_holder_forgot_is_taken_again() {
     let replica = living(&mut at.conn).await;
     assert_eq!(lease(&mut at.conn, replica, 9).await.len(), 1);
     let open = ["forum:0".to_owned()];
-    let again = feeds::lease_due(&mut at.conn, "forum", replica, &open, true, room(9)).await;
-    assert!(again.unwrap().is_empty(), "it is in hand");
+    let again = lease_beside(&mut at.conn, replica, &open, true, 9).await;
+    assert!(again.is_empty(), "it is in hand");
     assert_eq!(lease(&mut at.conn, replica, 9).await.len(), 1);
 }
 
@@ -232,12 +251,12 @@ async fn after_an_outage_nobody_steals() {
     )
     .await;
     let open = ["forum:0".to_owned()];
-    let own = feeds::lease_due(conn, "forum", one, &open, true, room(9)).await;
-    assert!(own.unwrap().is_empty(), "it has the poll open");
+    let own = lease_beside(conn, one, &open, true, 9).await;
+    assert!(own.is_empty(), "it has the poll open");
     assert_eq!(next_due(conn, one, &open).await, None);
-    let other = feeds::lease_due(conn, "forum", two, &[], false, room(9)).await;
-    assert!(other.unwrap().is_empty(), "the holder may be about to beat");
-    let wait = feeds::next_due(conn, "forum", two, &[], false, room(1)).await;
+    let other = lease_beside(conn, two, &[], false, 9).await;
+    assert!(other.is_empty(), "the holder may be about to beat");
+    let wait = feeds::next_due(conn, "forum", two, &[], false, &room(1)).await;
     assert_eq!(wait.unwrap(), None, "nothing to wake for");
     assert_eq!(lease(conn, two, 9).await.len(), 1, "the holder is dead");
 }
@@ -298,4 +317,115 @@ async fn a_release_says_how_the_poll_went() {
         wait > Duration::from_secs(55) && wait <= Duration::from_secs(60),
         "{wait:?}"
     );
+}
+
+/// Lets a Manager of `namespace` watch feeds, due the longest first.
+async fn watch(at: &mut Start, fixture: &test_support::Fixture, names: &[String], age: u32) {
+    let manager = fixture.manager(&mut at.conn, &instructions("a"), &[]).await;
+    let feeds: Vec<FeedName> = names.iter().map(|name| name.parse().unwrap()).collect();
+    plans::record_change(&mut at.conn, manager, &feeds, domain::Timestamp::now())
+        .await
+        .unwrap();
+    for (n, name) in names.iter().enumerate() {
+        let sql = format!(
+            "UPDATE feeds SET next_poll_time = now() - interval '{age} s' + interval '{n} ms' WHERE name = '{name}'"
+        );
+        run(&mut at.conn, sql).await;
+    }
+}
+
+fn many(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("forum:{prefix}{n}")).collect()
+}
+
+#[tokio::test]
+async fn many_feeds_of_one_account_leave_places_to_others() {
+    let mut at = start().await;
+    let hostile = at.fixture.clone();
+    let other = hostile.beside(&mut at.conn, "globex").await;
+    watch(&mut at, &hostile, &many("h", 60), 3_600).await;
+    let replica = living(&mut at.conn).await;
+    let mut room = Room::new(12, 8, 128);
+    let first = lease_into(&mut at.conn, replica, &[], true, &mut room)
+        .await
+        .feeds;
+    assert_eq!(names(&first), many("h", 6), "half of the places");
+    assert!(first.iter().all(|feed| feed.account == hostile.account));
+    let open: Vec<String> = first.iter().map(|feed| feed.name.to_string()).collect();
+    let more = lease_into(&mut at.conn, replica, &open, true, &mut room).await;
+    assert_eq!((more.feeds, more.is_contended), (Vec::new(), false));
+
+    // None of these is due as long; one is a feed of both.
+    watch(
+        &mut at,
+        &other,
+        &["forum:h59".to_owned(), "forum:o".to_owned()],
+        1,
+    )
+    .await;
+    let theirs = lease_into(&mut at.conn, replica, &open, true, &mut room)
+        .await
+        .feeds;
+    let mut found = names(&theirs);
+    found.sort_unstable();
+    assert_eq!(found, ["forum:h59", "forum:o"]);
+    assert!(theirs.iter().all(|feed| feed.account == other.account));
+}
+
+#[tokio::test]
+async fn slow_feeds_of_one_account_leave_places_to_slow_feeds_of_others() {
+    let mut at = start().await;
+    let hostile = at.fixture.clone();
+    let other = hostile.beside(&mut at.conn, "globex").await;
+    watch(&mut at, &hostile, &many("h", 30), 3_600).await;
+    watch(&mut at, &other, &many("o", 3), 1).await;
+    run(&mut at.conn, "UPDATE feeds SET slow = true").await;
+    let replica = living(&mut at.conn).await;
+    let mut room = Room::new(12, 8, 128);
+    // All of these were slow polls that now are beyond their time.
+    for _ in 0..64 {
+        room.take_overdue(hostile.account);
+    }
+    let leased = lease_into(&mut at.conn, replica, &[], true, &mut room)
+        .await
+        .feeds;
+    assert_eq!(names(&leased), many("o", 3));
+}
+
+#[tokio::test]
+async fn a_feed_of_many_managers_counts_for_one_account() {
+    let mut at = start().await;
+    let one = at.fixture.clone();
+    let other = one.beside(&mut at.conn, "globex").await;
+    for fixture in [&one, &one, &other, &other] {
+        watch(&mut at, fixture, &["forum:shared".to_owned()], 5).await;
+    }
+    watch(&mut at, &one, &many("own", 2), 60).await;
+    let replica = living(&mut at.conn).await;
+    let mut room = Room::new(3, 3, 3);
+    let leased = lease_into(&mut at.conn, replica, &[], true, &mut room)
+        .await
+        .feeds;
+    let accounts: Vec<_> = { leased.iter() }
+        .map(|feed| (feed.name.as_str(), feed.account))
+        .collect();
+    assert_eq!(
+        accounts,
+        [("forum:own0", one.account), ("forum:shared", other.account)]
+    );
+}
+
+#[tokio::test]
+async fn feeds_of_a_dead_replica_are_shared_like_others() {
+    let mut at = start().await;
+    let hostile = at.fixture.clone();
+    let other = hostile.beside(&mut at.conn, "globex").await;
+    watch(&mut at, &hostile, &many("h", 20), 3_600).await;
+    watch(&mut at, &other, &many("o", 1), 1).await;
+    let [one, two] = [living(&mut at.conn).await, living(&mut at.conn).await];
+    assert_eq!(lease(&mut at.conn, one, 50).await.len(), 21);
+    replicas::leave(&mut at.conn, one).await.unwrap();
+    let leased = lease(&mut at.conn, two, 3).await;
+    let theirs = leased.iter().filter(|feed| feed.account == other.account);
+    assert_eq!((leased.len(), theirs.count()), (4, 1));
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod compilations;
 mod connections;
 mod deletions;
 mod deliveries;

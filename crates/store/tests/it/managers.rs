@@ -7,8 +7,13 @@ use domain::{
         Mode, Origin, SourceType,
     },
 };
-use store::{AsyncPgConnection, managers};
+use store::{
+    AsyncPgConnection,
+    fair::{Places, Turns},
+    managers,
+};
 use test_support::instructions;
+use uuid::Uuid;
 
 use crate::support::{run, start};
 
@@ -16,17 +21,13 @@ async fn get(conn: &mut AsyncPgConnection, name: ManagerName) -> Manager {
     managers::get(conn, name).await.unwrap().unwrap()
 }
 
-/// Those that wait, one page of one after the other.
-async fn pending(conn: &mut AsyncPgConnection, older_than: Duration) -> Vec<ManagerName> {
-    let (mut names, mut last) = (Vec::new(), None);
-    loop {
-        let page = managers::pending(conn, older_than, last, 1).await.unwrap();
-        let Some(next) = page.first() else {
-            return names;
-        };
-        names.push(next.manager);
-        last = Some(*next);
-    }
+/// Those that wait, in the order in which they are claimed. The claims end at once: no replica holds them.
+async fn waiting(conn: &mut AsyncPgConnection) -> Vec<ManagerName> {
+    let (mut places, mut turns) = (Places::new(100), Turns::default());
+    let (mode, nobody) = (Mode::Automatic, Uuid::new_v4());
+    let claimed = managers::claim(conn, mode, nobody, &[], true, &mut places, &mut turns);
+    let claims = claimed.await.unwrap().claims;
+    claims.into_iter().map(|claim| claim.manager).collect()
 }
 
 fn automatic() -> CreateManager {
@@ -121,9 +122,7 @@ async fn the_compiler_gets_the_present_submission_until_it_is_done() {
         .unwrap()
         .name;
     let later = Timestamp::now().plus(Duration::from_secs(1));
-    assert_eq!(pending(&mut at.conn, Duration::ZERO).await, [name]);
-    let minute = Duration::from_secs(60);
-    assert!(pending(&mut at.conn, minute).await.is_empty());
+    assert_eq!(waiting(&mut at.conn).await, [name]);
     let submission = managers::submission(&mut at.conn, name)
         .await
         .unwrap()
@@ -150,13 +149,13 @@ async fn the_compiler_gets_the_present_submission_until_it_is_done() {
         managers::submission(&mut at.conn, name).await.unwrap(),
         None
     );
-    assert!(pending(&mut at.conn, Duration::ZERO).await.is_empty());
+    assert!(waiting(&mut at.conn).await.is_empty());
     let twice = managers::apply(&mut at.conn, name, 1, &instructions("go"), later).await;
     assert_eq!(twice.unwrap(), None);
 }
 
 #[tokio::test]
-async fn those_that_wait_are_paged_the_longest_waiting_first() {
+async fn those_that_wait_are_claimed_the_longest_waiting_first() {
     let mut at = start().await;
     let mut names = Vec::new();
     for _ in 0..4 {
@@ -171,7 +170,7 @@ async fn those_that_wait_are_paged_the_longest_waiting_first() {
         );
         run(&mut at.conn, sql).await;
     }
-    let found = pending(&mut at.conn, Duration::ZERO).await;
+    let found = waiting(&mut at.conn).await;
     assert_eq!(found, [names[3], names[1], names[2], names[0]]);
 }
 

@@ -1,11 +1,13 @@
 use std::time::Duration;
 
+use domain::{FeedName, Timestamp};
 use store::{
-    platform_budgets as budgets,
+    plans, platform_budgets as budgets,
     rates::{Settlement, Wanted},
 };
+use test_support::{Fixture, instructions};
 
-use crate::support::{run, start};
+use crate::support::{Start, number, run, start};
 
 fn wanted(most: u32) -> Wanted {
     Wanted {
@@ -111,21 +113,96 @@ async fn a_days_posts_are_sold_once_and_come_back_the_next_day() {
     let conn = &mut at.conn;
     let mut got = Vec::new();
     for _ in 0..4 {
-        let posts = budgets::take_posts(conn, "x", 250, 100).await.unwrap();
+        let posts = budgets::take_posts(conn, "x", 250, 100, None)
+            .await
+            .unwrap();
         assert!(posts.day_ends_in <= Duration::from_secs(86_400));
         got.push((posts.granted, posts.left));
     }
     assert_eq!(got, [(100, 150), (100, 50), (50, 0), (0, 0)]);
     // What was not paid for after all is there again.
-    budgets::give_back_posts(conn, "x", 30).await.unwrap();
-    let again = budgets::take_posts(conn, "x", 250, 100).await.unwrap();
+    budgets::give_back_posts(conn, "x", 30, None).await.unwrap();
+    let again = budgets::take_posts(conn, "x", 250, 100, None)
+        .await
+        .unwrap();
     assert_eq!((again.granted, again.left), (30, 0));
     // A limit that was lowered meanwhile takes nothing back.
-    let lowered = budgets::take_posts(conn, "x", 100, 10).await.unwrap();
+    let lowered = budgets::take_posts(conn, "x", 100, 10, None).await.unwrap();
     assert_eq!((lowered.granted, lowered.left), (0, 0));
     run(conn, "UPDATE platform_budgets SET day = day - 1").await;
     // Those of yesterday are forgotten.
-    budgets::give_back_posts(conn, "x", 250).await.unwrap();
-    let posts = budgets::take_posts(conn, "x", 250, 100).await.unwrap();
+    budgets::give_back_posts(conn, "x", 250, None)
+        .await
+        .unwrap();
+    let posts = budgets::take_posts(conn, "x", 250, 100, None)
+        .await
+        .unwrap();
     assert_eq!((posts.granted, posts.left), (100, 150));
+}
+
+/// Lets a Manager of `fixture` watch feeds.
+async fn watch(at: &mut Start, fixture: &Fixture, feeds: &[&str]) {
+    let manager = fixture.manager(&mut at.conn, &instructions("a"), &[]).await;
+    let feeds: Vec<FeedName> = feeds.iter().map(|feed| feed.parse().unwrap()).collect();
+    plans::record_change(&mut at.conn, manager, &feeds, Timestamp::now())
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_account_spends_what_another_may_still_want_of_a_day() {
+    let mut at = start().await;
+    let hostile = at.fixture.clone();
+    let other = hostile.beside(&mut at.conn, "globex").await;
+    let own: Vec<String> = (0..30).map(|n| format!("x:h{n}")).collect();
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    watch(&mut at, &hostile, &own).await;
+    watch(&mut at, &other, &["x:o", "x:h0"]).await;
+    // Two replicas at once, each for many feeds of one account.
+    let tasks: Vec<_> = (0..2)
+        .map(|replica| {
+            let pool = at.database.pool();
+            tokio::spawn(async move {
+                let mut granted = 0;
+                for n in 1..30 {
+                    let mut conn = pool.get().await.unwrap();
+                    let feed = format!("x:h{n}").parse().unwrap();
+                    let taken =
+                        budgets::take_posts(&mut conn, "x", 1_000_000, 100_000, Some(&feed));
+                    let taken = taken.await.unwrap();
+                    assert!(taken.account.is_some(), "{replica}");
+                    granted += taken.granted;
+                }
+                granted
+            })
+        })
+        .collect();
+    let mut spent = 0;
+    for task in tasks {
+        spent += task.await.unwrap();
+    }
+    // What the other leaves is released as the day goes on; half is never the hostile account's to spend before.
+    let rest = number(
+        &mut at.conn,
+        "SELECT floor(extract(epoch FROM date_trunc('day', clock_timestamp(), 'UTC') + interval '1 day' \
+             - clock_timestamp()))::bigint AS number",
+    )
+    .await;
+    let kept = 500_000 * u64::try_from(rest).unwrap() / 86_400;
+    assert!(u64::from(spent) <= 1_000_000 - kept, "{spent}, {kept} kept");
+    assert!(spent >= 500_000, "{spent}");
+
+    // The other account finds its own, of a feed that both watch too.
+    let feed: FeedName = "x:h0".parse().unwrap();
+    let theirs = budgets::take_posts(&mut at.conn, "x", 1_000_000, 100, Some(&feed));
+    let theirs = theirs.await.unwrap();
+    let left = 1_000_000 - spent;
+    assert_eq!(theirs.granted, left.min(100));
+    assert_eq!(theirs.account, Some(other.account));
+    let account = theirs.account;
+    budgets::give_back_posts(&mut at.conn, "x", theirs.granted, account)
+        .await
+        .unwrap();
+    let shares = "SELECT sum(day_posts)::bigint AS number FROM platform_budget_shares";
+    assert_eq!(number(&mut at.conn, shares).await, i64::from(spent));
 }

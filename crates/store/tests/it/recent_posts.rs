@@ -4,6 +4,7 @@ use domain::{FeedName, Post, Timestamp};
 use serde_json::json;
 use store::{
     AsyncPgConnection,
+    fair::Turns,
     feeds::{self, FeedState, PollOutcome, Reading, Room, Trouble},
     plans, recent_posts, replicas,
 };
@@ -142,11 +143,11 @@ async fn a_managers_feeds_tell_how_they_do() {
     let conn = &mut at.conn;
     let replica = Uuid::new_v4();
     replicas::beat(conn, replica, "scanner").await.unwrap();
-    let room = Room { quick: 9, slow: 9 };
-    let leased = feeds::lease_due(conn, "forum", replica, &[], true, room)
+    let (mut room, mut turns) = (Room::new(9, 9, 9), Turns::default());
+    let leased = feeds::lease_due(conn, "forum", replica, &[], true, &mut room, &mut turns)
         .await
         .unwrap();
-    assert_eq!(leased.len(), 5);
+    assert_eq!(leased.feeds.len(), 5);
     let newest = Timestamp::now().minus(DAY);
     let read = Reading {
         cursor: json!({}),

@@ -1,0 +1,1 @@
+ALTER TABLE managers DROP COLUMN compiled_generation, DROP COLUMN compiled_by;

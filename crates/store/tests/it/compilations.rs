@@ -1,0 +1,146 @@
+//! Managers that wait for the compiler, claimed by account.
+
+use domain::{Id, Timestamp, manager::Mode};
+use store::{
+    AsyncPgConnection,
+    fair::{Places, Turns},
+    managers::{self, Claim},
+    replicas,
+};
+use test_support::{Fixture, instructions};
+use uuid::Uuid;
+
+use crate::support::{Start, number, run, start};
+
+async fn living(conn: &mut AsyncPgConnection) -> Uuid {
+    let replica = Uuid::new_v4();
+    replicas::beat(conn, replica, "manager-compiler")
+        .await
+        .unwrap();
+    replica
+}
+
+async fn waiting(at: &mut Start, fixture: &Fixture, count: usize) {
+    for _ in 0..count {
+        fixture.manager(&mut at.conn, &instructions("a"), &[]).await;
+    }
+}
+
+async fn claim(
+    conn: &mut AsyncPgConnection,
+    replica: Uuid,
+    known: &[Claim],
+    places: usize,
+) -> Vec<Claim> {
+    let mut places = Places::new(places);
+    for claim in known {
+        places.take(claim.account);
+    }
+    let turns = &mut Turns::default();
+    let mode = Mode::Manual;
+    let claimed = managers::claim(conn, mode, replica, known, true, &mut places, turns);
+    claimed.await.unwrap().claims
+}
+
+fn accounts(claims: &[Claim], account: Id) -> usize {
+    { claims.iter() }
+        .filter(|claim| claim.account == account)
+        .count()
+}
+
+#[tokio::test]
+async fn many_managers_of_one_account_leave_places_to_others() {
+    let mut at = start().await;
+    let hostile = at.fixture.clone();
+    let other = hostile.beside(&mut at.conn, "globex").await;
+    waiting(&mut at, &hostile, 30).await;
+    let replica = living(&mut at.conn).await;
+    let first = claim(&mut at.conn, replica, &[], 8).await;
+    assert_eq!((first.len(), accounts(&first, hostile.account)), (4, 4));
+    assert!(claim(&mut at.conn, replica, &first, 8).await.is_empty());
+    waiting(&mut at, &other, 5).await;
+    let theirs = claim(&mut at.conn, replica, &first, 8).await;
+    assert_eq!((theirs.len(), accounts(&theirs, other.account)), (2, 2));
+    // A place that is free again is the other's, who has fewer in hand.
+    let rest: Vec<Claim> = first[2..].iter().chain(&theirs[1..]).copied().collect();
+    for done in [first[0], first[1], theirs[0]] {
+        let plan = instructions("a");
+        let now = Timestamp::now();
+        managers::apply(&mut at.conn, done.manager, 1, &plan, now)
+            .await
+            .unwrap();
+    }
+    let next = claim(&mut at.conn, replica, &rest, 8).await;
+    assert_eq!(next[0].account, other.account);
+    let (mut places, mut turns) = (Places::new(8), Turns::default());
+    let (conn, mode) = (&mut at.conn, Mode::Automatic);
+    let automatic = managers::claim(conn, mode, replica, &[], true, &mut places, &mut turns);
+    assert!(automatic.await.unwrap().claims.is_empty(), "none waits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_never_claim_the_same_manager() {
+    let mut at = start().await;
+    let fixture = at.fixture.clone();
+    waiting(&mut at, &fixture, 40).await;
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let pool = at.database.pool();
+            tokio::spawn(async move {
+                let mut conn = pool.get().await.unwrap();
+                let replica = living(&mut conn).await;
+                let mut claimed: Vec<Claim> = Vec::new();
+                for _ in 0..30 {
+                    // As if all that was claimed before were another account's.
+                    let elsewhere = claimed.iter().map(|claim| Claim {
+                        account: Id::NIL,
+                        ..*claim
+                    });
+                    let known: Vec<Claim> = elsewhere.collect();
+                    let places = known.len() + 14;
+                    claimed.extend(claim(&mut conn, replica, &known, places).await);
+                }
+                claimed
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(task.await.unwrap().into_iter().map(|claim| claim.manager));
+    }
+    assert_eq!(all.len(), 40);
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 40);
+    let taken = "SELECT count(*) AS number FROM managers WHERE compiled_by IS NOT NULL";
+    assert_eq!(number(&mut at.conn, taken).await, 40);
+}
+
+#[tokio::test]
+async fn claims_end_with_their_replica_and_with_their_generation() {
+    let mut at = start().await;
+    let fixture = at.fixture.clone();
+    waiting(&mut at, &fixture, 1).await;
+    let conn = &mut at.conn;
+    let [one, two] = [living(conn).await, living(conn).await];
+    let first = claim(conn, one, &[], 8).await;
+    assert_eq!(first.len(), 1);
+    assert!(
+        claim(conn, two, &[], 8).await.is_empty(),
+        "its holder lives"
+    );
+    assert!(
+        claim(conn, one, &first, 8).await.is_empty(),
+        "it is in hand"
+    );
+    assert_eq!(claim(conn, one, &[], 8).await, first, "it was forgotten");
+
+    // A new generation does not wait for the old one's result.
+    run(conn, "UPDATE managers SET generation = 2").await;
+    let second = claim(conn, two, &[], 8).await;
+    assert_eq!(second.len(), 1);
+    assert_eq!(second[0].generation, 2);
+    assert!(claim(conn, one, &first, 8).await.is_empty());
+    replicas::leave(conn, two).await.unwrap();
+    assert_eq!(claim(conn, one, &first, 8).await, second);
+}
