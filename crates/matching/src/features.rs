@@ -9,7 +9,8 @@
 use domain::Focus;
 
 use crate::{
-    heads, lexicon,
+    evidence::cues,
+    heads,
     model::{self, Features},
     post::PostText,
 };
@@ -24,10 +25,19 @@ impl Features {
         }
     }
 
+    /// As much as any post with this one's answers of the classifiers says, which its cues need not be looked for to
+    /// know.
+    pub(crate) fn of_heads(focus: Focus, post: &PostText) -> Self {
+        Self {
+            head: post.head(focus),
+            ..Self::best(focus)
+        }
+    }
+
     /// As much as any post says by itself.
     pub(crate) fn best(_focus: Focus) -> Self {
         Self {
-            lexicon: f64::from(lexicon::CAP),
+            lexicon: f64::from(cues::CAP),
             head: heads::MAX_ANSWER,
             ..Self::default()
         }

@@ -83,10 +83,10 @@ impl HeadFeatures {
     #[must_use]
     pub fn of(title: &str, text: &str) -> Self {
         let mut seen = Seen::default();
-        let english = seen.read(title, text);
+        let (english, _) = seen.read(title, text);
         Self {
             buckets: seen.buckets,
-            english,
+            english: english.verdict(),
         }
     }
 
@@ -129,12 +129,18 @@ pub(crate) fn is_english(text: &str) -> Option<bool> {
 
 /// The answers of the three classifiers, by `Focus as usize`: those of each [`Head`] by itself, bit for bit.
 pub(crate) fn answers(title: &str, text: &str) -> [f64; FOCUSES] {
+    read(title, text).0
+}
+
+/// The answers, and what [`is_english`] says of the title and the text together: outer `None` where they have more
+/// words than the classifiers read.
+pub(crate) fn read(title: &str, text: &str) -> ([f64; FOCUSES], Option<Option<bool>>) {
     thread_local! {
         static SEEN: Cell<Option<Box<Seen>>> = const { Cell::new(None) };
     }
     // Taken out while in use: what a panic leaves behind is not used again.
     let mut seen = SEEN.take().unwrap_or_default();
-    let english = seen.read(title, text);
+    let (english, all) = seen.read(title, text);
     let mut sums = [0_i32; FOCUSES];
     for bucket in &seen.buckets {
         let weights = WEIGHTS.get(*bucket as usize).copied().unwrap_or_default();
@@ -146,13 +152,13 @@ pub(crate) fn answers(title: &str, text: &str) -> [f64; FOCUSES] {
     let mut answers = [0.0; FOCUSES];
     for ((given, head), sum) in answers.iter_mut().zip(&model().heads).zip(sums) {
         *given = answer(
-            english,
+            english.verdict(),
             head.intercept + head.scale * f64::from(sum) * value,
         );
     }
     seen.clear();
     SEEN.set(Some(seen));
-    answers
+    (answers, all.then(|| english.guess()))
 }
 
 const FOCUSES: usize = Focus::ALL.len();
@@ -185,8 +191,8 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Adds what there is of a post; whether it is English.
-    fn read(&mut self, title: &str, text: &str) -> bool {
+    /// Adds what there is of a post; what tells whether it is English, and whether these were all words.
+    fn read(&mut self, title: &str, text: &str) -> (English, bool) {
         let mut count = 0;
         let mut english = English::default();
         let mut pass = |part: &str, opening: usize, seen: &mut Self| {
@@ -215,7 +221,7 @@ impl Seen {
         let titled = !title.trim().is_empty();
         pass(title, MAX_WORDS, self);
         pass(text, if titled { 0 } else { OPENING_WORDS }, self);
-        english.verdict()
+        (english, count < MAX_WORDS)
     }
 
     fn clear(&mut self) {
@@ -298,6 +304,12 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn english_is_told_alike_by_part_and_at_once(title in "([a-zA-Z@']{1,7}[ ?!]){0,9}(@[a-z]{1,3}|http://x|n')?", text in "([a-z']{1,7}[ ,.!]|é|und |der |the |http://){0,99}") {
+            let (_, english) = super::read(&title, &text);
+            proptest::prop_assert_eq!(english, Some(super::is_english(&format!("{title}\n\n{text}"))));
+        }
+
         #[test]
         fn answers_are_those_of_each_head_by_itself(title in "([a-zA-Z]{1,7}[ ?!]){0,9}", text in "([a-z']{1,7}[ ,.!]|é|und |der ){0,200}") {
             let features = HeadFeatures::of(&title, &text);

@@ -12,9 +12,8 @@
 mod build;
 mod commonness;
 mod key;
-mod lexicons;
 mod packed;
-mod phrases;
+pub(crate) mod phrases;
 mod places;
 mod postings;
 mod scratch;
@@ -23,7 +22,6 @@ mod sieve;
 mod table;
 mod terms;
 mod tier;
-mod words;
 
 use std::{
     cell::Cell,
@@ -110,18 +108,15 @@ impl Index {
                 let alive = |slot| !tier.is_dead(slot);
                 tier.segment.matches(post, feed, alive, scratch, &mut found);
             }
+            scratch.learn(post);
         });
         found.sort_by_key(|(name, _)| *name);
         found
     }
 
-    /// Works out what the post says by itself, heads and lexicons, which plans with a focus ask for.
+    /// Works out what the post says by itself, heads and cues, which plans with a focus ask for.
     /// [`Self::matches`] does so when it is needed: this is for whoever wants it done, or measured, apart.
     pub fn weigh(post: &PostText) {
-        with_scratch(|scratch| {
-            scratch.read(post);
-            post.know_lexicons(|| lexicons::counts(&mut scratch.words, post.language()));
-        });
         for focus in Focus::ALL {
             post.lexicon(focus);
             post.head(focus);
@@ -197,14 +192,13 @@ impl Index {
     }
 }
 
-/// Lends the thread's room to work in, made ready for a post.
+/// Lends the thread's room to work in.
 fn with_scratch(work: impl FnOnce(&mut Scratch)) {
     thread_local! {
         static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
     }
     // Taken out while in use: what a panic leaves behind is not used again.
     let mut scratch = SCRATCH.take().unwrap_or_default();
-    scratch.begin();
     work(&mut scratch);
     SCRATCH.set(Some(scratch));
 }

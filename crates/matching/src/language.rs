@@ -19,7 +19,7 @@ pub enum Language {
 }
 
 /// Text that is looked at to tell the language, in bytes.
-const MAX_BYTES: usize = 1_000;
+pub(crate) const MAX_BYTES: usize = 1_000;
 
 /// Languages told apart.
 const KNOWN: [Lang; 6] = [
@@ -47,7 +47,11 @@ impl Language {
     #[must_use]
     pub fn detect(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
-        let english = heads::is_english(text);
+        Self::detect_with(text, heads::is_english(text))
+    }
+
+    /// Tells the language of a short text, given what [`heads::is_english`] says of it.
+    pub(crate) fn detect_with(text: &str, english: Option<bool>) -> Self {
         if english == Some(true) {
             return Self::English;
         }

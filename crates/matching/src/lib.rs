@@ -16,7 +16,6 @@ mod features;
 pub mod heads;
 mod index;
 mod language;
-mod lexicon;
 pub mod likeness;
 mod model;
 pub mod model_file;
@@ -27,6 +26,7 @@ mod screen;
 mod signals;
 pub mod text;
 mod topic_scale;
+mod words;
 
 pub use background::{Background, NameUsage};
 pub use decision::{Decision, Field, Reason, Span, evaluate};

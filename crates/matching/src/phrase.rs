@@ -1,6 +1,8 @@
 //! Terms as they are looked for: sequences of words, in one or two readings.
 
-use crate::text::{self, Kind, Token};
+use std::sync::Arc;
+
+use crate::text::{self, Kind, Token, code::Keys};
 
 /// Words in places side by side.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +13,8 @@ pub(crate) struct Phrase {
     pub(crate) after_break: Vec<usize>,
     /// Whether the words are stems, and looked for among the stems of a post.
     pub(crate) stemmed: bool,
+    /// Hashes of the words: behind them, so that they decide no comparison.
+    pub(crate) hashes: Vec<u64>,
 }
 
 /// A term, and how it may stand in a post.
@@ -18,7 +22,7 @@ pub(crate) struct Phrase {
 /// `wi-fi` is looked for as `wi fi` and as `wifi`. A part of one letter says nothing by itself, so
 /// that `e-mail` is looked for as `email` alone, and `Levi's` as `levis`. A mark (`@acme`, `c++`) must be there when the term has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Readings(Vec<Phrase>);
+pub(crate) struct Readings(Arc<[Phrase]>);
 
 impl Readings {
     /// The words as written, but for case and spelling; `None` when the term has none.
@@ -52,7 +56,10 @@ impl Readings {
                     token.text.as_ref().into()
                 });
             }
+            let keys = Keys::of_process();
+            let codes = words.iter().map(|word| keys.code(word.as_bytes()));
             Phrase {
+                hashes: codes.map(|code| keys.hash(code)).collect(),
                 words,
                 after_break,
                 stemmed,
@@ -60,7 +67,7 @@ impl Readings {
         };
         let mut phrases = vec![phrase(false), phrase(true)];
         phrases.dedup();
-        (!phrases[0].words.is_empty()).then_some(Self(phrases))
+        (!phrases[0].words.is_empty()).then(|| Self(phrases.into()))
     }
 }
 

@@ -9,12 +9,12 @@ use domain::{Focus, Post};
 
 use crate::{
     decision::Field,
-    evidence::PostEvidence,
+    evidence::{PostEvidence, cues::Cues},
     heads,
-    language::Language,
-    lexicon,
+    language::{self, Language},
     phrase::Phrase,
-    text::{self, Kind},
+    text::{self, scan::Found},
+    words::Words,
 };
 
 /// What lies beyond is not read. No platform's posts are longer, but a feed's entry can be.
@@ -31,10 +31,10 @@ pub struct PostText {
     title_len: usize,
     /// How many code points were cut off before title and text.
     blanks: [usize; 2],
-    exact: OnceLock<Words>,
-    stems: OnceLock<Words>,
-    lexicons: OnceLock<[u8; Focus::ALL.len()]>,
-    heads: OnceLock<[f64; Focus::ALL.len()]>,
+    words: OnceLock<Words>,
+    cues: OnceLock<Cues>,
+    /// With what [`heads::read`] says of the language.
+    heads: OnceLock<([f64; Focus::ALL.len()], Option<Option<bool>>)>,
     language: OnceLock<Language>,
     evidence: OnceLock<PostEvidence>,
 }
@@ -61,9 +61,8 @@ impl PostText {
             source,
             title_len: title.len(),
             blanks,
-            exact: OnceLock::new(),
-            stems: OnceLock::new(),
-            lexicons: OnceLock::new(),
+            words: OnceLock::new(),
+            cues: OnceLock::new(),
             heads: OnceLock::new(),
             language: OnceLock::new(),
             evidence: OnceLock::new(),
@@ -73,7 +72,7 @@ impl PostText {
     /// How many words the post has.
     #[must_use]
     pub fn length(&self) -> u32 {
-        self.exact().length
+        self.words().length()
     }
 
     /// The same post, nothing of it worked out.
@@ -95,32 +94,37 @@ impl PostText {
         self.title_len
     }
 
-    /// How many different phrases of the focus's lexicon occur, up to [`lexicon::CAP`].
+    /// How many different cues of the focus occur, up to [`CAP`](crate::evidence::cues::CAP).
     pub(crate) fn lexicon(&self, focus: Focus) -> u8 {
-        self.lexicons.get_or_init(|| lexicon::counts(self))[focus as usize]
+        self.cues().counts[focus as usize]
     }
 
-    /// Keeps counts of the lexicons that were taken another way, and so saves taking them here.
-    pub(crate) fn know_lexicons(&self, counts: impl FnOnce() -> Option<[u8; Focus::ALL.len()]>) {
-        if self.lexicons.get().is_none()
-            && let Some(counts) = counts()
-        {
-            // Whoever was first counted the same.
-            let _ = self.lexicons.set(counts);
-        }
+    /// The cues of the post's language; looked for on first use.
+    pub(crate) fn cues(&self) -> &Cues {
+        self.cues
+            .get_or_init(|| Cues::find(self.words(), self.language()))
     }
 
     /// How far the post is of the kind that the focus asks for, from 0 to [`heads::MAX_ANSWER`].
     pub(crate) fn head(&self, focus: Focus) -> f64 {
-        let answers = self.heads.get_or_init(|| {
+        self.heads().0[focus as usize]
+    }
+
+    fn heads(&self) -> &([f64; Focus::ALL.len()], Option<Option<bool>>) {
+        self.heads.get_or_init(|| {
             let (title, text) = self.source.split_at(self.title_len);
-            heads::answers(title, text)
-        });
-        answers[focus as usize]
+            heads::read(title, text)
+        })
     }
 
     pub(crate) fn language(&self) -> Language {
-        *self.language.get_or_init(|| Language::detect(&self.source))
+        *self.language.get_or_init(|| match self.heads().1 {
+            // The classifiers have seen the same words.
+            Some(english) if self.source.len() <= language::MAX_BYTES => {
+                Language::detect_with(&self.source, english)
+            }
+            _ => Language::detect(&self.source),
+        })
     }
 
     /// What the post says whatever the plan; worked out on first use.
@@ -131,7 +135,7 @@ impl PostText {
     /// Passes the byte ranges at which the phrase stands to `found`.
     pub(crate) fn ranges(&self, phrase: &Phrase, mut found: impl FnMut(usize, usize)) {
         self.occurrences(phrase, |first, last| {
-            found(first.start, last.end);
+            found(first.start as usize, last.end as usize);
             true
         });
     }
@@ -145,30 +149,16 @@ impl PostText {
     ) {
         self.occurrences(phrase, |first, last| {
             if self.is_cased(first, last, cased) {
-                found(first.start, last.end);
+                found(first.start as usize, last.end as usize);
             }
             true
         });
     }
 
-    /// Byte ranges of all words, in the order of the text; other readings of words are left out.
-    pub(crate) fn word_ranges(&self) -> Vec<Range<usize>> {
-        let words = self.exact();
-        let entries = words.by_place.iter().map(|&at| &words.entries[at].spot);
-        let mut ranges: Vec<Range<usize>> = Vec::with_capacity(words.entries.len());
-        for spot in entries.filter(|spot| spot.width == 1) {
-            let range = spot.start..spot.end;
-            if ranges.last().is_none_or(|last| last.end <= range.start) {
-                ranges.push(range);
-            }
-        }
-        ranges
-    }
-
     pub(crate) fn count(&self, phrase: &Phrase) -> Count {
         let mut count = Count::default();
         self.occurrences(phrase, |first, _| {
-            if first.title {
+            if self.is_in_title(first) {
                 count.title += 1;
             } else {
                 count.text += 1;
@@ -192,7 +182,7 @@ impl PostText {
         let mut count = Count::default();
         self.occurrences(phrase, |first, last| {
             let same = self.is_cased(first, last, cased);
-            if same && first.title {
+            if same && self.is_in_title(first) {
                 count.title += 1;
             } else if same {
                 count.text += 1;
@@ -214,86 +204,68 @@ impl PostText {
             if cased.is_some_and(|cased| !self.is_cased(first, last, cased)) {
                 return true;
             }
-            let (field, from, blanks, end) = if first.title {
-                let end = last.end.min(self.title_len);
-                (Field::Title, 0, self.blanks[0], end)
+            let (begin, end) = (first.start as usize, last.end as usize);
+            let (field, from, blanks, end) = if self.is_in_title(first) {
+                (Field::Title, 0, self.blanks[0], end.min(self.title_len))
             } else {
-                (Field::Text, self.title_len + 2, self.blanks[1], last.end)
+                (Field::Text, self.title_len + 2, self.blanks[1], end)
             };
             let count = |range: Range<usize>| self.source[range].chars().count();
-            let start = blanks + count(from..first.start);
-            found(field, start, start + count(first.start..end))
+            let start = blanks + count(from..begin);
+            found(field, start, start + count(begin..end))
         });
     }
 
-    fn is_cased(&self, first: &Spot, last: &Spot, cased: &str) -> bool {
-        self.source[..first.start].ends_with('@')
-            || text::cased_letters(&self.source[first.start..last.end]) == cased
+    fn is_in_title(&self, token: &Found) -> bool {
+        (token.start as usize) < self.title_len
     }
 
-    /// Each different form, among the words or among the stems.
-    pub(crate) fn forms(&self, stemmed: bool) -> impl Iterator<Item = &str> {
-        let words = self.words(stemmed);
-        let mut last = None;
-        words.entries.iter().filter_map(move |entry| {
-            let form = &words.forms[entry.form.clone()];
-            (last != Some(form)).then(|| {
-                last = Some(form);
-                form
-            })
-        })
+    fn is_cased(&self, first: &Found, last: &Found, cased: &str) -> bool {
+        let (start, end) = (first.start as usize, last.end as usize);
+        self.source[..start].ends_with('@')
+            || text::cased_letters(&self.source[start..end]) == cased
     }
 
-    fn words(&self, stemmed: bool) -> &Words {
-        if stemmed {
-            self.stems.get_or_init(|| self.exact().stemmed())
-        } else {
-            self.exact()
-        }
+    /// Cut on first use.
+    pub(crate) fn words(&self) -> &Words {
+        self.words.get_or_init(|| Words::of(&self.source))
     }
 
-    /// Cut on first use: most posts are decided without.
-    fn exact(&self) -> &Words {
-        self.exact
-            .get_or_init(|| Words::cut(&self.source, self.title_len))
+    /// The words, if the post was cut.
+    pub(crate) fn known_words(&self) -> Option<&Words> {
+        self.words.get()
     }
 
     /// Tells `found` the first and the last word of each occurrence, for as long as it answers true.
-    fn occurrences(&self, phrase: &Phrase, mut found: impl FnMut(&Spot, &Spot) -> bool) {
-        let words = self.words(phrase.stemmed);
-        let Some((first, rest)) = phrase.words.split_first() else {
+    fn occurrences(&self, phrase: &Phrase, mut found: impl FnMut(&Found, &Found) -> bool) {
+        let words = self.words();
+        let Some((&first, rest)) = phrase.hashes.split_first() else {
             return;
         };
-        let starts = words.of(first);
-        if starts.is_empty() {
+        let occurs = |&hash: &u64| words.of_hash(hash, phrase.stemmed).next().is_some();
+        if !rest.iter().all(occurs) {
             return;
         }
-        let mut follow = Vec::with_capacity(rest.len());
-        for word in rest {
-            match words.of(word) {
-                [] => return,
-                spots => follow.push(spots),
-            }
-        }
+        let (tokens, hashes) = (words.tokens(), words.hashes(phrase.stemmed));
         let mut steps = MAX_STEPS;
-        'starts: for start in starts {
-            let mut last = &start.spot;
-            for (spots, nth) in follow.iter().zip(1..) {
+        'starts: for start in words.of_hash(first, phrase.stemmed) {
+            let mut last = start;
+            for (&hash, nth) in rest.iter().zip(1..) {
                 steps -= 1;
                 if steps == 0 {
                     return;
                 }
-                let mut next = last.place + last.width;
-                if phrase.after_break.contains(&nth) && words.at(next).next().is_none() {
-                    next += 1;
+                let next = tokens[last].place + tokens[last].width;
+                let mut here = words.at_place(next, last);
+                if here.is_empty() && phrase.after_break.contains(&nth) {
+                    here = words.at_place(next + 1, last);
                 }
-                let at = spots.partition_point(|entry| entry.spot.place < next);
-                match spots.get(at) {
-                    Some(entry) if entry.spot.place == next => last = &entry.spot,
-                    _ => continue 'starts,
+                match here.into_iter().find(|&at| hashes[at] == hash) {
+                    Some(at) => last = at,
+                    None => continue 'starts,
                 }
             }
-            if !found(&start.spot, last) {
+            if !found(&tokens[start], &tokens[last]) {
                 return;
             }
         }
@@ -306,103 +278,6 @@ impl From<&Post> for PostText {
     }
 }
 
-/// Where a word stands.
-#[derive(Debug, Clone)]
-struct Spot {
-    place: u32,
-    width: u32,
-    start: usize,
-    end: usize,
-    title: bool,
-}
-
-/// Words sorted by form and place, so that one form's occurrences are a slice, found by bisection.
-#[derive(Debug, Default)]
-struct Words {
-    forms: String,
-    entries: Vec<Entry>,
-    /// The entries once more, by place.
-    by_place: Vec<usize>,
-    length: u32,
-}
-
-#[derive(Debug)]
-struct Entry {
-    form: Range<usize>,
-    spot: Spot,
-}
-
-impl Words {
-    fn cut(source: &str, title_len: usize) -> Self {
-        let mut words = Self::default();
-        for token in text::tokens(source) {
-            words.length += u32::from(token.kind != Kind::Joined && token.kind != Kind::Marked);
-            words.push(
-                &token.text,
-                Spot {
-                    place: token.place,
-                    width: token.width,
-                    start: token.start,
-                    end: token.start + token.raw.len(),
-                    title: token.start < title_len,
-                },
-            );
-        }
-        words.sort();
-        words
-    }
-
-    fn push(&mut self, form: &str, spot: Spot) {
-        let start = self.forms.len();
-        self.forms.push_str(form);
-        self.entries.push(Entry {
-            form: start..self.forms.len(),
-            spot,
-        });
-    }
-
-    fn sort(&mut self) {
-        let forms = &self.forms;
-        let key = |entry: &Entry| {
-            let Spot { place, width, .. } = entry.spot;
-            (&forms[entry.form.clone()], place, width)
-        };
-        self.entries.sort_by(|a, b| key(a).cmp(&key(b)));
-        self.by_place = (0..self.entries.len()).collect();
-        self.by_place.sort_by_key(|&at| self.entries[at].spot.place);
-    }
-
-    fn at(&self, place: u32) -> impl Iterator<Item = &Entry> {
-        let place_of = |at: usize| self.entries[at].spot.place;
-        let from = self.by_place.partition_point(|&at| place_of(at) < place);
-        let here = self.by_place[from..].iter().map(|&at| &self.entries[at]);
-        here.take_while(move |entry| entry.spot.place == place)
-    }
-
-    fn of(&self, form: &str) -> &[Entry] {
-        let text = |entry: &Entry| &self.forms[entry.form.clone()];
-        let from = self.entries.partition_point(|entry| text(entry) < form);
-        let rest = &self.entries[from..];
-        &rest[..rest.partition_point(|entry| text(entry) == form)]
-    }
-
-    fn stemmed(&self) -> Self {
-        let mut stems = Self::default();
-        let mut last: Option<(&str, std::borrow::Cow<'_, str>)> = None;
-        for entry in &self.entries {
-            let form = &self.forms[entry.form.clone()];
-            let stem = match last.take() {
-                Some((same, stem)) if same == form => stem,
-                _ => text::stem(form),
-            };
-            stems.push(&stem, entry.spot.clone());
-            last = Some((form, stem));
-        }
-        stems.sort();
-        stems
-    }
-}
-
 /// The text up to `bytes`, between characters.
 fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
@@ -412,4 +287,71 @@ fn cut(text: &str, bytes: usize) -> &str {
 fn blanks(text: &str) -> usize {
     let bytes = text.len() - text.trim_start().len();
     text[..bytes].chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::PostText;
+    use crate::{
+        phrase::{Phrase, Readings},
+        text::{self, Token},
+    };
+
+    /// Byte ranges of a phrase, word by word and by comparing texts.
+    fn ranges(post: &PostText, phrase: &Phrase) -> Vec<(usize, usize)> {
+        let mut tokens = text::tokens(post.source());
+        tokens.sort_by_key(|token| token.place);
+        let form = |token: &Token<'_>| {
+            if phrase.stemmed {
+                text::stem(&token.text).into_owned()
+            } else {
+                token.text.to_string()
+            }
+        };
+        let forms: Vec<String> = tokens.iter().map(form).collect();
+        let places: &[u32] = &tokens.iter().map(|token| token.place).collect::<Vec<_>>();
+        let at_place = |place| (0..places.len()).filter(move |&at| places[at] == place);
+        let mut found = Vec::new();
+        'starts: for start in (0..tokens.len()).filter(|&at| *forms[at] == *phrase.words[0]) {
+            let mut last = start;
+            for (nth, word) in phrase.words.iter().enumerate().skip(1) {
+                let mut next = tokens[last].place + tokens[last].width;
+                if phrase.after_break.contains(&nth) && at_place(next).next().is_none() {
+                    next += 1;
+                }
+                match at_place(next).find(|&at| *forms[at] == **word) {
+                    Some(at) => last = at,
+                    None => continue 'starts,
+                }
+            }
+            found.push((
+                tokens[start].start,
+                tokens[last].start + tokens[last].raw.len(),
+            ));
+        }
+        found
+    }
+
+    const WORDS: &str = "(bik(e|es|ing)|Wi-Fi|wi|fi|@acme|acme's|acme|c\\+\\+|Yahoo! Mail|mail|東京|a|AT&T|don't|[ .,'-]| |[.] |\n\n){1,30}";
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn phrases_are_found_where_their_words_stand(title in WORDS, text in WORDS, from in 0..40_usize, length in 1..14_usize, stemmed in any::<bool>()) {
+            let post = PostText::new(Some(&title), Some(&text));
+            let term: String = post.source().chars().skip(from).take(length).collect();
+            let readings = if stemmed { Readings::stemmed(&term) } else { Readings::exact(&term) };
+            for phrase in readings.unwrap_or_default().phrases() {
+                let mut found = Vec::new();
+                post.ranges(phrase, |start, end| found.push((start, end)));
+                prop_assert_eq!(&found, &ranges(&post, phrase));
+                let count = post.count(phrase);
+                let in_title = found.iter().filter(|(start, _)| *start < title.trim().len()).count();
+                prop_assert_eq!((count.title as usize, (count.title + count.text) as usize), (in_title, found.len()));
+            }
+        }
+    }
 }

@@ -4,15 +4,16 @@
 //! a line takes inflections in. A post is searched once, whatever the number of plans, and only for
 //! a plan with a focus that the post may concern.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::LazyLock,
-};
+use std::sync::LazyLock;
+
+use domain::Focus;
 
 use crate::{
+    index::phrases::{Phrases, Room, Wanted},
     language::Language,
-    phrase::{Phrase, Readings},
-    post::PostText,
+    phrase::Readings,
+    text::{code::Keys, scan::Found},
+    words::Words,
 };
 
 /// What a cue says about its sentence.
@@ -101,6 +102,16 @@ impl Class {
     pub(crate) fn bit(self) -> u32 {
         1 << self as u32
     }
+
+    /// The focus that asks for the class.
+    fn focus(self) -> Option<Focus> {
+        match self {
+            Self::Need => Some(Focus::Sales),
+            Self::Compare => Some(Focus::Competitor),
+            Self::Trouble => Some(Focus::Crisis),
+            _ => None,
+        }
+    }
 }
 
 /// A cue in a post.
@@ -112,74 +123,83 @@ pub(crate) struct Cue {
     pub(crate) class: Class,
 }
 
-/// All cues of a post, by place.
-pub(crate) fn find(post: &PostText) -> Vec<Cue> {
-    let mut cues = Vec::new();
-    candidates(post, |class, phrase| {
-        post.ranges(phrase, |start, end| cues.push(Cue { start, end, class }));
-    });
-    cues.sort_unstable();
-    cues.dedup();
-    cues
+/// More different cues of a focus than this say nothing more.
+pub(crate) const CAP: u8 = 4;
+
+/// What is found in a post, in one pass over its words.
+#[derive(Debug, Default)]
+pub(crate) struct Cues {
+    /// By place.
+    pub(crate) all: Vec<Cue>,
+    /// How many different ones of each focus occur, up to [`CAP`], by `Focus as usize`: a quick figure, known
+    /// before sentences are looked at.
+    pub(crate) counts: [u8; Focus::ALL.len()],
 }
 
-/// Passes the cues of the post's language to `found` whose first word occurs.
-pub(crate) fn candidates(post: &PostText, mut found: impl FnMut(Class, &'static Phrase)) {
-    let lexicon = lexicon(post.language());
-    for (stemmed, by_word) in [(false, &lexicon.exact), (true, &lexicon.stemmed)] {
-        if by_word.is_empty() {
-            continue;
-        }
-        let phrases = post.forms(stemmed).filter_map(|form| by_word.get(form));
-        for (class, phrase) in phrases.flatten() {
-            found(*class, phrase);
-        }
+impl Cues {
+    pub(crate) fn find(words: &Words, language: Language) -> Self {
+        Lexicon::get(language).find(words).0
     }
 }
 
-/// The cues of a language, each reading once.
-pub(crate) fn phrases(language: Language) -> impl Iterator<Item = (Class, &'static Phrase)> {
-    let lexicon = lexicon(language);
-    let all = lexicon.exact.values().chain(lexicon.stemmed.values());
-    all.flatten().map(|(class, phrase)| (*class, phrase))
-}
-
-/// Phrases by their first word.
+/// The cues of a language.
 #[derive(Default)]
 struct Lexicon {
-    exact: HashMap<Box<str>, Vec<(Class, Phrase)>>,
-    stemmed: HashMap<Box<str>, Vec<(Class, Phrase)>>,
+    phrases: Phrases,
+    /// The classes of each phrase.
+    classes: Vec<Vec<Class>>,
 }
 
 impl Lexicon {
+    fn get(language: Language) -> &'static Self {
+        static LEXICONS: LazyLock<Vec<Lexicon>> =
+            LazyLock::new(|| Language::ALL.into_iter().map(Lexicon::of).collect());
+        &LEXICONS[language as usize]
+    }
+
     fn of(language: Language) -> Self {
+        let keys = Keys::of_process();
         let mut lexicon = Self::default();
-        let mut seen = BTreeSet::new();
         for (class, line) in lines(language) {
-            let Some(readings) = readings(line) else {
-                continue;
-            };
+            let readings = readings(line).unwrap_or_default();
             for phrase in readings.phrases() {
-                if !seen.insert((class, phrase.clone())) {
-                    continue;
+                let number = lexicon.phrases.insert(phrase, &keys).0 as usize;
+                if number == lexicon.classes.len() {
+                    lexicon.classes.push(Vec::new());
                 }
-                let by_word = if phrase.stemmed {
-                    &mut lexicon.stemmed
-                } else {
-                    &mut lexicon.exact
-                };
-                let phrases = by_word.entry(phrase.words[0].clone()).or_default();
-                phrases.push((class, phrase.clone()));
+                if !lexicon.classes[number].contains(&class) {
+                    lexicon.classes[number].push(class);
+                }
             }
         }
+        lexicon.phrases.finish(|phrase| phrase);
         lexicon
     }
-}
 
-fn lexicon(language: Language) -> &'static Lexicon {
-    static LEXICONS: LazyLock<Vec<Lexicon>> =
-        LazyLock::new(|| Language::ALL.into_iter().map(Lexicon::of).collect());
-    &LEXICONS[language as usize]
+    /// The cues, and in how many steps those of several words were followed.
+    fn find(&self, words: &Words) -> (Cues, u32) {
+        let mut cues = Cues::default();
+        let mut seen = vec![0_u64; self.classes.len().div_ceil(64)];
+        let mut room = Room::default();
+        let found = |phrase: u32, first: &Found, last: &Found| {
+            let classes = &self.classes[phrase as usize];
+            let (start, end) = (first.start as usize, last.end as usize);
+            let of_class = |&class| Cue { start, end, class };
+            cues.all.extend(classes.iter().map(of_class));
+            let (seen, bit) = (&mut seen[phrase as usize / 64], 1 << (phrase % 64));
+            if *seen & bit == 0 {
+                *seen |= bit;
+                for focus in classes.iter().filter_map(|class| class.focus()) {
+                    let count = &mut cues.counts[focus as usize];
+                    *count = (*count + 1).min(CAP);
+                }
+            }
+        };
+        let steps = self.phrases.find(words, Wanted::All, &mut room, found);
+        cues.all.sort_unstable();
+        cues.all.dedup();
+        (cues, steps)
+    }
 }
 
 fn readings(line: &str) -> Option<Readings> {
@@ -221,12 +241,53 @@ fn lines(language: Language) -> impl Iterator<Item = (Class, &'static str)> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Class, file, find, lines, readings};
-    use crate::{PostText, language::Language};
+    use domain::Focus;
+    use proptest::prelude::*;
+
+    use super::{CAP, Class, Cue, Lexicon, file, lines, readings};
+    use crate::{PostText, language::Language, phrase::Phrase, words::Words};
 
     fn languages() -> impl Iterator<Item = Language> {
         let all = Language::ALL.into_iter();
         all.filter(|language| *language != Language::Other)
+    }
+
+    fn phrases(language: Language) -> BTreeSet<(Class, Phrase)> {
+        let readings = lines(language).map(|(class, line)| (class, readings(line).unwrap()));
+        let phrases = readings.map(|(class, readings)| (class, readings.phrases().to_vec()));
+        let each = |(class, phrases): (Class, Vec<Phrase>)| {
+            phrases.into_iter().map(move |phrase| (class, phrase))
+        };
+        phrases.flat_map(each).collect()
+    }
+
+    /// Panics where one pass finds other cues than looking for one after the other.
+    fn compare(language: Language, all: &BTreeSet<(Class, Phrase)>, title: &str, text: &str) {
+        let post = PostText::new(Some(title), Some(text));
+        let mut expected = BTreeSet::new();
+        let mut counts = [0_u8; Focus::ALL.len()];
+        for (class, phrase) in all {
+            let mut any = false;
+            post.ranges(phrase, |start, end| {
+                any = true;
+                expected.insert(Cue {
+                    start,
+                    end,
+                    class: *class,
+                });
+            });
+            if let Some(focus) = class.focus().filter(|_| any) {
+                let count = &mut counts[focus as usize];
+                *count = (*count + 1).min(CAP);
+            }
+        }
+        let (cues, _) = Lexicon::get(language).find(post.words());
+        let expected: Vec<Cue> = expected.into_iter().collect();
+        assert_eq!(
+            (cues.all, cues.counts),
+            (expected, counts),
+            "{title:?} {text:?}"
+        );
     }
 
     #[test]
@@ -250,13 +311,80 @@ mod tests {
     #[test]
     fn cues_are_found_where_they_stand() {
         let post = PostText::new(Some("Can anyone recommend a CRM?"), Some("Ours is broken."));
-        let cues = find(&post);
         let found = |class: Class| {
-            let cue = cues.iter().find(|cue| cue.class == class);
+            let cue = post.cues().all.iter().find(|cue| cue.class == class);
             cue.map(|cue| &post.source()[cue.start..cue.end])
         };
         assert!(found(Class::Need).is_some_and(|cue| cue.contains("recommend")));
         assert_eq!(found(Class::Trouble), Some("broken"));
         assert_eq!(found(Class::Hiring), None);
+    }
+
+    #[test]
+    fn counts_tell_the_focus() {
+        let post = PostText::new(
+            Some("Can anyone recommend a good CRM?"),
+            Some("We are looking for something cheap."),
+        );
+        assert!(post.lexicon(Focus::Sales) >= 2);
+        assert_eq!(post.lexicon(Focus::Crisis), 0);
+        let angry = "terrible, awful, broken, refund now, scam, worst ever";
+        assert_eq!(PostText::new(None, Some(angry)).lexicon(Focus::Crisis), CAP);
+        let german = "Kann mir jemand eine gute Kaffeemaschine empfehlen? Meine ist kaputt, ich suche eine neue.";
+        assert!(PostText::new(None, Some(german)).lexicon(Focus::Sales) >= 1);
+    }
+
+    #[test]
+    fn every_cue_is_found_in_one_pass() {
+        for language in languages() {
+            let all = phrases(language);
+            let texts: Vec<String> = all
+                .iter()
+                .map(|(_, phrase)| phrase.words.join(" "))
+                .collect();
+            for some in texts.chunks(20) {
+                compare(language, &all, "", &some.join(". "));
+            }
+        }
+    }
+
+    /// Work is counted in steps along phrases and in cues, each of a bounded number for a word.
+    #[test]
+    fn posts_of_nothing_but_cues_take_few_steps_a_word() {
+        for language in languages() {
+            let all = phrases(language);
+            let lexicon = Lexicon::get(language);
+            let texts = all.iter().map(|(_, phrase)| phrase.words.join(" ") + " ");
+            let tied = texts.clone().map(|text| text.replace(' ', "-"));
+            for unit in texts.chain(tied) {
+                let words = Words::of(&unit.repeat(4_000 / unit.len()));
+                let (cues, steps) = lexicon.find(&words);
+                let tokens = words.tokens().len();
+                assert!(
+                    steps as usize <= 20 * tokens,
+                    "{unit:?}: {steps} for {tokens}"
+                );
+                assert!(
+                    cues.all.len() <= 10 * tokens,
+                    "{unit:?}: {}",
+                    cues.all.len()
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cues_side_by_side_are_found_in_one_pass(
+            picks in prop::collection::vec((0..5_000_usize, prop::sample::select(vec![" ", ". ", "-", "\n\n", "'s "])), 0..12)
+        ) {
+            let all = phrases(Language::English);
+            let phrases: Vec<&Phrase> = all.iter().map(|(_, phrase)| phrase).collect();
+            let words = picks.iter().map(|(pick, gap)| {
+                phrases[pick % phrases.len()].words.join(" ") + gap
+            });
+            let text: String = words.collect();
+            compare(Language::English, &all, "Looking for a refund", &text);
+        }
     }
 }

@@ -132,9 +132,12 @@ impl Layout {
         if text.starts_with('>') || text.starts_with("&gt;") {
             return Zone::Quote;
         }
-        let lower = text.to_ascii_lowercase();
-        if lower.starts_with("sent from my ")
-            || lower.starts_with("posted from ")
+        let begins = |words: &str| {
+            let begin = text.as_bytes().get(..words.len());
+            begin.is_some_and(|begin| begin.eq_ignore_ascii_case(words.as_bytes()))
+        };
+        if begins("sent from my ")
+            || begins("posted from ")
             || (matches!(text, "--" | "---" | "___") && range.start > 0)
         {
             return Zone::Signature;
@@ -146,7 +149,7 @@ impl Layout {
             .iter()
             .any(|link| link.start >= range.start && link.start < range.end);
         if bars >= 2
-            || (text.len() <= MAX_PRICE_LINE && has_price(text) && (link || bullet || bars > 0))
+            || (text.len() <= MAX_PRICE_LINE && (link || bullet || bars > 0) && has_price(text))
         {
             return Zone::PriceList;
         }
@@ -168,7 +171,7 @@ impl Layout {
                 _ => false,
             };
             // `Dr. Martens`, `vs. Nike`
-            let abbreviation = c == '.' && {
+            let abbreviation = ends && c == '.' && {
                 let word = line[start..at]
                     .rsplit(|c: char| !c.is_alphanumeric())
                     .next();

@@ -162,6 +162,8 @@ pub(crate) struct PostEvidence {
     cues: Vec<Cue>,
     /// By sentence, the classes of its cues, negated ones left out.
     classes: Vec<u32>,
+    /// By class, its cues in the title and outside of it, negated and overlapping ones left out.
+    counts: [(f64, f64); Class::ALL.len()],
     /// Where the first sentences of the text end.
     opening_end: usize,
     title_words: usize,
@@ -187,8 +189,8 @@ impl PostEvidence {
     pub(crate) fn of(post: &PostText) -> Self {
         let source = post.source();
         let layout = Layout::of(source, post.title_len());
-        let words = post.word_ranges();
-        let cues = cues::find(post);
+        let words = post.words().ranges();
+        let cues = post.cues().all.clone();
         let mut evidence = Self {
             classes: vec![0; layout.sentences.len()],
             opening_end: source.floor_char_boundary(layout.title_end + OPENING),
@@ -196,7 +198,7 @@ impl PostEvidence {
             layout,
             words,
             cues,
-            own: Evidence::default(),
+            ..Self::default()
         };
         evidence.classify();
         evidence.own = evidence.of_post(post);
@@ -204,6 +206,7 @@ impl PostEvidence {
     }
 
     fn classify(&mut self) {
+        let mut ends = [0; Class::ALL.len()];
         for at in 0..self.cues.len() {
             let cue = self.cues[at];
             if self.is_negated(&cue) || !self.counts(cue.start) {
@@ -212,6 +215,17 @@ impl PostEvidence {
             let sentence = self.layout.sentence(cue.start);
             if let Some(classes) = self.classes.get_mut(sentence) {
                 *classes |= cue.class.bit();
+            }
+            let end = &mut ends[cue.class as usize];
+            if cue.start < *end {
+                continue;
+            }
+            *end = cue.end;
+            let (title, text) = &mut self.counts[cue.class as usize];
+            if cue.start < self.layout.title_end {
+                *title += 1.0;
+            } else {
+                *text += 1.0;
             }
         }
     }
@@ -247,20 +261,7 @@ impl PostEvidence {
 
     /// Cues of the class: in the title, and outside of it.
     fn count(&self, class: Class) -> (f64, f64) {
-        let (mut title, mut text) = (0.0, 0.0);
-        let mut end = 0;
-        for cue in self.cues.iter().filter(|cue| cue.class == class) {
-            if cue.start < end || self.is_negated(cue) || !self.counts(cue.start) {
-                continue;
-            }
-            end = cue.end;
-            if cue.start < self.layout.title_end {
-                title += 1.0;
-            } else {
-                text += 1.0;
-            }
-        }
-        (title, text)
+        self.counts[class as usize]
     }
 
     fn of_post(&self, post: &PostText) -> Evidence {

@@ -99,7 +99,7 @@ fn kind_of(key: u64) -> Option<Kind> {
     None
 }
 
-#[derive(Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct English {
     small: u32,
     foreign: u32,

@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 use super::terms::{Terms, number};
 use crate::{
     Plan,
+    phrase::Readings,
     plan::{Name, Plain, Rule, Spelling, Term},
     text,
 };
@@ -293,32 +294,39 @@ impl<'a> View<'a> {
 
     /// The plan with those of its terms alone of which `has` is true. What is left out occurs nowhere
     /// in the post, so on this post the rest decides as the whole does: a group without a term stays,
-    /// and is not satisfied; a name without its context goes, for it does not count.
+    /// and is not satisfied; a name without its context goes, for it does not count. Without `texts`, which decide
+    /// nothing, those of terms and names are empty.
     pub(super) fn plan(
         &self,
         terms: &Terms,
+        readings: impl Fn(u32) -> Readings,
         feeds: impl Fn(u32) -> FeedName,
         has: impl Fn(u32) -> bool,
         whole: bool,
+        texts: bool,
     ) -> Plan {
+        let text = |term| {
+            let text = if texts { terms.text(term) } else { "" };
+            text.to_owned()
+        };
         let kept = |list: &[u32]| -> Vec<Plain> {
             let kept = list.iter().filter(|&&term| has(term));
             kept.map(|&term| Plain {
-                text: terms.text(term).to_owned(),
-                readings: terms.readings(term),
+                text: text(term),
+                readings: readings(term),
             })
             .collect()
         };
         let names = self.names().filter_map(|packed| {
             let name = Name {
-                text: terms.text(*packed.spellings.first()?).to_owned(),
+                text: text(*packed.spellings.first()?),
                 kind: packed.kind,
-                spellings: kept(packed.spellings)
-                    .into_iter()
-                    .map(|spelling| Spelling {
-                        cased: packed.cased.then(|| text::cased_letters(&spelling.text)),
-                        readings: spelling.readings,
-                        text: spelling.text,
+                spellings: (packed.spellings.iter().copied())
+                    .filter(|&term| has(term))
+                    .map(|term| Spelling {
+                        cased: packed.cased.then(|| text::cased_letters(terms.text(term))),
+                        readings: readings(term),
+                        text: text(term),
                     })
                     .collect(),
                 context: kept(packed.context),
@@ -333,8 +341,8 @@ impl<'a> View<'a> {
             self.rule,
             self.include(&has)
                 .map(|(term, weight)| Term {
-                    text: terms.text(term).to_owned(),
-                    readings: terms.readings(term),
+                    text: text(term),
+                    readings: readings(term),
                     weight,
                 })
                 .collect(),

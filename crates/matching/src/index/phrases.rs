@@ -7,11 +7,11 @@
 use super::{
     sieve::Sieves,
     table::{NONE, Table},
-    words::Words,
 };
 use crate::{
     phrase::Phrase,
     text::{code::Keys, scan::Found},
+    words::Words,
 };
 
 /// One edge in so many that are not there is looked up in vain.
@@ -19,14 +19,14 @@ const BITS_AN_EDGE: usize = 8;
 
 /// By their first words, which are those of all phrases, those that keys may begin with, or all others.
 #[derive(Clone, Copy)]
-pub(super) enum Wanted<'a> {
+pub(crate) enum Wanted<'a> {
     All,
     Keys(Sieves<'a>),
     Others(Sieves<'a>),
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Phrases {
+pub(crate) struct Phrases {
     exact: Table,
     stems: Table,
     /// Words behind others, by [`edge`].
@@ -42,26 +42,24 @@ pub(super) struct Phrases {
 
 impl Phrases {
     /// The number of the phrase, which it is given the first time that it is seen, and the hash of its first word.
-    pub(super) fn insert(&mut self, phrase: &Phrase, keys: &Keys) -> (u32, u64) {
-        let hash = |word: &str| keys.hash(keys.code(word.as_bytes()));
-        let Some((first, rest)) = phrase.words.split_first() else {
+    pub(crate) fn insert(&mut self, phrase: &Phrase, keys: &Keys) -> (u32, u64) {
+        let Some((&begin, rest)) = phrase.hashes.split_first() else {
             return (NONE, 0);
         };
-        let begin = hash(first);
         let words = if phrase.stemmed {
             &mut self.stems
         } else {
             &mut self.exact
         };
         let mut to = words.entry(begin);
-        for (nth, word) in (1..).zip(rest) {
+        for (nth, &word) in (1..).zip(rest) {
             let over_break = phrase.after_break.contains(&nth);
             self.over_breaks |= over_break;
             if to.node == NONE {
                 to.node = self.nodes;
                 self.nodes += 1;
             }
-            let edge = edge(keys, to.node, hash(word), over_break);
+            let edge = edge(keys, to.node, word, over_break);
             to = self.edges.entry(edge);
         }
         if to.phrase == NONE {
@@ -72,7 +70,7 @@ impl Phrases {
     }
 
     /// Ends the inserting. `phrase` says what each phrase is called from now on.
-    pub(super) fn finish(&mut self, mut phrase: impl FnMut(u32) -> u32) {
+    pub(crate) fn finish(&mut self, mut phrase: impl FnMut(u32) -> u32) {
         self.exact.finish(&mut phrase);
         self.stems.finish(&mut phrase);
         self.edges.finish(&mut phrase);
@@ -84,7 +82,7 @@ impl Phrases {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count as usize
     }
 
@@ -94,39 +92,37 @@ impl Phrases {
         tables.iter().sum::<usize>() + self.ahead.capacity() * size_of::<u64>()
     }
 
-    /// Tells `found` each occurrence of each phrase whose first word is wanted, and the byte at which it starts.
+    /// Tells `found` each occurrence of each phrase whose first word is wanted: its first and its last word.
     /// Answers in how many steps phrases of several words were followed.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
-        words: &mut Words,
+        words: &Words,
         wanted: Wanted<'_>,
-        mut found: impl FnMut(u32, u32),
+        room: &mut Room,
+        mut found: impl FnMut(u32, &Found, &Found),
     ) -> u32 {
+        let Room { places, begun } = room;
+        let tokens = words.tokens();
         let mut steps = 0_u32;
         for (table, stemmed) in [(&self.exact, false), (&self.stems, true)] {
             if table.is_empty() {
                 continue;
             }
-            let Flavour {
-                tokens,
-                places,
-                begun,
-            } = words.flavour(stemmed);
+            let hashes = words.hashes(stemmed);
             begun.clear();
-            let hashes = tokens.iter().map(|token| token.hash);
             match wanted {
                 Wanted::All => sift(hashes, places, |_| true),
                 Wanted::Keys(sieves) => sift(hashes, places, |hash| sieves.has(hash)),
                 Wanted::Others(sieves) => sift(hashes, places, |hash| !sieves.has(hash)),
             }
-            table.keep_known(places, |at| tokens[at as usize].hash);
+            table.keep_known(places, |at| hashes[at as usize]);
             for &at in places.iter() {
-                let token = &tokens[at as usize];
-                let Some(to) = table.get(token.hash) else {
+                let Some(to) = table.get(hashes[at as usize]) else {
                     continue;
                 };
                 if to.phrase != NONE {
-                    found(to.phrase, token.start);
+                    let token = &tokens[at as usize];
+                    found(to.phrase, token, token);
                 }
                 if to.node != NONE {
                     begun.push((at, to.node));
@@ -135,12 +131,15 @@ impl Phrases {
             let mut walk = Walk {
                 phrases: self,
                 keys: Keys::of_process(),
-                words: tokens,
+                words,
+                hashes,
                 steps: 0,
             };
             for &(at, node) in begun.iter() {
-                let start = tokens[at as usize].start;
-                walk.follow(at as usize, node, &mut |phrase| found(phrase, start));
+                let first = &tokens[at as usize];
+                walk.follow(at as usize, node, &mut |phrase, last| {
+                    found(phrase, first, &tokens[last]);
+                });
             }
             steps = steps.saturating_add(walk.steps);
         }
@@ -148,63 +147,55 @@ impl Phrases {
     }
 }
 
-/// Words as written, or their stems, with room for what they are to some phrases.
-pub(super) struct Flavour<'a> {
-    pub(super) tokens: &'a [Found],
-    pub(super) places: &'a mut Vec<u32>,
-    pub(super) begun: &'a mut Vec<(u32, u32)>,
+/// Room for what words are to some phrases.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    places: Vec<u32>,
+    begun: Vec<(u32, u32)>,
 }
 
 struct Walk<'a> {
     phrases: &'a Phrases,
     keys: Keys,
-    words: &'a [Found],
+    words: &'a Words,
+    hashes: &'a [u64],
     steps: u32,
 }
 
 impl Walk<'_> {
     /// Follows all phrases that have come to `node` with the word `at`. As deep as the longest phrase,
     /// which has fifty words.
-    fn follow(&mut self, at: usize, node: u32, found: &mut impl FnMut(u32)) {
-        let from = &self.words[at];
-        let mut next = from.place + from.width;
-        let rest = &self.words[at + 1..];
-        let ahead = rest.iter().take_while(|word| word.place < next).count();
-        let begin = at + 1 + ahead;
-        let gap = self.words.get(begin).is_none_or(|word| word.place > next);
+    fn follow(&mut self, at: usize, node: u32, found: &mut impl FnMut(u32, usize)) {
+        let from = &self.words.tokens()[at];
+        let next = from.place + from.width;
+        let mut here = self.words.at_place(next, at);
+        let gap = here.is_empty();
         if gap {
             if !self.phrases.over_breaks {
                 return;
             }
-            next += 1;
+            here = self.words.at_place(next + 1, at);
         }
-        let here = self.words[begin..]
-            .iter()
-            .take_while(|word| word.place == next)
-            .count();
-        let words = &self.words[begin..begin + here];
-        for (nth, word) in words.iter().enumerate() {
+        for nth in here.clone() {
+            let hash = self.hashes[nth];
             // Of two readings that are one, the narrower counts: it comes first.
-            if words[..nth]
-                .iter()
-                .any(|narrower| narrower.hash == word.hash)
-            {
+            if self.hashes[here.start..nth].contains(&hash) {
                 continue;
             }
             self.steps = self.steps.saturating_add(1);
             if !gap {
-                let edge = edge(&self.keys, node, word.hash, false);
-                self.take(begin + nth, edge, found);
+                let edge = edge(&self.keys, node, hash, false);
+                self.take(nth, edge, found);
             }
             if self.phrases.over_breaks {
-                let edge = edge(&self.keys, node, word.hash, true);
-                self.take(begin + nth, edge, found);
+                let edge = edge(&self.keys, node, hash, true);
+                self.take(nth, edge, found);
             }
         }
     }
 
     #[inline]
-    fn take(&mut self, at: usize, edge: u64, found: &mut impl FnMut(u32)) {
+    fn take(&mut self, at: usize, edge: u64, found: &mut impl FnMut(u32, usize)) {
         let (place, bit) = place(edge, self.phrases.ahead.len());
         if self.phrases.ahead[place] & bit == 0 {
             return;
@@ -213,7 +204,7 @@ impl Walk<'_> {
             return;
         };
         if to.phrase != NONE {
-            found(to.phrase);
+            found(to.phrase, at);
         }
         if to.node != NONE {
             self.follow(at, to.node, found);
@@ -223,15 +214,11 @@ impl Walk<'_> {
 
 /// Writes down the places of those that `may` is true of, without a branch for each.
 #[inline]
-fn sift(
-    hashes: impl ExactSizeIterator<Item = u64>,
-    places: &mut Vec<u32>,
-    may: impl Fn(u64) -> bool,
-) {
+fn sift(hashes: &[u64], places: &mut Vec<u32>, may: impl Fn(u64) -> bool) {
     places.clear();
     places.resize(hashes.len(), 0);
     let mut kept = 0;
-    for (at, hash) in (0..).zip(hashes) {
+    for (at, &hash) in (0..).zip(hashes) {
         places[kept] = at;
         kept += usize::from(may(hash));
     }

@@ -4,18 +4,17 @@ use std::ops::Range;
 
 use super::{
     commonness,
-    phrases::Wanted,
+    phrases::{Room, Wanted},
     places::Places,
-    terms::{OfPhrase, Terms},
-    words::Words,
+    terms::{OfPhrase, RecentReadings, Terms},
 };
 use crate::{PostText, model, post::MAX_STEPS};
 
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    pub(super) words: Words,
-    read: bool,
+    room: Room,
     posts: u32,
+    pub(super) readings: RecentReadings,
     hits: Vec<Hit>,
     /// Where each phrase stands among the hits.
     place_of: Places,
@@ -105,33 +104,26 @@ impl Found {
 }
 
 impl Scratch {
-    /// Makes ready for another post.
-    pub(super) fn begin(&mut self) {
-        self.read = false;
-    }
-
-    /// Reads the post, once however many segments ask.
-    pub(super) fn read(&mut self, post: &PostText) {
-        if !self.read {
-            self.words.read(post.source(), post.title_len());
-            self.read = true;
+    /// Counts the words of some of the posts that were cut.
+    pub(super) fn learn(&mut self, post: &PostText) {
+        if let Some(words) = post.known_words() {
             self.posts = self.posts.wrapping_add(1);
             if self.posts.is_multiple_of(commonness::SAMPLE) {
-                commonness::learn(self.words.hashes());
+                commonness::learn(words.known_hashes());
             }
         }
     }
 
     /// Whether the definition counts every occurrence of every phrase too: it takes no more steps for
     /// a phrase than were taken here for all, and one for each of its first words.
-    pub(super) fn is_exact(&self) -> bool {
-        let steps = self.words.count().saturating_add(self.found.steps);
-        steps < MAX_STEPS
+    pub(super) fn is_exact(&self, post: &PostText) -> bool {
+        let words = super::terms::number(post.words().tokens().len());
+        words.saturating_add(self.found.steps) < MAX_STEPS
     }
 
     /// Finds the terms that occur, of those that are wanted: all, or keys and then others.
-    pub(super) fn find(&mut self, terms: &Terms, wanted: Wanted<'_>) {
-        let title = self.words.title();
+    pub(super) fn find(&mut self, terms: &Terms, post: &PostText, wanted: Wanted<'_>) {
+        let title = post.title_len();
         let (hits, place_of, found) = (&mut self.hits, &mut self.place_of, &mut self.found);
         if !matches!(wanted, Wanted::Others(_)) {
             hits.clear();
@@ -142,7 +134,7 @@ impl Scratch {
         let known = hits.len();
         let steps = terms
             .phrases
-            .find(&mut self.words, wanted, |phrase, start| {
+            .find(post.words(), wanted, &mut self.room, |phrase, first, _| {
                 let next = super::terms::number(hits.len());
                 let place = place_of.place(phrase, next);
                 if place == next {
@@ -153,7 +145,7 @@ impl Scratch {
                     });
                 }
                 let hit = &mut hits[place as usize];
-                let in_title = u32::from(start < title);
+                let in_title = u32::from((first.start as usize) < title);
                 hit.title += in_title;
                 hit.text += 1 - in_title;
             });

@@ -10,12 +10,13 @@
 //! Postings do not number plans but watches, feed by feed: a plan of three feeds has three. So a post
 //! meets the postings of its own feed alone. Plans of many feeds have one watch each behind all others, and are asked whether the feed is theirs as candidates.
 
+use std::cell::RefCell;
+
 use domain::{FeedName, Focus, ManagerName, instructions::NameKind};
 use hashbrown::HashTable;
 
 use super::{
     key::PASS,
-    lexicons,
     packed::{PackedPlans, View},
     phrases::Wanted,
     postings::{MAX_WATCHES, Postings},
@@ -155,11 +156,12 @@ impl Segment {
     /// The plan as it went in.
     pub(super) fn plan(&self, slot: u32) -> Plan {
         let feed = |feed| self.feed(feed).clone();
-        self.view(slot).plan(&self.terms, feed, |_| true, true)
+        let readings = |term| self.terms.readings(term);
+        self.view(slot)
+            .plan(&self.terms, readings, feed, |_| true, true, true)
     }
 
-    /// Adds the plans that watch the feed, are alive and match. `scratch` has read the post, and is as
-    /// it was afterwards.
+    /// Adds the plans that watch the feed, are alive and match. `scratch` is as it was afterwards.
     pub(super) fn matches(
         &self,
         post: &PostText,
@@ -176,14 +178,13 @@ impl Segment {
         if nobody(known) && nobody(None) {
             return;
         }
-        scratch.read(post);
         let sieves = [known, None].map(|feed| self.sieves.get(self.feeds.place(feed)));
         let sieves = Sieves(sieves);
-        scratch.find(&self.terms, Wanted::Keys(sieves));
+        scratch.find(&self.terms, post, Wanted::Keys(sieves));
         scratch.candidates.clear();
-        self.candidates(known, scratch);
+        self.candidates(known, post.length(), scratch);
         let of_feed = scratch.candidates.len();
-        self.candidates(None, scratch);
+        self.candidates(None, post.length(), scratch);
         if scratch.candidates.len() > of_feed {
             let mut at = 0;
             scratch.candidates.retain(|&slot| {
@@ -198,7 +199,7 @@ impl Segment {
         }
         if !scratch.candidates.is_empty() {
             // These are asked about all of their terms.
-            scratch.find(&self.terms, Wanted::Others(sieves));
+            scratch.find(&self.terms, post, Wanted::Others(sieves));
             scratch.found.look_at();
         }
         for at in 0..scratch.candidates.len() {
@@ -206,22 +207,31 @@ impl Segment {
             if !alive(slot) || !self.may_match(slot, post, scratch) {
                 continue;
             }
-            let feed = |feed| self.feed(feed).clone();
-            let has = |term| scratch.found.has(term);
-            let plan = self.view(slot).plan(&self.terms, feed, has, false);
-            let verdict = Verdict::of(&plan, post);
+            let Scratch {
+                found: terms,
+                readings,
+                ..
+            } = &mut *scratch;
+            let readings = RefCell::new(readings);
+            let readings = |term| readings.borrow_mut().get(&self.terms, term);
+            let has = |term| terms.has(term);
+            let plan = |texts| {
+                let feed = |feed| self.feed(feed).clone();
+                let view = self.view(slot);
+                view.plan(&self.terms, readings, feed, has, false, texts)
+            };
+            let verdict = Verdict::of(&plan(false), post);
             if verdict.value() {
-                found.push((self.name(slot), verdict.explain(&plan, post)));
+                found.push((self.name(slot), verdict.explain(&plan(true), post)));
             }
         }
         scratch.forget();
     }
 
     /// Every plan that watches the feed and may match, once, and few others.
-    fn candidates(&self, feed: Option<u32>, scratch: &mut Scratch) {
+    fn candidates(&self, feed: Option<u32>, length: u32, scratch: &mut Scratch) {
         let slots = self.feeds.slots(feed);
         let Scratch {
-            words,
             found,
             candidates,
             parts,
@@ -251,7 +261,6 @@ impl Segment {
         let touched = lists.iter().map(|list| of_feed.touch(&list.bucket));
         std::hint::black_box(touched.fold(0, |all, one| all ^ one));
 
-        let length = words.length();
         for list in &*lists {
             for run in of_feed.runs(list.bucket.clone(), list.term) {
                 let mut add = |(watch, brought): (usize, u16)| {
@@ -274,11 +283,11 @@ impl Segment {
 
     /// Whether the definition could say yes: groups and exclusions as it has them, the score never
     /// lower.
-    fn may_match(&self, slot: u32, post: &PostText, scratch: &mut Scratch) -> bool {
+    fn may_match(&self, slot: u32, post: &PostText, scratch: &Scratch) -> bool {
         let view = self.view(slot);
         // In a post made to be slow the definition counts no further than this.
-        let exact = scratch.is_exact();
-        let Scratch { found, words, .. } = scratch;
+        let exact = scratch.is_exact(post);
+        let found = &scratch.found;
         let has = |term: &u32| found.has(*term);
         if !view.require().all(|group| group.iter().any(has)) {
             return false;
@@ -286,7 +295,7 @@ impl Segment {
         if exact && view.exclude().iter().any(has) {
             return false;
         }
-        let length = words.length();
+        let length = post.length();
         let stemmed = matches!(view.rule, Rule::Focus { .. });
         let (mut sum, mut all) = (0.0, 0.0);
         for (term, weight) in view.include(|term| found.has(term)) {
@@ -337,10 +346,9 @@ impl Segment {
                     model::gate_margin(gate, &features) + SLACK >= 0.0
                 };
                 // What the post itself says is worked out only where it could matter.
-                passes(Features::best(gate)) && {
-                    post.know_lexicons(|| lexicons::counts(words, post.language()));
-                    passes(Features::of_post(gate, post))
-                }
+                passes(Features::best(gate))
+                    && passes(Features::of_heads(gate, post))
+                    && passes(Features::of_post(gate, post))
             }
         }
     }

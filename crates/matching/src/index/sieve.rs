@@ -17,7 +17,7 @@ pub(super) struct SieveList {
 
 /// Of one feed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sieve<'a>(&'a [u64]);
+pub(crate) struct Sieve<'a>(&'a [u64]);
 
 impl SieveList {
     /// Adds one for words by their hashes, of which there are `most` or fewer that differ.
@@ -63,7 +63,7 @@ impl SieveList {
 
 /// Of one feed, and of the plans of many.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sieves<'a>(pub(super) [Sieve<'a>; 2]);
+pub(crate) struct Sieves<'a>(pub(super) [Sieve<'a>; 2]);
 
 impl Sieves<'_> {
     #[inline]

@@ -59,6 +59,12 @@ impl Terms {
         readings.unwrap_or_default()
     }
 
+    /// Where to look for the term's text: secret, and all that is compared, see [`Table`].
+    fn hash(keys: &Keys, text: &str, stemmed: bool) -> u64 {
+        let hash = keys.hash(keys.code(text.as_bytes()));
+        keys.hash_pair(hash, stemmed.into())
+    }
+
     pub(super) fn of_phrase(&self, phrase: u32) -> OfPhrase<'_> {
         if phrase & SHARED == 0 {
             return OfPhrase::One(phrase);
@@ -80,11 +86,39 @@ impl Terms {
     }
 }
 
+/// Readings of the terms that posts had recently: cutting and stemming a term takes 1 µs. What it says depends on
+/// nothing but the term, and so is never out of date.
+#[derive(Debug, Default)]
+pub(super) struct RecentReadings(Vec<Option<(u64, Readings)>>);
+
+/// About 1 MB when all are taken.
+const RECENT_BITS: u32 = 12;
+
+impl RecentReadings {
+    pub(super) fn get(&mut self, terms: &Terms, term: u32) -> Readings {
+        let hash = Terms::hash(
+            &Keys::of_process(),
+            terms.text(term),
+            terms.is_stemmed(term),
+        );
+        self.0.resize(1 << RECENT_BITS, None);
+        let slot = &mut self.0[(hash >> (u64::BITS - RECENT_BITS)) as usize];
+        match slot {
+            Some((known, readings)) if *known == hash => readings.clone(),
+            _ => {
+                let readings = terms.readings(term);
+                *slot = Some((hash, readings.clone()));
+                readings
+            }
+        }
+    }
+}
+
 /// Gathers terms.
 pub(super) struct TermsBuilder {
     keys: Keys,
     terms: Terms,
-    /// Terms, in the place of phrases, by [`Self::hash`], which is secret and all that is compared, see [`Table`].
+    /// Terms, in the place of phrases, by [`Terms::hash`].
     by_text: Table,
     /// Of the terms that come together.
     hashes: Vec<u64>,
@@ -118,7 +152,8 @@ impl TermsBuilder {
     ) -> Vec<u32> {
         let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
-        hashes.extend(terms.clone().map(|(text, _)| self.hash(text, stemmed)));
+        let hash = |(text, _)| Terms::hash(&self.keys, text, stemmed);
+        hashes.extend(terms.clone().map(hash));
         let numbers = hashes
             .iter()
             .zip(terms)
@@ -137,12 +172,8 @@ impl TermsBuilder {
         stemmed: bool,
         readings: impl FnOnce() -> Cow<'a, Readings>,
     ) -> u32 {
-        self.insert_hashed(self.hash(text, stemmed), text, stemmed, readings)
-    }
-
-    fn hash(&self, text: &str, stemmed: bool) -> u64 {
-        let hash = self.keys.hash(self.keys.code(text.as_bytes()));
-        self.keys.hash_pair(hash, stemmed.into())
+        let hash = Terms::hash(&self.keys, text, stemmed);
+        self.insert_hashed(hash, text, stemmed, readings)
     }
 
     fn insert_hashed<'a>(

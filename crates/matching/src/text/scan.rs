@@ -5,6 +5,8 @@
 //! holds both equal. 1.2 µs for a usual post of 650 bytes; no memory is taken once the buffers have
 //! their size.
 
+use std::ops::Range;
+
 use super::{
     Atom, Gap, Kind, MAX_JOINED, Token,
     block::{BLOCK, Blocks},
@@ -13,15 +15,14 @@ use super::{
     flush, fold, gap_between, is_letter, spaceless, ties,
 };
 
-/// A token, coded.
+/// A token without its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
-    pub(crate) code: Code,
-    pub(crate) hash: u64,
     pub(crate) place: u32,
     pub(crate) width: u32,
-    /// The byte at which it starts in the text.
+    /// Byte range in the text.
     pub(crate) start: u32,
+    pub(crate) end: u32,
     form: u32,
     form_len: u32,
     /// Whether the form lies in `extra`.
@@ -32,6 +33,8 @@ pub(crate) struct Found {
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) tokens: Vec<Found>,
+    /// Hashes of their forms.
+    pub(crate) hashes: Vec<u64>,
     /// How many are words by themselves.
     pub(crate) length: u32,
     blocks: Blocks,
@@ -53,6 +56,7 @@ impl Scan {
     /// Takes the place of what was there before, and its memory.
     pub(crate) fn read(&mut self, text: &str) {
         self.tokens.clear();
+        self.hashes.clear();
         self.extra.clear();
         self.length = 0;
         let mut blocks = std::mem::take(&mut self.blocks);
@@ -115,15 +119,15 @@ impl Scan {
         keys: &Keys,
         place: u32,
         width: u32,
-        start: usize,
+        range: Range<usize>,
     ) -> &mut Found {
+        self.hashes.push(keys.hash(code));
         self.tokens.push(Found {
-            code,
-            hash: keys.hash(code),
             place,
             width,
-            start: short(start),
-            form: short(start),
+            start: short(range.start),
+            end: short(range.end),
+            form: short(range.start),
             form_len: 0,
             made: false,
         });
@@ -212,7 +216,7 @@ impl<'a> Cutter<'a> {
     #[inline]
     fn word(&mut self, start: usize, end: usize) {
         let code = self.keys.code_within(self.lower, start, end);
-        let found = self.scan.push(code, &self.keys, self.place, 1, start);
+        let found = self.scan.push(code, &self.keys, self.place, 1, start..end);
         found.form_len = short(end - start);
         self.scan.length += 1;
         self.place = self.place.saturating_add(1);
@@ -221,7 +225,8 @@ impl<'a> Cutter<'a> {
     /// Plain words tied together, as `flush` and `readings` of the slow path have it.
     fn tied(&mut self) {
         let first_place = self.place;
-        let (count, start) = (self.run.len(), self.run[0].start);
+        let count = self.run.len();
+        let range = self.run[0].start..self.run[count - 1].end();
         let bytes = self.lower;
         let parts = match self.run.as_slice() {
             [word, suffix] if self.text.as_bytes()[word.end()] == b'\'' => {
@@ -235,7 +240,7 @@ impl<'a> Cutter<'a> {
         };
         if parts > 0 {
             let end = self.run[0].end();
-            self.word(start, end);
+            self.word(range.start, end);
         }
         if count <= MAX_JOINED {
             let form = self.scan.extra.len();
@@ -247,7 +252,7 @@ impl<'a> Cutter<'a> {
             let code = self.keys.code(&self.scan.extra[form..]);
             let form_len = short(self.scan.extra.len() - form);
             let width = short(parts).max(1);
-            let found = self.scan.push(code, &self.keys, first_place, width, start);
+            let found = self.scan.push(code, &self.keys, first_place, width, range);
             (found.form, found.form_len, found.made) = (short(form), form_len, true);
             self.scan.length += u32::from(parts == 0);
         }
@@ -268,7 +273,8 @@ impl<'a> Cutter<'a> {
             self.scan.extra.extend_from_slice(token.text.as_bytes());
             let code = self.keys.code(token.text.as_bytes());
             let (place, width) = (token.place, token.width);
-            let found = self.scan.push(code, &self.keys, place, width, token.start);
+            let range = token.start..token.start + token.raw.len();
+            let found = self.scan.push(code, &self.keys, place, width, range);
             (found.form, found.form_len, found.made) = (short(form), short(token.text.len()), true);
             self.scan.length += u32::from(!matches!(token.kind, Kind::Joined | Kind::Marked));
         }
@@ -385,16 +391,20 @@ mod tests {
         let fast: Vec<_> = scan
             .tokens
             .iter()
-            .map(|found| {
+            .zip(&scan.hashes)
+            .map(|(found, hash)| {
                 let form = String::from_utf8_lossy(scan.form(found)).into_owned();
-                assert_eq!(found.code, keys.code(form.as_bytes()));
-                assert_eq!(found.hash, keys.hash(found.code));
-                (form, found.place, found.width, found.start as usize)
+                assert_eq!(*hash, keys.hash(keys.code(form.as_bytes())));
+                let range = found.start as usize..found.end as usize;
+                (form, found.place, found.width, range)
             })
             .collect();
         let slow: Vec<_> = slow
             .iter()
-            .map(|t| (t.text.to_string(), t.place, t.width, t.start))
+            .map(|t| {
+                let range = t.start..t.start + t.raw.len();
+                (t.text.to_string(), t.place, t.width, range)
+            })
             .collect();
         assert_eq!(fast, slow, "{text:?}");
     }
