@@ -17,8 +17,8 @@ use crate::{
 
 /// Thresholds of compiled instructions: a row for each [`Focus`], with PRECISE, BALANCED and BROAD.
 const THRESHOLDS: [[f64; 3]; 3] = [
-    [0.4, 0.2, 0.1], // SALES
-    [0.7, 0.2, 0.12], // COMPETITOR
+    [0.4, 0.2, 0.1],   // SALES
+    [0.7, 0.2, 0.12],  // COMPETITOR
     [0.4, 0.25, 0.14], // CRISIS
 ];
 

@@ -212,7 +212,7 @@ impl Load {
             focus,
             threshold: Some(threshold),
             background_scores: self.background_scores,
-            brief: String::new(),
+            ..Instructions::default()
         }
     }
 

@@ -2,7 +2,10 @@
 //!
 //! A page that lists `Apple` as a rival seldom lists its products, and posts seldom name the company.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::LazyLock,
+};
 
 use super::squeeze;
 
@@ -40,9 +43,20 @@ pub(super) fn find(name: &str) -> Option<&'static Brand> {
     BRANDS.get(&squeeze(name))
 }
 
+static TECHNOLOGIES: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let lines = include_str!("../../data/technologies.txt").lines();
+    let names = lines.filter(|line| !line.starts_with('#'));
+    names.map(squeeze).collect()
+});
+
+/// Whether it is the name of a language, format, protocol or standard, which belongs to no company.
+pub(super) fn is_technology(name: &str) -> bool {
+    TECHNOLOGIES.contains(&squeeze(name))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{BRANDS, find};
+    use super::{BRANDS, find, is_technology};
 
     #[test]
     fn brand_is_found_by_any_of_its_names() {
@@ -50,6 +64,14 @@ mod tests {
         assert_eq!(brand.names[0], "GoDaddy");
         assert!(find("Apple").unwrap().products.contains(&"iPhone"));
         assert!(find("Brewforge").is_none());
+    }
+
+    #[test]
+    fn technologies_belong_to_no_company() {
+        for name in ["JavaScript", "wi-fi", "WiFi"] {
+            assert!(is_technology(name), "{name}");
+        }
+        assert!(!is_technology("WireGuard Systems") && !is_technology(""));
     }
 
     #[test]

@@ -54,7 +54,8 @@ impl Names {
     #[must_use]
     pub fn find(pages: &[Page], given: &[String]) -> Self {
         let mut own = own::own(pages);
-        let compared = versus::rivals(pages, &own);
+        let mut compared = versus::rivals(pages, &own);
+        compared.retain(|name| !brands::is_technology(name));
         // A shop may sell what it names as a rival: there the customer's word counts.
         let rivals: Vec<String> = given
             .iter()
@@ -62,6 +63,10 @@ impl Names {
             .map(|name| clean(name))
             .collect();
         own::add_products(&mut own, pages, &rivals);
+        let mut is_first = true;
+        own.retain(|named| {
+            std::mem::take(&mut is_first) || !brands::is_technology(&named.spellings[0])
+        });
         let from_pages = if given.is_empty() {
             compared
         } else {

@@ -354,8 +354,8 @@ impl<'a> View<'a> {
         let offers = self.offers().filter(|(term, _)| has(*term));
         plan.offers = offers
             .map(|(term, weight)| Term {
-                text: terms.text(term).to_owned(),
-                readings: terms.readings(term),
+                text: text(term),
+                readings: readings(term),
                 weight,
             })
             .collect();

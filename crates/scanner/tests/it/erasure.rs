@@ -72,8 +72,6 @@ async fn erasing_what_is_not_there_or_twice_does_nothing() {
     assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 1);
     assert_eq!(erasure::erase(&mut conn, &ids).await.unwrap(), 0);
     let feed = LEMMY.parse().unwrap();
-    let kept = recent_posts::newest(&mut conn, world.fixture.namespace, &[feed], 10)
-        .await
-        .unwrap();
+    let kept = recent_posts::newest(&mut conn, &[feed], 10).await.unwrap();
     assert!(kept.is_empty());
 }

@@ -115,7 +115,6 @@ const MAX_WAITING: i64 = 1_000;
 ///
 /// # Errors
 /// When the database does not answer.
-#[expect(clippy::too_many_arguments, reason = "each is a part of the question")]
 pub async fn claim(
     conn: &mut AsyncPgConnection,
     mode: Mode,

@@ -5,7 +5,7 @@ use serde_json::json;
 use store::{
     AsyncPgConnection,
     fair::Turns,
-    feeds::{self, Leased, LeasedFeed, PollOutcome, Reading, Room, Trouble},
+    feeds::{self, Leased, LeasedFeed, Next, PollOutcome, Reading, Room, Trouble},
     plans, replicas,
 };
 use test_support::instructions;

@@ -84,12 +84,21 @@ async fn feeds_of_customers_neither_reveal_nor_replace_posts_of_each_other() {
         }
 
         let order = format!("hostile first: {hostile_is_first}");
-        assert_eq!(posts_of(conn, victim).await, [private.clone()], "{order}");
-        assert_eq!(posts_of(conn, attacker).await, [forged.clone()], "{order}");
+        assert_eq!(
+            posts_of(conn, victim).await,
+            std::slice::from_ref(&private),
+            "{order}"
+        );
+        assert_eq!(
+            posts_of(conn, attacker).await,
+            std::slice::from_ref(&forged),
+            "{order}"
+        );
         // Nor is anything of the other's kept posts in a preview.
-        let kept = recent_posts::by_url(conn, attacker.namespace, &[private.id.clone()]).await;
+        let kept =
+            recent_posts::by_url(conn, attacker.namespace, std::slice::from_ref(&private.id)).await;
         let kept: Vec<Post> = kept.unwrap().into_iter().map(|kept| kept.post).collect();
-        assert_eq!(kept, [forged.clone()], "{order}");
+        assert_eq!(kept, std::slice::from_ref(&forged), "{order}");
         drop(database);
     }
 }
@@ -124,7 +133,7 @@ async fn a_feed_that_two_managers_watch_stores_a_post_once() {
     for _ in 0..2 {
         let manager = watching(conn, &fixture, &[&feed]).await;
         assert_eq!(poll(conn, &feed, manager, &post).await, 1);
-        assert_eq!(posts_of(conn, manager).await, [post.clone()]);
+        assert_eq!(posts_of(conn, manager).await, std::slice::from_ref(&post));
     }
     assert_eq!(
         number(conn, "SELECT count(*) AS number FROM posts").await,
