@@ -1351,6 +1351,19 @@ export interface components {
              *     ]
              */
             backgroundScores?: number[];
+            /**
+             * @description Words that ordinary posts about your subject contain. Only used with `focus`: near a name they say that the post is
+             *     about your subject. They never make a post match by themselves. A compile sets them.
+             */
+            relatedTerms?: components["schemas"]["TermText"][];
+            /**
+             * @description Words of what you sell, with what each counts. Only used with the focus `SALES`: a post that names none of it scores
+             *     low, even if it asks for something else in your field. A compile sets them; without any, every post counts.
+             */
+            offers?: {
+                text: components["schemas"]["TermText"];
+                weight: number;
+            }[];
             /** @description What is relevant, in a sentence or two. */
             brief?: string;
         };
@@ -1380,6 +1393,11 @@ export interface components {
              *     less the name says by itself. A compile sets it; without it, 50 is assumed.
              */
             onTopicPercent?: number;
+            /**
+             * @description How many of 10,000 ordinary posts contain the name. Only used with `focus`: mentions of a name that everyone uses
+             *     need more of your subject in the title. A compile sets it; without it, 0 is assumed.
+             */
+            ordinaryPosts?: number;
         };
         Notice: {
             /** @enum {string} */
@@ -2169,7 +2187,7 @@ export interface components {
          *     type in a wrong form. `invalid_enum`: not one of the closed set of words. `too_costly`: takes longer than a request
          *     may; `message` says how to narrow it. `unknown_field`: no such field or parameter.
          *     `duplicate`: twice, where it may stand once. `not_found`: what it names does not exist. `not_empty`, `in_use`: `force`
-         *     is needed. `forbidden`: not allowed here. `forbidden_address`: not a public address. `conflict`: contradicts another
+         *     is needed. `forbidden`: not allowed here. `forbidden_address`: not a public address, or a port that is not permitted. `conflict`: contradicts another
          *     field.
          * @enum {string}
          */
