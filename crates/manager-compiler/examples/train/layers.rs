@@ -140,7 +140,7 @@ fn by_hand(focus: Focus, mut verdict: Verdict) -> Verdict {
         Focus::Sales => &[("lacks_offer", -0.8)],
         Focus::Competitor => &[("untitled", 2.2)],
         Focus::Crisis => &[
-            ("untitled", -3.2 - verdict.bias),
+            ("untitled", -2.8 - verdict.bias),
             ("untitled_complaint", 0.8),
             ("untitled_trouble", 2.0),
         ],
