@@ -195,7 +195,7 @@ function Attention({ name, managers, connections, reload }: { name: string; mana
       why: view.why ?? w.attention.waiting(connection.health?.pending ?? 0),
       help: connection.state === "DISABLED" && mayWrite.value
         ? <Act run={enable} onError={failed}>{w.connection.enable}</Act>
-        : <a class="button" href={pageOf(connection.name, "", { state: "FAILED" })}>{w.attention.deliveries}</a>,
+        : <a class="button" href={pageOf(connection.name, "", { state: "FAILED", time: "7d" })}>{w.attention.deliveries}</a>,
     });
   }
   concerns.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));

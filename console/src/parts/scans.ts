@@ -63,8 +63,9 @@ export function useScans(manager: string, filter: string): Scans {
     const look = async () => {
       const { list, waiting, of } = state.value;
       if (!document.hidden && of === key) {
-        const newest = waiting[0] ?? list[0];
-        const newer = newest === undefined ? filter : [filter, `createTime > ${quoted(newest.createTime)}`].filter(Boolean).join(" AND ");
+        // Bounded by time, so that a search is not repeated over everything. An hour covers clocks that differ.
+        const since = (waiting[0] ?? list[0])?.createTime ?? new Date(Date.now() - 3_600_000).toISOString();
+        const newer = [filter, `createTime > ${quoted(since)}`].filter(Boolean).join(" AND ");
         try {
           const page = await api.scans(manager, { filter: newer, pageSize: MAX_WAITING }, { signal: stop.signal, background: true });
           const known = new Set([...state.value.list, ...state.value.waiting].map((scan) => scan.name));

@@ -68,8 +68,10 @@ impl Caller {
         self.state.connection_for(self.key.account).await
     }
 
-    /// Spends points beside those of the request itself.
+    /// Spends points in addition to those of the request itself: at most half of what a minute has, so that no
+    /// single request can be too dear for ever.
     pub(crate) async fn charge(&self, points: u32) -> Result<(), ApiError> {
+        let points = points.min(self.state.rates.limit() / 2);
         let standing = Meter::charge(&self.state, self.key.id, points).await?;
         // Once a request.
         let _ = self.charged.set(standing);

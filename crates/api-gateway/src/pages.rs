@@ -1,7 +1,7 @@
 //! Pages of lists, and what they may cost.
 //!
-//! A page in the order of `createTime`, with no filter but one on it, is told by an index: it is read as it is, and
-//! polling is never refused. For any other, `store` estimates first what it costs at most, by how many rows there
+//! A page in the order of `createTime`, with no filter but one on it, is read along an index: polling is neither
+//! refused nor cut off. For any other, `store` estimates first what it costs at most, by how many rows there
 //! are to look at ([0028](../../../docs/adr/0028-lists-by-estimated-cost.md)):
 //!
 //! - More than [`MAX_COST`] is refused, the same whatever else goes on.
@@ -51,6 +51,9 @@ where
         drop(conn);
         caller.charge(points).await?;
         conn = caller.connection().await?;
+    }
+    if store::is_by_create_time(list) {
+        return Ok(read(&mut conn).await?);
     }
     let key = caller.key.id;
     within(&mut conn, async move |conn| {

@@ -173,7 +173,7 @@ pub(crate) async fn strangers(stack: &Stack) {
 pub(crate) async fn test_mode(stack: &Stack) {
     let namespace = stack.api.create_namespace("Only a test").await;
     let path = format!("/v1/{namespace}/connections");
-    let body = json!({"nickname": "x", "type": "HTTP_CONNECTION", "url": "http://127.0.0.1:9/"});
+    let body = json!({"nickname": "x", "type": "HTTP_CONNECTION", "url": "http://127.0.0.1:2/"});
     for value in ["true", "YES"] {
         let headers = [JSON[0], ("x-test", value)];
         let body = Some(body.to_string());

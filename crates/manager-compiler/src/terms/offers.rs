@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use domain::instructions::Term;
+use domain::instructions::{MAX_TERM_CHARS, Term};
 use matching::text;
 
 use super::content_words;
@@ -83,6 +83,7 @@ fn ranked(counts: BTreeMap<String, Count>) -> Vec<Term> {
     let mut offers: Vec<(f64, String)> = counts
         .into_iter()
         .filter(|(_, count)| !figures::is_figure(&count.form))
+        .filter(|(_, count)| count.form.chars().count() <= MAX_TERM_CHARS)
         .filter_map(|(stem, count)| {
             let idf = background::idf(&stem);
             let places = f64::from(u32::try_from(count.places.len()).unwrap_or(u32::MAX));

@@ -158,7 +158,7 @@ async fn what_cannot_be_compiled_says_why() {
         (server.url("/large"), NoUsableContent, "larger than"),
         (server.url("/metadata"), ForbiddenAddress, "169.254.169.254"),
         ("http://10.0.0.1/".to_owned(), ForbiddenAddress, "10.0.0.1"),
-        ("http://127.0.0.1:1/".to_owned(), NoReachableUrl, "refused"),
+        ("http://127.0.0.1:2/".to_owned(), NoReachableUrl, "refused"),
         (server.url("/nowhere"), NoReachableUrl, "answered 404"),
         (server.url("/loop"), NoReachableUrl, "redirect"),
         (server.url("/hang"), NoReachableUrl, "timed out"),
@@ -221,7 +221,7 @@ async fn each_url_that_failed_is_named() {
     let world = World::new().await;
     let server = customer().await;
     let compiler = world.compiler();
-    let urls = [server.url("/nowhere"), "http://127.0.0.1:1/x".to_owned()];
+    let urls = [server.url("/nowhere"), "http://127.0.0.1:2/x".to_owned()];
     let name = world.automatic(&urls).await;
     world.tell(name, 1).await;
     let error = world.until(name, "APPLY_FAILED").await.apply_error.unwrap();

@@ -44,6 +44,8 @@ pub(super) async fn poll(
     cursor: Option<&Cursor>,
     limits: &PollLimits,
 ) -> Result<Polled, PollError> {
+    // Lists and topics share the time of a poll.
+    let begin = Instant::now();
     let mut reading = Reading::new(cursor, limits);
     let backlog = reading.cursor.pending.iter();
     let backlog = backlog.filter(|pending| reading.now.since(pending.1) < BACKLOG);
@@ -71,7 +73,6 @@ pub(super) async fn poll(
     let later = wanted.split_off(room.min(wanted.len()));
     asked.extend(wanted.iter().map(|topic| topic.id));
 
-    let begin = Instant::now();
     let mut hindered = None;
     let mut topics = Vec::new();
     let mut failed = Vec::new();

@@ -373,11 +373,14 @@ fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, last: Option<S
     let next = next.and_then(|at| ids.get(at)).map(|(id, _)| id.clone());
     // Too few were met: all of them are read again. Where none were before, the oldest is read last.
     let oldest = || ids.first().map(|(id, _)| id.clone());
+    let unread = reading.cursor.unread.as_ref();
+    let first = reading.is_first() || unread.is_some_and(|unread| unread.first);
     let mut polled = reading.finish();
     if let Some(before) = last {
         polled.cursor.anchor = anchor;
         polled.cursor.unread = Some(Unread {
             before,
+            first,
             ..Unread::default()
         });
         polled.more = true;

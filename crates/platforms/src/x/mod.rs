@@ -48,6 +48,8 @@ const MAX_QUERY_CHARS: usize = 512;
 /// What one page may be asked for.
 const MOST: u32 = 100;
 const LEAST: u32 = 10;
+/// Before a share that was too small is asked for again.
+const RELEASED: Duration = Duration::from_mins(10);
 
 /// The adapter of kind `x`.
 pub struct X {
@@ -148,7 +150,8 @@ impl X {
         let granted = self.budget.posts(wanted).await.map_err(spent)?.min(wanted);
         if granted < least {
             self.budget.give_back(granted).await;
-            return Err(spent(until_tomorrow(Timestamp::now())));
+            // What other accounts do not use is released through the day.
+            return Err(spent(until_tomorrow(Timestamp::now()).min(RELEASED)));
         }
         Ok(granted)
     }
@@ -325,9 +328,11 @@ impl Adapter for X {
             stretch::note_search(&mut reading);
         }
         let earlier = reading.cursor.unread.take();
+        let first = reading.is_first() || earlier.as_ref().is_some_and(|earlier| earlier.first);
         let left = oldest.filter(|_| cut).map(|before| Unread {
             after: stretch.after.map(|after| after.to_string()),
             before: before.to_string(),
+            first,
             ..Unread::default()
         });
         let floor = reading.floor();

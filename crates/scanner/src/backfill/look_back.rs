@@ -104,7 +104,8 @@ impl Backfill {
                 let made = record_past(conn, &waiting, last).await?;
                 if polled.more {
                     let cursor = polled.cursor.to_json();
-                    look_backs::go_on(conn, id, cursor, unreached, BETWEEN_STEPS).await?;
+                    let wait = polled.next_hint.unwrap_or_default().max(BETWEEN_STEPS);
+                    look_backs::go_on(conn, id, cursor, unreached, wait).await?;
                 } else {
                     look_backs::finish(conn, id, unreached).await?;
                 }

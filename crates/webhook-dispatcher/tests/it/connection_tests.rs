@@ -77,7 +77,7 @@ async fn what_went_wrong_is_told() {
         ),
         (silent.url("/hook"), true, None, "timeout: "),
         (
-            "http://127.0.0.1:1/".to_owned(),
+            "http://127.0.0.1:2/".to_owned(),
             true,
             None,
             "connect_refused: ",
