@@ -1298,9 +1298,9 @@ export interface components {
          *     on Scans moves the threshold within the chosen setting. Answers always have this field. A change is compiled, as any
          *     change of `input` is.
          *
-         *     `PRECISE` finds about a third as many posts as `BALANCED`, and more of them are worth reading. `BALANCED` is the
-         *     default. `BROAD` finds about two to three times as many as `BALANCED`, and misses fewer relevant ones. These ratios were
-         *     measured on our development customers and differ between customers: see `docs/matching-quality.md`.
+         *     `PRECISE` finds a third to a half as many posts as `BALANCED`, and more of them are worth reading. `BALANCED` is the
+         *     default. `BROAD` finds one and a half to three times as many as `BALANCED`, and misses fewer relevant ones. These ratios
+         *     were measured on 13 customers of our own and differ between customers: see `docs/matching-quality.md`.
          * @default BALANCED
          * @enum {string}
          */
