@@ -1178,7 +1178,11 @@ export interface components {
             nickname?: components["schemas"]["Nickname"];
             type?: components["schemas"]["ManagerType"];
             enable?: boolean | null;
-            source?: components["schemas"]["Source"];
+            /** @description As `Source`; what is left out stays as it is. */
+            source?: {
+                /** @enum {string} */
+                type?: "FORUM" | "MICROBLOG" | "NETWORK";
+            };
             /** @description As `Input`; what is left out stays as it is. */
             input?: {
                 /** @enum {string} */
