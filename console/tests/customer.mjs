@@ -61,7 +61,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
   await pane.getByText(/^Score 0\.\d+, threshold 0\.\d+\./).waitFor();
 
   // Judged by a key, taken back by another, judged again.
-  const scan = async () => (await earshot.call("GET", `${name}/managers/-/scans`)).scans.find((one) => /architects/.test(one.post.title));
+  const scan = async () => (await earshot.call("GET", `${name}/managers/-/scans?pageSize=100`)).scans.find((one) => /architects/.test(one.post.title));
   await page.keyboard.press("n");
   await until("the verdict", async () => (await scan()).value === false);
   await page.keyboard.press("u");
