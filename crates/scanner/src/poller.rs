@@ -117,10 +117,6 @@ impl Poller {
                 () = shutdown.cancelled() => break,
                 Some(ended) = open.join_next_with_id() => {
                     self.end(ended, &mut names).await;
-                    // All that have ended by now make room for the next look, which may take long.
-                    while let Some(ended) = open.try_join_next_with_id() {
-                        self.end(ended, &mut names).await;
-                    }
                 }
                 Ok(()) = changes.changed() => {}
                 () = tokio::time::sleep(wait) => {}

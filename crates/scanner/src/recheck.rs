@@ -107,15 +107,10 @@ impl Recheck {
             }
             Err(error) => {
                 let (_, reason) = classify(&error);
-                // An answer that is not believed would be given again: the next pass asks for these posts once more.
-                let place = match error {
-                    PollError::Malformed(_) => step.next.as_ref(),
-                    _ => Some(&place),
-                };
                 let wait = error.retry_after().unwrap_or(AFTER_FAILURE);
                 let error = format!("{:#}", anyhow::Error::from(error));
                 self.watched.tell_failure("re-check", reason, &error);
-                erasure::advance(&mut conn, name, replica, place, wait, PASS).await?;
+                erasure::advance(&mut conn, name, replica, Some(&place), wait, PASS).await?;
             }
         }
         Ok(Step::Asked)

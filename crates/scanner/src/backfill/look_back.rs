@@ -104,8 +104,7 @@ impl Backfill {
                 let made = record_past(conn, &waiting, last).await?;
                 if polled.more {
                     let cursor = polled.cursor.to_json();
-                    let wait = polled.next_hint.unwrap_or_default().max(BETWEEN_STEPS);
-                    look_backs::go_on(conn, id, cursor, unreached, wait).await?;
+                    look_backs::go_on(conn, id, cursor, unreached, BETWEEN_STEPS).await?;
                 } else {
                     look_backs::finish(conn, id, unreached).await?;
                 }
