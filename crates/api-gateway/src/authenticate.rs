@@ -244,6 +244,14 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
     })
 }
 
+/// Returns whether the request carries a key that has worked on this replica within [`KNOWN_FOR`]. Asks no database.
+pub(crate) fn is_known(request: &ServiceRequest) -> bool {
+    let key = bearer(request.headers()).and_then(|text| text.parse().ok());
+    let state = request.app_data::<web::Data<AppState>>();
+    key.zip(state)
+        .is_some_and(|(key, state)| state.keys.has_worked(&key))
+}
+
 /// The token of `Authorization: Bearer <token>`.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     credentials(headers, "bearer")

@@ -25,7 +25,7 @@ use events::TraceContext;
 use prometheus::{HistogramOpts, HistogramVec, IntGaugeVec, Opts};
 use tracing::{Instrument, Span, field::Empty};
 
-use crate::{ApiError, compress, routes::template, state::AppState, test_mode};
+use crate::{ApiError, authenticate, compress, routes::template, state::AppState, test_mode};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID_BYTES: usize = 128;
@@ -179,11 +179,17 @@ fn span(
         request.id = request_id,
         api_key.id = Empty,
     );
-    caller_trace(request.headers()).set_as_parent_of(&span);
+    caller_trace(request).set_as_parent_of(&span);
     span
 }
 
-fn caller_trace(headers: &HeaderMap) -> TraceContext {
+/// The trace that the caller is in. Only a key that has worked here is believed: anyone else could choose what is
+/// sampled, and write into the traces of others. A key's first request on a replica begins a trace.
+fn caller_trace(request: &ServiceRequest) -> TraceContext {
+    let headers = request.headers();
+    if !headers.contains_key("traceparent") || !authenticate::is_known(request) {
+        return TraceContext::default();
+    }
     let text = |name: &str| {
         let value = headers.get(name)?.to_str().ok()?;
         Some(value.to_owned())

@@ -13,22 +13,48 @@ use uuid::Uuid;
 
 use crate::{Error, QueryResult, replicas};
 
-/// Asks for a test. By foreign key, an error where the Connection is gone.
+/// Longest time that a client waits for the answer.
+pub const PATIENCE: Duration = Duration::from_secs(12);
+
+/// Unanswered tests that one account may have at a time.
+pub const MAX_PER_ACCOUNT: i64 = 4;
+
+/// Requests a test, unless the account of the Namespace already waits for [`MAX_PER_ACCOUNT`]: `None` then, and where
+/// the Namespace is gone. Fails by foreign key where the Connection is gone.
+///
+/// Call it in a transaction: the account's row stays locked until the end, so two replicas cannot both take the last
+/// place.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn ask(conn: &mut AsyncPgConnection, connection: ConnectionName) -> QueryResult<Id> {
-    let id = Id::generate();
+pub async fn ask(
+    conn: &mut AsyncPgConnection,
+    connection: ConnectionName,
+) -> QueryResult<Option<Id>> {
     sql_query(
+        "SELECT FROM accounts WHERE id = (SELECT account_id FROM namespaces WHERE id = $1) \
+         FOR NO KEY UPDATE",
+    )
+    .bind::<SqlUuid, _>(connection.namespace.to_uuid())
+    .execute(conn)
+    .await?;
+    let id = Id::generate();
+    // A statement of its own: it must see what was committed while this one waited for the lock.
+    let inserted = sql_query(
         "INSERT INTO connection_tests (id, namespace_id, connection_id, create_time) \
-         VALUES ($1, $2, $3, clock_timestamp())",
+         SELECT $1, $2, $3, clock_timestamp() WHERE $4 > ( \
+             SELECT count(*) FROM connection_tests AS t JOIN namespaces AS n ON n.id = t.namespace_id \
+             WHERE n.account_id = (SELECT account_id FROM namespaces WHERE id = $2) AND t.answer IS NULL \
+             AND t.create_time > clock_timestamp() - $5 * interval '1 second')",
     )
     .bind::<SqlUuid, _>(id.to_uuid())
     .bind::<SqlUuid, _>(connection.namespace.to_uuid())
     .bind::<SqlUuid, _>(connection.connection.to_uuid())
+    .bind::<BigInt, _>(MAX_PER_ACCOUNT)
+    .bind::<Double, _>(PATIENCE.as_secs_f64())
     .execute(conn)
     .await?;
-    Ok(id)
+    Ok((inserted > 0).then_some(id))
 }
 
 /// How far a test is.
@@ -113,7 +139,6 @@ pub async fn is_any_alive(conn: &mut AsyncPgConnection, services: &[&str]) -> Qu
 pub async fn take(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
-    younger_than: Duration,
     limit: i64,
 ) -> QueryResult<Vec<(Id, ConnectionName)>> {
     #[derive(QueryableByName)]
@@ -133,7 +158,7 @@ pub async fn take(
          ) AS waiting WHERE t.id = waiting.id RETURNING t.id, t.namespace_id, t.connection_id",
     )
     .bind::<SqlUuid, _>(replica)
-    .bind::<Double, _>(younger_than.as_secs_f64())
+    .bind::<Double, _>(PATIENCE.as_secs_f64())
     .bind::<BigInt, _>(limit)
     .load(conn)
     .await?;

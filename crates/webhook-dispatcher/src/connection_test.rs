@@ -4,7 +4,7 @@
 //! and is in no log. A test that was taken is made once; when this process dies meanwhile, its asker is
 //! told that there was no answer.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use domain::{
     ConnectionName, Id, Post, PostType, ScanName, Subforum, Timestamp, User,
@@ -15,20 +15,28 @@ use store::{connection_tests, connections};
 
 use crate::{Dispatcher, request::Parts};
 
-/// Nobody waits for longer.
-const YOUNGER: Duration = Duration::from_secs(12);
-/// Of one look.
-const LIMIT: i64 = 16;
+/// Tests that one replica makes at a time. Their requests are not counted by the limits of deliveries.
+pub(crate) const MAX_OPEN: usize = 32;
 
-/// Takes the tests that wait, and makes each in a task of its own.
+/// Takes waiting tests, and makes each in its own task, at most [`MAX_OPEN`] at a time.
 pub(crate) async fn take(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Error> {
+    let free = dispatcher.tests.available_permits();
+    if free == 0 {
+        return Ok(());
+    }
     let taken = {
         let mut conn = dispatcher.backbone.pool.get().await?;
-        connection_tests::take(&mut conn, dispatcher.backbone.replica, YOUNGER, LIMIT).await?
+        let limit = i64::try_from(free).unwrap_or(i64::MAX);
+        connection_tests::take(&mut conn, dispatcher.backbone.replica, limit).await?
     };
     for (id, connection) in taken {
+        // Only this function takes permits, and it has asked for no more than there are.
+        let permit = Arc::clone(&dispatcher.tests).acquire_owned().await;
         let dispatcher = Arc::clone(dispatcher);
-        tokio::spawn(async move { make(&dispatcher, id, connection).await });
+        tokio::spawn(async move {
+            make(&dispatcher, id, connection).await;
+            drop(permit);
+        });
     }
     Ok(())
 }

@@ -32,6 +32,7 @@ use anyhow::Context as _;
 use backbone::Backbone;
 use bus::ConsumeOptions;
 use runtime::{Config, Context};
+use tokio::sync::Semaphore;
 
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
@@ -44,6 +45,8 @@ struct Dispatcher {
     lanes: Arc<lanes::Lanes>,
     recorder: record::Recorder,
     signals: claim::Signals,
+    /// Free places for tests of Connections.
+    tests: Arc<Semaphore>,
 }
 
 /// Delivers until the context's shutdown, then finishes the requests that are open.
@@ -78,6 +81,7 @@ pub async fn run_with(
         backbone,
         recorder,
         signals: claim::Signals::default(),
+        tests: Arc::new(Semaphore::new(connection_test::MAX_OPEN)),
     });
     let mut recording = recording.start(dispatcher.backbone.clone(), Arc::downgrade(&dispatcher));
     if !dispatcher.backbone.ready(&context.shutdown).await {

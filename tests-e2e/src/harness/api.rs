@@ -98,6 +98,10 @@ impl Api {
         }
     }
 
+    pub(crate) fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
     /// Any request with this key; `path` from the root on.
     pub(crate) async fn request(
         &self,

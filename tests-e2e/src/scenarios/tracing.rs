@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Method;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind::{
     self, Client, Consumer, Internal, Producer, Server,
 };
@@ -11,7 +12,7 @@ use super::support::{Customer, PATIENCE, name};
 use crate::{
     customer,
     harness::{
-        Part, Stack,
+        Part, Stack, api,
         collector::{Collector, Span},
         eventually,
         receiver::{Behaviour, Receiver},
@@ -24,6 +25,8 @@ const WORD: &str = "larkspindle";
 const INTERVAL: Duration = Duration::from_secs(2);
 const EXPORT: Duration = Duration::from_secs(30);
 const BACKFILLS: usize = 4;
+const KNOWN_TRACE: u128 = 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c;
+const UNKNOWN_TRACE: u128 = 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736;
 
 const POLLED: &[Step] = &[
     ("earshot-webhook-dispatcher", "POST", Client),
@@ -107,6 +110,7 @@ pub(crate) async fn run(stack: &Stack) {
         assert!(found, "{name} of a poll");
     }
     retries_are_linked(&spans, poll);
+    only_known_callers_choose_a_trace(&spans);
     statements_are_told_without_values(&spans);
 }
 
@@ -118,6 +122,7 @@ async fn traced(stack: &Stack, collector: &Collector) -> Vec<Span> {
     let post = Post::about(WORD, 0).json();
     stack.simulator.publish(&[post]).await;
     customer.receiver.wait_for(2, PATIENCE).await;
+    bring_trace_contexts(stack).await;
 
     // One that is looked through together with what an earlier Manager waits for is linked, and not a part of the way.
     for nth in 0..BACKFILLS {
@@ -165,6 +170,29 @@ fn ways<'a>(spans: &'a [Span], steps: &[Step]) -> Vec<&'a Span> {
         false
     };
     spans.iter().filter(leads).collect()
+}
+
+/// Sends one request with the key that has worked here, and one with no key, each with a trace context.
+async fn bring_trace_contexts(stack: &Stack) {
+    let context = |trace: u128| format!("00-{trace:032x}-b7ad6b7169203331-01");
+    let (known, unknown) = (context(KNOWN_TRACE), context(UNKNOWN_TRACE));
+    let path = "/v1/namespaces";
+    let headers = [("traceparent", known.as_str())];
+    let answer = stack.api.request(Method::GET, path, &headers, None).await;
+    assert_eq!(answer.status, 200);
+    let url = format!("{}{path}", stack.api.base_url());
+    let headers = [("traceparent", unknown.as_str())];
+    let answer = api::send(&api::client(), Method::GET, &url, &headers, None).await;
+    assert_eq!(answer.status, 401);
+}
+
+fn only_known_callers_choose_a_trace(spans: &[Span]) {
+    let are_in = |trace: u128| spans.iter().any(|span| span.trace == trace.to_be_bytes());
+    assert!(are_in(KNOWN_TRACE), "the trace of a caller with a key");
+    assert!(
+        !are_in(UNKNOWN_TRACE),
+        "the trace of a caller without a key"
+    );
 }
 
 /// A first attempt, and the retry of it. What was delivered for others before may be retried now.

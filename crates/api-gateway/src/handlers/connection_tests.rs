@@ -13,14 +13,13 @@ use domain::{
     web_url::{Kind, WebUrl},
 };
 use store::{
-    connection_tests::{self, Progress},
+    connection_tests::{self, PATIENCE, Progress},
     connections,
 };
 
 use super::ConnectionPath;
 use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState};
 
-const PATIENCE: Duration = Duration::from_secs(12);
 const POLL: Duration = Duration::from_millis(250);
 /// The services that make tests: the dispatcher, and the process that is all of them.
 const DISPATCHERS: &[&str] = &["webhook-dispatcher", "earshot"];
@@ -51,7 +50,8 @@ pub(crate) async fn test(
             if !connection_tests::is_any_alive(conn, DISPATCHERS).await? {
                 return Ok(None);
             }
-            Ok(Some(connection_tests::ask(conn, connection).await?))
+            let id = connection_tests::ask(conn, connection).await?;
+            id.map(Some).ok_or(ApiError::TooManyAtOnce)
         })
         .await?;
     Ok(Found(match asked {

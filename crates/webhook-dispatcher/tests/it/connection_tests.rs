@@ -12,7 +12,10 @@ use crate::support::{SOON, World, always};
 impl World {
     async fn test(&self, connection: ConnectionName) -> TestResult {
         let mut conn = self.database.connect().await;
-        let id = connection_tests::ask(&mut conn, connection).await.unwrap();
+        let id = connection_tests::ask(&mut conn, connection).await;
+        let id = id
+            .unwrap()
+            .expect("fewer tests wait than an account may have");
         let mut found = None;
         eventually("the test is answered", SOON, async || {
             let mut conn = self.database.connect().await;
@@ -142,7 +145,10 @@ async fn a_test_that_nobody_waits_for_is_not_made_and_purged() {
     let receiver = always(Answer::Status(200)).await;
     let connection = world.connection(&receiver).await;
     let mut conn = world.database.connect().await;
-    let id = connection_tests::ask(&mut conn, connection).await.unwrap();
+    let id = connection_tests::ask(&mut conn, connection)
+        .await
+        .unwrap()
+        .unwrap();
     world
         .database
         .run("UPDATE connection_tests SET create_time = now() - interval '20 seconds'")
@@ -159,11 +165,36 @@ async fn a_test_that_nobody_waits_for_is_not_made_and_purged() {
         connection_tests::progress(&mut conn, id).await.unwrap(),
         Progress::Gone
     );
-    connection_tests::ask(&mut conn, connection).await.unwrap();
+    connection_tests::ask(&mut conn, connection)
+        .await
+        .unwrap()
+        .unwrap();
     world
         .database
         .run("UPDATE connection_tests SET create_time = now() - interval '2 minutes'")
         .await;
     assert_eq!(connection_tests::purge(&mut conn).await.unwrap(), 1);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn an_account_has_a_few_tests_at_a_time_and_delays_no_other() {
+    let world = World::new().await;
+    let silent = always(Answer::Hang).await;
+    let connection = world.connection(&silent).await;
+    let mut conn = world.database.connect().await;
+    for _ in 0..connection_tests::MAX_PER_ACCOUNT {
+        let id = connection_tests::ask(&mut conn, connection).await.unwrap();
+        assert!(id.is_some());
+    }
+    let one_more = connection_tests::ask(&mut conn, connection).await.unwrap();
+    assert_eq!(one_more, None);
+
+    let replica = world.ready_dispatcher().await;
+    let other = world.fixture.beside(&mut conn, "other").await;
+    let receiver = always(Answer::Status(204)).await;
+    let connection = other.connection(&mut conn, &receiver.url("/hook")).await;
+    let result = world.test(connection).await;
+    assert!(result.ok, "{result:?}");
     replica.stop().await;
 }
