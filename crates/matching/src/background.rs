@@ -1,9 +1,8 @@
-//! Ordinary posts, indexed, to compare a plan's topic with.
+//! An index of ordinary posts, to compare a plan's topic with.
 //!
-//! A term that ordinary posts hold next to the plan's other terms is about the subject; one that they
-//! hold anywhere is an everyday word that happens to be on the page. And a topic score means
-//! something only beside those of ordinary posts. Both are worked out when a plan is compiled, not when a
-//! post is decided.
+//! A term that ordinary posts use together with the plan's other terms is about the subject. A term that occurs in any
+//! post is an everyday word that happens to be on the page. A topic score means something only in comparison with those
+//! of ordinary posts. Both are computed when a plan is compiled, not when a post is decided.
 
 mod related;
 
@@ -18,15 +17,15 @@ use crate::{
     text::{self, Kind},
 };
 
-/// Posts, by the stems of their words.
+/// Ordinary posts, indexed by the stems of their words.
 #[derive(Debug, Default)]
 pub struct Background {
     words: HashMap<Box<str>, Word>,
-    /// Words of each post.
+    /// Number of words of each post.
     lengths: Vec<u32>,
 }
 
-/// Where the words of one stem stand.
+/// Posts that contain the words of one stem.
 #[derive(Debug)]
 struct Word {
     /// The shortest word of the stem.
@@ -42,18 +41,18 @@ struct Posting {
     capital: bool,
 }
 
-/// A shorter post says too little about which words go together.
+/// Shorter posts say too little about which words go together.
 const MIN_WORDS: u32 = 15;
 const LIFT_PASSES: usize = 2;
-/// Posts of average lift that each term starts with, so that rare terms are not judged by one post.
+/// Number of posts of average lift added to each term, so that one post does not decide about a rare term.
 const LIFT_PRIOR: f64 = 3.0;
 const LIFT_BOUNDS: (f64, f64) = (0.2, 2.0);
 const LIFT_POWER: f64 = 1.0;
-/// Of a name that no ordinary post has.
+/// Value for a name that no ordinary post contains.
 pub(crate) const ON_TOPIC_PRIOR: u8 = 50;
-/// Posts that the prior stands for.
+/// Number of posts that the prior counts as.
 const ON_TOPIC_STRENGTH: f64 = 3.0;
-/// Shares of ordinary posts whose topic scores a plan is given.
+/// A plan gets the topic scores of these shares of ordinary posts.
 const SHARES: [f64; 3] = [0.1, 0.01, 0.001];
 
 /// How ordinary posts use a name.
@@ -61,7 +60,7 @@ const SHARES: [f64; 3] = [0.1, 0.01, 0.001];
 pub struct NameUsage {
     /// Percentage of the posts with the name that are about the plan's topic.
     pub on_topic_percent: u8,
-    /// Posts with the name, of 10,000.
+    /// Number of posts with the name, per 10,000.
     pub per_10_000: u16,
 }
 
@@ -119,8 +118,7 @@ impl Background {
         self.lengths.push(length);
     }
 
-    /// The best terms, with the weight of those lowered that ordinary posts do not hold together with
-    /// the others.
+    /// Returns the best terms. A term that ordinary posts do not use together with the others gets a lower weight.
     #[must_use]
     pub fn reweigh(&self, candidates: &[Term], count: usize) -> Vec<Term> {
         let mut terms = candidates.to_vec();
@@ -146,7 +144,7 @@ impl Background {
         terms
     }
 
-    /// How much of the other terms the posts hold that hold a term, 1 on average.
+    /// Returns how many of the other terms occur in the posts that contain a term, where the average is 1.
     fn lifts(&self, terms: &[Term]) -> Option<Vec<f64>> {
         let compiled: Vec<_> = terms.iter().map(|term| plan::stemmed(&term.text)).collect();
         let words: Vec<Vec<&str>> = compiled
@@ -176,7 +174,7 @@ impl Background {
         }
         let mut sums = vec![(0.0, 0.0); terms.len()];
         let mut posts: Vec<(&u16, &Vec<usize>)> = by_post.iter().collect();
-        // The same sum on every machine.
+        // A fixed order gives the same sum on every machine.
         posts.sort_unstable();
         for (post, held) in posts {
             let length = self.lengths[usize::from(*post)];
@@ -206,7 +204,7 @@ impl Background {
         })
     }
 
-    /// The topic scores that one in ten, in a hundred and in a thousand ordinary posts reach.
+    /// Returns the topic scores that one in ten, in a hundred and in a thousand ordinary posts reach.
     #[must_use]
     pub fn topic_scores(&self, plan: &Plan) -> [f64; 3] {
         let mut topics = self.topics(plan);
@@ -223,7 +221,7 @@ impl Background {
         })
     }
 
-    /// How ordinary posts use each name of the plan.
+    /// Returns how ordinary posts use each name of the plan.
     #[must_use]
     pub fn name_usages(&self, plan: &Plan) -> Vec<NameUsage> {
         let Rule::Focus { scale, .. } = plan.rule else {

@@ -1,8 +1,7 @@
-//! The decision on one post for one plan, in its plain form: the score of every term, name and
-//! phrase, one after the other.
+//! The decision on one post for one plan in its simplest form: it scores every term, name and phrase in turn.
 //!
-//! This is the definition. The index finds out quickly which plans are worth asking; what it answers
-//! must be what this answers, bit for bit.
+//! This is the definition. The index only finds quickly which plans to evaluate; its answers must equal these, bit for
+//! bit.
 
 mod spans;
 
@@ -18,25 +17,25 @@ use crate::{
 
 pub use spans::{Field, Span};
 
-/// Sums of weights are compared with this much to spare: 0.7 + 0.1 is 0.8 to whoever wrote it.
+/// Precision when sums of weights are compared: a customer expects 0.7 + 0.1 to reach 0.8.
 const PRECISION: f64 = 1e9;
 
-/// Whether a post is worth the customer's attention, and why.
+/// Decision on whether a post is worth the customer's attention, with the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     pub value: bool,
-    /// With a focus: the probability that a person would keep the post; 0 where a quick look rules it out.
-    /// Without: the sum of the weights of the terms that occur.
+    /// With a focus: the probability that a person would keep the post; 0 where the gate rejects it. Without a focus:
+    /// the sum of the weights of the terms that occur.
     pub score: f64,
     /// The terms and names that occur and counted, strongest first.
     pub terms: Vec<String>,
     pub focus: Option<Focus>,
     pub reason: Reason,
-    /// Where they stand; for matches alone.
+    /// Positions of the terms in the post; only set for matches.
     pub spans: Vec<Span>,
 }
 
-/// What decided.
+/// Rule that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
     Matched,
@@ -62,9 +61,9 @@ impl From<Decision> for Match {
     }
 }
 
-/// Decides on a post. Without a feed, as if the plan watched where the post comes from.
+/// Decides on a post. If `feed` is `None`, it decides as if the plan watched the post's feed.
 ///
-/// Terms, score and focus are told for refused posts too, so that one can see what was missing.
+/// Refused posts get terms, score and focus too, so that a reader can see what was missing.
 #[must_use]
 pub fn evaluate(plan: &Plan, post: &PostText, feed: Option<&FeedName>) -> Decision {
     let verdict = if feed.is_some_and(|feed| !plan.watches(feed)) {
@@ -78,7 +77,7 @@ pub fn evaluate(plan: &Plan, post: &PostText, feed: Option<&FeedName>) -> Decisi
     verdict.explain(plan, post)
 }
 
-/// A decision before it is put into words.
+/// A decision before it is described in words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verdict {
     score: f64,
@@ -86,7 +85,7 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// The plan is taken to watch the post's feed.
+    /// Decides on the assumption that the plan watches the post's feed.
     pub(crate) fn of(plan: &Plan, post: &PostText) -> Self {
         let scored = Scored::of(plan, post);
         Self {
@@ -137,7 +136,7 @@ fn reason(plan: &Plan, post: &PostText, scored: &Scored) -> Reason {
     }
 }
 
-/// The score, and whether any term or name stands behind it.
+/// Score, and whether any term or name contributed to it.
 struct Scored {
     score: f64,
     any: bool,
@@ -205,8 +204,8 @@ fn passes_gate(gate: Focus, features: Features, post: &PostText) -> bool {
     model::gate_margin(gate, &features) >= 0.0
 }
 
-/// Whose gate decides, what the plan's own terms and names say to it, and whether any occurs; `None` without a
-/// focus.
+/// Returns the focus of the gate, the features of the plan's terms and names, and whether any occurs; `None` for a plan
+/// without a focus.
 pub(crate) fn gate_features(plan: &Plan, post: &PostText) -> Option<(Focus, Features, bool)> {
     let Rule::Focus { gate, .. } = plan.rule else {
         return None;
@@ -219,7 +218,7 @@ pub(crate) fn gate_features(plan: &Plan, post: &PostText) -> Option<(Focus, Feat
     for name in &plan.names {
         let strength = strength_of_name(post, name);
         any |= strength > 0.0;
-        // One name often is not two names.
+        // One name that occurs often does not count as two names.
         match name.kind {
             NameKind::Own => features.own_name = features.own_name.max(strength),
             NameKind::Watched => features.watched_names = features.watched_names.max(strength),
@@ -228,7 +227,7 @@ pub(crate) fn gate_features(plan: &Plan, post: &PostText) -> Option<(Focus, Feat
     Some((gate, features, any))
 }
 
-/// How unusual as much of the topic is, and whether any term occurs.
+/// Returns how unusual this topic score is, and whether any term occurs.
 pub(crate) fn surprise(plan: &Plan, post: &PostText) -> (f64, bool) {
     let Rule::Focus { scale, .. } = plan.rule else {
         return (0.0, false);
@@ -243,7 +242,7 @@ pub(crate) fn surprise(plan: &Plan, post: &PostText) -> (f64, bool) {
     (scale.surprise(topic), any)
 }
 
-/// A term's weight times its saturated frequency.
+/// Returns a term's weight times its saturated frequency.
 fn strength_of_term(post: &PostText, term: &Term) -> f64 {
     let frequency = frequency(
         term.readings
@@ -258,7 +257,7 @@ fn strength_of_term(post: &PostText, term: &Term) -> f64 {
     }
 }
 
-/// How strongly a name stands out; zero without its context.
+/// Returns how strongly a name stands out; zero when its required context is missing.
 fn strength_of_name(post: &PostText, name: &Name) -> f64 {
     let counts = name.spellings.iter().map(|spelling| {
         let phrases = spelling.readings.phrases().iter();
@@ -277,7 +276,7 @@ fn strength_of_name(post: &PostText, name: &Name) -> f64 {
     }
 }
 
-/// The reading that occurs most: `Wi-Fi` in a post is `wi fi` and `wifi`, and stands there once.
+/// Returns the count of the most frequent reading: `Wi-Fi` in a post is `wi fi` and `wifi`, but one occurrence.
 fn frequency(readings: impl Iterator<Item = Count>) -> f64 {
     readings
         .map(|count| model::frequency(count.title, count.text))
@@ -291,7 +290,7 @@ pub(crate) fn occurs(post: &PostText, readings: &Readings) -> bool {
         .any(|phrase| post.contains(phrase))
 }
 
-/// What counted, strongest first; behind it what the groups found.
+/// Returns what counted, strongest first, then the terms that satisfied the groups.
 fn terms(plan: &Plan, post: &PostText) -> Vec<String> {
     let mut shares: Vec<(f64, &str)> = Vec::new();
     match plan.rule {

@@ -1,4 +1,4 @@
-//! A decision in the form in which Scans and previews tell it.
+//! A decision in the form that Scans and previews show.
 
 use domain::{
     Match,
@@ -7,8 +7,8 @@ use domain::{
 
 use crate::{Decision, Field, PostText, Span, heads};
 
-/// As `Match::from`, with the post's signals where the plan has a focus. The decision's classifiers have
-/// run then, so that this costs next to nothing.
+/// Works like `Match::from`, and adds the post's signals where the plan has a focus. The decision has already run the
+/// classifiers, so this costs almost nothing.
 #[must_use]
 pub fn explain(decision: Decision, post: &PostText) -> Match {
     let signals = decision.focus.map(|_| post.signals());
@@ -33,10 +33,10 @@ impl From<Span> for scan::Span {
 }
 
 impl PostText {
-    /// How far the post is of each kind, whatever it is about.
+    /// Returns how far the post is of each kind, regardless of its subject.
     #[must_use]
     pub fn signals(&self) -> scan::Signals {
-        // Three digits are all that such figures are good for.
+        // These figures are precise to three digits at most.
         let part = |focus| (self.head(focus) / heads::MAX_ANSWER * 1_000.0).round() / 1_000.0;
         scan::Signals {
             buying: part(domain::Focus::Sales),

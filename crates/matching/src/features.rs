@@ -1,10 +1,9 @@
-//! What a post says by itself to the gate, whatever the plan: the interface between the model and the index.
+//! Features of a post for the gate that do not depend on the plan: the interface between the model and the index.
 //!
-//! The index leaves out plans whose gate a post cannot pass. It relies on this: the gate's sum never
-//! falls when topic, own name or watched names rise, no post says more by itself than
-//! [`Features::best`], and no term's saturation exceeds [`max_saturation`]. Whoever gives the model a
-//! new feature of posts adds it here twice; the test of the index against asking every plan tells
-//! when `best` is too low.
+//! The index leaves out plans whose gate a post cannot pass. It relies on this: the gate's sum never falls when topic,
+//! own name or watched names rise, no post's own features exceed [`Features::best`], and no term's saturation exceeds
+//! [`max_saturation`]. A new feature of posts must be added here twice. The test that compares the index with
+//! evaluating every plan fails when `best` is too low.
 
 use domain::Focus;
 
@@ -16,7 +15,7 @@ use crate::{
 };
 
 impl Features {
-    /// The part that is the post's own. Computed once a post, on first use.
+    /// Returns the features that depend only on the post. Computed once per post, on first use.
     pub(crate) fn of_post(focus: Focus, post: &PostText) -> Self {
         Self {
             lexicon: f64::from(post.lexicon(focus)),
@@ -25,8 +24,7 @@ impl Features {
         }
     }
 
-    /// As much as any post with this one's answers of the classifiers says, which its cues need not be looked for to
-    /// know.
+    /// Returns an upper bound for posts with this post's classifier answers. It does not need the post's cues.
     pub(crate) fn of_heads(focus: Focus, post: &PostText) -> Self {
         Self {
             head: post.head(focus),
@@ -34,7 +32,7 @@ impl Features {
         }
     }
 
-    /// As much as any post says by itself.
+    /// Returns an upper bound for any post.
     pub(crate) fn best(_focus: Focus) -> Self {
         Self {
             lexicon: f64::from(cues::CAP),
@@ -44,8 +42,8 @@ impl Features {
     }
 }
 
-/// No term of weight 1 adds more to the topic, in any post.
+/// Upper bound of what a term of weight 1 adds to the topic, in any post.
 pub(crate) fn max_saturation() -> f64 {
-    // The limit of a term that is all of a post, and a little more for rounding.
+    // The limit for a term that makes up a whole post, plus a margin for rounding.
     model::saturated(1e12, 0) * 1.000_001
 }

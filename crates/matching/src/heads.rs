@@ -1,11 +1,10 @@
-//! Three linear classifiers of what a post is about to do: buy, compare, complain.
+//! Three linear classifiers of a post's intent: buy, compare, complain.
 //!
-//! Each is a sum of weights of the words and word pairs that occur, by hash; those of the title, or of
-//! the opening where there is none, count once more in places of their own. A post is asked once,
-//! whatever the number of plans, and only when a plan with a focus wants to know: one pass over its
-//! first words, a few microseconds.
+//! Each is a sum of weights of the words and word pairs that occur, by hash. Those of the title, or of the opening
+//! where there is no title, count again in separate buckets. A post is classified once, regardless of the number of
+//! plans, and only when a plan with a focus needs it: one pass over its first words, a few microseconds.
 //!
-//! The classifiers know English alone. Of a post that is not, they say what they say of most posts, and
+//! The classifiers know only English. For a post in another language they answer what they answer for most posts, and
 //! the lexicon decides.
 
 mod english;
@@ -22,31 +21,31 @@ use words::words;
 
 use crate::model_file::ModelFile;
 
-/// Words and word pairs share this many places, as a power of two.
+/// Number of buckets that words and word pairs share, as a power of two.
 pub const BUCKET_BITS: u32 = 16;
 const BUCKETS: usize = 1 << BUCKET_BITS;
-/// What stands further behind says little about what the author wants.
+/// Maximum number of words read; later words say little about what the author wants.
 const MAX_WORDS: usize = 160;
-/// What opens a post without a title.
+/// Number of words that open a post without a title.
 const OPENING_WORDS: usize = 20;
 
-/// A classifier's answer is kept within these, so that none decides alone; told from the lowest on.
+/// A classifier's answer is limited to these bounds, so that none decides alone. Answers are counted from the lowest.
 const LOWEST: f64 = -4.0;
 const HIGHEST: f64 = 2.0;
-/// The largest answer, as [`answer`] tells it.
+/// The largest answer that [`answer`] returns.
 pub(crate) const MAX_ANSWER: f64 = HIGHEST - LOWEST;
-/// What most posts get: too little to match by topic or name alone, and the lexicon may add to it.
+/// The answer for most posts: too little to match by topic or name alone, and the lexicon may add to it.
 const UNDECIDED: f64 = 2.5;
 
 static MODEL: OnceLock<ModelFile> = OnceLock::new();
 
-/// The model at work: the one that is compiled in, unless another was installed.
+/// Returns the model in use: the one that is compiled in, unless another was installed.
 pub(crate) fn model() -> &'static ModelFile {
-    // A test holds that it can be read.
+    // A test proves that it can be read.
     MODEL.get_or_init(|| ModelFile::parse(include_bytes!("../model/model.bin")).unwrap_or_default())
 }
 
-/// Puts a model in the place of the one that is compiled in, for training; `false` once a post was decided.
+/// Replaces the model that is compiled in, for training; returns `false` once a post was decided.
 pub fn install(model: ModelFile) -> bool {
     MODEL.set(model).is_ok()
 }
@@ -55,14 +54,14 @@ pub fn install(model: ModelFile) -> bool {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Head {
     pub intercept: f64,
-    /// What a weight of 1 stands for.
+    /// The value of a weight of 1.
     pub scale: f64,
-    /// By bucket.
+    /// Weights by bucket.
     pub weights: Vec<i8>,
 }
 
 impl Head {
-    /// The logit of the post being of the kind.
+    /// Returns the logit of the probability that the post is of the kind.
     #[must_use]
     pub fn logit(&self, features: &HeadFeatures) -> f64 {
         let weight = |bucket: &u32| self.weights.get(*bucket as usize).copied().unwrap_or(0);
@@ -71,10 +70,10 @@ impl Head {
     }
 }
 
-/// What the classifiers see of a post.
+/// The features of a post that the classifiers use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadFeatures {
-    /// Distinct, in the order of their first occurrence.
+    /// Distinct buckets, in the order of their first occurrence.
     pub buckets: Vec<u32>,
     english: bool,
 }
@@ -90,13 +89,13 @@ impl HeadFeatures {
         }
     }
 
-    /// What each feature counts: a long post is no stronger for its length.
+    /// Returns the value of each feature: the length of a post does not make it stronger.
     #[must_use]
     pub fn value(&self) -> f64 {
         value(self.buckets.len())
     }
 
-    /// The classifier's answer within its bounds, from 0 on.
+    /// Returns the classifier's answer within its bounds, counted from the lowest.
     #[must_use]
     pub fn answer(&self, logit: f64) -> f64 {
         answer(self.english, logit)
@@ -117,7 +116,7 @@ fn answer(english: bool, logit: f64) -> f64 {
     }
 }
 
-/// Whether a text may be English, by its letters and small words: `None` where it has no small word.
+/// Returns whether a text may be English, by its letters and small words; `None` where it has no small word.
 pub(crate) fn is_english(text: &str) -> Option<bool> {
     let mut english = English::default();
     words(text, |word, _| {
@@ -127,18 +126,18 @@ pub(crate) fn is_english(text: &str) -> Option<bool> {
     english.guess()
 }
 
-/// The answers of the three classifiers, by `Focus as usize`: those of each [`Head`] by itself, bit for bit.
+/// Returns the answers of the three classifiers, by `Focus as usize`; each equals that of its [`Head`], bit for bit.
 pub(crate) fn answers(title: &str, text: &str) -> [f64; FOCUSES] {
     read(title, text).0
 }
 
-/// The answers, and what [`is_english`] says of the title and the text together: outer `None` where they have more
-/// words than the classifiers read.
+/// Returns the answers, and the result of [`is_english`] for the title and the text together; the outer option is
+/// `None` where they have more words than the classifiers read.
 pub(crate) fn read(title: &str, text: &str) -> ([f64; FOCUSES], Option<Option<bool>>) {
     thread_local! {
         static SEEN: Cell<Option<Box<Seen>>> = const { Cell::new(None) };
     }
-    // Taken out while in use: what a panic leaves behind is not used again.
+    // Taken out while in use: a panic must not leave a half-used buffer behind.
     let mut seen = SEEN.take().unwrap_or_default();
     let (english, all) = seen.read(title, text);
     let mut sums = [0_i32; FOCUSES];
@@ -163,7 +162,7 @@ pub(crate) fn read(title: &str, text: &str) -> ([f64; FOCUSES], Option<Option<bo
 
 const FOCUSES: usize = Focus::ALL.len();
 
-/// By bucket, the weights of all classifiers: one reach into memory for the three.
+/// Weights of all classifiers by bucket, so that one memory access reads the three.
 static WEIGHTS: LazyLock<Vec<[i8; FOCUSES]>> = LazyLock::new(|| {
     let of = |bucket: usize| {
         let mut weights = [0; FOCUSES];
@@ -175,7 +174,7 @@ static WEIGHTS: LazyLock<Vec<[i8; FOCUSES]>> = LazyLock::new(|| {
     (0..BUCKETS).map(of).collect()
 });
 
-/// Buckets, each once.
+/// Set of buckets, each contained once.
 struct Seen {
     bits: Vec<u64>,
     buckets: Vec<u32>,
@@ -191,7 +190,7 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Adds what there is of a post; what tells whether it is English, and whether these were all words.
+    /// Adds the words of a post. Returns the language statistics, and whether all words were read.
     fn read(&mut self, title: &str, text: &str) -> (English, bool) {
         let mut count = 0;
         let mut english = English::default();

@@ -1,13 +1,12 @@
 //! Decides on a post for all plans at once.
 //!
-//! An [`Index`] is immutable. It finds the few plans that a post may concern, and asks these by the
-//! same code as [`evaluate`](crate::evaluate): its answers are those of asking every plan.
+//! An [`Index`] is immutable. It finds the few plans that a post may concern, and evaluates these with the same code as
+//! [`evaluate`](crate::evaluate). Its answers equal those of evaluating every plan.
 //!
-//! Plans live in tiers. A change makes one of its own plans, 10 µs each, behind the others, and marks
-//! the plans that it replaces or removes as dead where they are. [`LiveIndex`] swaps the index with
-//! the new tier in without making readers wait. Every tier costs each post a look at each of its
-//! words, so tiers are merged: not by the change, but by whoever calls [`LiveIndex::merge`] when
-//! [`LiveIndex::is_due`].
+//! Plans are stored in tiers. A change appends a tier with its own plans, 10 µs each, and marks the plans that it
+//! replaces or removes as dead in the older tiers. [`LiveIndex`] swaps in the index with the new tier without blocking
+//! readers. Every tier costs each post a lookup of each of its words, so tiers are merged. A change does not merge
+//! them: the owner calls [`LiveIndex::merge`] when [`LiveIndex::is_due`].
 
 mod build;
 mod commonness;
@@ -38,34 +37,34 @@ use tier::Tier;
 
 use crate::{Decision, Plan, PostText};
 
-/// With more tiers than this, merging is due.
+/// A merge is due when there are more tiers than this.
 const TIERS: usize = 6;
-/// With so many, and nobody merging, a change folds the newest of them together.
+/// With more tiers than this, a change folds the newest of them together, in case no merge runs.
 const TOO_MANY_TIERS: usize = 48;
-/// Those that have no more plans than this together, so that the change stays below a millisecond.
+/// Maximum number of plans in the tiers that a change folds, so that the change stays below a millisecond.
 const FOLDED: usize = 200;
-/// A tier is merged with those behind it when they have grown to this part of it.
+/// A tier is merged with the newer ones when they have grown to 1/8 of its size.
 const PART: usize = 8;
 
-/// What happened to a Manager's plan.
+/// A change of a Manager's plan.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// It is new, or replaces the one before.
+    /// Adds the plan, or replaces the previous one.
     Put(ManagerName, Arc<Plan>),
-    /// It is gone, or at rest.
+    /// Removes the plan of a Manager that was deleted or paused.
     Remove(ManagerName),
 }
 
 /// All plans, as of one version.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
-    /// From the oldest, which is the largest, to the newest.
+    /// Tiers from the oldest, which is the largest, to the newest.
     tiers: Vec<Tier>,
     version: i64,
 }
 
 impl Index {
-    /// An index of these plans; of two under one name the last counts.
+    /// Builds an index of these plans; of two under one name the last counts.
     #[must_use]
     pub fn build(plans: impl IntoIterator<Item = (ManagerName, Arc<Plan>)>, version: i64) -> Self {
         let plans = plans.into_iter();
@@ -75,7 +74,7 @@ impl Index {
         }
     }
 
-    /// This index with the changes, applied in their order.
+    /// Returns this index with the changes applied in their order.
     #[must_use]
     pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: i64) -> Self {
         let mut next = self.clone();
@@ -99,7 +98,7 @@ impl Index {
         next
     }
 
-    /// Every plan that watches the feed and matches the post, by name.
+    /// Returns every plan that watches the feed and matches the post, by name.
     #[must_use]
     pub fn matches(&self, post: &PostText, feed: &FeedName) -> Vec<(ManagerName, Decision)> {
         let mut found = Vec::new();
@@ -114,8 +113,8 @@ impl Index {
         found
     }
 
-    /// Works out what the post says by itself, heads and cues, which plans with a focus ask for.
-    /// [`Self::matches`] does so when it is needed: this is for whoever wants it done, or measured, apart.
+    /// Computes the evidence that depends on the post alone, classifiers and cues, for plans with a focus.
+    /// [`Self::matches`] does this on demand. Call it to do or to measure this work separately.
     pub fn weigh(post: &PostText) {
         for focus in Focus::ALL {
             post.lexicon(focus);
@@ -123,7 +122,7 @@ impl Index {
         }
     }
 
-    /// The plan at work for a Manager, unpacked: for tests and for looking at, not for each post.
+    /// Returns a Manager's current plan, unpacked: for tests and inspection, not for each post.
     #[must_use]
     pub fn plan(&self, name: &ManagerName) -> Option<Plan> {
         self.tiers.iter().rev().find_map(|tier| {
@@ -132,7 +131,7 @@ impl Index {
         })
     }
 
-    /// How many plans there are.
+    /// Returns the number of plans.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tiers.iter().map(Tier::len).sum()
@@ -143,20 +142,20 @@ impl Index {
         self.len() == 0
     }
 
-    /// How many bytes of memory it holds, what hash tables and lists keep free included.
+    /// Returns the memory used in bytes, including the free capacity of hash tables and lists.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.tiers.iter().map(|tier| tier.segment.memory()).sum()
     }
 
-    /// The version that the last change was given.
+    /// Returns the version that the last change was given.
     #[must_use]
     pub fn version(&self) -> i64 {
         self.version
     }
 
-    /// The tiers to merge, if any: each is left alone as long as those behind it are small beside it,
-    /// and most of its plans are alive.
+    /// Returns the tiers to merge, if any. A tier stays as long as the newer ones are small in comparison, and most of
+    /// its plans are alive.
     fn due(&self) -> Option<Range<usize>> {
         let mut behind: usize = self.tiers.iter().map(Tier::len).sum();
         let from = self.tiers.iter().position(|tier| {
@@ -166,7 +165,7 @@ impl Index {
         (self.tiers.len() > TIERS).then_some(from..self.tiers.len())
     }
 
-    /// Merges the newest tiers, as far as they are quickly merged.
+    /// Merges the newest tiers, up to [`FOLDED`] plans.
     fn fold(&mut self) {
         let mut plans = 0;
         let newest = self.tiers.iter().rev().take_while(|tier| {
@@ -192,12 +191,12 @@ impl Index {
     }
 }
 
-/// Lends the thread's room to work in.
+/// Lends the thread's working memory.
 fn with_scratch(work: impl FnOnce(&mut Scratch)) {
     thread_local! {
         static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
     }
-    // Taken out while in use: what a panic leaves behind is not used again.
+    // Taken out while in use: a panic must not leave a half-used buffer behind.
     let mut scratch = SCRATCH.take().unwrap_or_default();
     work(&mut scratch);
     SCRATCH.set(Some(scratch));
@@ -208,12 +207,12 @@ fn tiers<'a>(plans: impl Iterator<Item = (ManagerName, Source<'a>)>) -> Vec<Tier
     segments.into_iter().map(Tier::of).collect()
 }
 
-/// The index at work. Readers take no lock; writers follow one another.
+/// The current index. Readers take no lock; writers run one at a time.
 #[derive(Debug, Default)]
 pub struct LiveIndex {
     index: ArcSwap<Index>,
     writing: Mutex<()>,
-    /// One merge at a time; changes go on meanwhile.
+    /// Allows one merge at a time; changes continue meanwhile.
     merging: Mutex<()>,
 }
 
@@ -226,17 +225,17 @@ impl LiveIndex {
         }
     }
 
-    /// The index as of now. Hold it for a post or a page, not for long: it keeps its plans in memory.
+    /// Returns the current index. Hold it for a post or a page, not longer: it keeps its plans in memory.
     #[must_use]
     pub fn load(&self) -> Arc<Index> {
         self.index.load_full()
     }
 
-    /// Applies the changes, seen by whoever loads afterwards.
+    /// Applies the changes; later calls of [`Self::load`] see them.
     pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: i64) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = self.index.load().apply(changes, version);
-        // Not beside a merge, whose tiers must stay as they are or its work is lost.
+        // Not during a merge: its tiers must not change, or its work is lost.
         if next.tiers.len() > TOO_MANY_TIERS
             && let Ok(_alone) = self.merging.try_lock()
         {
@@ -245,20 +244,20 @@ impl LiveIndex {
         self.index.store(Arc::new(next));
     }
 
-    /// Puts another index in the place of this one: after a reload.
+    /// Replaces the index, after a reload.
     pub fn replace(&self, index: Index) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.index.store(Arc::new(index));
     }
 
-    /// Whether [`Self::merge`] has something to do.
+    /// Returns whether [`Self::merge`] has something to do.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.index.load().due().is_some()
     }
 
-    /// Merges tiers that changes left behind. Takes up to seconds when there are many plans, and so
-    /// belongs on a thread of its own; neither readers nor changes wait for it.
+    /// Merges tiers that changes left behind. Can take seconds when there are many plans, so it needs a separate
+    /// thread. Neither readers nor changes wait for it.
     pub fn merge(&self) {
         let _merging = match self.merging.try_lock() {
             Ok(merging) => merging,
@@ -275,7 +274,7 @@ impl LiveIndex {
         let Some(now) = next.tiers.get(range.clone()) else {
             return;
         };
-        // Another index may have taken the place of the one that was merged.
+        // A reload may have replaced the index during the merge.
         if !old
             .iter()
             .zip(now)

@@ -1,4 +1,4 @@
-//! Languages that have cues, stemming and stop words of their own.
+//! Languages with separate cues, stemming and stop words.
 
 use whatlang::{Detector, Lang};
 
@@ -14,14 +14,14 @@ pub enum Language {
     French,
     Portuguese,
     Japanese,
-    /// One without cues: names and terms decide alone.
+    /// A language without cues: only names and terms decide.
     Other,
 }
 
-/// Text that is looked at to tell the language, in bytes.
+/// Maximum length, in bytes, of the text that language detection reads.
 pub(crate) const MAX_BYTES: usize = 1_000;
 
-/// Languages told apart.
+/// Languages that are distinguished.
 const KNOWN: [Lang; 6] = [
     Lang::Eng,
     Lang::Deu,
@@ -42,15 +42,15 @@ impl Language {
         Self::Other,
     ];
 
-    /// Tells the language of a text. One that looks English is not looked at more closely: 1 µs for most
-    /// posts, 20 to 50 µs for the others.
+    /// Detects the language of a text. A text that looks English is not analysed further: 1 µs for most posts, 20 to 50
+    /// µs for the others.
     #[must_use]
     pub fn detect(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
         Self::detect_with(text, heads::is_english(text))
     }
 
-    /// Tells the language of a short text, given what [`heads::is_english`] says of it.
+    /// Detects the language of a short text, given the result of [`heads::is_english`].
     pub(crate) fn detect_with(text: &str, english: Option<bool>) -> Self {
         if english == Some(true) {
             return Self::English;
@@ -74,7 +74,7 @@ impl Language {
         }
     }
 
-    /// Language of an ISO 639-1 code: `de`.
+    /// Returns the language of an ISO 639-1 code: `de`.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {
         Some(match code {

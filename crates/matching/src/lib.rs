@@ -1,12 +1,12 @@
-//! Decides for which of all Managers a post is worth a person's attention, and says why.
+//! Decides which Managers should receive a post, and says why.
 //!
-//! [`Plan::compile`] brings a Manager's instructions into a [`Plan`], [`PostText`] a post into words;
-//! [`evaluate`] decides on one post for one plan, and defines what a decision is. [`LiveIndex`] decides
-//! on a post for all plans at once, and answers the same. [`likeness`] tells posts that say the same.
-//! [`text`] cuts posts, pages and terms into words by the same rules.
+//! [`Plan::compile`] compiles a Manager's instructions into a [`Plan`], and [`PostText`] cuts a post into words.
+//! [`evaluate`] decides on one post for one plan, and defines what a decision is. [`LiveIndex`] decides on a post for
+//! all plans at once, with the same result. [`likeness`] finds posts that say the same. [`text`] cuts posts, pages and
+//! terms into words by the same rules.
 //!
-//! No I/O, no async, no lock on the way of a post; any input is taken without panic. The same post,
-//! plan and release give the same decision, bit for bit, on every machine.
+//! Deciding on a post uses no I/O, no async and no lock; any input is accepted without a panic. The same post, plan and
+//! release give the same decision, bit for bit, on every machine.
 
 mod background;
 mod decision;

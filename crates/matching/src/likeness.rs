@@ -1,19 +1,19 @@
-//! Tells posts that say the same from others: cross-posts, by their link or by near-same text.
+//! Detects cross-posts: posts that say the same, by their link or by near-identical text.
 //!
-//! A post has up to [`MAX_KEYS`] keys, which an index holds. Two posts are alike when they share the key of a
-//! link; when they share another key they may be, and their [`Sketch`]es tell.
+//! A post has up to [`MAX_KEYS`] keys, which an index stores. Two posts with the same link key are duplicates. If they
+//! share another key, their [`Sketch`]es are compared.
 //!
-//! - Links are the post's own address, and the first one in its text that is more than a site's front page.
-//!   Scheme, `www.`, fragment, closing slash and what only counts visitors (`utm_…`) do not count.
-//! - The text, title first and without its links, is taken as the set of its pairs of neighbouring words,
-//!   folded. A sketch is 32 minimums over that set (MinHash), so the share of equal ones estimates how much of
-//!   two sets is common; eight keys of four minimums each find those which have much in common. Texts of
-//!   fewer than [`MIN_WORDS`] words have none: many people say "any news?".
+//! - Links are the post's own address, and the first one in its text that is more than a site's front page. Scheme,
+//!   `www.`, fragment, trailing slash and tracking parameters (`utm_…`) are ignored.
+//! - The text, title first and without its links, is treated as the set of its pairs of neighbouring words, folded. A
+//!   sketch is 32 minimums over that set (MinHash), so the share of equal minimums estimates the overlap of two sets.
+//!   Eight keys of four minimums each find texts with a large overlap. Texts of fewer than [`MIN_WORDS`] words have
+//!   none: many people say "any news?".
 //!
-//! One word changed in forty leaves nine tenths common. From about [`ALIKE`] of 32 on texts are near-same:
-//! of two that share half of their pairs, fewer than one in a hundred pass.
+//! One changed word in forty leaves an overlap of nine tenths. With at least [`ALIKE`] of 32 equal minimums, texts
+//! count as near-identical: of two texts that share half of their pairs, fewer than one in a hundred pass.
 //!
-//! Cost: about 0.2 ms for a text of 2,000 words; more are not looked at.
+//! Cost: about 0.2 ms for a text of 2,000 words; longer texts are cut there.
 
 use domain::Post;
 use sha2::{Digest, Sha256};
@@ -21,11 +21,11 @@ use url::Url;
 
 use crate::text;
 
-/// The most keys of a post.
+/// Maximum number of keys of a post.
 pub const MAX_KEYS: usize = BANDS + 2;
-/// A text of fewer is like no other.
+/// Minimum number of words; a shorter text is not compared.
 pub const MIN_WORDS: usize = 6;
-/// So many minimums are equal in near-same texts.
+/// Texts with at least this many equal minimums are near-identical.
 pub const ALIKE: usize = 24;
 
 const MINIMUMS: usize = 32;
@@ -34,27 +34,27 @@ const ROWS: usize = MINIMUMS / BANDS;
 const MAX_WORDS: usize = 2_000;
 const MAX_CHARS: usize = 40_000;
 const MAX_LINK_BYTES: usize = 2_048;
-/// Query parameters that say who comes, and not what to.
+/// Query parameters that track the visitor and do not change the page.
 const VISITS: [&str; 10] = [
     "fbclid", "gclid", "dclid", "msclkid", "mc_cid", "mc_eid", "igshid", "igsh", "ref_src", "si",
 ];
 
-/// What of a post tells that another one is like it.
+/// Keys and sketch of a post, for finding others that say the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Likeness {
-    /// Sufficient, each by itself.
+    /// Keys of links; one in common is sufficient.
     pub links: Vec<i64>,
-    /// One in common makes it worth comparing sketches.
+    /// Keys of the text; one in common means that the sketches are compared.
     pub bands: Vec<i64>,
     pub sketch: Option<Sketch>,
 }
 
-/// A text, as far as comparing it goes.
+/// MinHash sketch of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sketch([u16; MINIMUMS]);
 
 impl Sketch {
-    /// Whether the texts are near-same.
+    /// Returns whether the texts are near-identical.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         let pairs = self.0.iter().zip(&other.0);
@@ -69,7 +69,7 @@ impl Sketch {
             .collect()
     }
 
-    /// What [`Sketch::to_bytes`] gave.
+    /// Decodes the result of [`Sketch::to_bytes`].
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (pairs, rest) = bytes.as_chunks::<2>();
@@ -111,13 +111,13 @@ impl Likeness {
         }
     }
 
-    /// All keys that it is found by.
+    /// Returns all keys of the post.
     pub fn keys(&self) -> impl Iterator<Item = i64> {
         self.links.iter().chain(&self.bands).copied()
     }
 }
 
-/// The post's address, unless it is only that of where it was read or of who wrote it.
+/// Returns the post's address, unless it is only that of its feed or its author.
 fn own_link(post: &Post) -> Option<i64> {
     let elsewhere = post.url != post.user.url
         && post
@@ -136,7 +136,7 @@ fn first_link(said: &[&str]) -> Option<i64> {
     })
 }
 
-/// The key of an address that leads to more than a front page.
+/// Returns the key of an address that leads to more than a front page.
 fn link_key(address: &str) -> Option<i64> {
     let url = Url::parse(address)
         .ok()
@@ -169,7 +169,7 @@ fn link_key(address: &str) -> Option<i64> {
     ]))
 }
 
-/// Of the text's pairs of words; `None` for one that is too short.
+/// Returns the minimums of the text's pairs of words; `None` for a text that is too short.
 fn minimums(said: &[&str]) -> Option<[u64; MINIMUMS]> {
     let mut hashes: Vec<u64> = Vec::new();
     for part in said {

@@ -1,10 +1,9 @@
 //! How much each part of a post counts.
 //!
-//! A post is decided in two steps. The **gate** is a quick look: topic, own name and watched names each
-//! count by themselves, and more the more the post is of the kind that the focus asks for. It
-//! lets through a few posts in a thousand, and an index can bound it. The **verdict** weighs the
-//! evidence of those: the probability that a person would keep the post. What each counts is learned
-//! ([`crate::model_file`]).
+//! A post is decided in two steps. The **gate** is a quick check: topic, own name and watched names each add to the
+//! score, and add more if the post is of the kind that the focus asks for. It lets through a few posts in a thousand,
+//! and an index can bound it. The **verdict** weighs the evidence of those: the probability that a person would keep
+//! the post. The weights are learned ([`crate::model_file`]).
 
 use domain::{Focus, Sensitivity};
 
@@ -28,31 +27,31 @@ pub fn threshold(focus: Focus, sensitivity: Sensitivity) -> f64 {
     THRESHOLDS[focus as usize][sensitivity as usize]
 }
 
-/// Posts whose topic is no more unusual than this do not pass the gate by their topic.
+/// Posts whose topic is no more unusual than this do not pass the gate because of their topic.
 const ORDINARY_SURPRISE: f64 = 1.2;
 
-/// More phrases of the lexicon than this say nothing new.
+/// Maximum number of lexicon phrases counted; more say nothing new.
 pub(crate) const LEXICON_CAP: f64 = 2.0;
 
-/// BM25: how soon more of the same says nothing new.
+/// BM25: how soon repetition of a term stops adding to its score.
 const K1: f64 = 1.6;
-/// BM25: how much a long post is held against a term.
+/// BM25: how much the length of a post lowers a term's score.
 const B: f64 = 0.6;
-/// Words in a usual post.
+/// Number of words in a typical post.
 const USUAL_LENGTH: f64 = 80.0;
-/// An occurrence in the title counts this often.
+/// Weight of an occurrence in the title.
 const TITLE: f64 = 2.0;
-/// The topic is counted in terms as strong as the strongest few of the plan. A plan of fewer terms is
-/// a pointed one, and each of them says more.
+/// Number of strongest terms of a plan that define the unit of the topic score. A plan with fewer terms is more
+/// specific, and each of them says more.
 const STRONGEST: usize = 5;
 
-/// A name that stands out as much as any.
+/// Maximum strength of a name.
 pub(crate) const MAX_NAME_STRENGTH: f64 = 1.2;
 
-/// What the gate looks at.
+/// Input of the gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Features {
-    /// How unusual as much of the topic is, 0 to 3: see [`crate::topic_scale`].
+    /// How unusual this topic score is, 0 to 3: see [`crate::topic_scale`].
     pub(crate) surprise: f64,
     pub(crate) own_name: f64,
     pub(crate) watched_names: f64,
@@ -64,7 +63,7 @@ fn gate(focus: Focus) -> &'static Gate {
     &heads::model().gates[focus as usize]
 }
 
-/// Whether the post is worth a closer look: at zero and above.
+/// Returns the gate's margin: the post passes at zero and above.
 pub(crate) fn gate_margin(focus: Focus, features: &Features) -> f64 {
     margin(gate(focus), features)
 }
@@ -83,21 +82,21 @@ fn margin(gate: &Gate, features: &Features) -> f64 {
                 + gate.watched_names_lexicon * lexicon)
 }
 
-/// What of a surprise the gate counts.
+/// Returns the part of a surprise that the gate counts.
 pub(crate) fn excess(surprise: f64) -> f64 {
     (surprise - ORDINARY_SURPRISE).max(0.0)
 }
 
-/// The probability that a person would keep the post.
+/// Returns the probability that a person would keep the post.
 pub(crate) fn probability(focus: Focus, evidence: &Evidence) -> f64 {
     let verdict = &heads::model().verdicts[focus as usize];
     let parts = verdict.weights.iter().zip(evidence.values());
     let sum = parts.fold(verdict.bias, |sum, (weight, value)| sum + weight * value);
-    // Three decimals are all that it is good for, and read well.
+    // It is precise to three decimals at most, and they are easy to read.
     (sigmoid(sum) * 1e3).round() / 1e3
 }
 
-/// What a term or name of the strength given adds, to rank it among others of a post.
+/// Returns how much a term of this strength adds, for ranking it among the others of a post.
 pub(crate) fn topic_share(focus: Focus, strength: f64) -> f64 {
     let gate = gate(focus);
     strength * share(gate.topic, gate.topic_head, gate.topic_lexicon)
@@ -118,24 +117,24 @@ pub(crate) fn watched_name_share(focus: Focus, strength: f64) -> f64 {
         )
 }
 
-/// In a post that is half of the kind asked for.
+/// Assumes a post that is half of the kind that the focus asks for.
 fn share(alone: f64, head: f64, lexicon: f64) -> f64 {
     alone + head * MAX_ANSWER / 2.0 + lexicon * LEXICON_CAP / 2.0
 }
 
-/// Occurrences, with the title's weight.
+/// Returns the number of occurrences, with the title's weight.
 pub(crate) fn frequency(title: u32, text: u32) -> f64 {
     TITLE * f64::from(title) + f64::from(text)
 }
 
-/// A term's frequency in a post of `length` words, saturated: 1 for one occurrence in a usual post,
-/// never over `1 + K1`.
+/// Returns a term's saturated frequency in a post of `length` words: 1 for one occurrence in a typical post, and at
+/// most `1 + K1`.
 pub(crate) fn saturated(frequency: f64, length: u32) -> f64 {
     let norm = 1.0 - B + B * f64::from(length) / USUAL_LENGTH;
     frequency * (K1 + 1.0) / (frequency + K1 * norm)
 }
 
-/// How strongly a name stands out: 1 when named once, towards 1.2 when named again and again.
+/// Returns how strongly a name stands out: 1 for one mention, towards 1.2 for many.
 pub(crate) fn name_strength(frequency: f64) -> f64 {
     if frequency > 0.0 {
         MAX_NAME_STRENGTH * frequency / (frequency + 0.2)
@@ -144,8 +143,8 @@ pub(crate) fn name_strength(frequency: f64) -> f64 {
     }
 }
 
-/// Makes weights relative to the plan's strongest, so that whoever wrote them, and on whatever scale,
-/// the topic counts in terms.
+/// Makes weights relative to the plan's strongest, so that the topic is counted in terms, regardless of who wrote the
+/// weights and on which scale.
 pub(crate) fn scale(terms: &mut [Term]) {
     let strongest = terms.iter().take(STRONGEST);
     let sum: f64 = strongest.map(|term| term.weight.max(0.0)).sum();
@@ -170,7 +169,7 @@ mod tests {
     use super::{Features, LEXICON_CAP, MAX_ANSWER, gate, gate_margin, margin, sigmoid, threshold};
     use crate::model_file::Gate;
 
-    /// Whether a post with these features is looked at.
+    /// Returns whether a post with these features passes the gate.
     fn passes(focus: Focus, [surprise, own, watched]: [f64; 3], head: f64, lexicon: f64) -> bool {
         let features = Features {
             surprise,

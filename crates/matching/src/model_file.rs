@@ -1,7 +1,7 @@
 //! The model file: the intent classifiers, the gates and the verdict layers.
 //!
-//! Made by `cargo xtask train`, compiled in, described in `model/README.md`. Numbers are
-//! little-endian; the same training gives the same bytes.
+//! Created by `cargo xtask train`, compiled in, and described in `model/README.md`. Numbers are little-endian; the same
+//! training gives the same bytes.
 
 use domain::Focus;
 
@@ -13,20 +13,20 @@ use crate::{
 const MAGIC: &[u8; 8] = b"earshot2";
 const FOCI: usize = Focus::ALL.len();
 
-/// What is learned.
+/// Everything that the training learns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFile {
-    /// By `Focus as usize`: buying intent, comparison, trouble.
+    /// Classifiers by `Focus as usize`: buying intent, comparison, trouble.
     pub heads: [Head; FOCI],
     pub gates: [Gate; FOCI],
     pub verdicts: [Verdict; FOCI],
 }
 
-/// Weights of the evidence: the logit of the probability that a person keeps the post.
+/// Weights of the evidence; their sum is the logit of the probability that a person keeps the post.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Verdict {
     pub bias: f64,
-    /// In the order of [`EVIDENCE`].
+    /// Weights in the order of [`EVIDENCE`].
     pub weights: [f64; EVIDENCE.len()],
 }
 
@@ -39,8 +39,8 @@ impl Default for Verdict {
     }
 }
 
-/// Weights of the quick look at a post that decides whether its evidence is worked out. All but `bias`
-/// are zero or more, so that no part takes away from another and an index may bound the sum.
+/// Weights of the gate, which decides whether a post's evidence is computed. All except `bias` are zero or more, so
+/// that no part lowers another and an index can bound the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gate {
     pub bias: f64,
@@ -56,7 +56,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// How many constants beside the bias.
+    /// Number of weights without the bias.
     pub const SLOPES: usize = 9;
 
     #[must_use]
@@ -86,7 +86,7 @@ impl Gate {
         }
     }
 
-    /// All but the bias, as [`crate::Signals::slopes`] has them.
+    /// Returns all weights except the bias, in the order of [`crate::Signals::slopes`].
     #[must_use]
     pub fn slopes(&self) -> [f64; Self::SLOPES] {
         [
@@ -103,7 +103,7 @@ impl Gate {
     }
 }
 
-/// A model that knows nothing: every post scores the same.
+/// An untrained model: every post scores the same.
 impl Default for ModelFile {
     fn default() -> Self {
         Self {
@@ -139,7 +139,7 @@ impl ModelFile {
         bytes
     }
 
-    /// `None` for what is no model file of this version.
+    /// Returns `None` if the bytes are not a model file of this version.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(MAGIC)?;

@@ -1,36 +1,37 @@
-//! Terms as they are looked for: sequences of words, in one or two readings.
+//! Terms as they are searched for: sequences of words, in one or two readings.
 
 use std::sync::Arc;
 
 use crate::text::{self, Kind, Token, code::Keys};
 
-/// Words in places side by side.
+/// A sequence of words at consecutive positions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Phrase {
-    /// At least one.
+    /// The words; at least one.
     pub(crate) words: Vec<Box<str>>,
-    /// Which words the term begins a sentence with (`Yahoo! Mail`): a post may do so there, or not.
+    /// Indexes of the words that begin a sentence within the term (`Yahoo! Mail`). In a post, a sentence may or may not
+    /// begin there.
     pub(crate) after_break: Vec<usize>,
-    /// Whether the words are stems, and looked for among the stems of a post.
+    /// True if the words are stems, and are compared with the stems of a post.
     pub(crate) stemmed: bool,
-    /// Hashes of the words: behind them, so that they decide no comparison.
+    /// Hashes of the words. The last field, so that they never affect a comparison.
     pub(crate) hashes: Vec<u64>,
 }
 
-/// A term, and how it may stand in a post.
+/// A term, with the spellings that a post may use.
 ///
-/// `wi-fi` is looked for as `wi fi` and as `wifi`. A part of one letter says nothing by itself, so
-/// that `e-mail` is looked for as `email` alone, and `Levi's` as `levis`. A mark (`@acme`, `c++`) must be there when the term has it.
+/// `wi-fi` is searched for as `wi fi` and as `wifi`. A single letter says nothing, so `e-mail` is only searched for as
+/// `email`, and `Levi's` as `levis`. If the term has a mark (`@acme`, `c++`), the post must have it too.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Readings(Arc<[Phrase]>);
 
 impl Readings {
-    /// The words as written, but for case and spelling; `None` when the term has none.
+    /// Reads the words as written, except for case and spelling; `None` when the term has no word.
     pub(crate) fn exact(term: &str) -> Option<Self> {
         Self::of(term, false)
     }
 
-    /// English inflections are one.
+    /// Reads the words as stems, so that English inflections are equal.
     pub(crate) fn stemmed(term: &str) -> Option<Self> {
         Self::of(term, true)
     }
@@ -71,8 +72,8 @@ impl Readings {
     }
 }
 
-/// One token a place, from the first to the last: marked ones where there are; joined ones where
-/// wanted, where a part is a single letter, and with a possessive; words otherwise.
+/// Returns one token per position, from the first to the last: marked tokens where there are any; joined ones where
+/// requested, where a part is a single letter, and for a possessive; words otherwise.
 fn path<'a, 'b>(tokens: &'a [Token<'b>], joined: bool) -> impl Iterator<Item = &'a Token<'b>> {
     let mut free = 0;
     let mut at = 0;
@@ -105,7 +106,7 @@ fn path<'a, 'b>(tokens: &'a [Token<'b>], joined: bool) -> impl Iterator<Item = &
     })
 }
 
-/// No joined token is wider, see `text`.
+/// Maximum width of a joined token, see `text`.
 const MAX_WIDTH: u32 = 4;
 
 #[cfg(test)]

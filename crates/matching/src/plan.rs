@@ -1,7 +1,6 @@
-//! Plans: instructions brought into the form in which posts are decided.
+//! Plans: instructions in the compiled form that decides on posts.
 //!
-//! Compiling is a pure function of the instructions: the order in which terms are given, or given
-//! twice, changes nothing.
+//! Compiling is a pure function of the instructions. The order of terms and duplicates change nothing.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use domain::{FeedName, Focus, Instructions, Sensitivity, instructions::NameKind}
 
 use crate::{background::ON_TOPIC_PRIOR, model, phrase::Readings, text, topic_scale::TopicScale};
 
-/// What one Manager looks for.
+/// Compiled instructions of one Manager.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub(crate) rule: Rule,
@@ -18,33 +17,33 @@ pub struct Plan {
     pub(crate) names: Vec<Name>,
     pub(crate) require: Vec<Vec<Plain>>,
     pub(crate) exclude: Vec<Plain>,
-    /// Stemmed.
+    /// Related words, as stems.
     pub(crate) related: Vec<Plain>,
-    /// What the customer sells; weights 0 to 1 in hundredths.
+    /// The customer's offers; weights 0 to 1 in hundredths.
     pub(crate) offers: Vec<Term>,
     feeds: Vec<FeedName>,
 }
 
-/// What makes a post a match, beside groups, exclusions and feeds.
+/// Condition for a match, in addition to groups, exclusions and feeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Rule {
-    /// The probability reaches the threshold, and a term or name occurs. `gate` is the
-    /// focus whose gate the post must pass: that of SALES where there is no competitor's name to ask for.
+    /// The probability reaches the threshold, and a term or name occurs. `gate` is the focus whose gate the post must
+    /// pass: that of SALES if there is no competitor's name to search for.
     Focus {
         focus: Focus,
         threshold: f64,
         scale: TopicScale,
         gate: Focus,
-        /// Whether the plan knows what the customer sells.
+        /// True if the plan knows what the customer sells.
         has_offers: bool,
     },
     /// The weights of the terms that occur add up to the threshold.
     Sum { threshold: f64 },
-    /// They add up to more than nothing: no threshold was given.
+    /// The weights of the terms that occur add up to more than zero: no threshold was given.
     AnyTerm,
-    /// One of the names occurs: nothing else was given.
+    /// One of the names occurs: the instructions contain nothing else.
     AnyName,
-    /// Groups and exclusions alone.
+    /// Only groups and exclusions decide.
     Groups,
 }
 
@@ -53,11 +52,11 @@ pub(crate) enum Rule {
 pub(crate) struct Term {
     pub(crate) text: String,
     pub(crate) readings: Readings,
-    /// With a focus: relative to the plan's strongest terms. Without: as given.
+    /// With a focus: relative to the plan's strongest terms. Without a focus: as given.
     pub(crate) weight: f64,
 }
 
-/// A term that occurs or does not, and has no weight.
+/// A term without a weight, which either occurs or does not.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plain {
     pub(crate) text: String,
@@ -73,7 +72,7 @@ pub(crate) struct Name {
     pub(crate) context: Vec<Plain>,
     /// Percentage of ordinary posts with the name that are about the subject.
     pub(crate) on_topic_percent: u8,
-    /// Of 10,000.
+    /// Number of ordinary posts with the name, per 10,000.
     pub(crate) ordinary_posts: u16,
 }
 
@@ -81,11 +80,11 @@ pub(crate) struct Name {
 pub(crate) struct Spelling {
     pub(crate) text: String,
     pub(crate) readings: Readings,
-    /// The letters in the case that they must have.
+    /// The letters in the exact case that a post must have.
     pub(crate) cased: Option<String>,
 }
 
-/// Instructions that cannot be executed, and where they are wrong (`include[3].text`).
+/// Error in instructions that cannot be executed, with the field (`include[3].text`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     #[error("`{field}` has no letter and no digit")]
@@ -97,7 +96,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// The path of the field within the instructions.
+    /// Returns the path of the field within the instructions.
     #[must_use]
     pub fn field(&self) -> &str {
         let (Self::NoWords { field } | Self::OutOfRange { field } | Self::EmptyGroup { field }) =
@@ -108,7 +107,7 @@ impl PlanError {
 
 impl Plan {
     /// # Errors
-    /// The first field that cannot be executed.
+    /// Returns an error for the first field that cannot be executed.
     pub fn compile(instructions: &Instructions) -> Result<Self, PlanError> {
         let names = instructions
             .names
@@ -135,7 +134,7 @@ impl Plan {
         Ok(plan.watching(instructions.feeds.iter().cloned()))
     }
 
-    /// A plan without feeds, of parts that were compiled.
+    /// Creates a plan without feeds from compiled parts.
     pub(crate) fn from_parts(
         rule: Rule,
         include: Vec<Term>,
@@ -155,7 +154,7 @@ impl Plan {
         }
     }
 
-    /// The same plan, for other feeds than its instructions name: those that stand in for none.
+    /// Returns the same plan with other feeds, for instructions that name none.
     #[must_use]
     pub fn watching(mut self, feeds: impl IntoIterator<Item = FeedName>) -> Self {
         self.feeds = feeds.into_iter().collect();
@@ -164,7 +163,7 @@ impl Plan {
         self
     }
 
-    /// Sorted. A plan without feeds watches nothing.
+    /// Returns the feeds, sorted. A plan without feeds watches nothing.
     #[must_use]
     pub fn feeds(&self) -> &[FeedName] {
         &self.feeds
@@ -183,7 +182,7 @@ impl Plan {
         }
     }
 
-    /// The score from which a post counts; without one, terms, names or groups decide by themselves.
+    /// Returns the score that a post must reach; `None` if terms, names or groups decide alone.
     #[must_use]
     pub fn threshold(&self) -> Option<f64> {
         match self.rule {
@@ -273,8 +272,8 @@ fn gate_of(focus: Focus, instructions: &Instructions) -> Focus {
     }
 }
 
-/// Distinct terms, heaviest first. Of two that are one (`CRM` and `crm`; with a focus `bike` and
-/// `bikes`) the heavier counts.
+/// Returns distinct terms, heaviest first. Of two equal terms (`CRM` and `crm`; with a focus `bike` and `bikes`) the
+/// heavier counts.
 fn include(instructions: &Instructions) -> Result<Vec<Term>, PlanError> {
     let focus = instructions.focus.is_some();
     let mut distinct: BTreeMap<Readings, Term> = BTreeMap::new();
@@ -363,7 +362,7 @@ fn plain(term: &str, field: impl FnOnce() -> String) -> Result<Plain, PlanError>
     })
 }
 
-/// A term as a plan with a focus looks for it.
+/// Returns the readings of a term in a plan with a focus.
 pub(crate) fn stemmed(term: &str) -> Option<Readings> {
     Readings::stemmed(term)
 }

@@ -1,7 +1,7 @@
-//! A post, cut into words once, when they are needed, and ready to be asked for phrases by any number of plans.
+//! A post, cut into words once, on demand; any number of plans can then search it for phrases.
 //!
-//! Title and text count, the author and the subforum do not: a post is not about its author. A word
-//! of the title counts twice.
+//! Only title and text count. Author and subforum do not: a post is not about its author. A word of the title counts
+//! twice.
 
 use std::{ops::Range, sync::OnceLock};
 
@@ -17,11 +17,11 @@ use crate::{
     words::Words,
 };
 
-/// What lies beyond is not read. No platform's posts are longer, but a feed's entry can be.
+/// Maximum length; the rest is not read. No platform's posts are longer, but a feed's entry can be.
 const MAX_BYTES: usize = 128 * 1024;
 
-/// A phrase is looked for in this many steps: enough for any text that somebody wrote, and an end for
-/// one made of a single word.
+/// Maximum number of steps of a phrase search: sufficient for any text that a person wrote, and a limit for a text that
+/// repeats a single word.
 pub(crate) const MAX_STEPS: u32 = 1 << 14;
 
 /// The words of a post.
@@ -29,17 +29,17 @@ pub(crate) const MAX_STEPS: u32 = 1 << 14;
 pub struct PostText {
     source: String,
     title_len: usize,
-    /// How many code points were cut off before title and text.
+    /// Number of white space characters that were cut off before title and text, in code points.
     blanks: [usize; 2],
     words: OnceLock<Words>,
     cues: OnceLock<Cues>,
-    /// With what [`heads::read`] says of the language.
+    /// Answers of the classifiers, and the language result of [`heads::read`].
     heads: OnceLock<([f64; Focus::ALL.len()], Option<Option<bool>>)>,
     language: OnceLock<Language>,
     evidence: OnceLock<PostEvidence>,
 }
 
-/// How often a phrase occurs.
+/// Number of occurrences of a phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Count {
     pub(crate) title: u32,
@@ -69,13 +69,13 @@ impl PostText {
         }
     }
 
-    /// How many words the post has.
+    /// Returns the number of words in the post.
     #[must_use]
     pub fn length(&self) -> u32 {
         self.words().length()
     }
 
-    /// The same post, nothing of it worked out.
+    /// Returns the same post without any cached results.
     #[cfg(test)]
     pub(crate) fn again(&self) -> Self {
         let (title, text) = self.source.split_at(self.title_len);
@@ -85,7 +85,7 @@ impl PostText {
         }
     }
 
-    /// Title and text, an empty line between them.
+    /// Returns title and text, with an empty line between them.
     pub(crate) fn source(&self) -> &str {
         &self.source
     }
@@ -94,18 +94,18 @@ impl PostText {
         self.title_len
     }
 
-    /// How many different cues of the focus occur, up to [`CAP`](crate::evidence::cues::CAP).
+    /// Returns how many different cues of the focus occur, up to [`CAP`](crate::evidence::cues::CAP).
     pub(crate) fn lexicon(&self, focus: Focus) -> u8 {
         self.cues().counts[focus as usize]
     }
 
-    /// The cues of the post's language; looked for on first use.
+    /// Returns the cues of the post's language, searched for on first use.
     pub(crate) fn cues(&self) -> &Cues {
         self.cues
             .get_or_init(|| Cues::find(self.words(), self.language()))
     }
 
-    /// How far the post is of the kind that the focus asks for, from 0 to [`heads::MAX_ANSWER`].
+    /// Returns how far the post is of the kind that the focus asks for, from 0 to [`heads::MAX_ANSWER`].
     pub(crate) fn head(&self, focus: Focus) -> f64 {
         self.heads().0[focus as usize]
     }
@@ -119,7 +119,7 @@ impl PostText {
 
     pub(crate) fn language(&self) -> Language {
         *self.language.get_or_init(|| match self.heads().1 {
-            // The classifiers have seen the same words.
+            // The classifiers have read the same words.
             Some(english) if self.source.len() <= language::MAX_BYTES => {
                 Language::detect_with(&self.source, english)
             }
@@ -127,12 +127,12 @@ impl PostText {
         })
     }
 
-    /// What the post says whatever the plan; worked out on first use.
+    /// Returns the evidence that depends on the post alone, computed on first use.
     pub(crate) fn evidence(&self) -> &PostEvidence {
         self.evidence.get_or_init(|| PostEvidence::of(self))
     }
 
-    /// Passes the byte ranges at which the phrase stands to `found`.
+    /// Passes the byte range of each occurrence of the phrase to `found`.
     pub(crate) fn ranges(&self, phrase: &Phrase, mut found: impl FnMut(usize, usize)) {
         self.occurrences(phrase, |first, last| {
             found(first.start as usize, last.end as usize);
@@ -140,7 +140,7 @@ impl PostText {
         });
     }
 
-    /// As [`Self::ranges`], for a name that stands in just this case.
+    /// Works like [`Self::ranges`], for a name in exactly this case.
     pub(crate) fn ranges_cased(
         &self,
         phrase: &Phrase,
@@ -177,7 +177,7 @@ impl PostText {
         found
     }
 
-    /// How often a name stands in just this case. A handle has no case of its own.
+    /// Counts the occurrences of a name in exactly this case. Handles match in any case.
     pub(crate) fn count_cased(&self, phrase: &Phrase, cased: &str) -> Count {
         let mut count = Count::default();
         self.occurrences(phrase, |first, last| {
@@ -192,8 +192,8 @@ impl PostText {
         count
     }
 
-    /// Tells `found` where the phrase stands, in code points of title or text as they were given, for as
-    /// long as it answers true.
+    /// Passes the position of each occurrence to `found`, in code points of the original title or text, until it
+    /// returns false.
     pub(crate) fn places(
         &self,
         phrase: &Phrase,
@@ -226,17 +226,17 @@ impl PostText {
             || text::cased_letters(&self.source[start..end]) == cased
     }
 
-    /// Cut on first use.
+    /// Returns the words, cut on first use.
     pub(crate) fn words(&self) -> &Words {
         self.words.get_or_init(|| Words::of(&self.source))
     }
 
-    /// The words, if the post was cut.
+    /// Returns the words if the post was cut already.
     pub(crate) fn known_words(&self) -> Option<&Words> {
         self.words.get()
     }
 
-    /// Tells `found` the first and the last word of each occurrence, for as long as it answers true.
+    /// Passes the first and the last word of each occurrence to `found`, until it returns false.
     fn occurrences(&self, phrase: &Phrase, mut found: impl FnMut(&Found, &Found) -> bool) {
         let words = self.words();
         let Some((&first, rest)) = phrase.hashes.split_first() else {
@@ -278,12 +278,12 @@ impl From<&Post> for PostText {
     }
 }
 
-/// The text up to `bytes`, between characters.
+/// Returns the text up to `bytes`, cut at a character boundary.
 fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// How many code points of white space a text begins with.
+/// Returns how many white space code points a text begins with.
 fn blanks(text: &str) -> usize {
     let bytes = text.len() - text.trim_start().len();
     text[..bytes].chars().count()
@@ -299,7 +299,7 @@ mod tests {
         text::{self, Token},
     };
 
-    /// Byte ranges of a phrase, word by word and by comparing texts.
+    /// Returns the byte ranges of a phrase, found word by word by comparing texts.
     fn ranges(post: &PostText, phrase: &Phrase) -> Vec<(usize, usize)> {
         let mut tokens = text::tokens(post.source());
         tokens.sort_by_key(|token| token.place);

@@ -1,7 +1,7 @@
-//! What a customer keeps out, whatever the plan says: mutes and languages.
+//! A customer's filters that apply to all plans: mutes and languages.
 //!
-//! Held against a post after a plan matched it, so that a mute costs the index nothing, and has its
-//! effect, or none any more, at once.
+//! They apply after a plan has matched a post. So a mute costs the index nothing, and takes effect or is lifted
+//! immediately.
 
 use std::cell::OnceCell;
 
@@ -13,19 +13,19 @@ use whatlang::Lang;
 
 use crate::{PostText, phrase::Readings};
 
-/// Of fewer letters nobody can say for sure in which language they are.
+/// With fewer letters the language cannot be detected reliably.
 const MIN_LETTERS: usize = 24;
-/// The rest of a post is in the language of its beginning.
+/// Number of characters used to detect the language; the rest of a post is assumed to be in the same language.
 const MAX_CHARS: usize = 1_000;
 
-/// Mutes and languages, ready to be asked.
+/// Mutes and languages, compiled.
 #[derive(Debug, Default)]
 pub struct Screen {
     muted: Vec<Muted>,
     languages: Vec<Language>,
 }
 
-/// Why a post is kept out.
+/// Reason why a post is filtered out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kept {
     Muted,
@@ -47,7 +47,7 @@ enum What {
 }
 
 impl Screen {
-    /// `None` when it keeps nothing out.
+    /// Returns `None` when nothing is filtered.
     #[must_use]
     pub fn new(mutes: &[Mute], languages: &[Language]) -> Option<Self> {
         let screen = Self {
@@ -58,7 +58,7 @@ impl Screen {
         keeps.then_some(screen)
     }
 
-    /// Whether the post is kept out at this time, and why.
+    /// Returns the reason if the post is filtered out at this time.
     #[must_use]
     pub fn keeps_out(&self, post: &Candidate<'_>, now: Timestamp) -> Option<Kept> {
         let stands = |muted: &&Muted| muted.until.is_none_or(|end| now < end);
@@ -79,7 +79,7 @@ impl Screen {
 }
 
 impl Muted {
-    /// `None` for a term without a word, which stands nowhere.
+    /// Returns `None` for a term without a word, which can never occur.
     fn new(mute: &Mute) -> Option<Self> {
         let value = mute.value.as_str();
         let what = match mute.mute_type {
@@ -139,7 +139,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// `None` where it cannot be told. Told once, however many ask.
+    /// Returns `None` where the language cannot be detected. Detects it once for all callers.
     fn language(&self) -> Option<Language> {
         *self.language.get_or_init(|| {
             let source = self.text.source();
@@ -151,7 +151,7 @@ impl<'a> Candidate<'a> {
 
 fn language(text: &str) -> Option<Language> {
     let letters = text.chars().filter(|letter| letter.is_alphabetic());
-    // A sign of a script without spaces says as much as a few letters.
+    // A character of a script without spaces says as much as a few letters.
     let weight: usize = letters
         .map(|letter| if letter >= '\u{2e80}' { 4 } else { 1 })
         .take(MIN_LETTERS)
@@ -163,7 +163,7 @@ fn language(text: &str) -> Option<Language> {
     info.is_reliable().then(|| code(info.lang())).flatten()
 }
 
-/// By the detector's own codes, which are those of ISO 639-3.
+/// Uses the detector's own codes, which are those of ISO 639-3.
 fn code(lang: Lang) -> Option<Language> {
     let code = match lang.code() {
         "afr" => "af",
@@ -241,7 +241,7 @@ fn code(lang: Lang) -> Option<Language> {
     code.parse().ok()
 }
 
-/// As names of people and places are compared: in small letters, without what marks them as such.
+/// Normalises a person's or place's name for comparison: lower case, without prefixes such as `@`.
 fn plain(name: &str) -> String {
     let name = name.trim().to_lowercase();
     let name = name.strip_prefix('/').unwrap_or(&name);
@@ -253,7 +253,7 @@ fn plain(name: &str) -> String {
     name.trim_end_matches('/').to_owned()
 }
 
-/// The host of an address, in small letters.
+/// Returns the host of an address, in lower case.
 fn host(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;

@@ -1,4 +1,4 @@
-//! What the gate sees of a post, for training.
+//! The gate's view of a post, for training.
 
 use crate::{
     Plan, PostText, decision,
@@ -9,7 +9,7 @@ use crate::{
 /// The parts of the gate's sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Signals {
-    /// How unusual as much of the topic is, 0 to 3.
+    /// How unusual this topic score is, 0 to 3.
     pub surprise: f64,
     /// How strongly the customer's own name stands out, 0 to 1.2.
     pub own_name: f64,
@@ -17,12 +17,12 @@ pub struct Signals {
     pub watched_names: f64,
     /// How far the post is of the kind that the focus asks for, 0 to 6.
     pub head: f64,
-    /// How many different cues of the focus occur, up to where more say nothing new.
+    /// Number of different cues of the focus, up to where more say nothing new.
     pub lexicon: f64,
 }
 
 impl Signals {
-    /// `None` without a focus, and where no term and no name of the plan occurs.
+    /// Returns `None` without a focus, and where no term and no name of the plan occurs.
     #[must_use]
     pub fn of(plan: &Plan, post: &PostText) -> Option<Self> {
         let (gate, of_plan, any) = decision::gate_features(plan, post)?;
@@ -36,7 +36,7 @@ impl Signals {
         })
     }
 
-    /// What each slope of a gate is multiplied with, in their order.
+    /// Returns the factor of each slope of a gate, in their order.
     #[must_use]
     pub fn slopes(&self) -> [f64; Gate::SLOPES] {
         let of = |strength: f64| [strength, strength * self.head, strength * self.lexicon];

@@ -1,22 +1,21 @@
-//! Words: how a post, a page and a term are cut and brought into one spelling.
+//! Words: the rules that cut a post, a page and a term, and give words a common spelling.
 //!
-//! The same rules serve all three, so that what a person writes into a term is found where a person
-//! would find it. Cutting takes time and memory linear in the text and never fails.
+//! The same rules apply to all three, so that a term is found where a person would find it. Cutting takes time and
+//! memory linear in the text and never fails.
 //!
 //! - A **word** is a run of letters and digits with their marks, [`fold()`]ed.
-//! - Words that one of `- . _ & '` (or `,` between digits) ties together each count by themselves,
-//!   and the whole counts as one **joined** word too: `Wi-Fi` is `wi`, `fi` and `wifi`; `node.js` is
-//!   `node`, `js` and `nodejs`. Contractions are one word only (`don't` is `dont`), and `acme's` is
-//!   `acme`, and `acmes` as well.
-//! - `@acme`, `#acme`, `c++`, `c#`, `disney+` and `.net` are **marked**: the word without its mark
-//!   counts, and the word with it. A term that carries the mark asks for the mark. A single letter
-//!   with a mark behind it is that word alone: `c++` is no `c`.
-//! - `&` by itself is the word `and`.
-//! - In scripts without spaces, and in Hangul, whose particles stick to the word, every character is
-//!   a word: a term of several is a phrase, and so matches as a substring.
-//! - Words have **places**. Phrases are words in places side by side; the end of a sentence and an
-//!   empty line leave a place free, so that no phrase reaches across. A full stop behind three
-//!   letters or fewer is taken for an abbreviation (`Dr. Martens`, `vs. Nike`).
+//! - Words joined by one of `- . _ & '` (or `,` between digits) each count separately, and the whole counts as one
+//!   **joined** word too: `Wi-Fi` is `wi`, `fi` and `wifi`; `node.js` is `node`, `js` and `nodejs`. Contractions are
+//!   only one word (`don't` is `dont`), and `acme's` is both `acme` and `acmes`.
+//! - `@acme`, `#acme`, `c++`, `c#`, `disney+` and `.net` are **marked**: the word counts without its mark and with it.
+//!   A term with a mark only matches words with the mark. A single letter followed by a mark is only the marked word:
+//!   `c++` does not contain `c`.
+//! - `&` alone is the word `and`.
+//! - In scripts without spaces, and in Hangul, whose particles are attached to the word, every character is a word. A
+//!   term of several characters is a phrase, and so matches as a substring.
+//! - Words have **places** (positions). Phrases are words in consecutive places. The end of a sentence and an empty
+//!   line leave a place free, so that no phrase spans them. A full stop after three letters or fewer counts as an
+//!   abbreviation (`Dr. Martens`, `vs. Nike`).
 
 pub(crate) mod block;
 pub(crate) mod code;
@@ -32,41 +31,41 @@ use unicode_segmentation::UnicodeSegmentation;
 pub(crate) use fold::cased_letters;
 pub use fold::fold;
 
-/// More words than this tied together are a link or a path, and are not joined.
+/// More connected words than this are a link or a path, and are not joined.
 const MAX_JOINED: usize = 4;
-/// Longer words are not stemmed: no English word is.
+/// Longer words are not stemmed: no English word is this long.
 const MAX_STEMMED_BYTES: usize = 40;
 
-/// How a token stands in the text.
+/// Form of a token in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A word by itself.
+    /// A single word.
     Word,
     /// One character of a script without spaces.
     Character,
-    /// Another reading of words that the text ties together: `wifi` for `Wi-Fi`.
+    /// Another reading of words that the text joins: `wifi` for `Wi-Fi`.
     Joined,
     /// Another reading of a word with its mark: `@acme`, `c++`.
     Marked,
 }
 
-/// A word of a text, or another reading of some.
+/// A word of a text, or another reading of one or more words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token<'a> {
     /// The folded form, which is compared.
     pub text: Cow<'a, str>,
-    /// As it stands in the text.
+    /// The original form in the text.
     pub raw: &'a str,
-    /// The byte at which `raw` starts.
+    /// Byte offset of `raw`.
     pub start: usize,
-    /// The place of its (first) word.
+    /// The place of its first word.
     pub place: u32,
-    /// How many places it covers.
+    /// Number of places that it covers.
     pub width: u32,
     pub kind: Kind,
 }
 
-/// All tokens of a text, other readings included, by place; a word before its other readings.
+/// Returns all tokens of a text, including other readings, by place; a word comes before its other readings.
 #[must_use]
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::with_capacity(text.len() / 5);
@@ -85,7 +84,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The words alone, one a place: what counts when words are counted.
+/// Returns only the words, one per place, for counting words.
 pub fn words(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut next = 0;
     tokens(text).into_iter().filter(move |token| {
@@ -97,9 +96,9 @@ pub fn words(text: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// The stem of an English word (Snowball), given folded; any other word as it is.
+/// Returns the stem of a folded English word (Snowball); returns any other word unchanged.
 ///
-/// About 0.2 µs a word: who sees the same words often keeps the answers.
+/// Takes about 0.2 µs per word: cache the results for frequent words.
 #[must_use]
 pub fn stem(word: &str) -> Cow<'_, str> {
     let english = (3..=MAX_STEMMED_BYTES).contains(&word.len())
@@ -111,8 +110,7 @@ pub fn stem(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether the character belongs to a script that is written without spaces between words, or to
-/// Hangul.
+/// Returns whether the character belongs to a script that is written without spaces between words, or to Hangul.
 #[must_use]
 pub fn spaceless(c: char) -> bool {
     matches!(u32::from(c),
@@ -128,13 +126,13 @@ pub fn spaceless(c: char) -> bool {
     )
 }
 
-/// What stands before a word, behind the one before.
+/// Gap between a word and the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
     Start,
-    /// Nothing at all: a change of script.
+    /// No character: a change of script.
     None,
-    /// One character that ties words together.
+    /// One character that joins words.
     Tie,
     Apart,
     /// The end of a sentence or paragraph.
@@ -216,7 +214,7 @@ impl<'a> Iterator for Atoms<'a> {
     }
 }
 
-/// The grapheme cluster at `at`, and the character that leads it.
+/// Returns the grapheme cluster at `at`, and its first character.
 fn cluster(text: &str, at: usize) -> Option<(&str, char)> {
     let rest = &text[at..];
     let lead = rest.chars().next()?;
@@ -229,7 +227,7 @@ fn cluster(text: &str, at: usize) -> Option<(&str, char)> {
     Some((cluster, lead))
 }
 
-/// What stands between the word `last` and the one that starts at `start`.
+/// Returns the gap between the word `last` and the one that starts at `start`.
 fn gap_between(text: &str, (last_start, last_end): (usize, usize), start: usize) -> Gap {
     let between = &text[last_end..start];
     let mut chars = between.chars();
@@ -249,7 +247,7 @@ fn is_letter(c: char) -> bool {
     }
 }
 
-/// Whether what stands between two words ends a sentence or a paragraph.
+/// Returns whether the gap between two words ends a sentence or a paragraph.
 fn breaks(before: &str, between: &str) -> bool {
     let mut lines = 0;
     let mut stop = None;
@@ -259,7 +257,7 @@ fn breaks(before: &str, between: &str) -> bool {
             '!' | '?' | ';' | ':' | '…' | '|' => stop = Some(c),
             '。' | '！' | '？' | '；' | '．' | '؟' | '۔' | '।' => return true,
             '.' if stop.is_none() => stop = Some('.'),
-            // A stop inside of a word, as in a link, ends nothing.
+            // A full stop inside a word, as in a link, ends nothing.
             c if c.is_whitespace() => match stop {
                 Some('.') if before.chars().nth(3).is_none() => stop = None,
                 Some(_) => return true,
@@ -271,7 +269,8 @@ fn breaks(before: &str, between: &str) -> bool {
     lines > 1
 }
 
-/// Whether the tie between two words holds: `,` only between digits, none to a script without spaces.
+/// Returns whether the character between two words joins them: `,` only between digits, and none with a script without
+/// spaces.
 fn ties(text: &str, last: &Atom<'_>, atom: &Atom<'_>) -> bool {
     let digits = |raw: &str| raw.bytes().all(|b| b.is_ascii_digit());
     !last.spaceless
@@ -279,7 +278,7 @@ fn ties(text: &str, last: &Atom<'_>, atom: &Atom<'_>) -> bool {
         && (&text[last.end()..atom.start] != "," || (digits(last.raw) && digits(atom.raw)))
 }
 
-/// Writes the tokens of words tied together, and answers the next free place.
+/// Writes the tokens of joined words, and returns the next free place.
 fn flush<'a>(
     text: &'a str,
     run: &mut Vec<Atom<'a>>,
@@ -293,7 +292,7 @@ fn flush<'a>(
     let start = first.start;
     let end = run.last().map_or(start, Atom::end);
     let mut place = place.saturating_add(u32::from(before == Gap::Break));
-    // `and` for a lone ampersand, between this word and the one before.
+    // `and` for a lone ampersand between this word and the one before.
     if before == Gap::Apart
         && let Some(at) = lone_ampersand(text, start)
     {
@@ -354,7 +353,7 @@ fn flush<'a>(
     first_place.saturating_add(width)
 }
 
-/// The byte of an `&` that stands between spaces right before the word at `start`.
+/// Returns the byte of an `&` with spaces around it right before the word at `start`.
 fn lone_ampersand(text: &str, start: usize) -> Option<usize> {
     let before = text[..start].strip_suffix(' ')?.strip_suffix('&')?;
     before.ends_with(' ').then_some(before.len())
@@ -364,7 +363,7 @@ enum Parts {
     All,
     /// The word without its possessive `'s`.
     First,
-    /// None: the other reading is the word.
+    /// No part: the other reading is the word.
     None,
 }
 
@@ -424,7 +423,7 @@ fn readings(text: &str, run: &[Atom<'_>], start: usize, end: usize) -> Readings 
     }
 }
 
-/// Whether a full stop begins a word (`.net`) rather than ending or cutting one.
+/// Returns whether a full stop begins a word (`.net`) and does not end or split one.
 fn stands_alone(text: &str, stop: usize) -> bool {
     text[..stop]
         .chars()
@@ -432,7 +431,7 @@ fn stands_alone(text: &str, stop: usize) -> bool {
         .is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '"' | '/' | ','))
 }
 
-/// The length of `+`, `++` or `#` right behind a word and before none.
+/// Returns the length of `+`, `++` or `#` right after a word, if no word follows.
 fn trailing_marks(rest: &str) -> usize {
     let marks = if rest.starts_with('#') {
         1

@@ -4,9 +4,9 @@
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TopicScale([f64; 3]);
 
-/// What plans reach whose instructions do not say.
+/// Default for plans whose instructions contain no scale.
 const USUAL: [f64; 3] = [0.6, 1.6, 3.0];
-/// Scores are at least this far apart, so that no single word makes a post unusual.
+/// Minimum distance between scores, so that no single word makes a post unusual.
 const MIN_STEP: f64 = 0.25;
 
 impl TopicScale {
@@ -24,7 +24,7 @@ impl TopicScale {
         Self(scores)
     }
 
-    /// Orders of magnitude: 1 where one ordinary post in ten scores as high, at most 3.
+    /// Returns the surprise in orders of magnitude: 1 where one ordinary post in ten scores as high, at most 3.
     pub(crate) fn surprise(&self, topic: f64) -> f64 {
         let mut before = 0.0;
         for (order, score) in [0.0, 1.0, 2.0].into_iter().zip(self.0) {
@@ -36,7 +36,7 @@ impl TopicScale {
         Self::MAX
     }
 
-    /// The lowest topic score of this surprise.
+    /// Returns the lowest topic score with this surprise.
     pub(crate) fn topic(&self, surprise: f64) -> f64 {
         if surprise > Self::MAX {
             return f64::INFINITY;

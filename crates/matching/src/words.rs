@@ -1,7 +1,7 @@
 //! The words of a post: cut once, hashed, and found again by their hashes.
 //!
-//! The buffers that a post is cut into are kept by the thread when the post is dropped. Stems are made when
-//! they are asked for; a memo of the commonest words saves the stemmer, which takes 0.2 µs a word.
+//! When a post is dropped, the thread keeps its buffers for the next one. Stems are computed on demand; a cache of the
+//! commonest words saves the stemmer, which takes 0.2 µs per word.
 
 use std::{cell::Cell, ops::Range, sync::OnceLock};
 
@@ -11,8 +11,8 @@ use crate::text::{
     scan::{Found, Scan},
 };
 
-/// Sets of the memo: 16,384 of four places, a line of the cache each, 1 MB in all. A post has some rare words,
-/// and each that is not here costs as much as fifty that are.
+/// Size of the cache: 16,384 sets of four words, one cache line each, 1 MB in all. A post has some rare words, and each
+/// miss costs as much as fifty hits.
 const MEMO_BITS: u32 = 14;
 
 thread_local! {
@@ -20,7 +20,7 @@ thread_local! {
     static MEMO: Cell<Vec<Set>> = const { Cell::new(Vec::new()) };
 }
 
-/// By place; a word before its other readings.
+/// The words, by place; a word comes before its other readings.
 #[derive(Debug)]
 pub(crate) struct Words {
     scan: Scan,
@@ -31,14 +31,14 @@ pub(crate) struct Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        // A thread that ends has no place for it.
+        // Fails if the thread is ending; the buffers are then dropped.
         let _ = SCAN.try_with(|kept| kept.set(Some(std::mem::take(&mut self.scan))));
     }
 }
 
 impl Words {
     pub(crate) fn of(text: &str) -> Self {
-        // Taken out while in use: what a panic leaves behind is not used again.
+        // Taken out while in use: a panic must not leave a half-used buffer behind.
         let mut scan = SCAN.take().unwrap_or_default();
         scan.read(text);
         Self {
@@ -53,12 +53,12 @@ impl Words {
         &self.scan.tokens
     }
 
-    /// How many words there are, other readings of words left out.
+    /// Returns the number of words, without other readings.
     pub(crate) fn length(&self) -> u32 {
         self.scan.length
     }
 
-    /// Hashes of the tokens, or of their stems.
+    /// Returns the hashes of the tokens, or of their stems.
     pub(crate) fn hashes(&self, stemmed: bool) -> &[u64] {
         if stemmed {
             self.stems.get_or_init(|| self.stemmed())
@@ -67,13 +67,13 @@ impl Words {
         }
     }
 
-    /// All hashes that were asked for so far.
+    /// Returns all hashes that were computed so far.
     pub(crate) fn known_hashes(&self) -> impl Iterator<Item = u64> {
         let stems = self.stems.get().into_iter().flatten();
         self.scan.hashes.iter().chain(stems).copied()
     }
 
-    /// The tokens of the hash, ascending.
+    /// Returns the tokens with the hash, ascending.
     pub(crate) fn of_hash(&self, hash: u64, stemmed: bool) -> impl Iterator<Item = usize> {
         let hashes = self.hashes(stemmed);
         let by_form = if stemmed {
@@ -85,7 +85,7 @@ impl Words {
         std::iter::successors(by_form.first(hash, hashes), |&at| by_form.next(at))
     }
 
-    /// The tokens at a place, which is behind the token `at`.
+    /// Returns the tokens at a place, which must be after the token `at`.
     pub(crate) fn at_place(&self, place: u32, at: usize) -> Range<usize> {
         let tokens = self.tokens();
         let behind = &tokens[at + 1..];
@@ -99,7 +99,7 @@ impl Words {
         begin..begin + here.take_while(|token| token.place == place).count()
     }
 
-    /// Byte ranges of all words, in the order of the text; other readings of words are left out.
+    /// Returns the byte ranges of all words, in the order of the text, without other readings.
     pub(crate) fn ranges(&self) -> Vec<Range<usize>> {
         let tokens = self.tokens();
         let mut ranges: Vec<Range<usize>> = Vec::with_capacity(tokens.len());
@@ -138,21 +138,21 @@ impl Words {
     }
 }
 
-/// The hashes of a word and of its stem. Depends on nothing but the word, and so is never out of date.
+/// The hashes of a word and of its stem. They depend only on the word, so they are never out of date.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stem {
-    /// Zero where there is none.
+    /// Hash of the word; zero in a free entry.
     word: u64,
     stem: u64,
 }
 
-/// Words that share the highest bits. A word moves ahead when it is seen, and the last makes room.
+/// Words with the same highest bits. A word that is seen moves ahead, and the last is replaced.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 struct Set([Stem; 4]);
 
 impl Set {
-    /// The hash of the word's stem, from here or by `make`.
+    /// Returns the hash of the word's stem, from the cache or from `make`.
     #[inline]
     fn stem(&mut self, word: u64, make: impl FnOnce() -> u64) -> u64 {
         let word = word.max(1);
@@ -170,10 +170,10 @@ impl Set {
     }
 }
 
-/// Finds the tokens of a hash: a table of the first of each, and of each the next one.
+/// Finds the tokens with a hash: a table of the first token of each hash, and a link from each token to the next.
 #[derive(Debug)]
 struct ByForm {
-    /// A power of two of them, at least half of which are free.
+    /// First tokens. The length is a power of two, and at least half of the slots are free.
     first: Vec<u32>,
     next: Vec<u32>,
 }
@@ -196,7 +196,8 @@ impl ByForm {
         by_form
     }
 
-    /// Where the first of the hash is kept, or would be. The hashes are secret, so that nobody can make them meet.
+    /// Returns the slot of the first token with the hash, or the free slot for it. The hashes are secret, so an
+    /// attacker cannot cause collisions.
     fn place(&self, hash: u64, hashes: &[u64]) -> usize {
         let last = self.first.len() - 1;
         let mut place = usize::try_from(hash & last as u64).unwrap_or_default();
@@ -228,7 +229,7 @@ mod tests {
     use super::Words;
     use crate::text::{self, code::Keys};
 
-    /// The narrow tokens of each place by their forms, those left out that overlap.
+    /// Returns the narrow tokens of each place by their forms, without overlapping ones.
     fn ranges(text: &str) -> Vec<Range<usize>> {
         let mut tokens = text::tokens(text);
         tokens.retain(|token| token.width == 1);

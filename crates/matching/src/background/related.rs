@@ -8,16 +8,16 @@ use std::collections::{BTreeSet, HashMap};
 use super::{Background, number};
 use crate::plan::{self, Plan};
 
-/// Posts that are taken to be about the topic.
+/// Number of posts that are assumed to be about the topic.
 const BEST_POSTS: usize = 60;
-/// A related word is e times more frequent among them than among all posts.
+/// Minimum lift: a related word is at least e times more frequent in these posts than in all posts.
 const MIN_LIFT: f64 = 1.0;
-/// Posts of each kind that every word starts with.
+/// Number of posts of each kind added to every word as a prior.
 const PRIOR: f64 = 0.5;
 
 impl Background {
-    /// Returns the words that posts about the plan's topic contain more often than others, the best first.
-    /// Words of the plan's names are left out.
+    /// Returns the words that posts about the plan's topic contain more often than others, the best first. Leaves out
+    /// words of the plan's names.
     #[must_use]
     pub fn related_terms(&self, plan: &Plan, count: usize) -> Vec<String> {
         let best: BTreeSet<u16> = self.best_posts(plan).into_iter().collect();
@@ -57,7 +57,7 @@ impl Background {
         words.into_iter().map(|(_, word)| word.to_owned()).collect()
     }
 
-    /// The posts with the most of the topic for their length.
+    /// Returns the posts that are most about the topic for their length.
     fn best_posts(&self, plan: &Plan) -> Vec<u16> {
         let topics = self.topics(plan);
         let mut posts: Vec<(f64, u16)> = (0..)

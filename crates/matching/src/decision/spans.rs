@@ -1,17 +1,17 @@
-//! Where in a post the terms stand that counted: for whoever shows the post. Made for matches alone.
+//! Positions of the matched terms in a post, for display. Computed only for matches.
 
 use super::{Plan, PostText, Rule, strength_of_name};
 use crate::{phrase::Readings, plan::Name};
 
-/// More say nothing new, and a post of one word must not make a long list.
+/// Upper limit: more spans say nothing new, and a post that repeats one word must not produce a long list.
 const MAX_SPANS: usize = 100;
 
-/// A term in the post, in code points of the field as it was given.
+/// Position of a term in the post, in code points of the field as it was given.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     pub field: Field,
     pub start: usize,
-    /// The first code point behind it.
+    /// The first code point after the term.
     pub end: usize,
     pub term: String,
 }
@@ -22,7 +22,7 @@ pub enum Field {
     Text,
 }
 
-/// In their order in the post; of two in the same place the one that counts first in the plan.
+/// Returns the spans in the order of the post. Of two at the same position, the term that the plan lists first counts.
 pub(super) fn of(plan: &Plan, post: &PostText) -> Vec<Span> {
     let mut spans = Spans {
         post,
@@ -77,9 +77,9 @@ impl Spans<'_> {
     }
 }
 
-/// Whether there is room for more.
+/// Adds a span and returns whether there is room for more.
 fn push(spans: &mut Vec<Span>, term: &str, field: Field, start: usize, end: usize) -> bool {
-    // Asked for each phrase anew, also after the last that found no room.
+    // The caller asks for each phrase again, even after the limit is reached.
     if spans.len() < MAX_SPANS {
         spans.push(Span {
             field,

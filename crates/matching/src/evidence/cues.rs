@@ -1,8 +1,8 @@
-//! Cues: phrases by which people ask, complain, compare, sell or show, in six languages.
+//! Cues: phrases that people use to ask, complain, compare, sell or show, in six languages.
 //!
-//! One file per language in `cues/`, one section per class, one phrase per line; `~` at the start of
-//! a line takes inflections in. A post is searched once, whatever the number of plans, and only for
-//! a plan with a focus that the post may concern.
+//! One file per language in `cues/`, one section per class, one phrase per line; `~` at the start of a line includes
+//! inflections. A post is searched once, regardless of the number of plans, and only if it may concern a plan with a
+//! focus.
 
 use std::sync::LazyLock;
 
@@ -16,22 +16,22 @@ use crate::{
     words::Words,
 };
 
-/// What a cue says about its sentence.
+/// Meaning of a cue for its sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Class {
     /// Asks what to choose, buy, hire or switch to.
     Need,
-    /// A need told as a problem, without asking for a product.
+    /// A need described as a problem, without asking for a product.
     Problem,
     /// Complaint, outage, breach, lawsuit, bad press.
     Trouble,
     /// Praise, thanks, launch, success.
     Praise,
-    /// Products are compared or judged.
+    /// Comparison or review of products.
     Compare,
     /// Sale, coupon, discount.
     Deal,
-    /// Job advertisement, or somebody for hire.
+    /// Job advertisement, or a person who looks for work.
     Hiring,
     /// The author sells or advertises.
     Offer,
@@ -46,11 +46,11 @@ pub(crate) enum Class {
     Joke,
     FirstPerson,
     Negation,
-    /// How a question begins.
+    /// Start of a question.
     Question,
-    /// Preposition before which a name is a place or a source.
+    /// Preposition that makes the following name a place or a source.
     BeforeName,
-    /// Word behind a name that is the subject of its sentence.
+    /// Word after a name that is the subject of its sentence.
     AfterName,
 }
 
@@ -103,7 +103,7 @@ impl Class {
         1 << self as u32
     }
 
-    /// The focus that asks for the class.
+    /// Returns the focus that uses the class.
     fn focus(self) -> Option<Focus> {
         match self {
             Self::Need => Some(Focus::Sales),
@@ -123,16 +123,16 @@ pub(crate) struct Cue {
     pub(crate) class: Class,
 }
 
-/// More different cues of a focus than this say nothing more.
+/// Maximum number of different cues counted for a focus; more say nothing new.
 pub(crate) const CAP: u8 = 4;
 
-/// What is found in a post, in one pass over its words.
+/// All cues in a post, found in one pass over its words.
 #[derive(Debug, Default)]
 pub(crate) struct Cues {
-    /// By place.
+    /// All cues, by position.
     pub(crate) all: Vec<Cue>,
-    /// How many different ones of each focus occur, up to [`CAP`], by `Focus as usize`: a quick figure, known
-    /// before sentences are looked at.
+    /// Number of different cues for each focus, up to [`CAP`], by `Focus as usize`: a quick figure, available before
+    /// sentences are analysed.
     pub(crate) counts: [u8; Focus::ALL.len()],
 }
 
@@ -176,7 +176,7 @@ impl Lexicon {
         lexicon
     }
 
-    /// The cues, and in how many steps those of several words were followed.
+    /// Returns the cues, and the number of steps that phrases of several words took.
     fn find(&self, words: &Words) -> (Cues, u32) {
         let mut cues = Cues::default();
         let mut seen = vec![0_u64; self.classes.len().div_ceil(64)];
@@ -221,7 +221,7 @@ fn file(language: Language) -> &'static str {
     }
 }
 
-/// Each phrase with its class, as written.
+/// Returns each phrase with its class, as written.
 fn lines(language: Language) -> impl Iterator<Item = (Class, &'static str)> {
     let mut class = None;
     file(language).lines().filter_map(move |line| {
@@ -261,7 +261,7 @@ mod tests {
         phrases.flat_map(each).collect()
     }
 
-    /// Panics where one pass finds other cues than looking for one after the other.
+    /// Panics where one pass finds other cues than a search for each phrase in turn.
     fn compare(language: Language, all: &BTreeSet<(Class, Phrase)>, title: &str, text: &str) {
         let post = PostText::new(Some(title), Some(text));
         let mut expected = BTreeSet::new();
@@ -348,7 +348,7 @@ mod tests {
         }
     }
 
-    /// Work is counted in steps along phrases and in cues, each of a bounded number for a word.
+    /// Counts work in steps along phrases and in cues: each has a bounded number per word.
     #[test]
     fn posts_of_nothing_but_cues_take_few_steps_a_word() {
         for language in languages() {

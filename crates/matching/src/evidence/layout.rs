@@ -1,7 +1,7 @@
-//! Where in a post a word stands: in the title, in prose, in a list, in a link.
+//! The layout of a post: which words are in the title, in prose, in a list, in a link.
 //!
-//! A name in a link address, a price list or a quotation is not a mention of it, and the title says
-//! more about the subject than the tenth paragraph. Cost: one pass over the bytes of the post.
+//! A name in a link address, a price list or a quotation is not a mention of it, and the title says more about the
+//! subject than the tenth paragraph. Cost: one pass over the bytes of the post.
 
 use std::ops::Range;
 
@@ -14,19 +14,19 @@ pub(crate) enum Zone {
     Prose,
     /// Item of a list.
     List,
-    /// Table row or line with a price and a link: what a shop or a parts list prints.
+    /// Table row or line with a price and a link, as shops and parts lists print it.
     PriceList,
-    /// Text that the author repeats from somebody else.
+    /// Text that the author quotes from another person.
     Quote,
     /// Address of a link.
     Link,
     Code,
-    /// Closing line that says who or what sent the post.
+    /// Closing line that names the sender of the post.
     Signature,
 }
 
 impl Zone {
-    /// Share of a mention that text of this kind makes.
+    /// Returns how much a mention in this kind of text counts, from 0 to 1.
     pub(crate) fn mention(self) -> f64 {
         match self {
             Self::Title | Self::Prose => 1.0,
@@ -41,26 +41,26 @@ impl Zone {
 pub(crate) struct Sentence {
     pub(crate) range: Range<usize>,
     pub(crate) zone: Zone,
-    /// It ends with a question mark.
+    /// True if the sentence ends with a question mark.
     pub(crate) asks: bool,
 }
 
 /// Zones and sentences of a post.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    /// In the order of the text, without gaps that hold words.
+    /// Sentences in the order of the text; the gaps between them contain no words.
     pub(crate) sentences: Vec<Sentence>,
-    /// Addresses of links, ascending.
+    /// Byte ranges of link addresses, ascending.
     links: Vec<Range<usize>>,
-    /// Where the title ends; that of a post without one is its first sentence.
+    /// End of the title; a post without a title uses its first sentence.
     pub(crate) title_end: usize,
 }
 
-/// The first sentence of a post without a title takes the title's part up to this many bytes.
+/// Maximum length of a first sentence that serves as the title, in bytes.
 const MAX_OPENING: usize = 240;
-/// More sentences are one.
+/// Maximum number of sentences; the rest of the text counts as one.
 const MAX_SENTENCES: usize = 2_000;
-/// A longer line with a price is prose.
+/// Maximum length of a price line; a longer line with a price is prose.
 const MAX_PRICE_LINE: usize = 160;
 const MAX_SIGNATURE: usize = 120;
 
@@ -105,7 +105,7 @@ impl Layout {
         layout
     }
 
-    /// The sentence that holds the byte.
+    /// Returns the sentence that contains the byte.
     pub(crate) fn sentence(&self, at: usize) -> usize {
         let behind = self.sentences.partition_point(|s| s.range.end <= at);
         behind.min(self.sentences.len().saturating_sub(1))
@@ -219,7 +219,7 @@ fn is_bullet(line: &str) -> bool {
     }
 }
 
-/// An amount of money: `$199`, `20 €`.
+/// Returns whether a line contains an amount of money: `$199`, `20 €`.
 fn has_price(line: &str) -> bool {
     let mut before_digit = false;
     let mut after_digit = false;
@@ -238,7 +238,7 @@ fn has_price(line: &str) -> bool {
     false
 }
 
-/// Addresses with a scheme or `www.`, and targets of Markdown links.
+/// Returns addresses with a scheme or `www.`, and targets of Markdown links.
 fn links(source: &str) -> Vec<Range<usize>> {
     let bytes = source.as_bytes();
     let mut links: Vec<Range<usize>> = Vec::new();
@@ -271,7 +271,7 @@ fn links(source: &str) -> Vec<Range<usize>> {
 }
 
 fn starts_with(bytes: &[u8], at: usize, prefix: &[u8]) -> bool {
-    // Not in the middle of a word.
+    // Only at the start of a word.
     (at == 0 || !bytes[at - 1].is_ascii_alphanumeric())
         && bytes
             .get(at..at + prefix.len())

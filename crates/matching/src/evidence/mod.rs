@@ -1,9 +1,9 @@
-//! What a post says to a plan, and where it says it.
+//! Evidence in a post for a plan: what it says about the plan's topic and names, and where.
 //!
-//! Topic and names tell which posts may concern a plan. Whether a person would keep the post depends
-//! on more: is the name in the title or in passing, is there a need or a complaint in the same
-//! sentence, is it a job advertisement or a guide. Each of these is a number here; [`EVIDENCE`] names
-//! them, and a linear layer per focus makes a probability of them.
+//! Topic and names show which posts may concern a plan. Whether a person would keep the post depends on more: is the
+//! name in the title or mentioned in passing, is there a need or a complaint in the same sentence, is it a job
+//! advertisement or a guide. Each of these is a number here. [`EVIDENCE`] names them, and a linear layer per focus
+//! computes a probability from them.
 
 pub(crate) mod cues;
 mod layout;
@@ -22,7 +22,7 @@ use crate::{
 
 macro_rules! evidence {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Numbers that a decision with a focus rests on.
+        /// Numbers that a decision with a focus is based on.
         #[derive(Debug, Clone, Copy, Default, PartialEq)]
         pub struct Evidence {
             $($(#[$doc])* pub $name: f64,)*
@@ -32,7 +32,7 @@ macro_rules! evidence {
         pub const EVIDENCE: &[&str] = &[$(stringify!($name)),*];
 
         impl Evidence {
-            /// The numbers in the order of [`EVIDENCE`].
+            /// Returns the numbers in the order of [`EVIDENCE`].
             #[must_use]
             pub fn values(&self) -> [f64; EVIDENCE.len()] {
                 [$(self.$name),*]
@@ -42,23 +42,23 @@ macro_rules! evidence {
 }
 
 evidence! {
-    /// How rare as much of the topic is among ordinary posts: orders of magnitude, 0 to 3.
+    /// How rare this topic score is among ordinary posts: orders of magnitude, 0 to 3.
     surprise,
     /// Weights of the plan's terms in the title.
     title_topic,
     /// Weights of the terms in the title and the first sentences.
     opening_topic,
-    /// Distinct terms.
+    /// Number of distinct terms.
     terms,
     /// Terms per word.
     topic_density,
     /// Weight of the strongest term.
     best_term,
-    /// Mentions of the names that the focus asks about, in title and prose.
+    /// Mentions, in title and prose, of the names that the focus asks about.
     mentions,
-    /// How early in the title a name stands: 1 at its start, 0 where it is absent.
+    /// How early in the title a name occurs: 1 at its start, 0 where it is absent.
     title_name,
-    /// A name stands in the first sentences.
+    /// A name occurs in the first sentences.
     opening_name,
     /// Mentions per word.
     name_density,
@@ -66,7 +66,7 @@ evidence! {
     several_names,
     /// Mentions as the subject of a sentence.
     name_acts,
-    /// Share of mentions behind a preposition that makes the name a place or a source.
+    /// Share of mentions after a preposition that makes the name a place or a source.
     name_is_place,
     /// Share of mentions of names that are also words, without context near them.
     name_is_doubtful,
@@ -85,7 +85,7 @@ evidence! {
     praise_near_name,
     /// Sentences with a problem and a name.
     problem_near_name,
-    /// Weights of the terms in the best sentence that tells a need.
+    /// Weights of the terms in the best sentence that expresses a need.
     need_near_term,
     /// The same for a problem.
     problem_near_term,
@@ -111,7 +111,7 @@ evidence! {
     solved,
     title_joke,
     first_person,
-    /// A title alone that neither asks nor speaks of the author.
+    /// A title without text that neither asks a question nor speaks of the author.
     headline,
     /// The title begins with a tag in brackets.
     tag,
@@ -121,68 +121,68 @@ evidence! {
     buying,
     comparing,
     complaining,
-    /// The complaint classifier over the sentences that name a name.
+    /// The complaint classifier's answer for the sentences that contain a name.
     complaining_near_name,
-    /// The buying classifier over the sentences that hold a term.
+    /// The buying classifier's answer for the sentences that contain a term.
     buying_near_term,
-    /// Surprise where the title asks or needs.
+    /// Surprise where the title asks or expresses a need.
     asked_topic,
     /// Surprise where the text does.
     needed_topic,
-    /// The own name is mentioned, where the focus asks about others.
+    /// The customer's own name is mentioned, where the focus asks about others.
     own_name,
-    /// Share of ordinary posts with the names mentioned that are about the subject.
+    /// Share of ordinary posts with the mentioned names that are about the subject.
     name_on_topic,
-    /// How far everyone uses the names mentioned, where the title has nothing related to the topic.
+    /// How common the mentioned names are, where the title has nothing related to the topic.
     name_is_common,
     /// Related words next to the first mentions.
     related_near_name,
-    /// Related words in a title that names a name.
+    /// Related words in a title that contains a name.
     title_related_name,
-    /// Neither title nor a request names what the customer sells, nor does the text name much of it, and no rival is
+    /// Neither title nor a request names what the customer sells, the text does not name much of it, and no rival is
     /// named in its place.
     lacks_offer,
-    /// Share of mentions behind a year (`2003 Toyota`): a thing that somebody owns.
+    /// Share of mentions after a year (`2003 Toyota`): a product that a person owns.
     name_after_year,
-    /// How far the names mentioned mean something else, and the post has nothing of the topic.
+    /// How far the mentioned names mean something else, where the post has nothing of the topic.
     name_off_topic,
-    /// A post without a title, as on microblogs, that names a name (COMPETITOR) or any (CRISIS).
+    /// A post without a title, as on microblogs, that contains a watched name (COMPETITOR) or any name (CRISIS).
     untitled,
-    /// For a complaint without a title: how far it complains, where it names the customer.
+    /// For a post without a title that names the customer: how strongly it complains.
     untitled_complaint,
-    /// The same by cues of trouble.
+    /// The same, measured by cues of trouble.
     untitled_trouble,
 }
 
-/// What a post says whatever the plan.
+/// Evidence in a post that does not depend on the plan.
 #[derive(Debug, Default)]
 pub(crate) struct PostEvidence {
     layout: Layout,
     words: Vec<Range<usize>>,
     cues: Vec<Cue>,
-    /// By sentence, the classes of its cues, negated ones left out.
+    /// Classes of the cues of each sentence, without negated ones.
     classes: Vec<u32>,
-    /// By class, its cues in the title and outside of it, negated and overlapping ones left out.
+    /// Number of cues of each class in the title and outside of it, without negated and overlapping ones.
     counts: [(f64, f64); Class::ALL.len()],
-    /// Where the first sentences of the text end.
+    /// End of the first sentences of the text.
     opening_end: usize,
     title_words: usize,
     own: Evidence,
 }
 
-/// A term of more weight says no more: a plan of one term has one of 5.
+/// Maximum weight of a term; more says nothing new, and a plan of one term has a weight of 5.
 const MAX_TERM: f64 = 2.5;
-/// Of the text, so many bytes are its opening.
+/// Length of the text's opening, in bytes.
 const OPENING: usize = 200;
-/// Offers count in the title and in so many bytes behind it.
+/// Offers count in the title and in this many bytes after it.
 const OFFER_REACH: usize = 2_000;
-/// Weight of the offers that a request names at least.
+/// Minimum weight of the offers that a request names.
 const MIN_OFFER: f64 = 0.4;
-/// Bytes around a mention in which related words count.
+/// Related words count within this many bytes of a mention.
 const RELATED_REACH: usize = 60;
-/// Mentions of the text around which they are looked for.
+/// Number of mentions in the text around which related words are searched for.
 const RELATED_MENTIONS: usize = 4;
-/// Words between a negation and what it negates.
+/// Maximum distance, in bytes, between a negation and what it negates.
 const NEGATION_REACH: usize = 24;
 
 impl PostEvidence {
@@ -230,7 +230,7 @@ impl PostEvidence {
         }
     }
 
-    /// Whether what stands at the byte is the author's own words.
+    /// Returns whether the text at the byte is the author's own words.
     fn counts(&self, at: usize) -> bool {
         !matches!(
             self.layout.zone(at),
@@ -259,7 +259,7 @@ impl PostEvidence {
             })
     }
 
-    /// Cues of the class: in the title, and outside of it.
+    /// Returns the cues of the class in the title, and outside of it.
     fn count(&self, class: Class) -> (f64, f64) {
         self.counts[class as usize]
     }
@@ -325,7 +325,7 @@ impl PostEvidence {
             .any(|cue| cue.class == Class::Question && cue.start <= begin && cue.end <= title.len())
     }
 
-    /// Share of the title's words, but the first, that begin with a capital.
+    /// Returns the share of the title's words, except the first, that begin with a capital.
     fn title_case(&self, source: &str) -> f64 {
         let words = self.words.get(1..self.title_words).unwrap_or_default();
         if words.len() < 3 {
@@ -344,7 +344,7 @@ fn number(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// Whether a text ends with a year, and at most one word behind it (`1998 Toyota `).
+/// Returns whether a text ends with a year and at most one word after it (`1998 Toyota `).
 fn is_behind_year(before: &str) -> bool {
     let mut words = before.rsplit(' ').filter(|word| !word.is_empty()).take(2);
     words.any(|word| {
@@ -355,24 +355,24 @@ fn is_behind_year(before: &str) -> bool {
     })
 }
 
-/// A name where it stands.
+/// A mention of a name.
 struct Mention {
     start: usize,
     end: usize,
     name: usize,
-    /// Share of a mention that it makes.
+    /// How much the mention counts, from 0 to 1.
     weight: f64,
 }
 
 impl Evidence {
-    /// What the post says to a plan with a focus; `None` where no term and no name of the plan occurs.
+    /// Returns the evidence of a post for a plan with a focus; `None` where no term and no name of the plan occurs.
     #[must_use]
     pub fn weigh(plan: &Plan, post: &PostText) -> Option<Self> {
         let (_, _, any) = decision::gate_features(plan, post)?;
         any.then(|| Self::of(plan, post))
     }
 
-    /// What the post says to the plan with the focus.
+    /// Returns the evidence of the post for the plan with the focus.
     pub(crate) fn of(plan: &Plan, post: &PostText) -> Self {
         let Some(focus) = plan.focus() else {
             return Self::default();
@@ -416,7 +416,7 @@ impl Evidence {
 }
 
 impl Evidence {
-    /// Short posts that address a company: few things tell more than how they are worded.
+    /// Evidence of short posts that address a company: their wording is one of the best signals.
     fn untitled_complaint(&self) -> Self {
         let named = f64::from(u8::from(self.mentions > 0.0));
         Self {
@@ -541,7 +541,7 @@ impl OfPlan<'_> {
         }
     }
 
-    /// The classifier's answer to the first sentences that are wanted.
+    /// Returns the classifier's answer for the first sentences that `wanted` selects.
     fn head_of(&self, focus: Focus, wanted: impl Fn(usize) -> bool) -> f64 {
         let source = self.post.source();
         let sentences = &self.of_post.layout.sentences;
@@ -660,7 +660,7 @@ impl OfPlan<'_> {
         evidence.name_is_common = common * (1.0 - title);
     }
 
-    /// Mentions of the names of a kind, by place; of two that overlap the longer counts.
+    /// Returns the mentions of the names of a kind, by position; of two that overlap, the longer counts.
     fn mentions(&self, kind: NameKind) -> Vec<Mention> {
         let mut mentions = Vec::new();
         for (at, name) in self.plan.names.iter().enumerate() {
@@ -691,7 +691,7 @@ impl OfPlan<'_> {
                 }
             }
         };
-        // Sentences that hold a word of the subject; the title speaks for all.
+        // Sentences that contain a word of the subject; a match in the title counts for all.
         let mut near: Vec<usize> = Vec::new();
         let mut in_title = false;
         if !name.context.is_empty() {
@@ -739,8 +739,8 @@ impl OfPlan<'_> {
         })
     }
 
-    /// Cues that start in a range of bytes: a look-up, so that a post of nothing but names and cues costs no more
-    /// for each.
+    /// Returns the cues that start in a range of bytes. This is a lookup, so that a post full of names and cues costs
+    /// no more for each.
     fn cues_from(&self, start: usize, end: usize) -> impl Iterator<Item = &Cue> {
         let cues = &self.of_post.cues;
         let from = cues.partition_point(|cue| cue.start < start);
@@ -758,7 +758,7 @@ impl OfPlan<'_> {
         words.get(words.partition_point(|word| word.start < mention.end))
     }
 
-    /// Whether a capitalised word stands right before or behind it, in a text that is not all capitals.
+    /// Returns whether a capitalised word is right before or after the mention, in a text that is not all capitals.
     fn is_part(&self, mention: &Mention, source: &str) -> bool {
         let in_title = mention.start < self.of_post.layout.title_end;
         if in_title && self.of_post.own.title_case > 0.6 {
@@ -782,7 +782,7 @@ impl OfPlan<'_> {
         after || before
     }
 
-    /// Whether the name is the subject of its sentence: followed by `'s` or by a verb.
+    /// Returns whether the name is the subject of its sentence: followed by `'s` or by a verb.
     fn acts(&self, mention: &Mention, source: &str) -> bool {
         if ["'s ", "’s ", "' ", "’ "]
             .iter()

@@ -1,7 +1,7 @@
-//! A guess at whether a text is English: by its letters, and by its small words.
+//! A guess whether a text is English: by its letters, and by its small words.
 //!
-//! None of these words is longer than eight bytes, so that each is one number, and is found among them in a
-//! table of numbers: a few nanoseconds a word, where comparing with each takes a hundred.
+//! None of these words is longer than eight bytes, so each is one number. A table of these numbers finds a word in a
+//! few nanoseconds; comparing with each word takes a hundred.
 
 /// Small words of languages written like English that English does not have.
 const FOREIGN: [&str; 59] = [
@@ -21,12 +21,12 @@ const SMALL: [&str; 62] = [
     "does", "by", "their", "our", "us", "anyone", "good", "need", "new", "never", "after",
 ];
 
-/// Twice as many places as words, at least.
+/// Size of the table: at least twice the number of words.
 const PLACES: usize = 256;
 const PLACE_BITS: u32 = PLACES.trailing_zeros();
 
-/// The bits of a number of eight bytes that tell those that are not ASCII, and those that are letters: of
-/// what words have in lower case, nothing else has that bit.
+/// Masks for a number of eight bytes: bytes that are not ASCII, and bytes that are letters. Among the characters of a
+/// lower-case word, only letters have that bit.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 const LETTER: u64 = 0x4040_4040_4040_4040;
 
@@ -58,7 +58,7 @@ const fn table() -> [Option<(u64, Kind)>; PLACES] {
     table
 }
 
-/// Of a word of up to eight bytes.
+/// Returns a word of up to eight bytes as a number.
 const fn number(word: &[u8]) -> u64 {
     let mut number = 0;
     let mut at = word.len();
@@ -73,7 +73,7 @@ const fn place(key: u64) -> usize {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PLACE_BITS)) as usize
 }
 
-/// The same without a loop, whose end the processor would guess wrong.
+/// The same without a loop: the processor would mispredict where the loop ends.
 #[inline]
 fn number_at_once(word: &[u8]) -> Option<u64> {
     let length = word.len();
@@ -108,7 +108,7 @@ pub(super) struct English {
 }
 
 impl English {
-    /// A word in lower case.
+    /// Counts a word, given in lower case.
     #[inline]
     pub(super) fn add(&mut self, word: &[u8]) {
         match number_at_once(word) {
@@ -138,7 +138,7 @@ impl English {
         }
     }
 
-    /// As [`Self::verdict`]; `None` where small words do not tell.
+    /// Works like [`Self::verdict`]; `None` where the small words do not decide.
     pub(super) fn guess(&self) -> Option<bool> {
         let plain = self.foreign == 0 && self.other == 0;
         match self.verdict() {

@@ -1,12 +1,12 @@
 //! The words that the classifiers see.
 //!
-//! Not those of [`crate::text`]: an apostrophe is part of a word, marks that tell a mood are words, and every
-//! number is the same one. The weights were learned of these, so that none may be cut otherwise.
+//! They differ from those of [`crate::text`]: an apostrophe is part of a word, marks that express a mood are words, and
+//! all numbers are the same word. The weights were learned from these words, so the rules must not change.
 
 /// The hash of no bytes.
 const NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// A byte that a word of ASCII has, in lower case; zero where there is none.
+/// Lower case of a byte that an ASCII word can contain; zero for all other bytes.
 static LOWER: [u8; 256] = {
     let mut lower = [0; 256];
     let mut byte = 0;
@@ -19,7 +19,7 @@ static LOWER: [u8; 256] = {
     lower
 };
 
-/// FNV-1a; to be mixed, so that the highest bits depend on all.
+/// FNV-1a. Must be mixed afterwards, so that the highest bits depend on all bytes.
 const fn hash(word: &[u8]) -> u64 {
     let (mut hash, mut at) = (NOTHING, 0);
     while at < word.len() {
@@ -34,13 +34,13 @@ const fn hash_on(hash: u64, byte: u8) -> u64 {
     (hash ^ byte as u64).wrapping_mul(0x0100_0000_01b3)
 }
 
-/// What stands for itself whatever is around it.
+/// A token that is the same in every context.
 const fn fixed(word: &'static [u8]) -> (&'static [u8], u64) {
     (word, hash(word))
 }
 
-/// Tells `found` each word in lower case, and its hash, for as long as it answers true. Addresses are one
-/// word, numbers another, handles none: who is addressed says nothing about what is meant.
+/// Passes each word in lower case, and its hash, to `found` until it returns false. All addresses are one word and all
+/// numbers another; handles are skipped, because the addressee says nothing about the intent.
 pub(super) fn words(text: &str, mut found: impl FnMut(&[u8], u64) -> bool) {
     const ADDRESS: (&[u8], u64) = fixed(b"urlurl");
     const NUMBER: (&[u8], u64) = fixed(b"0");
@@ -89,8 +89,8 @@ pub(super) fn words(text: &str, mut found: impl FnMut(&[u8], u64) -> bool) {
     }
 }
 
-/// Puts the word that begins at `at` into `word`, in lower case, and answers where it ends, and its hash; `None`
-/// where none begins.
+/// Writes the word that begins at `at` into `word`, in lower case, and returns its end and its hash; `None` where no
+/// word begins.
 #[inline]
 fn read(text: &str, at: usize, word: &mut Vec<u8>) -> Option<(usize, u64)> {
     word.clear();
@@ -115,8 +115,8 @@ fn read_any(rest: &str, at: usize, word: &mut Vec<u8>) -> Option<(usize, u64)> {
     Some((at + raw.len(), hash(word)))
 }
 
-/// The same where nothing but ASCII decides: reads, folds and hashes a byte at a time, since a loop for each
-/// would end at a place that the processor guesses wrong, word by word.
+/// The same for pure ASCII: reads, folds and hashes in one loop, byte by byte. A loop for each step would end at a
+/// position that the processor mispredicts, word by word.
 #[inline]
 fn read_ascii(text: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<(usize, u64)> {
     let mut hash = NOTHING;
@@ -140,7 +140,7 @@ fn read_ascii(text: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<(usize, 
     Some((at, hash))
 }
 
-/// Where a word ends: letters and digits, and an apostrophe between them.
+/// Returns where a word ends: it consists of letters and digits, and of apostrophes between them.
 fn any_end(text: &str) -> usize {
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -185,7 +185,7 @@ mod tests {
         found
     }
 
-    /// As the words were cut that the weights were learned of.
+    /// Cuts words as the training did.
     fn learned(text: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut rest = text;

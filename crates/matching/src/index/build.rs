@@ -1,7 +1,7 @@
-//! Builds segments: from compiled plans, and from the plans of other segments.
+//! Builds segments from compiled plans and from the plans of other segments.
 //!
-//! About 14 µs for a plan of 60 terms among 100,000 plans, most of it the wait for each term's text; 2 µs for one that
-//! comes from another segment, where each term is looked up once.
+//! Costs about 14 µs for a plan of 60 terms among 100,000 plans, mostly waiting for memory to read each term's text. A
+//! plan from another segment costs 2 µs: each term is looked up once.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     text::code::Keys,
 };
 
-/// Where a plan is taken from.
+/// Source of a plan.
 #[derive(Clone)]
 pub(super) enum Source<'a> {
     Plan(Arc<Plan>),
@@ -30,9 +30,9 @@ pub(super) enum Source<'a> {
     Packed(usize, &'a Segment, u32),
 }
 
-/// Segments of these plans, of [`MAX_PLANS`] each at most; of two under one name the last counts.
+/// Builds segments of at most [`MAX_PLANS`] plans each; of two plans under one name the last counts.
 pub(super) fn segments(mut plans: Vec<(ManagerName, Source<'_>)>) -> Vec<Segment> {
-    // Stable, so that the last of a name stays the last.
+    // A stable sort keeps the last plan of a name last.
     plans.sort_by_key(|(name, _)| *name);
     let mut kept: Vec<(ManagerName, Source<'_>)> = Vec::with_capacity(plans.len());
     for plan in plans {
@@ -79,13 +79,13 @@ struct Builder {
     chooser: Chooser,
     plans: PackedPlans,
     names: Vec<ManagerName>,
-    /// Terms and what they bring, plan by plan, and where each plan's end.
+    /// Key terms and their contributions, plan by plan, and the end of each plan's key.
     keys: Vec<(u32, u16)>,
     key_ends: Vec<u32>,
     feeds: Feeds,
     watchers: Vec<Watchers>,
     watch_many: Watchers,
-    /// What the terms of other segments are here.
+    /// Terms of other segments and their numbers in this one.
     known: HashMap<usize, Vec<u32>>,
 }
 
@@ -252,7 +252,7 @@ impl Builder {
         let (mut sieves, mut postings) = (SieveList::default(), PostingsBuilder::new(all.len()));
         for range in begins.windows(2) {
             let slots = &slots[range[0].0 as usize..range[1].0 as usize];
-            // Where there are few, all are asked.
+            // With few plans, all of them are evaluated.
             let asked = slots.len() > FEW;
             let keys = slots.iter().map(|&slot| key(slot));
             let terms = postings.push(keys, asked, |term| all.is_stemmed(term));
@@ -268,6 +268,6 @@ impl Builder {
 #[derive(Default)]
 struct Watchers {
     slots: Vec<u32>,
-    /// Those without a key.
+    /// Slots of the plans without a key.
     always: Vec<u32>,
 }

@@ -1,8 +1,8 @@
-//! How common words are: learned from the posts that pass, and guessed before.
+//! Estimates of how common words are: guessed at first, then learned from incoming posts.
 //!
-//! One post in [`SAMPLE`] is counted, in a table without locks that all indexes of the process share.
-//! The guess is a short list of the commonest words, and for others their length. A wrong answer costs
-//! time and nothing else, so counts may collide and be lost.
+//! One post in [`SAMPLE`] is counted, in a lock-free table that all indexes of the process share. The guess is based on
+//! a short list of the commonest words, and on the length of the others. A wrong estimate costs only time, so counts
+//! may collide and be lost.
 
 use std::{
     collections::HashMap,
@@ -17,21 +17,21 @@ use crate::{
     text::{self, code::Keys},
 };
 
-/// One post in so many is counted.
+/// One in this many posts is counted.
 pub(super) const SAMPLE: u32 = 16;
 
 const BITS: u32 = 17;
-/// When so many posts were counted, all counts are halved: what people write about changes.
+/// After this many counted posts all counts are halved, because what people write about changes.
 const FORGET: u32 = 1 << 20;
-/// The guess weighs as much as this many posts.
+/// Weight of the guess, as a number of posts.
 const GUESS: f32 = 50.0;
-/// Each further word makes a phrase rarer by as much, or more.
+/// Each further word makes a phrase rarer, at least by this factor.
 const FURTHER_WORD: f32 = 0.2;
 
 static SEEN: [AtomicU32; 1 << BITS] = [const { AtomicU32::new(0) }; 1 << BITS];
 static POSTS: AtomicU32 = AtomicU32::new(0);
 
-/// Counts a post of these hashes of words.
+/// Counts a post, given the hashes of its words.
 pub(super) fn learn(words: impl Iterator<Item = u64>) {
     for hash in words {
         SEEN[place(hash)].fetch_add(1, Relaxed);
@@ -44,12 +44,12 @@ pub(super) fn learn(words: impl Iterator<Item = u64>) {
     }
 }
 
-/// How many posts were counted.
+/// Returns the number of counted posts.
 pub(super) fn learned() -> u32 {
     POSTS.load(Relaxed)
 }
 
-/// In how many of a million posts the phrase is: no more than its rarest word.
+/// Returns how many of a million posts contain the phrase: no more than contain its rarest word.
 pub(super) fn of(phrase: &Phrase) -> f32 {
     let keys = Keys::of_process();
     #[expect(clippy::cast_precision_loss, reason = "a guess")]
@@ -75,7 +75,7 @@ fn guess(word: &str) -> f32 {
     static COMMON: LazyLock<HashMap<String, f32>> = LazyLock::new(|| {
         let words = include_str!("common_words.txt").split_whitespace();
         let ranked = words.zip(1_u16..).flat_map(|(word, rank)| {
-            // Zipf's law, with the commonest in nine of ten posts.
+            // Zipf's law; the commonest word occurs in nine of ten posts.
             let share = 900_000.0 / (1.0 + f32::from(rank) / 20.0);
             [
                 (text::stem(word).into_owned(), share),

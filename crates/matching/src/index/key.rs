@@ -1,11 +1,11 @@
-//! What must occur in a post before a plan can match: the cheapest of the plan's necessary sets.
+//! A plan's key: the cheapest set of terms that the plan needs. A post can match only if it contains some of them.
 //!
-//! Each group of `require` is such a set. So are the terms and names together where the rule asks for
-//! one of them; and of the terms, the commonest can be left out, as far as they cannot lift the score
-//! by themselves: then the others must bring the rest. Cheap is what occurs seldom.
+//! Each group of `require` is such a set. So are the terms and names together, where the rule asks for one of them. The
+//! commonest terms can be left out if they cannot reach the score alone: then the others must add the rest. Terms that
+//! occur rarely are cheap.
 //!
-//! What the key's terms must bring is measured in parts of [`PASS`]: rounded up for each term, so that
-//! no plan is left out that could match.
+//! The required contribution of the key's terms is measured in units of [`PASS`]. It is rounded up for each term, so
+//! that no plan is left out that could match.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -19,24 +19,23 @@ use crate::{
     topic_scale::TopicScale,
 };
 
-/// So much must come together before a plan is looked at.
+/// Sum that a plan's key terms must reach before the plan is evaluated.
 pub(super) const PASS: u16 = 4_000;
-/// A term that is enough by itself, however weak.
+/// Contribution of a term that is sufficient alone, however weak.
 pub(super) const ENOUGH: u16 = 4_095;
 
-/// What a candidate costs beside a posting, when one watcher in ten posts' feeds is as usual.
+/// Cost of a candidate relative to a posting, with the typical share of one watcher per ten posts.
 const COST_OF_A_LOOK: f32 = 10.0;
 
-/// How much of what is needed the terms that are left out may bring: more saves postings, less saves
-/// candidates.
+/// Share of the required sum that the left-out terms may contribute: more saves postings, less saves candidates.
 const LEFT_OUT: f64 = 0.5;
-/// What sums may differ by, for they are taken in another order, and rounded.
+/// Tolerance for sums that are computed in another order, and rounded.
 const SLACK: f64 = 1e-6;
 
-/// Terms and what each brings, up to [`PASS`]; `None` when nothing is necessary.
+/// Terms and their contributions, up to [`PASS`]; `None` when no term is necessary.
 pub(super) type Key = Option<Vec<(u32, u16)>>;
 
-/// Chooses keys, and remembers what it worked out for the plans before.
+/// Chooses keys, and remembers results for later plans.
 #[derive(Default)]
 pub(super) struct Chooser {
     needs: RefCell<HashMap<Focus, f64>>,
@@ -60,7 +59,7 @@ impl Chooser {
             .min_by(|a, b| cost(a).total_cmp(&cost(b)))
     }
 
-    /// The terms and names of which some must occur, where they must.
+    /// Returns the terms and names if the plan requires that some of them occur.
     fn scoring(&self, plan: &Numbered, terms: &TermsBuilder) -> Key {
         let names = || {
             let spellings = plan.names.iter().flat_map(|name| &name.spellings);
@@ -73,7 +72,7 @@ impl Chooser {
                 gate,
                 ..
             } => {
-                // Every post with a term reaches a threshold of zero.
+                // With a threshold of zero, any term is sufficient.
                 let need = match (threshold > 0.0, gate == Focus::Sales) {
                     (true, true) => scale.topic(self.need(gate)),
                     (true, false) => f64::INFINITY,
@@ -91,8 +90,7 @@ impl Chooser {
         Some(distinct(set))
     }
 
-    /// The surprise without which no post passes the gate where no name occurs; infinite when no topic is
-    /// enough.
+    /// Returns the surprise that a post without a name needs to pass the gate; infinite when no topic is sufficient.
     fn need(&self, focus: Focus) -> f64 {
         *self.needs.borrow_mut().entry(focus).or_insert_with(|| {
             let passes = |surprise| {
@@ -119,7 +117,7 @@ impl Chooser {
     }
 }
 
-/// The terms that must bring `need` together, when each brings at most `most` times its weight.
+/// Returns the terms that must contribute `need` together, when each contributes at most `most` times its weight.
 fn weighed(plan: &Numbered, terms: &TermsBuilder, need: f64, most: f64) -> Vec<(u32, u16)> {
     if need.is_infinite() {
         return Vec::new();
@@ -164,7 +162,7 @@ fn parts(weight: f64, need: f64) -> u16 {
     }
 }
 
-/// Each term once. One that is two things, as a name of both kinds, is enough.
+/// Returns each term once. A term with two roles, such as a name of both kinds, is sufficient alone.
 fn distinct(mut set: Vec<(u32, u16)>) -> Vec<(u32, u16)> {
     set.sort_unstable();
     set.dedup_by(|next, kept| {

@@ -1,8 +1,8 @@
-//! Plans as numbers: 8 bytes for a term of `include`, 4 for any other, 24 for the plan; and 8 for each weight that
-//! differs from all others.
+//! Plans as numbers: 8 bytes for a term of `include`, 4 for any other term, 24 for the plan, and 8 for each distinct
+//! weight.
 //!
-//! Nothing is lost: [`PackedPlans::plan`] gives the plan that went in. [`PackedPlans::hits`] gives the
-//! part of it that a post can see, which decides the same on that post.
+//! Nothing is lost: [`PackedPlans::plan`] returns the original plan. [`PackedPlans::hits`] returns only the part with
+//! terms that occur in a post, which leads to the same decision on that post.
 
 use domain::{FeedName, instructions::NameKind};
 use hashbrown::HashTable;
@@ -35,7 +35,7 @@ pub(super) struct NumberedName {
     pub(super) cased: bool,
     pub(super) on_topic_percent: u8,
     pub(super) ordinary_posts: u16,
-    /// The first is the name's own text.
+    /// Spellings; the first is the name's own text.
     pub(super) spellings: Vec<u32>,
     pub(super) context: Vec<u32>,
 }
@@ -44,12 +44,12 @@ pub(super) struct NumberedName {
 pub(super) struct PackedPlans {
     plans: Vec<Packed>,
     include: Vec<u32>,
-    /// Of each, its place among the values, of which there are few where weights have few digits.
+    /// Index of each weight in `values`, which is short because weights have few digits.
     weights: Vec<u32>,
     values: Vec<f64>,
-    /// While it is filled.
+    /// Index of `values` by weight; only used while plans are added.
     place_of: HashTable<u32>,
-    /// Feeds, exclusions, groups and names, each list behind its length.
+    /// Feeds, exclusions, groups and names; each list follows its length.
     rest: Vec<u32>,
 }
 
@@ -60,7 +60,7 @@ struct Packed {
     rest: u32,
 }
 
-/// A name where it lies.
+/// A name that borrows the packed data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PackedName<'a> {
     pub(super) kind: NameKind,
@@ -71,7 +71,7 @@ pub(super) struct PackedName<'a> {
     pub(super) context: &'a [u32],
 }
 
-/// A plan where it lies.
+/// A plan that borrows the packed data.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) rule: Rule,
@@ -82,7 +82,7 @@ pub(super) struct View<'a> {
 }
 
 impl PackedPlans {
-    /// With room for so many plans, and terms of `include`.
+    /// Creates a store with capacity for this many plans, and terms of `include`.
     pub(super) fn with_capacity(plans: usize, terms: usize) -> Self {
         Self {
             plans: Vec::with_capacity(plans),
@@ -152,7 +152,7 @@ impl PackedPlans {
         self.rest.shrink_to_fit();
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory used, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.plans.capacity() * size_of::<Packed>()
             + (self.include.capacity() + self.weights.capacity() + self.rest.capacity())
@@ -180,14 +180,15 @@ impl PackedPlans {
     }
 }
 
-/// Weights have few digits, which stand in the upper bits; the table goes by the upper bits and the lower.
+/// Hashes a weight. Weights have few digits, which are in the upper bits; the table uses both the upper and the lower
+/// bits.
 fn hash(weight: f64) -> u64 {
     let mixed = weight.to_bits().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 32)
 }
 
 impl<'a> View<'a> {
-    /// Those terms of which `has` is true, and their weights.
+    /// Returns the terms that satisfy `has`, and their weights.
     #[inline]
     pub(super) fn include(&self, has: impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, f64)> {
         let terms = self.include.iter().zip(self.weights);
@@ -210,7 +211,7 @@ impl<'a> View<'a> {
         lists.list()
     }
 
-    /// The terms of what the customer sells, and their weights.
+    /// Returns the terms of what the customer sells, and their weights.
     fn offers(&self) -> impl Iterator<Item = (u32, f64)> {
         let mut lists = self.lists();
         for _ in 0..3 {
@@ -292,10 +293,10 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The plan with those of its terms alone of which `has` is true. What is left out occurs nowhere
-    /// in the post, so on this post the rest decides as the whole does: a group without a term stays,
-    /// and is not satisfied; a name without its context goes, for it does not count. Without `texts`, which decide
-    /// nothing, those of terms and names are empty.
+    /// Returns the plan with only the terms that satisfy `has`. The others do not occur in the post, so the result
+    /// decides like the whole plan on this post: a group without a term stays, and is not satisfied; a name without its
+    /// context is removed, because it does not count. Without `texts`, the texts of terms and names are empty; they do
+    /// not affect the decision.
     pub(super) fn plan(
         &self,
         terms: &Terms,

@@ -1,8 +1,8 @@
-//! Finds all of many phrases in a post in one pass over its words.
+//! Finds many phrases in a post in one pass over its words.
 //!
-//! A word costs one look-up among the words as written, and one among the stems where there are any.
-//! The few that begin a phrase of several words are followed through a trie, whose edges lie in one
-//! hash table behind a filter of bits. What is found is what [`PostText::count`](crate::PostText) counts.
+//! A word costs one lookup among the words as written, and one among the stems if there are any. The few words that
+//! begin a longer phrase are followed through a trie. Its edges are in one hash table behind a bit filter. The result
+//! equals that of [`PostText::count`](crate::PostText).
 
 use super::{
     sieve::Sieves,
@@ -14,10 +14,10 @@ use crate::{
     words::Words,
 };
 
-/// One edge in so many that are not there is looked up in vain.
+/// Bits per edge in the filter: one absent edge in this many is looked up in vain.
 const BITS_AN_EDGE: usize = 8;
 
-/// By their first words, which are those of all phrases, those that keys may begin with, or all others.
+/// Phrases to search for, selected by their first words: all, those that keys may begin with, or all others.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted<'a> {
     All,
@@ -29,19 +29,19 @@ pub(crate) enum Wanted<'a> {
 pub(crate) struct Phrases {
     exact: Table,
     stems: Table,
-    /// Words behind others, by [`edge`].
+    /// Words that follow others, by [`edge`].
     edges: Table,
-    /// A bit for the edges of each hash: most words are followed by one that leads nowhere.
+    /// A bit for each edge's hash: for most words, the next word has no edge.
     ahead: Vec<u64>,
-    /// Nodes of the trie: words that another word follows in some phrase.
+    /// Number of trie nodes: words that another word follows in some phrase.
     nodes: u32,
     count: u32,
-    /// Whether some phrase may reach over the end of a sentence.
+    /// True if some phrase may span the end of a sentence.
     over_breaks: bool,
 }
 
 impl Phrases {
-    /// The number of the phrase, which it is given the first time that it is seen, and the hash of its first word.
+    /// Returns the number of the phrase, assigned on first insertion, and the hash of its first word.
     pub(crate) fn insert(&mut self, phrase: &Phrase, keys: &Keys) -> (u32, u64) {
         let Some((&begin, rest)) = phrase.hashes.split_first() else {
             return (NONE, 0);
@@ -69,7 +69,7 @@ impl Phrases {
         (to.phrase, begin)
     }
 
-    /// Ends the inserting. `phrase` says what each phrase is called from now on.
+    /// Finishes the insertion. `phrase` maps each phrase to its final number.
     pub(crate) fn finish(&mut self, mut phrase: impl FnMut(u32) -> u32) {
         self.exact.finish(&mut phrase);
         self.stems.finish(&mut phrase);
@@ -86,14 +86,14 @@ impl Phrases {
         self.count as usize
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory used, in bytes.
     pub(super) fn memory(&self) -> usize {
         let tables = [&self.exact, &self.stems, &self.edges].map(Table::memory);
         tables.iter().sum::<usize>() + self.ahead.capacity() * size_of::<u64>()
     }
 
-    /// Tells `found` each occurrence of each phrase whose first word is wanted: its first and its last word.
-    /// Answers in how many steps phrases of several words were followed.
+    /// Calls `found` with the first and the last word of each occurrence of each phrase whose first word is wanted.
+    /// Returns the number of steps that phrases of several words took.
     pub(crate) fn find(
         &self,
         words: &Words,
@@ -147,7 +147,7 @@ impl Phrases {
     }
 }
 
-/// Room for what words are to some phrases.
+/// Working memory for the words that begin a phrase.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     places: Vec<u32>,
@@ -163,8 +163,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Follows all phrases that have come to `node` with the word `at`. As deep as the longest phrase,
-    /// which has fifty words.
+    /// Follows all phrases that reach `node` with the word `at`. The recursion is as deep as the longest phrase, which
+    /// has fifty words.
     fn follow(&mut self, at: usize, node: u32, found: &mut impl FnMut(u32, usize)) {
         let from = &self.words.tokens()[at];
         let next = from.place + from.width;
@@ -178,7 +178,7 @@ impl Walk<'_> {
         }
         for nth in here.clone() {
             let hash = self.hashes[nth];
-            // Of two readings that are one, the narrower counts: it comes first.
+            // Of two equal readings, the narrower counts: it comes first.
             if self.hashes[here.start..nth].contains(&hash) {
                 continue;
             }
@@ -212,7 +212,7 @@ impl Walk<'_> {
     }
 }
 
-/// Writes down the places of those that `may` is true of, without a branch for each.
+/// Collects the positions of the hashes that satisfy `may`, without a branch for each.
 #[inline]
 fn sift(hashes: &[u64], places: &mut Vec<u32>, may: impl Fn(u64) -> bool) {
     places.clear();
@@ -225,13 +225,13 @@ fn sift(hashes: &[u64], places: &mut Vec<u32>, may: impl Fn(u64) -> bool) {
     places.truncate(kept);
 }
 
-/// The way from a node over a word.
+/// Returns the hash of the edge from a node for a word.
 #[inline]
 fn edge(keys: &Keys, node: u32, word: u64, over_break: bool) -> u64 {
     keys.hash_pair(word, (u64::from(node) << 1) | u64::from(over_break))
 }
 
-/// Where among so many words of bits, a power of two, the edge has its bit.
+/// Returns the position of the edge's bit in a filter of this many words, a power of two.
 #[inline]
 fn place(edge: u64, words: usize) -> (usize, u64) {
     let at = (edge >> 6) as usize & (words - 1);

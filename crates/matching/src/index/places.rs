@@ -1,12 +1,12 @@
-//! Where things stand that have a number: a small hash table, for a few of very many.
+//! A small hash table from numbers to their positions in a list, for a few of very many numbers.
 //!
-//! Kept small, so that it stays in the nearest cache; one that a long post made large is dropped again.
+//! It is kept small, so that it stays in the nearest cache. A table that a long post made large is dropped again.
 
 const SMALL: usize = 512;
 
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Key, and place plus one; zero where there is nothing. A power of two of them.
+    /// Key, and position plus one; zero marks a free slot. The length is a power of two.
     slots: Vec<(u32, u32)>,
     len: usize,
 }
@@ -28,7 +28,7 @@ impl Places {
         self.slots[self.find(key)].1.checked_sub(1)
     }
 
-    /// Where the key stands, which is at `next` when it is new.
+    /// Returns the position of the key; a new key gets the position `next`.
     #[inline]
     pub(super) fn place(&mut self, key: u32, next: u32) -> u32 {
         if self.len * 2 >= self.slots.len() {
@@ -43,7 +43,7 @@ impl Places {
         slot.1 - 1
     }
 
-    /// The slot of the key, or the free one where it belongs.
+    /// Returns the slot of the key, or the free slot where it belongs.
     #[inline]
     fn find(&self, key: u32) -> usize {
         let mask = self.slots.len() - 1;

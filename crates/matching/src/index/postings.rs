@@ -1,12 +1,12 @@
-//! Which plans of a feed have a term in their key, and what it brings.
+//! Postings: for each term of a feed, the plans with the term in their key, and its contribution.
 //!
-//! Feed by feed, its terms are spread over buckets of [`RUNS_A_BUCKET`] on average. A bucket is a row of runs, each a
-//! header (a part of the term's hash, whether the term is stemmed, how many postings) and its postings. So what a
-//! post's term means to a feed takes two reads beyond the cache, where the bucket begins and the bucket itself, of
-//! which none waits for those of another term. 4 bytes a posting, 4 a term of a feed, and a little.
+//! The terms of each feed are spread over buckets of [`RUNS_A_BUCKET`] runs on average. A run has a header (a part of
+//! the term's hash, whether the term is stemmed, the number of postings) and its postings. So reading the postings of a
+//! term takes two reads beyond the cache: the start of the bucket, and the bucket. Reads for different terms do not
+//! wait for each other. Memory: 4 bytes per posting, 4 per term of a feed, and a little overhead.
 //!
-//! Two terms of one bucket whose parts of the hash are alike (one pair in eight thousand) are taken for each
-//! other: their plans are then asked in vain, and none is left out.
+//! Two terms of one bucket with the same part of the hash (one pair in eight thousand) are confused. Their plans are
+//! then evaluated in vain, but none is left out.
 
 use std::ops::Range;
 
@@ -16,38 +16,38 @@ use super::{
 };
 
 const PARTS_BITS: u32 = 12;
-/// As many watches of a feed as a posting can number.
+/// Number of watches that a posting can address.
 const WATCHES: usize = 1 << (u32::BITS - PARTS_BITS);
 const COUNT_BITS: u32 = 18;
 const TAG_BITS: u32 = u32::BITS - 1 - COUNT_BITS;
-/// As many watches as a feed can have: more would not fit a run.
+/// Maximum number of watches of a feed: more would not fit in a run.
 pub(super) const MAX_WATCHES: usize = 1 << (COUNT_BITS - 1);
 const _: () = assert!(MAX_WATCHES <= WATCHES);
 
 const RUNS_A_BUCKET: usize = 2;
-/// Words of a line of the cache.
+/// 32-bit words in a cache line.
 const LINE: u32 = 16;
 
-/// A frequency in 256ths.
+/// A frequency of 1, in 256ths.
 const ONCE: u32 = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Postings {
-    /// By feed, its first bucket; one more behind the last feed.
+    /// First bucket of each feed, and the end of the last feed's buckets.
     feeds: Vec<u32>,
-    /// Where each bucket begins; one more behind the last.
+    /// Start of each bucket, and the end of the last one.
     begins: Vec<u32>,
     buckets: Vec<u32>,
 }
 
-/// Of one feed.
+/// Postings of one feed.
 #[derive(Clone, Copy)]
 pub(super) struct OfFeed<'a> {
     begins: &'a [u32],
     buckets: &'a [u32],
 }
 
-/// The postings of a term.
+/// Postings of a term.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run<'a> {
     postings: &'a [u32],
@@ -55,7 +55,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Postings {
-    /// Of the feed at that place.
+    /// Returns the postings of the feed at that place.
     pub(super) fn of_feed(&self, place: usize) -> OfFeed<'_> {
         let buckets = self.feeds[place] as usize..self.feeds[place + 1] as usize;
         OfFeed {
@@ -64,7 +64,7 @@ impl Postings {
         }
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory used, in bytes.
     pub(super) fn memory(&self) -> usize {
         let lists = [&self.feeds, &self.begins, &self.buckets];
         lists.iter().map(|list| list.capacity()).sum::<usize>() * size_of::<u32>()
@@ -72,7 +72,7 @@ impl Postings {
 }
 
 impl<'a> OfFeed<'a> {
-    /// The bucket of a term. Reads where it begins.
+    /// Returns the bucket of a term. Reads where it begins.
     #[inline]
     pub(super) fn bucket(self, term: u32) -> Range<u32> {
         let buckets = self.begins.len() - 1;
@@ -83,14 +83,14 @@ impl<'a> OfFeed<'a> {
         self.begins[at]..self.begins[at + 1]
     }
 
-    /// Reads where a bucket begins and a line further on, so that most of it is near when it is looked at.
+    /// Reads the start of a bucket and one cache line further, so that most of it is cached when it is searched.
     #[inline]
     pub(super) fn touch(self, bucket: &Range<u32>) -> u32 {
         let behind = (bucket.start + LINE).min(bucket.end - 1);
         self.buckets[bucket.start as usize] ^ self.buckets[behind as usize]
     }
 
-    /// What the bucket has of the term.
+    /// Returns the postings of the term in the bucket.
     #[inline]
     pub(super) fn runs(self, bucket: Range<u32>, term: u32) -> impl Iterator<Item = Run<'a>> {
         let mut rest = &self.buckets[bucket.start as usize..bucket.end as usize];
@@ -113,12 +113,13 @@ impl<'a> OfFeed<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Whether it matters how often the term occurs.
+    /// Returns whether the number of occurrences of the term matters.
     pub(super) fn is_stemmed(self) -> bool {
         self.stemmed
     }
 
-    /// Watches, numbered from 0 within their feed, and what the term brings to each, however often it occurs.
+    /// Returns watches, numbered from 0 within their feed, and the term's contribution to each, regardless of its
+    /// frequency.
     #[inline]
     pub(super) fn once(self) -> impl Iterator<Item = (usize, u16)> + 'a {
         self.postings.iter().map(|&posting| {
@@ -127,7 +128,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// As [`Self::once`], for a term that counts so many times: a saturated frequency, which is 0 to 3.
+    /// Works like [`Self::once`], for a term with this saturated frequency, which is 0 to 3.
     #[inline]
     pub(super) fn times(self, saturated: f64) -> impl Iterator<Item = (usize, u16)> + 'a {
         #[expect(
@@ -146,13 +147,13 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Gathers postings, feed by feed.
+/// Collects postings, feed by feed.
 #[derive(Default)]
 pub(super) struct PostingsBuilder {
     postings: Postings,
-    /// By term: how many watches of the feed at hand have it, and then where its next posting goes.
+    /// For each term: the number of watches of the current feed that have it, and then the position of its next posting.
     of_term: Vec<u32>,
-    /// Those of which there are any.
+    /// The terms of the current feed.
     terms: Vec<u32>,
     ends: Vec<u32>,
 }
@@ -165,8 +166,8 @@ impl PostingsBuilder {
         }
     }
 
-    /// Adds a feed by the keys of its watches: terms and what they bring, each term once in a key. A feed whose
-    /// postings nobody asks for has none. Answers with all terms of the keys, each once.
+    /// Adds a feed with the keys of its watches: terms and contributions, each term once in a key. No postings are
+    /// stored if no one will query the feed. Returns all terms of the keys, each once.
     pub(super) fn push<'a>(
         &mut self,
         keys: impl Iterator<Item = &'a [(u32, u16)]> + Clone,
@@ -243,7 +244,7 @@ fn mixed(term: u32) -> u64 {
     u64::from(term).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// In which of so many buckets the term is.
+/// Returns which of this many buckets contains the term.
 #[inline]
 fn place(term: u32, buckets: usize) -> usize {
     let share = (mixed(term) >> 32) * buckets as u64;

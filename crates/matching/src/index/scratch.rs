@@ -1,4 +1,4 @@
-//! Room to work in, kept by each thread: what a post needs while it is decided.
+//! Working memory of a thread for deciding on a post.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ pub(super) struct Scratch {
     posts: u32,
     pub(super) readings: RecentReadings,
     hits: Vec<Hit>,
-    /// Where each phrase stands among the hits.
+    /// Position of each phrase among the hits.
     place_of: Places,
     pub(super) found: Found,
     pub(super) candidates: Vec<u32>,
-    /// What the terms found bring to each watch of a feed.
+    /// Sum of the contributions of the terms found, for each watch of a feed.
     pub(super) parts: Vec<u16>,
     pub(super) lists: Vec<List>,
 }
@@ -33,7 +33,7 @@ struct Hit {
     text: u32,
 }
 
-/// Where the postings of a term found are.
+/// Location of the postings of a term that was found.
 #[derive(Debug, Clone)]
 pub(super) struct List {
     pub(super) term: u32,
@@ -46,7 +46,7 @@ pub(super) struct List {
 pub(super) struct Found {
     bits: Vec<u64>,
     terms: Vec<(u32, f64)>,
-    /// Where each term stands among the terms: of shared phrases' at once, of all when they are asked for.
+    /// Position of each term in `terms`: for terms of shared phrases immediately, for all after [`Self::look_at`].
     place_of: Places,
     steps: u32,
 }
@@ -57,7 +57,7 @@ impl Found {
         self.bits[term as usize / 64] >> (term % 64) & 1 == 1
     }
 
-    /// Of a term that occurs; after [`Self::look_at`].
+    /// Returns the frequency of a term that occurs. Call [`Self::look_at`] first.
     pub(super) fn frequency(&self, term: u32) -> f64 {
         let place = self.place_of.get(term).unwrap_or_default();
         self.terms[place as usize].1
@@ -67,7 +67,7 @@ impl Found {
         &self.terms
     }
 
-    /// Makes ready for questions about single terms.
+    /// Prepares for queries about single terms.
     pub(super) fn look_at(&mut self) {
         for (place, &(term, _)) in (0..).zip(&self.terms) {
             self.place_of.place(term, place);
@@ -90,7 +90,7 @@ impl Found {
         self.terms.push((term, frequency));
     }
 
-    /// The reading that occurs most counts.
+    /// Adds a reading of a term; the reading that occurs most counts.
     fn add_reading(&mut self, term: u32, frequency: f64) {
         let next = super::terms::number(self.terms.len());
         let place = self.place_of.place(term, next);
@@ -104,7 +104,7 @@ impl Found {
 }
 
 impl Scratch {
-    /// Counts the words of some of the posts that were cut.
+    /// Counts the words of a sample of the posts.
     pub(super) fn learn(&mut self, post: &PostText) {
         if let Some(words) = post.known_words() {
             self.posts = self.posts.wrapping_add(1);
@@ -114,14 +114,14 @@ impl Scratch {
         }
     }
 
-    /// Whether the definition counts every occurrence of every phrase too: it takes no more steps for
-    /// a phrase than were taken here for all, and one for each of its first words.
+    /// Returns whether the definition also counts every occurrence of every phrase: per phrase it takes no more steps
+    /// than all phrases took here, plus one for each of its first words.
     pub(super) fn is_exact(&self, post: &PostText) -> bool {
         let words = super::terms::number(post.words().tokens().len());
         words.saturating_add(self.found.steps) < MAX_STEPS
     }
 
-    /// Finds the terms that occur, of those that are wanted: all, or keys and then others.
+    /// Finds the terms that occur, of the wanted ones: all, or first those of keys and then the others.
     pub(super) fn find(&mut self, terms: &Terms, post: &PostText, wanted: Wanted<'_>) {
         let title = post.title_len();
         let (hits, place_of, found) = (&mut self.hits, &mut self.place_of, &mut self.found);
@@ -130,7 +130,7 @@ impl Scratch {
             place_of.clear();
             found.begin(terms.len());
         }
-        // All places of a phrase are found at once, for they begin with the same word.
+        // All occurrences of a phrase are found together, because they begin with the same word.
         let known = hits.len();
         let steps = terms
             .phrases
@@ -164,7 +164,7 @@ impl Scratch {
         }
     }
 
-    /// Leaves no trace of the terms found.
+    /// Clears the terms found.
     pub(super) fn forget(&mut self) {
         for &(term, _) in &self.found.terms {
             self.found.bits[term as usize / 64] = 0;

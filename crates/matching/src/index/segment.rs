@@ -1,14 +1,16 @@
 //! An immutable set of plans, found by the terms that are their keys.
 //!
-//! A post goes through in five steps. The phrases that keys of its feed begin with: a bit a word, and a
-//! look-up for each that has one. The postings of the terms found, each the number of a plan and how much of
-//! what that plan needs the term brings: 1-2 ns each, and two reads beyond the cache a term; a plan that has enough is
-//! a candidate. Where there are any, all other phrases of the plans: a look-up a word. A look at each candidate's terms among those found:
-//! 0.1-0.2 µs. What is left is asked by the definition itself, a few microseconds each, so that it has the last
-//! word on every match.
+//! A post is processed in five steps:
+//! 1. Find the phrases that keys of its feed begin with: one bit per word, and a lookup for each word with the bit set.
+//! 2. Read the postings of the terms found. Each contains the number of a plan and the term's contribution: 1-2 ns
+//!   each, and two reads beyond the cache per term. A plan with a sufficient sum is a candidate.
+//! 3. If there are candidates, find all other phrases of the plans: one lookup per word.
+//! 4. Check each candidate's terms among those found: 0.1-0.2 µs.
+//! 5. Evaluate the rest with the definition itself, a few microseconds each. It decides every match.
 //!
-//! Postings do not number plans but watches, feed by feed: a plan of three feeds has three. So a post
-//! meets the postings of its own feed alone. Plans of many feeds have one watch each behind all others, and are asked whether the feed is theirs as candidates.
+//! Postings do not number plans but watches, feed by feed: a plan of three feeds has three. So a post reads only the
+//! postings of its own feed. Plans with many feeds have one watch each, after all others; for these candidates the feed
+//! is checked too.
 
 use std::cell::RefCell;
 
@@ -32,35 +34,35 @@ use crate::{
     text::code::Keys,
 };
 
-/// More are in another segment: each has one watch of a feed at most.
+/// Maximum number of plans; more need another segment. Each plan has at most one watch of a feed.
 pub(super) const MAX_PLANS: usize = MAX_WATCHES;
-/// A plan of more feeds than this has one watch for all.
+/// A plan with more feeds than this has one watch for all.
 pub(super) const MANY_FEEDS: usize = 8;
 
-/// Asking as few watchers as this is quicker than finding out which to ask.
+/// Evaluating this few watchers is faster than selecting among them.
 pub(super) const FEW: usize = 8;
-/// What a bound may be too low by, for sums are taken in another order, and rounded.
+/// Tolerance of a bound: sums are computed in another order, and rounded.
 const SLACK: f64 = 1e-6;
 
 #[derive(Debug, Default)]
 pub(super) struct Segment {
     terms: Terms,
     plans: PackedPlans,
-    /// Ascending: a plan's slot is its place here.
+    /// Names in ascending order: a plan's slot is its index here.
     names: Vec<ManagerName>,
     feeds: Feeds,
-    /// By feed, and behind all of them those of the plans of many.
+    /// Postings by feed, then those of the plans with many feeds.
     postings: Postings,
     sieves: SieveList,
 }
 
-/// Who watches what.
+/// The feeds and the plans that watch them.
 #[derive(Debug, Default)]
 pub(super) struct Feeds {
     pub(super) names: Vec<FeedName>,
     pub(super) by_name: HashTable<u32>,
-    /// By feed, where its watches begin and its plans without a key; behind all feeds, those of the
-    /// plans of many feeds.
+    /// Start of each feed's watches and of its plans without a key. The last entries are for the plans with many
+    /// feeds.
     pub(super) begins: Vec<(u32, u32)>,
     /// The slot of each watch; ascending within a feed.
     pub(super) slots: Vec<u32>,
@@ -75,7 +77,7 @@ impl Feeds {
         self.by_name.find(hash, is_it).copied()
     }
 
-    /// Where what is kept by feed stands; `None` is for the plans of many.
+    /// Returns the index of a feed's entries; `None` means the plans with many feeds.
     fn place(&self, feed: Option<u32>) -> usize {
         feed.map_or(self.names.len(), |feed| feed as usize)
     }
@@ -122,7 +124,7 @@ impl Segment {
         self.names.len()
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory used, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.names.capacity() * size_of::<ManagerName>()
             + self.feeds.memory()
@@ -153,7 +155,7 @@ impl Segment {
         self.plans.view(slot)
     }
 
-    /// The plan as it went in.
+    /// Returns the original plan.
     pub(super) fn plan(&self, slot: u32) -> Plan {
         let feed = |feed| self.feed(feed).clone();
         let readings = |term| self.terms.readings(term);
@@ -161,7 +163,7 @@ impl Segment {
             .plan(&self.terms, readings, feed, |_| true, true, true)
     }
 
-    /// Adds the plans that watch the feed, are alive and match. `scratch` is as it was afterwards.
+    /// Adds the plans that watch the feed, are alive and match. Leaves `scratch` as it was.
     pub(super) fn matches(
         &self,
         post: &PostText,
@@ -198,7 +200,7 @@ impl Segment {
             });
         }
         if !scratch.candidates.is_empty() {
-            // These are asked about all of their terms.
+            // All terms of these candidates are checked.
             scratch.find(&self.terms, post, Wanted::Others(sieves));
             scratch.found.look_at();
         }
@@ -228,7 +230,7 @@ impl Segment {
         scratch.forget();
     }
 
-    /// Every plan that watches the feed and may match, once, and few others.
+    /// Collects every plan that watches the feed and may match, once, and few others.
     fn candidates(&self, feed: Option<u32>, length: u32, scratch: &mut Scratch) {
         let slots = self.feeds.slots(feed);
         let Scratch {
@@ -246,7 +248,7 @@ impl Segment {
         parts.clear();
         parts.resize(slots.len(), 0);
         let of_feed = self.postings.of_feed(self.feeds.place(feed));
-        // All reads of one kind before the next: so many reach beyond the cache at once.
+        // All reads of one kind come before the next, so that many cache misses overlap.
         lists.clear();
         for &(term, frequency) in found.terms() {
             let bucket = of_feed.bucket(term);
@@ -281,11 +283,10 @@ impl Segment {
         }
     }
 
-    /// Whether the definition could say yes: groups and exclusions as it has them, the score never
-    /// lower.
+    /// Returns whether the definition could match: groups and exclusions are exact, and the score is never lower.
     fn may_match(&self, slot: u32, post: &PostText, scratch: &Scratch) -> bool {
         let view = self.view(slot);
-        // In a post made to be slow the definition counts no further than this.
+        // In a post that was made to be slow, the definition stops counting here.
         let exact = scratch.is_exact(post);
         let found = &scratch.found;
         let has = |term: &u32| found.has(*term);
@@ -345,7 +346,7 @@ impl Segment {
                     };
                     model::gate_margin(gate, &features) + SLACK >= 0.0
                 };
-                // What the post itself says is worked out only where it could matter.
+                // The post's own features are computed only where they could matter.
                 passes(Features::best(gate))
                     && passes(Features::of_heads(gate, post))
                     && passes(Features::of_post(gate, post))

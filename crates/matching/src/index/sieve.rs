@@ -1,9 +1,9 @@
-//! With which words the keys of a feed's plans begin: some bits for each, which stay in the nearest cache.
+//! Bit filters for the first words of the keys of a feed's plans: a few bits per word, which stay in the nearest cache.
 //!
-//! Most posts concern no plan of their feed, and most of a post's words no key: a look at one bit each says so,
-//! where the words of all plans of all feeds would be looked up beyond the cache.
+//! Most posts concern no plan of their feed, and most of a post's words begin no key. One bit per word shows this.
+//! Otherwise each word would need a lookup beyond the cache, among the words of all plans of all feeds.
 
-/// One word in so many that begin no key is taken for one that does, or fewer.
+/// Bits per word: at most one in this many words that begin no key passes the filter.
 const BITS_A_WORD: usize = 16;
 const MAX_BITS: usize = 1 << 22;
 const WORD: usize = 64;
@@ -11,16 +11,16 @@ const WORD: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct SieveList {
     bits: Vec<u64>,
-    /// Where each begins, and the next.
+    /// Start of each filter, and the end of the last.
     begins: Vec<u32>,
 }
 
-/// Of one feed.
+/// Filter of one feed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sieve<'a>(&'a [u64]);
 
 impl SieveList {
-    /// Adds one for words by their hashes, of which there are `most` or fewer that differ.
+    /// Adds a filter for words by their hashes; at most `most` hashes are distinct.
     pub(super) fn push(&mut self, most: usize, hashes: impl Iterator<Item = u64>) {
         let begin = self.bits.len();
         self.begins.push(super::terms::number(begin));
@@ -33,7 +33,7 @@ impl SieveList {
             set += usize::from(own[at] & bit == 0);
             own[at] |= bit;
         }
-        // Many keys begin alike.
+        // Many keys begin with the same word.
         let mut length = own.len();
         while length > 1 && length / 2 * WORD >= set * BITS_A_WORD {
             length /= 2;
@@ -55,13 +55,13 @@ impl SieveList {
         Sieve(&self.bits[self.begins[at] as usize..self.begins[at + 1] as usize])
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory used, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.bits.capacity() * size_of::<u64>() + self.begins.capacity() * size_of::<u32>()
     }
 }
 
-/// Of one feed, and of the plans of many.
+/// Filters of one feed, and of the plans with many feeds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sieves<'a>(pub(super) [Sieve<'a>; 2]);
 
@@ -80,10 +80,10 @@ impl Sieve<'_> {
     }
 }
 
-/// Where among so many words of bits, a power of two, the hash has its bit.
+/// Returns the position of the hash's bit in a filter of this many words, a power of two.
 #[inline]
 fn place(hash: u64, words: usize) -> (usize, u64) {
-    // The table goes by the upper bits.
+    // The hash table uses the upper bits.
     let at = (hash >> 6) as usize & (words - 1);
     (at, 1 << (hash % 64))
 }
@@ -99,7 +99,7 @@ mod tests {
             (mixed ^ (mixed >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb) ^ (mixed >> 29)
         };
         let mut sieves = SieveList::default();
-        // The second says of each word four times that it is there.
+        // The second case adds each word four times.
         for (count, times) in [(1_000, 1), (1_000, 4), (0, 1), (1, 1)] {
             let hashes = (0..count * times).map(|nth| hash(nth % count.max(1)));
             let most = usize::try_from(count * times).unwrap();

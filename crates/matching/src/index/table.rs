@@ -1,18 +1,18 @@
-//! A hash table from secret 64-bit hashes to what they lead to, laid out for look-ups.
+//! A hash table with secret 64-bit hashes as keys, laid out for fast lookups.
 //!
-//! A slot is 16 bytes and there is nothing beside it, so that a look-up touches one cache line. The
-//! hash is the key: words and their hashes differ by chance alone, and less often than machines break,
-//! since each process draws its own hash function. Grows while it is filled; `finish` cuts it to size.
+//! A slot is 16 bytes and contains everything, so a lookup touches one cache line. The hash is the key. Two words with
+//! the same hash are less likely than a hardware error, and cannot be provoked: each process chooses a random hash
+//! function. The table grows while it is filled; `finish` cuts it to size.
 
-/// No phrase, or no node.
+/// Marker for no phrase, or no node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What a word, or a word behind others, leads to.
+/// Target of a word, or of a word after others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Target {
     /// The phrase that ends here, or `NONE`.
     pub(super) phrase: u32,
-    /// The node from which longer phrases go on, or `NONE`.
+    /// The node where longer phrases continue, or `NONE`.
     pub(super) node: u32,
 }
 
@@ -23,7 +23,7 @@ const NOWHERE: Target = Target {
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// Zero where there is nothing.
+    /// Hash, or zero in a free slot.
     key: u64,
     to: Target,
 }
@@ -48,7 +48,7 @@ impl Table {
         self.len
     }
 
-    /// Every hash that leads somewhere.
+    /// Returns every hash in the table.
     pub(super) fn keys(&self) -> impl Iterator<Item = u64> {
         let keys = self.slots.iter().map(|slot| slot.key);
         keys.filter(|&key| key != 0)
@@ -70,8 +70,8 @@ impl Table {
         }
     }
 
-    /// Keeps the places of hashes that may be known: all that are, and few others. Reads one slot for each, none of
-    /// which waits for another: so many reach beyond the cache at once.
+    /// Keeps the positions of hashes that may be in the table: all that are, and few others. Reads one slot for each.
+    /// The reads do not depend on each other, so many cache misses overlap.
     #[inline]
     pub(super) fn keep_known(&self, places: &mut Vec<u32>, hash: impl Fn(u32) -> u64) {
         if self.is_empty() {
@@ -86,7 +86,7 @@ impl Table {
         places.truncate(kept);
     }
 
-    /// What the hash leads to, to be written; nowhere at first.
+    /// Returns the target of the hash for writing; a new entry has no target.
     pub(super) fn entry(&mut self, hash: u64) -> &mut Target {
         if self.len * 4 >= self.slots.len() * 3 {
             self.resize((self.slots.len() * 2).max(16));
@@ -102,7 +102,7 @@ impl Table {
         &mut slot.to
     }
 
-    /// Every other slot is taken afterwards. `phrase` says what each phrase is called from now on.
+    /// Finishes the table: every second slot is used. `phrase` maps each phrase to its final number.
     pub(super) fn finish(&mut self, mut phrase: impl FnMut(u32) -> u32) {
         self.resize(self.len * 2);
         for slot in &mut self.slots {
@@ -112,7 +112,7 @@ impl Table {
         }
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory used, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>()
     }
@@ -128,7 +128,7 @@ impl Table {
         }
     }
 
-    /// The key's share of the way through the slots.
+    /// Maps the key to a slot, in proportion to its value.
     #[inline]
     fn home(&self, key: u64) -> usize {
         let product = u128::from(key) * self.slots.len() as u128;
@@ -156,7 +156,7 @@ fn key(hash: u64) -> u64 {
 mod tests {
     use super::Table;
 
-    /// Spread over the whole range, zero and clusters at both ends among them.
+    /// Hashes spread over the whole range, including zero and clusters at both ends.
     fn hashes() -> Vec<u64> {
         let spread = (0..5_000_u64).map(|nth| nth.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let ends = (0..50).flat_map(|nth| [nth * 2, u64::MAX - nth]);

@@ -1,6 +1,6 @@
-//! The terms of a segment's plans: each once, however many plans have it.
+//! The terms of a segment's plans. Each is stored once, regardless of how many plans have it.
 //!
-//! A term is its text and whether it is looked for among stems; its phrases follow from these.
+//! A term is its text and whether it is searched for among stems; its phrases follow from these.
 
 use std::borrow::Cow;
 
@@ -16,18 +16,18 @@ pub(super) struct Terms {
     pub(super) phrases: Phrases,
     terms: Vec<Term>,
     texts: String,
-    /// Lists of the terms of phrases that several terms have, or whose term has several phrases; each
-    /// behind its length.
+    /// Lists of the terms of phrases that belong to several terms, or whose term has several phrases. Each list follows
+    /// its length.
     shared: Vec<u32>,
 }
 
-/// What a phrase is called when it is all of one term: the term. Others have this bit, and the place
-/// of their list.
+/// Bit that marks a shared phrase. A phrase that is the only one of its only term has the number of that term. The
+/// others have this bit, and the position of their list.
 const SHARED: u32 = 1 << 31;
 
 /// The terms of a phrase.
 pub(super) enum OfPhrase<'a> {
-    /// It has no other phrase.
+    /// One term, which has no other phrase.
     One(u32),
     Shared(&'a [u32]),
 }
@@ -49,7 +49,7 @@ impl Terms {
         self.terms[term as usize].stemmed
     }
 
-    /// What the plan had when it was compiled: readings are a function of the text.
+    /// Returns the readings that the plan had when it was compiled: they are a function of the text.
     pub(super) fn readings(&self, term: u32) -> Readings {
         let readings = if self.is_stemmed(term) {
             Readings::stemmed(self.text(term))
@@ -59,7 +59,7 @@ impl Terms {
         readings.unwrap_or_default()
     }
 
-    /// Where to look for the term's text: secret, and all that is compared, see [`Table`].
+    /// Returns the hash of the term's text: secret, and the only thing that is compared, see [`Table`].
     fn hash(keys: &Keys, text: &str, stemmed: bool) -> u64 {
         let hash = keys.hash(keys.code(text.as_bytes()));
         keys.hash_pair(hash, stemmed.into())
@@ -77,7 +77,7 @@ impl Terms {
         self.terms.len()
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory used, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.phrases.memory()
             + self.terms.capacity() * size_of::<Term>()
@@ -86,12 +86,12 @@ impl Terms {
     }
 }
 
-/// Readings of the terms that posts had recently: cutting and stemming a term takes 1 µs. What it says depends on
-/// nothing but the term, and so is never out of date.
+/// Readings of the terms that posts contained recently: cutting and stemming a term takes 1 µs. Readings depend only on
+/// the term, so they are never out of date.
 #[derive(Debug, Default)]
 pub(super) struct RecentReadings(Vec<Option<(u64, Readings)>>);
 
-/// About 1 MB when all are taken.
+/// Size of the cache, as a power of two: about 1 MB when it is full.
 const RECENT_BITS: u32 = 12;
 
 impl RecentReadings {
@@ -114,19 +114,19 @@ impl RecentReadings {
     }
 }
 
-/// Gathers terms.
+/// Collects terms.
 pub(super) struct TermsBuilder {
     keys: Keys,
     terms: Terms,
-    /// Terms, in the place of phrases, by [`Terms::hash`].
+    /// Terms (stored in place of phrases), by [`Terms::hash`].
     by_text: Table,
-    /// Of the terms that come together.
+    /// Hashes of the terms that are inserted together.
     hashes: Vec<u64>,
-    /// Of each term, one or two.
+    /// Phrases of each term, one or two.
     phrases: Vec<[u32; 2]>,
-    /// The hashes of their first words; zero where there is no second.
+    /// Hashes of the first words of these phrases; zero where there is no second phrase.
     begins: Vec<[u64; 2]>,
-    /// How common each is, guessed.
+    /// Estimate of how common each term is.
     costs: Vec<f32>,
 }
 
@@ -143,8 +143,8 @@ impl TermsBuilder {
         }
     }
 
-    /// The numbers of these terms. Their texts lie apart in memory, and so do the slots that know them: all texts are
-    /// read before the first slot, so that none waits for the one before.
+    /// Returns the numbers of these terms. Their texts and their slots are far apart in memory: all texts are read
+    /// before the first slot, so that no read waits for the previous one.
     pub(super) fn insert_all<'a>(
         &mut self,
         terms: impl Iterator<Item = (&'a str, &'a Readings)> + Clone,
@@ -165,7 +165,7 @@ impl TermsBuilder {
         numbers
     }
 
-    /// The number of the term. `readings` is asked for only when the term is new.
+    /// Returns the number of the term. Calls `readings` only when the term is new.
     pub(super) fn insert<'a>(
         &mut self,
         text: &str,
@@ -208,12 +208,13 @@ impl TermsBuilder {
         id
     }
 
-    /// A guess at how many of a million posts have the term.
+    /// Returns an estimate of how many of a million posts contain the term.
     pub(super) fn cost(&self, term: u32) -> f32 {
         self.costs[term as usize]
     }
 
-    /// The terms, and of each the hashes of the words with which its phrases begin; zero where there is no second.
+    /// Returns the terms, and the hashes of the first words of each term's phrases; zero where there is no second
+    /// phrase.
     pub(super) fn finish(self) -> (Terms, Vec<[u64; 2]>) {
         let mut terms = self.terms;
         let pairs = (0..).zip(&self.phrases).flat_map(|(id, phrases)| {
@@ -242,7 +243,7 @@ impl TermsBuilder {
     }
 }
 
-/// Values by their group, ascending: those of group `g` stand from `begins[g]` to `begins[g + 1]`.
+/// Sorts values by group: those of group `g` are at `begins[g]..begins[g + 1]`.
 pub(super) fn gather(
     groups: usize,
     pairs: impl Iterator<Item = (u32, u32)> + Clone,

@@ -1,4 +1,4 @@
-//! The index against asking every plan, on random plans and posts.
+//! Compares the index with evaluating every plan, on random plans and posts.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Change, Index, LiveIndex};
 use crate::{Decision, Plan, PostText, evaluate, text::block::PORTABLY};
 
-/// Few words, so that they meet; several in more than one form, script or spelling.
+/// A small vocabulary, so that plans and posts share words; several words have more than one form, script or spelling.
 const WORDS: &[&str] = &[
     "crm",
     "bike",
@@ -129,7 +129,7 @@ fn plans(count: usize) -> impl Strategy<Value = Vec<(ManagerName, Arc<Plan>)>> {
     prop::collection::vec(plan(), count).prop_map(|plans| (1_u64..).map(name).zip(plans).collect())
 }
 
-/// Panics where the index and asking every plan differ; answers how many pairs were compared, and matched.
+/// Panics where the index and evaluating every plan differ; returns how many pairs were compared, and how many matched.
 fn compare(
     index: &Index,
     plans: &[(ManagerName, Arc<Plan>)],
@@ -146,7 +146,7 @@ fn compare(
                 .collect();
             expected.sort_by_key(|(name, _)| *name);
             matched += expected.len();
-            // Cut anew, so that nothing that the definition worked out is at hand.
+            // A new copy, so that nothing that the definition computed is reused.
             let again = post.again();
             assert_eq!(index.matches(&again, &feed), expected);
         }
@@ -238,14 +238,14 @@ fn many_changes_flow_into_the_base() {
         &FEEDS[0].parse().unwrap(),
     );
     assert_eq!((index.len(), found.len(), index.version()), (500, 500, 2));
-    // Nobody merged, and no change folded more than it has time for.
+    // No merge ran, and no change folded more tiers than its limit allows.
     let most = super::TOO_MANY_TIERS + 2 * 3_000 / super::FOLDED;
     assert!(index.tiers.len() <= most, "{}", index.tiers.len());
     live.merge();
     assert!(!live.is_due() && live.load().len() == 500);
 }
 
-/// The same in every process: plans, posts and what was decided.
+/// Plans, posts and decisions; the same in every process.
 fn decisions(index: &Index, posts: &[PostText]) -> Vec<(ManagerName, Decision)> {
     let mut decisions = Vec::new();
     for post in posts {
@@ -273,7 +273,7 @@ fn with_and_without_vector_instructions_the_same_is_decided() {
     assert_eq!(vectors, portable);
 }
 
-/// Each process hashes by keys of its own.
+/// Each process uses random hash keys.
 #[test]
 fn two_processes_decide_alike() {
     let said = [(); 2].map(|()| {

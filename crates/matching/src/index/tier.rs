@@ -22,7 +22,7 @@ impl Tier {
         }
     }
 
-    /// How many plans are alive.
+    /// Returns the number of plans that are alive.
     pub(super) fn len(&self) -> usize {
         self.segment.len() - self.dead_count
     }
@@ -35,7 +35,7 @@ impl Tier {
         (0..number(self.segment.len())).filter(|&slot| !self.is_dead(slot))
     }
 
-    /// Marks the plan as dead. The first time after a clone copies a bit for each plan.
+    /// Marks the plan as dead. The first call after a clone copies one bit per plan.
     pub(super) fn bury(&mut self, name: &ManagerName) {
         if let Some(slot) = self.segment.slot(name)
             && !self.is_dead(slot)

@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// An estimate, so that this is counted and not demanded of each.
+/// The sketch is an estimate, so the test counts and does not require that every pair passes.
 #[test]
 fn nearly_every_text_with_one_word_changed_is_recognised() {
     let (mut seed, mut missed) = (7_u64, 0);

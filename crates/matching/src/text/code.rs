@@ -1,21 +1,21 @@
-//! Words as numbers of 128 bits: what the index compares in the place of strings.
+//! Words as numbers of 128 bits, which the index compares instead of strings.
 //!
-//! A word of up to 15 bytes is its own code, so that two of them are the same only where the words are.
-//! A longer one is hashed with keys that each process draws anew, so that nobody outside can make two
-//! meet; that two meet by chance is less likely than a broken machine.
+//! A word of up to 15 bytes is its own code, so two codes are equal only if the words are. A longer word is hashed with
+//! random keys of the process, so that an attacker cannot cause collisions. An accidental collision is less likely than
+//! a hardware error.
 
 use std::{
     hash::{BuildHasher, RandomState},
     sync::LazyLock,
 };
 
-/// The bytes of a word that are its code.
+/// Maximum length of a word that is its own code, in bytes.
 const SHORT: usize = 15;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct Code(u128);
 
-/// Drawn when the process starts.
+/// Random hash keys, chosen when the process starts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keys([u64; 4]);
 
@@ -38,7 +38,7 @@ impl Keys {
         self.long(word)
     }
 
-    /// The code of `text[start..end]`, where at least 16 bytes follow `start`.
+    /// Returns the code of `text[start..end]`; at least 16 bytes must follow `start`.
     #[inline]
     pub(super) fn code_within(&self, text: &[u8], start: usize, end: usize) -> Code {
         let length = end - start;
@@ -51,7 +51,7 @@ impl Keys {
         }
     }
 
-    /// Where to look for a code in a table, evenly spread.
+    /// Returns the table hash of a code, evenly distributed.
     #[inline]
     #[must_use]
     pub(crate) fn hash(&self, code: Code) -> u64 {
@@ -92,8 +92,8 @@ impl Code {
     }
 }
 
-/// Up to 15 bytes as a number, the first in the lowest place: from both ends, which may overlap, so that
-/// nothing is copied byte by byte.
+/// Returns up to 15 bytes as a number, with the first byte lowest. Reads from both ends, which may overlap, to avoid a
+/// copy byte by byte.
 #[inline]
 fn short(word: &[u8]) -> u128 {
     let length = word.len();
@@ -109,7 +109,7 @@ fn short(word: &[u8]) -> u128 {
     bytes.fold(0, |all, (at, &byte)| all | (u128::from(byte) << at))
 }
 
-/// Multiplies to 128 bits and folds the halves: fast, and as good as its keys are secret.
+/// Multiplies to 128 bits and folds the halves: fast, and as secure as its secret keys.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "halves")]
 fn fold(a: u64, b: u64) -> u64 {

@@ -1,13 +1,13 @@
-//! One spelling for what people take for the same word: compatibility forms (`ＡＣＭＥ`, `ﬁ`), case,
-//! Latin accents (`Nestlé`, `Nestle`), and characters that nobody sees.
+//! One spelling for variants that people read as the same word: compatibility forms (`ＡＣＭＥ`, `ﬁ`), case, Latin accents
+//! (`Nestlé`, `Nestle`), and invisible characters.
 //!
-//! Accents fold on Latin letters only: elsewhere a mark makes another letter (`й` is no `и`).
+//! Accents are folded only on Latin letters: in other scripts a mark makes a different letter (`й` is not `и`).
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The form in which words are compared. A word of which nothing would be left stays as it is.
+/// Returns the form that is used to compare words. A word of which nothing would remain stays unchanged.
 #[must_use]
 pub fn fold(word: &str) -> Cow<'_, str> {
     if !word.is_ascii() {
@@ -24,7 +24,7 @@ pub fn fold(word: &str) -> Cow<'_, str> {
     Cow::Borrowed(word)
 }
 
-/// Letters and digits alone, folded but for case: how case-sensitive names are compared.
+/// Returns only letters and digits, folded except for case, for comparing case-sensitive names.
 pub(crate) fn cased_letters(text: &str) -> String {
     unicode(text, false)
         .chars()
@@ -47,7 +47,7 @@ fn unicode(word: &str, lower: bool) -> String {
         .collect()
 }
 
-/// What one character becomes: itself, its lower case, or two letters.
+/// Result of folding one character: itself, its lower case, or two letters.
 enum Letters {
     Two([char; 2], usize),
     Lower(std::char::ToLowercase),
@@ -86,8 +86,8 @@ impl Iterator for Letters {
     }
 }
 
-/// No part of any word: what is drawn as nothing (soft hyphen, joiners, marks of direction, variation
-/// selectors), and the vowel signs and stretching stroke that Arabic writes or leaves out at will.
+/// Returns whether the character is not part of any word: invisible characters (soft hyphen, joiners, direction marks,
+/// variation selectors), and the vowel signs and stretching stroke that are optional in Arabic.
 pub(super) fn vanishes(c: char) -> bool {
     matches!(
         c,

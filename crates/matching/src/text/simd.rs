@@ -1,8 +1,8 @@
-//! The one module of this crate with `unsafe` in it: AVX2, where the machine has it.
+//! The only module of this crate with `unsafe` code: AVX2, where the machine has it.
 //!
-//! Everything is in fixed-size arrays of 64 bytes; no pointer outlives a line. Miri checks it where it is told
-//! that the machine has AVX2: `RUSTFLAGS="-C target-feature=+avx2" PROPTEST_CASES=6
-//! PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 cargo +nightly miri test -p matching --lib text::block`.
+//! All data is in fixed-size arrays of 64 bytes; no pointer outlives a line. Miri checks the module if AVX2 is enabled:
+//! `RUSTFLAGS="-C target-feature=+avx2" PROPTEST_CASES=6 PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 cargo +nightly miri
+//! test -p matching --lib text::block`.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(
@@ -13,18 +13,18 @@
 
 use super::block::Blocks;
 
-/// Reads the text with vector instructions; `false`, and nothing done, where there are none.
+/// Reads the text with vector instructions; returns `false`, and does nothing, without them.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn read(blocks: &mut Blocks, text: &[u8]) -> bool {
     if !std::is_x86_feature_detected!("avx2") {
         return false;
     }
-    // SAFETY: the line above has seen that this machine has AVX2, which is all that the function asks.
+    // SAFETY: the line above checks that this machine has AVX2, the only requirement of the function.
     unsafe { avx2::read(blocks, text) };
     true
 }
 
-/// Other machines take the portable way.
+/// Other machines use the portable code.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn read(_: &mut Blocks, _: &[u8]) -> bool {
     false
@@ -42,7 +42,7 @@ mod avx2 {
 
     #[target_feature(enable = "avx2")]
     pub(super) fn read(blocks: &mut Blocks, text: &[u8]) {
-        // A closure has the features of the function that it stands in.
+        // A closure inherits the target features of the enclosing function.
         blocks.read_with(text, |block, lower| kernel(block, lower));
     }
 
@@ -64,17 +64,17 @@ mod avx2 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn half(bytes: &[u8; 32], lower: &mut [u8; 32]) -> (u32, u32) {
-        // SAFETY: 32 bytes are there to be read, and an unaligned load asks for no more.
+        // SAFETY: 32 bytes are readable, and an unaligned load requires no more.
         let text = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast::<__m256i>()) };
         let upper = within(text, b'A', b'Z');
         let folded = _mm256_add_epi8(text, _mm256_and_si256(upper, splat(0x20)));
         let letters = _mm256_or_si256(within(folded, b'a', b'z'), within(text, b'0', b'9'));
-        // SAFETY: 32 bytes are there to be written, and an unaligned store asks for no more.
+        // SAFETY: 32 bytes are writable, and an unaligned store requires no more.
         unsafe { _mm256_storeu_si256(lower.as_mut_ptr().cast::<__m256i>(), folded) };
         (mask(letters), mask(text))
     }
 
-    /// Ones in the bytes from `first` to `last`.
+    /// Returns a mask of the bytes between `first` and `last`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn within(bytes: __m256i, first: u8, last: u8) -> __m256i {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Kind, stem, tokens, words};
 
-/// `text@place` for every token, `+width` where it covers more than one place.
+/// Returns `text@place` for every token, with `+width` where it covers more than one place.
 fn shown(text: &str) -> String {
     let show = |token: super::Token<'_>| match token.width {
         1 => format!("{}:{}", token.text, token.place),
