@@ -1,4 +1,4 @@
-//! The trait that every platform's adapter implements, and what a poll answers.
+//! The trait that every platform's adapter implements, and the result of a poll.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use domain::{Post, Timestamp};
 
 use crate::{Cursor, FetchError};
 
-/// One kind of platform. Holds its address and how to fetch; everything else is in the cursor.
+/// Adapter for one kind of platform. It holds the address and fetches; all other state is in the cursor.
 #[async_trait]
 pub trait Adapter: Send + Sync {
-    /// The word for it in the configuration.
+    /// Name of the kind in the configuration.
     fn kind(&self) -> &'static str;
 
-    /// Whether `what`, the second part of a feed's name, is well-formed for this platform.
+    /// Returns true if `what`, the second part of a feed's name, is well-formed for this platform.
     fn accepts(&self, what: &str) -> bool;
 
-    /// How often to poll where nothing else is said.
+    /// Default interval between polls.
     fn default_interval(&self) -> Duration;
 
-    /// Polls once: reads pages newest first back to the cursor, so that a burst is not missed. A reading that
-    /// a limit or a failed page ends early is no error: its cursor has the position at which the next poll
-    /// continues.
+    /// Polls once: reads pages newest first, back to the cursor, so that a burst is not missed. It is not an
+    /// error if a limit or a failed page ends the reading early: the cursor then holds the position for the
+    /// next poll.
     ///
     /// # Errors
-    /// [`PollError`] when not one page was read; the stored cursor stays good.
+    /// [`PollError`] when no page was read; the stored cursor stays valid.
     async fn poll(
         &self,
         what: &str,
@@ -32,71 +32,72 @@ pub trait Adapter: Send + Sync {
         limits: &PollLimits,
     ) -> Result<Polled, PollError>;
 
-    /// Communities that a search for `words` finds, best first; none where there is no search.
+    /// Communities that a search for `words` finds, best first. Empty if the platform has no search.
     ///
     /// # Errors
-    /// [`PollError`]; whoever looks for communities can do without this platform's.
+    /// [`PollError`]. Callers can continue without this platform's communities.
     async fn communities(&self, words: &str, limit: usize) -> Result<Vec<Community>, PollError> {
         let _ = (words, limit);
         Ok(Vec::new())
     }
 
-    /// Whether `what` is the stream of a whole network: so much that its posts are not kept.
+    /// Returns true if `what` is the stream of a whole network: its posts are too many to store.
     fn is_whole_network(&self, what: &str) -> bool {
         let _ = what;
         false
     }
 
-    /// How many posts one [`Adapter::recheck`] may name; 0 where posts cannot be asked for by their ids.
+    /// Maximum number of posts in one [`Adapter::recheck`]; 0 if the platform cannot look up posts by their
+    /// ids.
     fn recheck_batch(&self) -> usize {
         0
     }
 
-    /// Which of these posts, by [`Post::id`], are gone at their source: deleted or removed.
+    /// Returns those of the posts, by [`Post::id`], that were deleted or removed at their source.
     ///
     /// # Errors
-    /// [`PollError`]; then nothing is known of any of them.
+    /// [`PollError`]. The state of all the posts is then unknown.
     async fn recheck(&self, post_ids: &[String]) -> Result<Vec<String>, PollError> {
         let _ = post_ids;
         Ok(Vec::new())
     }
 }
 
-/// Refuses the answers of a re-check by which none of many posts is left: so many do not vanish at once, so they tell
-/// of the platform's state.
+/// Refuses the result of a re-check that finds all of many posts gone. So many posts do not vanish at once; it
+/// is more likely that the platform has a problem.
 ///
 /// # Errors
-/// [`PollError::Malformed`] for such answers.
+/// [`PollError::Malformed`] for such results.
 pub(crate) fn refuse_if_all_gone(asked: usize, gone: usize) -> Result<(), PollError> {
     const MANY: usize = 10;
     if asked >= MANY && gone == asked {
-        return Err(PollError::Malformed(format!("knows none of {asked} posts")));
+        return Err(PollError::Malformed(format!("all {asked} posts gone")));
     }
     Ok(())
 }
 
-/// A place on a platform that can be listened to.
+/// A part of a platform that can be monitored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Community {
     /// The second part of its feed's name.
     pub what: String,
     pub name: String,
-    /// As the platform describes it, in plain text; may be empty.
+    /// The platform's description in plain text; may be empty.
     pub about: String,
     pub url: String,
     pub members: Option<u64>,
 }
 
-/// What bounds one poll.
+/// Limits of one poll.
 #[derive(Debug, Clone)]
 pub struct PollLimits {
-    /// The most posts to give. The next poll gives the others.
+    /// Maximum number of posts to return. The next poll returns the rest.
     pub max_posts: usize,
-    /// The most pages to read. The next poll reads the others.
+    /// Maximum number of pages to read. The next poll reads the rest.
     pub max_pages: usize,
-    /// No page is asked for later than this after the poll's beginning.
+    /// Maximum time from the poll's start until the last page is requested.
     pub max_time: Duration,
-    /// On a feed's first poll, posts older than this are taken as known.
+    /// On a feed's first poll, older posts count as known.
     pub since: Option<Timestamp>,
 }
 
@@ -111,28 +112,28 @@ impl Default for PollLimits {
     }
 }
 
-/// The answer of one poll.
+/// Result of one poll.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Polled {
-    /// Oldest first, and new ones only: none that the cursor had seen.
+    /// New posts only, oldest first: the cursor had seen none of them.
     pub posts: Vec<Post>,
-    /// Posts, by [`Post::id`], that the platform says are deleted.
+    /// Posts, by [`Post::id`], that the platform reports as deleted.
     pub deleted: Vec<String>,
-    /// To be stored in the transaction that stores the posts. Equal to the old one when nothing
-    /// changed, but for a floor that rises with the hours.
+    /// Store it in the transaction that stores the posts. Equal to the old cursor if nothing changed, except
+    /// for a floor that rises every hour.
     pub cursor: Cursor,
-    /// Posts may have been missed.
+    /// Set if posts may have been missed.
     pub gap: Option<Gap>,
     /// There is more to read: this poll left new posts to the next one, which may follow at once, or after
     /// `next_hint`.
     pub more: bool,
-    /// The platform said that nothing changed, without sending anything.
+    /// The platform answered that nothing changed, without a body.
     pub not_modified: bool,
-    /// The platform asks not to be polled again sooner.
+    /// Shortest wait before the next poll that the platform asks for.
     pub next_hint: Option<Duration>,
 }
 
-/// A stretch of time from which posts may be missing, because a limit ended the reading.
+/// A period whose posts may be missing, because a limit ended the reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     pub from: Option<Timestamp>,
@@ -140,7 +141,7 @@ pub struct Gap {
     pub reason: &'static str,
 }
 
-/// Why a poll gave nothing.
+/// Reason why a poll returned nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum PollError {
     /// The platform asks to slow down.
@@ -149,34 +150,34 @@ pub enum PollError {
     /// The operator's own bound on requests or spending is reached.
     #[error("the budget is spent")]
     BudgetSpent { retry_after: Duration },
-    /// The feed does not exist there (any more); asking again soon is of no use.
+    /// The feed does not exist (any more); retrying soon does not help.
     #[error("no such feed: {0}")]
     NotFound(String),
-    /// The platform wants credentials, or does not like the ones that it got.
+    /// The platform requires credentials, or rejects the configured ones.
     #[error("refused by the platform with status {status}")]
     Unauthorized { status: u16 },
-    /// As [`PollError::Unauthorized`], where it is known what the operator can do about it.
+    /// Like [`PollError::Unauthorized`], with advice for the operator.
     #[error("refused by the platform with status {status}: {advice}")]
     Refused { status: u16, advice: &'static str },
-    /// The address may not be fetched, whoever asks.
+    /// The address may not be fetched.
     #[error("address not allowed: {0}")]
     Forbidden(String),
     /// No answer at all.
     #[error("no answer from the platform")]
     Unavailable(#[source] FetchError),
-    /// An answer that is the platform's own failure.
+    /// An error response of the platform.
     #[error("the platform answered with status {status}")]
     Status {
         status: u16,
         retry_after: Option<Duration>,
     },
-    /// An answer that cannot be read.
+    /// A response that cannot be parsed.
     #[error("unreadable answer: {0}")]
     Malformed(String),
 }
 
 impl PollError {
-    /// The shortest wait that the platform named.
+    /// Wait that the platform asks for before the next request, if any.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -186,7 +187,7 @@ impl PollError {
         }
     }
 
-    /// Whether polling again cannot help until somebody changes something.
+    /// Returns true if polling again cannot help until someone changes something.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! Hashes of the addresses that customers name, for ids that receivers see.
+//! Hashes of the feed addresses that customers give, for ids that receivers see.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use sha2::Sha256;
 
 use crate::text::hex;
 
-/// The installation's key for hashing addresses of feeds. An address may hold a token, so that nobody may learn it
-/// from an id, not even by trying.
+/// The installation's key for hashing the addresses of feeds. An address may contain a token, so an id must not
+/// reveal the address, not even to someone who tries candidates.
 pub struct AddressKey(SecretBox<[u8; 32]>);
 
 impl AddressKey {
@@ -18,7 +18,7 @@ impl AddressKey {
         Self(SecretBox::new(Box::new(key)))
     }
 
-    /// A key for processes that make no posts.
+    /// A random key, for processes that create no posts.
     #[must_use]
     pub fn random() -> Self {
         Self::new(rand::random())

@@ -1,7 +1,7 @@
-//! What may be asked of a platform: requests in a time, and posts that cost money.
+//! Limits on what Earshot requests from a platform: requests per time, and posts that cost money.
 //!
-//! [`Budgeted`] asks the [`Budget`] before each request and tells it what the platform's own headers say.
-//! Whoever runs several replicas gives a budget that they share; [`Unlimited`] is for tests and tools.
+//! [`Budgeted`] asks the [`Budget`] before each request and reports to it what the platform's headers say.
+//! Several replicas use a shared budget; [`Unlimited`] is for tests and tools.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,32 +13,32 @@ use crate::{Fetch, FetchError, FetchLimits, Fetched};
 /// One platform's budget, for one credential.
 #[async_trait]
 pub trait Budget: Send + Sync {
-    /// Takes one request; else how long until there may be one.
+    /// Takes one request, or returns how long until one is available.
     async fn request(&self) -> Result<(), Duration>;
 
-    /// Takes up to `wanted` of the posts that are paid for singly; how many there are, or how long until
-    /// there may be some.
+    /// Takes at most `wanted` of the posts that are billed individually. Returns how many it took, or how long
+    /// until some are available.
     async fn posts(&self, wanted: u32) -> Result<u32, Duration>;
 
-    /// Takes back posts that were taken and turned out not to be paid for. Where it does nothing, they
-    /// count as spent.
+    /// Gives back posts that turned out not to be billed. If the implementation does nothing, they count as
+    /// spent.
     async fn give_back(&self, posts: u32) {
         let _ = posts;
     }
 
-    /// Hears what the platform says of its own limit.
+    /// Records what the platform says about its own limit.
     async fn told(&self, left: Left);
 }
 
-/// What a platform's headers say is left of its limit.
+/// Remainder of the platform's limit, according to its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Left {
     pub requests: u32,
-    /// When the limit begins anew.
+    /// Time until the limit resets.
     pub reset_in: Duration,
 }
 
-/// No bound at all.
+/// No limit at all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlimited;
 
@@ -55,7 +55,7 @@ impl Budget for Unlimited {
     async fn told(&self, _left: Left) {}
 }
 
-/// Reads what a platform says of its limit from an answer's headers.
+/// Reads the state of a platform's limit from the headers of a response.
 pub type ReadLeft = fn(&Fetched) -> Option<Left>;
 
 /// Fetches within a budget.

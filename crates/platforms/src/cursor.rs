@@ -1,12 +1,12 @@
-//! Where the reading of a feed stands: the newest time read, and the posts seen around it.
+//! The position in a feed: the newest time read, and the posts seen around it.
 //!
-//! No single post is an anchor, for any may be deleted. "Newest first" is only roughly true anywhere, so
-//! each poll re-reads at least the last [`OVERLAP_ITEMS`] posts or [`OVERLAP`], and the seen set tells the
-//! new from the known. The set is bounded: what falls out of it raises `floor`, at or below which every
-//! post counts as known.
+//! No single post is an anchor, because any post may be deleted. "Newest first" is only roughly true
+//! everywhere, so each poll re-reads at least the last [`OVERLAP_ITEMS`] posts or [`OVERLAP`], and the seen set
+//! separates the new posts from the known ones. The set is bounded: what drops out of it raises `floor`, and
+//! posts at or below the floor count as known.
 //!
-//! The scanner stores it as JSON. A damaged one reads as none, so the feed starts anew; the store's
-//! unique keys keep that from making Scans twice.
+//! The scanner stores it as JSON. A damaged cursor reads as none, so the feed starts again; the store's unique
+//! keys then prevent duplicate Scans.
 
 use std::time::Duration;
 
@@ -16,25 +16,25 @@ use sha2::{Digest, Sha256};
 
 use crate::bluesky::position::Position;
 
-/// At least this many posts are read again by each poll, or
+/// Each poll re-reads at least this many posts, or
 pub const OVERLAP_ITEMS: usize = 50;
-/// those of this time.
+/// the posts of this period.
 pub const OVERLAP: Duration = Duration::from_mins(10);
 
-/// Posts kept in the seen set beside those that the last poll met.
+/// Posts kept in the seen set in addition to those of the last poll.
 pub(crate) const KEEP_UNMET: usize = 500;
-/// The most posts in a seen set.
+/// Maximum number of posts in a seen set.
 pub(crate) const MAX_SEEN: usize = 5_000;
-/// The most posts waited for.
+/// Maximum number of pending posts.
 pub(crate) const MAX_PENDING: usize = 500;
 
 const VERSION: u8 = 1;
-/// Native ids up to this length are kept as they are, longer ones as a hash.
+/// Native ids up to this length are stored as they are, longer ones as a hash.
 const MAX_KEY_BYTES: usize = 24;
-/// The length of such a hash.
+/// Length of such a hash.
 pub(crate) const HASH_BYTES: usize = 24;
 
-/// The reading of one feed.
+/// The position in one feed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cursor {
@@ -42,13 +42,13 @@ pub struct Cursor {
     /// The time of the newest post read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) high_water: Option<Timestamp>,
-    /// Where the search of a platform with several sources stood: the newest time that it gave.
+    /// For a platform with several sources: the newest time that its search returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) searched: Option<Timestamp>,
     /// Posts older than this count as known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) floor: Option<Timestamp>,
-    /// Those that the last poll did not meet first; each part oldest first.
+    /// The posts that the last poll did not see come first; each part is oldest first.
     #[serde(default)]
     pub(crate) seen: Vec<Seen>,
     /// Posts that exist but could not be read yet.
@@ -58,24 +58,25 @@ pub struct Cursor {
     pub(crate) etag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_modified: Option<String>,
-    /// Streams: the time read, and what was met around it.
+    /// For streams: the time read, and the posts around it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stream: Option<Position>,
-    /// Where reading by ids goes on: posts up to this native id are read.
+    /// For reading by ids: posts up to this native id are read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) anchor: Option<String>,
-    /// Reading newest first: what is still to be read below what was.
+    /// For reading newest first: the part that is still to be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unread: Option<Unread>,
 }
 
-/// The part of a list that an earlier poll left to the next ones. Each adapter has its own form of the two ends.
+/// The part of a list that an earlier poll left to the next ones. Each adapter has its own format for the two
+/// ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Unread {
-    /// The older end, where it is not a matter of what is known.
+    /// The older end, unless the known posts determine it.
     pub(crate) after: Option<String>,
-    /// The position at which reading continues; empty for the newest post.
+    /// The position for continuing; empty for the newest post.
     pub(crate) before: String,
     /// The cursor's floor once this part is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,19 +84,19 @@ pub(crate) struct Unread {
     /// The newest post that was known when the reading of this part began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) high_water: Option<Timestamp>,
-    /// Whether it belongs to the feed's first reading.
+    /// True if it belongs to the feed's first reading.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) first: bool,
     /// Posts read of this part so far.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) read: usize,
-    /// Of them, those that were known before the reading began.
+    /// How many of these were known before the reading began.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) known: usize,
-    /// Pages without a new post, in succession.
+    /// Consecutive pages without a new post.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) idle: usize,
-    /// Polls, in succession, in which this position could not be read and others could.
+    /// Consecutive polls that could not read this position and could read others.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) failures: u32,
 }
@@ -104,11 +105,11 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A post's key, and its time in seconds where it is known.
+/// A post's key, and its time in seconds if known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen(pub(crate) String, pub(crate) Option<i64>);
 
-/// A post's native id, and since when it is waited for.
+/// A post's native id, and the start of its waiting time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pending(pub(crate) String, pub(crate) Timestamp);
 
@@ -120,7 +121,7 @@ impl Cursor {
         }
     }
 
-    /// The cursor that [`Cursor::to_json`] gave; `None` with a warning when it cannot be read.
+    /// Parses the output of [`Cursor::to_json`]; logs a warning and returns `None` if it cannot be read.
     #[must_use]
     pub fn from_json(value: &serde_json::Value) -> Option<Self> {
         let read = Self::deserialize(value).map_err(|error| error.to_string());
@@ -130,7 +131,7 @@ impl Cursor {
         });
         match cursor {
             Ok(mut cursor) => {
-                // Both ends of a list are remembered while a part between them is unread.
+                // Both ends of a list are kept while a part between them is unread.
                 let most = if cursor.unread.is_some() {
                     MAX_SEEN * 2
                 } else {
@@ -142,7 +143,7 @@ impl Cursor {
                 Some(cursor)
             }
             Err(error) => {
-                tracing::warn!(error, "unreadable cursor; the feed is read anew");
+                tracing::warn!(error, "unreadable cursor; reading the feed from the start");
                 None
             }
         }
@@ -159,25 +160,25 @@ impl Cursor {
         self.high_water
     }
 
-    /// Whether the feed's first reading is not complete.
+    /// Returns true while the feed's first reading is not complete.
     #[must_use]
     pub fn is_first_reading(&self) -> bool {
         self.unread.as_ref().is_some_and(|unread| unread.first)
     }
 
-    /// How many posts the cursor knows, of those around where the reading stands.
+    /// Number of posts around the position that the cursor knows.
     #[must_use]
     pub fn known(&self) -> usize {
         self.seen.len()
     }
 
-    /// From when on posts must be read again.
+    /// Start of the period whose posts must be read again.
     pub(crate) fn window_start(&self) -> Option<Timestamp> {
         let mut times: Vec<i64> = self.seen.iter().filter_map(|seen| seen.1).collect();
         times.sort_unstable_by(|a, b| b.cmp(a));
         let by_items = match times.get(OVERLAP_ITEMS - 1) {
             Some(&nth) => from_seconds(nth),
-            // Fewer than the overlap are known: all of them.
+            // Fewer posts than the overlap are known: use all of them.
             None => self
                 .floor
                 .or_else(|| times.last().copied().and_then(from_seconds)),
@@ -190,7 +191,7 @@ impl Cursor {
     }
 }
 
-/// What stands for a native id in the seen set.
+/// Key of a native id in the seen set.
 pub(crate) fn key(native_id: &str) -> String {
     let plain = native_id.len() <= MAX_KEY_BYTES && native_id.bytes().all(|b| b.is_ascii_graphic());
     if plain {

@@ -1,8 +1,8 @@
-//! Getting an answer over HTTP, within bounds.
+//! HTTP requests with limits.
 //!
-//! [`Direct`] is for addresses that the operator named: any address, but bounded in time, size and
-//! redirects. Addresses that customers name go through another [`Fetch`], which the scanner gives: the guarded one.
-//! A redirect to another origin is the word of whoever answered, so it takes that way too, without credentials.
+//! [`Direct`] is for addresses from the operator: any address, but limited in time, size and redirects.
+//! Addresses from customers use another [`Fetch`], the guarded one, which the scanner supplies. A redirect to
+//! another origin is chosen by the server, so it also uses the guarded one, without credentials.
 
 use std::{
     sync::Arc,
@@ -24,14 +24,14 @@ pub const USER_AGENT: &str = concat!(
 );
 
 const MAX_REDIRECTS: usize = 5;
-/// What a request may carry to another origin. Every other header may be a credential.
+/// Headers that a request may carry to another origin. Every other header may be a credential.
 const HARMLESS_HEADERS: [&str; 3] = ["accept", "if-modified-since", "if-none-match"];
 
-/// Fetches one document. Redirects are followed within the implementation's own rules.
+/// Fetches one document. Each implementation has its own rules for redirects.
 #[async_trait]
 pub trait Fetch: Send + Sync {
     /// # Errors
-    /// [`FetchError`] when there is no answer; an answer of any status is not an error.
+    /// [`FetchError`] if there is no response; a response with any status is not an error.
     async fn get(
         &self,
         url: &Url,
@@ -39,10 +39,10 @@ pub trait Fetch: Send + Sync {
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError>;
 
-    /// Sends a form, as requests for tokens do.
+    /// Sends a form, for token requests.
     ///
     /// # Errors
-    /// As [`Fetch::get`]; always where forms are not sent at all.
+    /// Same as [`Fetch::get`]; always if the implementation does not send forms.
     async fn post_form(
         &self,
         url: &Url,
@@ -51,16 +51,16 @@ pub trait Fetch: Send + Sync {
         limits: &FetchLimits,
     ) -> Result<Fetched, FetchError> {
         let _ = (url, headers, form, limits);
-        Err(FetchError::Failed("no forms are sent from here".into()))
+        Err(FetchError::Failed("this client sends no forms".into()))
     }
 }
 
-/// What bounds one exchange.
+/// Limits of one exchange.
 #[derive(Debug, Clone)]
 pub struct FetchLimits {
-    /// Of the body, after decompression.
+    /// Maximum size of the body after decompression.
     pub max_bytes: usize,
-    /// From the first look at the address to the last byte, redirects included.
+    /// Time from the DNS lookup to the last byte, including redirects.
     pub timeout: Duration,
 }
 
@@ -73,31 +73,31 @@ impl Default for FetchLimits {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Fetched {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Where the redirects ended.
+    /// The address after redirects.
     pub final_url: Url,
 }
 
-/// Why there is no answer.
+/// Reason why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The address is not one that may be fetched.
+    /// The address may not be fetched.
     #[error("address not allowed: {0}")]
     Forbidden(String),
     #[error("the answer is larger than {limit_bytes} bytes")]
     TooLarge { limit_bytes: usize },
-    /// Nothing was asked: the platform's budget has no request left.
+    /// No request was sent: the platform's budget has none left.
     #[error("the budget is spent")]
     BudgetSpent { retry_after: Duration },
-    #[error("no whole answer in time")]
+    #[error("no complete response in time")]
     Timeout,
-    #[error("the exchange failed")]
+    #[error("the request failed")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -108,7 +108,7 @@ impl Fetched {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The wait that `Retry-After` asks for, in seconds or as a date; at most a day.
+    /// The wait in `Retry-After`, given in seconds or as a date; at most a day.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let value = self.header("retry-after")?.trim();
@@ -123,7 +123,7 @@ impl Fetched {
         Some(wait.min(Duration::from_hours(24)))
     }
 
-    /// The answer itself when its status says success; `feed` names what was asked for.
+    /// Returns the response if its status is a success; `feed` names what was requested.
     pub(crate) fn success(self, feed: &str) -> Result<Self, PollError> {
         let retry_after = self.retry_after();
         match self.status {
@@ -144,7 +144,7 @@ impl Fetched {
     }
 }
 
-/// Fetches from addresses that the operator named.
+/// Fetches addresses from the operator.
 #[derive(Clone)]
 pub struct Direct {
     client: reqwest::Client,
@@ -152,10 +152,10 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// A client of its own, with its own pool of connections. It follows redirects within their origin alone.
+    /// Builds a client with a separate connection pool. It follows redirects only within their origin.
     ///
     /// # Errors
-    /// When TLS cannot be set up, or `user_agent` is not a header's value.
+    /// When TLS cannot be set up, or `user_agent` is not a valid header value.
     pub fn new(user_agent: Option<&str>) -> Result<Self, FetchError> {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls(&[b"h2", b"http/1.1"])?)
@@ -171,7 +171,7 @@ impl Direct {
         })
     }
 
-    /// Follows redirects to other origins through `guarded`, which refuses addresses inside.
+    /// Follows redirects to other origins through `guarded`, which refuses internal addresses.
     #[must_use]
     pub fn with_redirects(self, guarded: Arc<dyn Fetch>) -> Self {
         Self {
@@ -228,7 +228,7 @@ impl Fetch for Direct {
 }
 
 impl Direct {
-    /// Goes on at another origin: guarded, and without what may be a credential.
+    /// Follows a redirect to another origin: guarded, and without headers that may be credentials.
     async fn leave(
         &self,
         from: &Url,
@@ -319,7 +319,7 @@ async fn exchange(
     })
 }
 
-/// A client's TLS configuration that depends on no process-wide provider, for protocols named as in ALPN.
+/// TLS configuration for a client, independent of a process-wide provider. `protocols` are ALPN names.
 pub(crate) fn tls(protocols: &[&[u8]]) -> Result<rustls::ClientConfig, FetchError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots = rustls::RootCertStore {
@@ -334,7 +334,7 @@ pub(crate) fn tls(protocols: &[&[u8]]) -> Result<rustls::ClientConfig, FetchErro
     Ok(config)
 }
 
-/// Where the answer sends a GET; `None` where it is the answer itself.
+/// Redirect target of a response to a GET; `None` if it does not redirect.
 fn redirect_target(answer: &Fetched) -> Option<Url> {
     if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -346,7 +346,7 @@ fn failed(error: reqwest::Error) -> FetchError {
     if error.is_timeout() {
         FetchError::Timeout
     } else {
-        // The address may carry a key in its query.
+        // The address may contain a key in its query.
         FetchError::Failed(error.without_url().into())
     }
 }

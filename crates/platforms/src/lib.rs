@@ -1,17 +1,15 @@
 //! Reads posts from platforms: one adapter per kind of platform, behind one trait.
 //!
-//! A feed is one pollable thing on one configured platform (`hackernews:newest`). An [`Adapter`] polls
-//! it: it reads pages from the newest back to the feed's [`Cursor`], gives the posts that the cursor
-//! has not seen in the one shape of [`domain::Post`], and the cursor to store beside them. An adapter
-//! keeps nothing of its own but what it can ask for again (tokens, names, an open stream), so any replica
-//! can take the next poll.
+//! A feed is one pollable part of one configured platform (`hackernews:newest`). An [`Adapter`] polls it: it
+//! reads pages from the newest back to the feed's [`Cursor`], returns the posts that the cursor has not seen as
+//! [`domain::Post`], and the cursor to store with them. An adapter holds only state that it can get again
+//! (tokens, names, an open stream), so any replica can run the next poll.
 //!
-//! What comes from a platform is hostile until it is a `Post`: answers are bounded in size, time and
-//! pages, markup becomes plain text in [`text`], and what cannot be read is skipped or reported as a
-//! [`PollError`], never a panic. All of it comes through [`fetch::Fetch`]; the scanner gives the one for
-//! addresses that customers name.
+//! All data from a platform is hostile until it is a `Post`: responses are bounded in size, time and pages,
+//! markup becomes plain text in [`text`], and unreadable data is skipped or reported as a [`PollError`], never
+//! a panic. All requests use [`fetch::Fetch`]; the scanner supplies the one for addresses from customers.
 //!
-//! [`simulator`] speaks the same platforms' APIs from a list of posts, for tests and the demo.
+//! [`simulator`] implements the same platforms' APIs on a list of posts, for tests and the demo.
 
 pub mod adapter;
 mod address_key;

@@ -1,13 +1,14 @@
-//! When to stop turning the pages of a list that is newest first, roughly, and where to continue.
+//! When to stop reading pages of a list that is roughly newest first, and where to continue.
 //!
-//! A poll reads back over what it knows: at least [`OVERLAP_ITEMS`] posts and [`OVERLAP`], so that posts
-//! that appear late, and those that slipped from one page to another while pages were turned, are found.
-//! Where many posts come in that time it reads back over [`MOST_KNOWN`] of them and no more.
+//! A poll reads back over known posts: at least [`OVERLAP_ITEMS`] posts and [`OVERLAP`], so that it finds posts
+//! that appear late, and those that moved from one page to another during the reading. If many posts come in
+//! that time, it reads back over at most [`MOST_KNOWN`] of them.
 //!
-//! A poll that cannot read so far, because a page fails or a limit is reached, gives what it has read. Its
-//! cursor has the position of the next page ([`Unread`]) and the newest post that was known before, and the next
-//! poll continues there, until it meets posts that were known before. What is new meanwhile is read afterwards,
-//! from the top. A position that cannot be read holds nothing up: the newest pages are read instead.
+//! A poll that cannot read so far, because a page fails or a limit is reached, returns what it has read. Its
+//! cursor has the position of the next page ([`Unread`]) and the newest post that was known before. The next
+//! poll continues there, until it meets posts that were known before. Posts that arrive meanwhile are read
+//! afterwards, from the top. A position that cannot be read does not block the feed: the newest pages are read
+//! instead.
 //!
 //! Cost: one page while less than a page of posts came in that time.
 
@@ -21,36 +22,37 @@ use crate::{
     reading::{Met, Reading},
 };
 
-/// The most known posts that a poll reads back over.
+/// Maximum number of known posts that a poll reads back over.
 pub(crate) const MOST_KNOWN: usize = 2_000;
-/// So many pages in succession without a new post have no end that can be reached.
+/// After so many consecutive pages without a new post, the end counts as unreachable.
 const MAX_IDLE: usize = 400;
-/// So many polls in succession that cannot read a position, while the platform answers, give it up.
+/// After so many consecutive polls that cannot read a position while the platform answers, the position is
+/// given up.
 const MAX_FAILURES: u32 = 120;
-/// The pause after a page that failed. It doubles with each failure in succession, up to the most.
+/// Pause after a page that failed. It doubles with each consecutive failure, up to the maximum.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 const MOST_AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// The pause after a reading that a failure ended early.
+/// Pause after a reading that a failure ended early.
 pub(crate) fn pause_after(failure: &PollError) -> Duration {
     failure.retry_after().unwrap_or_default().max(AFTER_FAILURE)
 }
 
-/// How far one poll has come.
+/// Progress of one poll.
 pub(crate) struct Pages {
-    /// Up to when known posts are read again.
+    /// Start of the period whose known posts are read again.
     overlap_start: Option<Timestamp>,
     from: Option<Timestamp>,
-    /// Whether there is an end to reach, and so a part that can be left.
+    /// True if the reading has an end to reach, and so can leave a part to the next poll.
     bounded: bool,
     limits: PollLimits,
     begin: Instant,
-    /// The position of this poll's first page.
+    /// Position of this poll's first page.
     start: String,
-    /// What earlier polls left, or what this one will.
+    /// The part that earlier polls left, or that this one will leave.
     part: Unread,
     resumes: bool,
-    /// The position could not be read, so the newest pages are.
+    /// The position could not be read, so the newest pages are read instead.
     refreshes: bool,
     failure: Option<PollError>,
     count: usize,
@@ -59,13 +61,13 @@ pub(crate) struct Pages {
     page: Page,
 }
 
-/// What stood on the page that is being read.
+/// Counts for the page that is being read.
 #[derive(Default)]
 struct Page {
     posts: usize,
     new: usize,
     recent: usize,
-    /// Posts that an earlier poll met, whichever.
+    /// Posts that any earlier poll met.
     known: usize,
     oldest: Option<Timestamp>,
 }
@@ -98,7 +100,7 @@ impl Pages {
         }
     }
 
-    /// The position at which to begin; `None` for the newest post.
+    /// The position to start at; `None` for the newest post.
     pub(crate) fn position(&self) -> Option<&str> {
         Some(self.start.as_str()).filter(|start| !start.is_empty())
     }
@@ -108,18 +110,18 @@ impl Pages {
         self.part.after.as_deref()
     }
 
-    /// Notes the older end for the next polls.
+    /// Records the older end for the next polls.
     pub(crate) fn note_after(&mut self, after: String) {
         self.part.after = Some(after);
     }
 
-    /// Whether an earlier poll left the part that this one reads.
+    /// Returns true if this poll continues a part that an earlier poll left.
     pub(crate) fn resumes(&self) -> bool {
         self.resumes
     }
 
-    /// Whether another page may be read by this poll. Each may read one, and one that continues may read the page
-    /// before its position too.
+    /// Returns true if this poll may read another page. Each poll may read one, and a poll that continues may
+    /// read the page before its position too.
     pub(crate) fn go_on(&self) -> bool {
         let least = if self.start.is_empty() { 1 } else { 2 };
         let spent = self.count >= self.limits.max_pages
@@ -128,16 +130,16 @@ impl Pages {
         self.count < least || !spent
     }
 
-    /// Takes note that a page could not be read: the poll ends with what it has. When it has nothing, answers
+    /// Records that a page could not be read: the poll ends with what it has. If it has nothing, returns
     /// whether to read the newest page instead.
     ///
     /// # Errors
-    /// The error, when there is nothing else to do.
+    /// The error, when there is no alternative.
     pub(crate) fn fail(&mut self, error: PollError) -> Result<bool, PollError> {
         if self.count > 0 {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
-                "a reading ends early"
+                "a reading ended early"
             );
             self.failure = Some(error);
             return Ok(false);
@@ -160,7 +162,7 @@ impl Pages {
         Ok(true)
     }
 
-    /// As [`Pages::fail`], of a page that was read and names no next one, though it is not the last.
+    /// Like [`Pages::fail`], for a page that was read and names no next page although it is not the last.
     pub(crate) fn lead_nowhere(&mut self, error: PollError) -> Result<(), PollError> {
         if self.count == 1 {
             return Err(error);
@@ -168,7 +170,7 @@ impl Pages {
         self.fail(error).map(drop)
     }
 
-    /// Whether it is the noted position that is refused: the platform answers, but does not know it any more.
+    /// Returns true if the stored position is refused: the platform answers, but does not know it any more.
     pub(crate) fn is_refused(&self, error: &PollError) -> bool {
         let refused = match error {
             PollError::Status { status, .. } => *status < 500,
@@ -178,7 +180,7 @@ impl Pages {
         self.count == 0 && !self.start.is_empty() && refused
     }
 
-    /// Begins at the newest post, because the position leads nowhere.
+    /// Restarts at the newest post, because the position cannot be used.
     pub(crate) fn restart(&mut self, error: PollError) {
         tracing::debug!(
             error = &error as &dyn std::error::Error,
@@ -190,8 +192,7 @@ impl Pages {
         self.start.clear();
     }
 
-    /// Counts a post. One that stands where its time does not place it, such as a pinned one, is not to be
-    /// counted.
+    /// Counts a post. Do not count posts that are out of order, such as pinned ones.
     pub(crate) fn met(&mut self, met: Met, known_before: bool, time: Option<Timestamp>) {
         let page = &mut self.page;
         page.posts += 1;
@@ -206,13 +207,13 @@ impl Pages {
         self.part.read += 1;
     }
 
-    /// Whether a post of the page was known before this poll. If none was, posts may have moved to earlier
-    /// pages since the position was noted.
+    /// Returns true if a post of the page was known before this poll. If none was, posts may have moved to
+    /// earlier pages since the position was stored.
     pub(crate) fn overlaps(&self) -> bool {
         self.page.known > 0
     }
 
-    /// Whether the posts of the page brought the reading to its end; begins the next page.
+    /// Ends the page. Returns true if its posts complete the reading.
     pub(crate) fn turn(&mut self) -> bool {
         let page = std::mem::take(&mut self.page);
         self.count += 1;
@@ -232,27 +233,27 @@ impl Pages {
             && self.part.known >= OVERLAP_ITEMS
             && (behind || self.part.known >= MOST_KNOWN);
         let enough = !self.bounded && self.part.read >= self.limits.max_posts;
-        // What lies between here and the position is known.
+        // The posts between here and the position are known.
         let refreshed = self.refreshes && page.posts > 0 && page.new == 0;
         past_the_past || overlaps || enough || refreshed
     }
 
-    /// How many posts have been read of this part, by earlier polls too.
+    /// Number of posts read of this part, including earlier polls.
     pub(crate) fn read(&self) -> usize {
         self.part.read
     }
 
-    /// Whether the reading came to where an earlier reading had been.
+    /// Returns true if the reading reached posts of an earlier reading.
     pub(crate) fn reached_the_known(&self) -> bool {
         self.part.known > 0
     }
 
-    /// Whether there are known posts below the part that is read.
+    /// Returns true if there are known posts below the part that is read.
     pub(crate) fn follows_the_known(&self) -> bool {
         self.part.high_water.is_some()
     }
 
-    /// What may have been missed when the reading could not go on; nothing where it had no end to reach.
+    /// The gap that an incomplete reading may leave; `None` if the reading had no end to reach.
     pub(crate) fn gap(&self, reason: &'static str) -> Option<Gap> {
         self.bounded.then_some(Gap {
             from: self.from,
@@ -261,8 +262,8 @@ impl Pages {
         })
     }
 
-    /// The poll's answer. `left` is the position of the next page where the reading ended before the end of
-    /// the list.
+    /// Builds the result of the poll. `left` is the position of the next page if the reading ended before the
+    /// end of the list.
     pub(crate) fn finish(self, mut reading: Reading, left: Option<String>) -> Polled {
         let earlier = reading.cursor.unread.take();
         let mut left = left.filter(|_| self.bounded);
@@ -270,7 +271,7 @@ impl Pages {
             left = earlier.as_ref().map(|unread| unread.before.clone());
         }
         if reading.is_overfull() && (left.is_some() || self.resumes) {
-            // Some of what was read is not given, so it is read again.
+            // Some of the posts were not returned, so they are read again.
             left = Some(self.start.clone());
         }
         if left.is_some() && self.part.failures >= MAX_FAILURES {
@@ -278,7 +279,7 @@ impl Pages {
             left = None;
         }
         if left.is_some() && self.part.idle >= MAX_IDLE {
-            reading.gap = self.gap("a list without an end");
+            reading.gap = self.gap("an endless list");
             left = None;
         }
         reading.partial |= left.is_some() || self.resumes;

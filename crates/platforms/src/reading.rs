@@ -1,4 +1,4 @@
-//! One poll's reading: what it met, what of it is new, and the cursor that comes of it.
+//! State of one poll's reading: the posts met, which of them are new, and the resulting cursor.
 
 use std::{
     cmp::Reverse,
@@ -12,13 +12,13 @@ use crate::{
     cursor::{KEEP_UNMET, MAX_SEEN, Seen, Unread, from_seconds, key, to_seconds},
 };
 
-/// Posts with a time before this have none: it is some program's zero.
+/// An earlier time is the zero value of some program and counts as missing.
 const EARLIEST_MICROS: i64 = 631_152_000_000_000; // 1990
 
-/// What became of a post that was met.
+/// Result of meeting a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Met {
-    /// Seen by an earlier poll, or already by this one.
+    /// Met by an earlier poll, or already by this one.
     Known,
     /// Too old to count as new.
     Old,
@@ -28,10 +28,10 @@ pub(crate) enum Met {
 /// A new post, not yet in the cursor.
 struct New {
     time: Timestamp,
-    /// How many this poll had met before.
+    /// Number of posts that this poll had met before.
     rank: usize,
     seen: Seen,
-    /// None when it is not one to deliver.
+    /// `None` if it is not to be delivered.
     post: Option<Post>,
 }
 
@@ -42,14 +42,15 @@ pub(crate) struct Reading {
     limits: PollLimits,
     known: HashMap<String, Option<i64>>,
     met: HashSet<String>,
-    /// The met ones that the cursor has to know.
+    /// The posts met that the cursor must store.
     order: Vec<Seen>,
     new: Vec<New>,
     /// The time of the oldest new post that was left to the next poll.
     left: Option<Timestamp>,
-    /// This poll did not read the lists, or not to their ends, so what it did not meet may yet be met.
+    /// This poll did not read the lists, or not to their ends, so it may have missed known posts that still
+    /// exist.
     pub(crate) partial: bool,
-    /// Posts, by [`Post::id`], that the platform says are deleted.
+    /// Posts, by [`Post::id`], that the platform reports as deleted.
     pub(crate) deleted: Vec<String>,
     pub(crate) gap: Option<Gap>,
 }
@@ -78,23 +79,23 @@ impl Reading {
         }
     }
 
-    /// Whether there are more new posts than one poll may give.
+    /// Returns true if there are more new posts than one poll may return.
     pub(crate) fn is_overfull(&self) -> bool {
         let given = self.new.iter().filter(|new| new.post.is_some()).count();
         self.left.is_some() || given > self.limits.max_posts.max(1)
     }
 
-    /// Whether the feed has never been polled.
+    /// Returns true if the feed has never been polled.
     pub(crate) fn is_first(&self) -> bool {
         self.first
     }
 
-    /// Posts older than this are never new.
+    /// Older posts are never new.
     pub(crate) fn floor(&self) -> Option<Timestamp> {
         self.cursor.floor
     }
 
-    /// From when on to read: the whole backfill at first, later the overlap.
+    /// Start of the period to read: the whole backfill on the first poll, later the overlap.
     pub(crate) fn window_start(&self) -> Option<Timestamp> {
         if self.first {
             self.limits.since
@@ -103,30 +104,30 @@ impl Reading {
         }
     }
 
-    /// Whether an earlier poll, or this one, has met the post.
+    /// Returns true if an earlier poll, or this one, has met the post.
     pub(crate) fn knows(&self, native_id: &str) -> bool {
         let key = key(native_id);
         self.known.contains_key(&key) || self.met.contains(&key)
     }
 
-    /// Whether an earlier poll has met the post.
+    /// Returns true if an earlier poll has met the post.
     pub(crate) fn knew(&self, native_id: &str) -> bool {
         self.known.contains_key(&key(native_id))
     }
 
-    /// A time that can be true: one ahead of ours or before all platforms becomes the time of receipt.
+    /// Corrects an impossible time: a time in the future, or before all platforms, becomes the time of receipt.
     pub(crate) fn sane(&self, time: Option<Timestamp>) -> Option<Timestamp> {
         time.filter(|time| *time <= self.now && time.micros() >= EARLIEST_MICROS)
     }
 
-    /// Takes note of a post without judging it.
+    /// Records a post without offering it.
     pub(crate) fn note(&mut self, native_id: &str, time: Option<Timestamp>) -> Met {
         let (met, seen) = self.meet(native_id, time);
         self.order.extend(seen);
         met
     }
 
-    /// What the cursor has to know of the post; nothing when this poll has met it before.
+    /// Returns the post's entry for the cursor; `None` if this poll has met it before.
     fn meet(&mut self, native_id: &str, time: Option<Timestamp>) -> (Met, Option<Seen>) {
         let key = key(native_id);
         if !self.met.insert(key.clone()) {
@@ -142,18 +143,18 @@ impl Reading {
         (met, Some(Seen(key, seconds)))
     }
 
-    /// Whether a post of that time is older than what can be new.
+    /// Returns true if a post of that time is too old to be new.
     pub(crate) fn is_old(&self, time: Option<Timestamp>) -> bool {
-        // One ahead of ours is not: it may be our clock that is wrong, and behind the floor itself.
+        // A time in the future is not old: our clock may be wrong, and even behind the floor.
         let Some(time) = self.sane(time) else {
             return false;
         };
-        // In seconds, for some platforms tell no more of their times.
+        // In seconds, because some platforms have no finer times.
         let floor = self.cursor.floor.map(to_seconds);
         floor.is_some_and(|floor| to_seconds(time) < floor)
     }
 
-    /// Takes a post met at `time`. `make` gives the post, if it is one to deliver.
+    /// Offers a post met at `time`. `make` builds it if it is to be delivered.
     pub(crate) fn offer(
         &mut self,
         native_id: &str,
@@ -164,7 +165,7 @@ impl Reading {
         self.take(native_id, time, old, make)
     }
 
-    /// As [`Reading::offer`], for a post that was waited for: the floor may have risen above it meanwhile.
+    /// Like [`Reading::offer`], for a pending post: the floor may have risen above it meanwhile.
     pub(crate) fn offer_awaited(
         &mut self,
         native_id: &str,
@@ -204,10 +205,10 @@ impl Reading {
         Met::New
     }
 
-    /// Keeps the oldest of the new posts, as many as one poll may give. The cursor does not learn of
-    /// the others, so the next poll meets them as new.
+    /// Keeps the oldest of the new posts, up to the limit of one poll. The cursor does not store the others, so
+    /// the next poll meets them as new.
     fn leave_the_newest(&mut self) {
-        // Newest first is how platforms list those of one time too.
+        // Posts of the same time are also listed newest first.
         self.new.sort_by_key(|new| (new.time, Reverse(new.rank)));
         let mut room = self.limits.max_posts.max(1);
         let fitting = self.new.iter().position(|new| {
@@ -216,13 +217,13 @@ impl Reading {
             !fits
         });
         if let Some(fitting) = fitting {
-            // The oldest left now is older than any left before.
+            // The oldest post left now is older than any left before.
             self.left = self.new.get(fitting).map(|new| new.time);
             self.new.truncate(fitting);
         }
     }
 
-    /// The poll's answer. Sorts, bounds, and carries over what the cursor must still know.
+    /// Builds the result of the poll. Sorts and bounds the posts, and carries over what the cursor still needs.
     pub(crate) fn finish(mut self) -> Polled {
         self.leave_the_newest();
         let mut posts = Vec::new();
@@ -241,11 +242,11 @@ impl Reading {
             self.cursor.seen = self.around(seen, unread);
             return self.polled(posts);
         }
-        // What is forgotten is the oldest, for only below it can everything count as known.
+        // The oldest entries are dropped, because only below them can everything count as known.
         seen.sort_by_key(|seen| seen.1);
         self.order.sort_by_key(|seen| seen.1);
         let room = MAX_SEEN.saturating_sub(self.order.len());
-        // Forgetting raises the floor, which must stay below what was left.
+        // Dropping entries raises the floor, which must stay below the posts that were left.
         let room = if self.left.is_some() || self.partial {
             room
         } else {
@@ -254,7 +255,7 @@ impl Reading {
         let unmet = seen.len().saturating_sub(room);
         let met = self.order.len().saturating_sub(MAX_SEEN);
         for Seen(_, time) in seen.drain(..unmet).chain(self.order.drain(..met)) {
-            // The whole second is known: times are kept in seconds.
+            // The whole second counts as known, because times are stored in seconds.
             let above = time.and_then(just_after);
             let above = above.map(|above| self.left.map_or(above, |left| above.min(left)));
             self.cursor.floor = self.cursor.floor.max(above);
@@ -264,8 +265,8 @@ impl Reading {
         self.polled(posts)
     }
 
-    /// What the cursor must know while a part of the list is unread: the posts below that part, which tell its
-    /// end, those just above it, and the newest.
+    /// The entries that the cursor needs while a part of the list is unread: those below that part, which mark
+    /// its end, those just above it, and the newest.
     fn around(&mut self, mut seen: Vec<Seen>, mut unread: Unread) -> Vec<Seen> {
         seen.sort_by_key(|seen| seen.1);
         let known_until = unread.high_water.map(to_seconds);
@@ -277,7 +278,7 @@ impl Reading {
         let forgotten = above.len().saturating_sub(MAX_SEEN);
         let begin = above.len().min(MAX_SEEN / 2);
         let middle = begin..begin + forgotten;
-        // It would hide what is still to be read, so it rises afterwards.
+        // A higher floor would hide what is still to be read, so it rises afterwards.
         let floor = above[middle.clone()].iter().filter_map(|seen| seen.1).max();
         unread.floor = unread.floor.max(floor.and_then(just_after));
         self.cursor.unread = Some(unread);

@@ -20,7 +20,7 @@ use crate::{
     x::X,
 };
 
-/// The kinds of platforms that there are adapters for.
+/// The kinds of platforms that have an adapter.
 pub const KINDS: [&str; 10] = [
     "bluesky",
     "discourse",
@@ -40,19 +40,19 @@ pub struct Platform {
     pub name: String,
     pub source: Source,
     pub adapter: Arc<dyn Adapter>,
-    /// As the operator wants it, kept exactly; else the adapter's default is where to start.
+    /// The operator's interval, used exactly; without it, the adapter's default is the start value.
     pub poll_interval: Option<Duration>,
 }
 
 impl Platform {
-    /// How often to poll where nothing is known about the feed yet.
+    /// Poll interval for a feed without statistics.
     #[must_use]
     pub fn interval(&self) -> Duration {
         self.poll_interval
             .unwrap_or_else(|| self.adapter.default_interval())
     }
 
-    /// The feed of everything new there, where the platform has one.
+    /// The feed of all new posts, if the platform has one.
     #[must_use]
     pub fn newest_feed(&self) -> Option<FeedName> {
         let what = NEWEST.iter().find(|what| self.adapter.accepts(what))?;
@@ -60,10 +60,10 @@ impl Platform {
     }
 }
 
-/// What the feeds of everything new on a platform are called.
+/// Names of the feeds of all new posts on a platform.
 const NEWEST: [&str; 4] = ["newest", "latest", bluesky::JETSTREAM, "public"];
 
-/// Whether `what` is the feed of everything new on a platform, and not one that a customer has named.
+/// Returns true if `what` is the feed of all new posts on a platform, and not one that a customer has named.
 #[must_use]
 pub fn is_newest(what: &str) -> bool {
     NEWEST.contains(&what)
@@ -76,8 +76,9 @@ pub struct Platforms {
 }
 
 impl Platforms {
-    /// Builds each platform's adapter. `guarded` fetches what the operator did not name: targets of redirects, and
-    /// the addresses of feeds on platforms of kind `feed` without a `base_url`. These are hashed under a random key in ids of posts.
+    /// Builds each platform's adapter. `guarded` fetches addresses that the operator did not name: targets of
+    /// redirects, and the addresses of feeds on platforms of kind `feed` without a `base_url`. A random key
+    /// hashes these addresses in ids of posts.
     ///
     /// # Errors
     /// [`SettingsError`] naming the platform and what is wrong with it.
@@ -90,8 +91,8 @@ impl Platforms {
         })
     }
 
-    /// As [`Platforms::from_settings`], with the installation's `address_key`; requests to a platform come out of the
-    /// budget that it is given.
+    /// Like [`Platforms::from_settings`], with the installation's `address_key`. Requests to a platform use the
+    /// budget that is created for it.
     ///
     /// # Errors
     /// [`SettingsError`] naming the platform and what is wrong with it.
@@ -116,28 +117,28 @@ impl Platforms {
         self.by_name.get(name)
     }
 
-    /// The platform of `feed`, when it is configured and takes such a feed.
+    /// The platform of `feed`, if it is configured and accepts such a feed.
     #[must_use]
     pub fn of_feed(&self, feed: &FeedName) -> Option<&Platform> {
         self.get(feed.platform())
             .filter(|platform| platform.adapter.accepts(feed.what()))
     }
 
-    /// The feed of everything new on the platform `name`.
+    /// The feed of all new posts on the platform `name`.
     #[must_use]
     pub fn newest_feed(&self, name: &str) -> Option<FeedName> {
         self.get(name)?.newest_feed()
     }
 
-    /// By name.
+    /// The platforms in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Platform> {
         self.by_name.values()
     }
 }
 
-/// Whether a platform of `kind` takes a feed `what`, by its form alone, as its adapter's
-/// [`Adapter::accepts`] says: for who has no adapter and must ask nobody. Of a kind that is not known here
-/// anything is taken.
+/// Returns true if a platform of `kind` accepts a feed `what`, by its form alone, same as its adapter's
+/// [`Adapter::accepts`]. For callers that have no adapter and must not send requests. An unknown kind accepts
+/// anything.
 #[must_use]
 pub fn accepts(kind: &str, base_url: Option<&Url>, what: &str) -> bool {
     match kind {
@@ -155,35 +156,35 @@ pub fn accepts(kind: &str, base_url: Option<&Url>, what: &str) -> bool {
     }
 }
 
-/// How far back feeds of a platform of `kind` can be read, by what the platform documents and by
-/// the pages that one reading takes. Of a kind that is not known here: not at all.
+/// How far back feeds of a platform of `kind` can be read, according to the platform's documentation and the
+/// pages in one reading. For an unknown kind: not at all.
 #[must_use]
 pub fn reach(kind: &str) -> Reach {
-    /// The most pages that one reading takes.
+    /// Maximum number of pages in one reading.
     const PAGES: u32 = 400;
     match kind {
-        // Its search goes by time.
+        // Its search is by time.
         "hackernews" => Reach::Time(Duration::MAX),
         "lemmy" => Reach::Posts(PAGES * 50),
         "discourse" => Reach::Posts(PAGES * 30),
-        // No listing goes further.
+        // No listing goes further back.
         "reddit" => Reach::Posts(1_000),
         "mastodon" => Reach::Posts(PAGES * 40),
-        // Of recent search.
+        // The limit of recent search.
         "x" => Reach::Time(Duration::from_hours(24 * 7)),
         "linkedin" | "facebook" => Reach::Posts(PAGES * 25),
-        // A stream, and documents with some posts of which nobody says how many.
+        // A stream, and documents with an unknown number of posts.
         _ => Reach::Nothing,
     }
 }
 
-/// Where people see what the feed `what` of a platform of `kind` has; nothing of the operator's own access.
+/// The page where people see the feed `what` of a platform of `kind`, without the operator's credentials.
 #[must_use]
 pub fn page_of(kind: &str, base_url: Option<&Url>, what: &str) -> Option<Url> {
     let below = |path: &str| {
         let mut url = base_url?.clone();
         url.set_query(None);
-        // An address that has a host takes both.
+        // An address with a host accepts both.
         let _ = (url.set_username(""), url.set_password(None));
         Some(crate::hackernews::below(&url, path))
     };
@@ -235,29 +236,29 @@ pub fn page_of(kind: &str, base_url: Option<&Url>, what: &str) -> Option<Url> {
     }
 }
 
-/// The feed of the comments that belong to the posts of `what`, where a platform of `kind` has one. Comments
-/// are feeds of their own: who watches posts hears none.
+/// The feed of the comments on the posts of `what`, if a platform of `kind` has one. Comments have separate
+/// feeds: a subscriber to the posts gets no comments.
 #[must_use]
 pub fn comments_of(kind: &str, what: &str) -> Option<String> {
     if holds_comments(kind, what) {
         return None;
     }
     match (kind, what) {
-        // Below which list's posts they stand is not told.
+        // The comment does not say on which list its post is.
         ("hackernews", _) | ("lemmy", "newest") => Some("comments".to_owned()),
         ("lemmy" | "reddit", place) => Some(format!("{place}/comments")),
-        // Of a category alone there is no such list.
+        // There is no such list for a single category.
         ("discourse", "latest") => Some("posts".to_owned()),
         _ => None,
     }
 }
 
-/// Whether what a platform of `kind` has as `what` is comments, and no posts.
+/// Returns true if the feed `what` of a platform of `kind` has comments instead of posts.
 #[must_use]
 pub fn holds_comments(kind: &str, what: &str) -> bool {
     match kind {
         "hackernews" => what == "comments",
-        // A community may itself be called so.
+        // A community may have this name too.
         "lemmy" | "reddit" => match what.split_once('/') {
             Some((_, place)) => place.ends_with("/comments"),
             None => what == "comments",
@@ -267,12 +268,12 @@ pub fn holds_comments(kind: &str, what: &str) -> bool {
     }
 }
 
-/// Whether the feed of everything new on a platform of `kind` has what `what` has.
+/// Returns true if the feed of all new posts on a platform of `kind` contains the posts of `what`.
 #[must_use]
 pub fn newest_has(kind: &str, what: &str) -> bool {
     match kind {
         "hackernews" | "bluesky" | "discourse" => true,
-        // That of an instance is of its own communities.
+        // An instance's own feed has only its own communities.
         "lemmy" => !what.contains('@'),
         _ => false,
     }
@@ -359,7 +360,7 @@ fn build(
             let id = id.ok_or(value("client_id is needed"))?;
             let secret = access.client_secret.clone();
             let secret = secret.ok_or(value("client_secret is needed"))?;
-            // Its form is looked at where it is configured.
+            // Its format is checked where it is configured.
             if access.user_agent.is_none() {
                 return Err(value("user_agent is needed"));
             }

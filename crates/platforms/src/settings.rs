@@ -1,4 +1,4 @@
-//! What the operator says about one platform.
+//! The operator's settings for one platform.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::{FetchError, text::hex};
 pub struct Settings {
     /// The first part of its feeds' names.
     pub name: String,
-    /// Which adapter.
+    /// Name of the adapter.
     pub kind: String,
-    /// Given by the kind, except for `feed`, which must say.
+    /// Determined by the kind, except for `feed`, which must set it.
     pub source: Option<Source>,
     pub base_url: Option<Url>,
-    /// Hacker News: where single items are read. Bluesky: where authors' handles are.
+    /// Hacker News: where single items are read. Bluesky: where authors' handles are looked up.
     pub items_url: Option<Url>,
-    /// Kept exactly, where given.
+    /// Used exactly, if set.
     pub poll_interval: Option<Duration>,
     /// Credentials and budgets.
     pub access: Access,
@@ -48,8 +48,8 @@ impl From<&PlatformConfig> for Settings {
 }
 
 impl Settings {
-    /// What stands for the credential under which the platform is asked, and shows nothing of it: entries for
-    /// one host and credential share what may be asked there.
+    /// Opaque identifier of the credential for the platform, which does not reveal it. Entries with the same
+    /// host and credential share a request budget.
     #[must_use]
     pub fn credential(&self) -> String {
         let access = &self.access;
@@ -86,7 +86,7 @@ impl Source {
     }
 }
 
-/// A platform's entry that cannot be used.
+/// A platform's entry that is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("platform name `{0}` must be 1 to 64 of a-z, 0-9, `.`, `_`, `-`")]

@@ -1,4 +1,4 @@
-//! The platform simulator on its own, for end-to-end tests and the demo composition.
+//! The platform simulator as a program, for end-to-end tests and the demo composition.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -9,16 +9,16 @@ use platforms::simulator::{Simulator, demo::Feeder, load::Load};
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where to listen; port 0 picks a free one.
+    /// Address to listen on; port 0 picks a free one.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// The address by which others know it, where that is not the one it listens on.
+    /// Address that clients use, if it differs from the one it listens on.
     #[arg(long)]
     public_url: Option<url::Url>,
-    /// Publish the built-in posts, one every this long (`1s`).
+    /// Publish the built-in posts, one in each interval (for example `1s`).
     #[arg(long)]
     demo: Option<humantime::Duration>,
-    /// Send so many posts a second over Bluesky's stream.
+    /// Number of posts to send per second over Bluesky's stream.
     #[arg(long)]
     stream_load: Option<u64>,
 }

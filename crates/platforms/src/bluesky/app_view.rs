@@ -1,8 +1,8 @@
-//! The network's public API: handles of authors, and which posts still stand.
+//! The network's public API: handles of authors, and which posts still exist.
 //!
-//! Handles are a nicety: at most [`MAX_CALLS`] calls of one second for each poll, nothing for a while after
-//! a failure, and whoever's handle is not known has the DID as name. The same answer tells which authors
-//! do not want to be seen by who is not logged in.
+//! Handles are optional: a poll makes at most [`MAX_CALLS`] calls of one second, and none for a while after a
+//! failure. An author without a known handle has the DID as name. The same response says which authors do not
+//! want to be shown to logged-out users.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,12 +19,12 @@ use url::Url;
 use super::{event::is_did, post::is_hidden};
 use crate::{Fetch, FetchLimits, PollError, adapter::refuse_if_all_gone, hackernews::below, text};
 
-/// The most that one call takes, of authors and of posts.
+/// Maximum number of authors or posts in one call.
 pub(super) const PER_CALL: usize = 25;
 const MAX_CALLS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(30);
-/// Half of the authors that are remembered.
+/// Half the maximum number of cached authors.
 const MAX_KNOWN: usize = 50_000;
 
 pub(super) struct AppView {
@@ -35,7 +35,7 @@ pub(super) struct AppView {
 
 #[derive(Default)]
 struct Known {
-    /// Those met of late, and those before them, which go first.
+    /// The recently used authors, and the older ones, which are evicted first.
     recent: HashMap<String, Author>,
     older: HashMap<String, Author>,
     paused_until: Option<Instant>,
@@ -63,14 +63,14 @@ impl AppView {
         }
     }
 
-    /// Gives authors their handles, and drops the posts of those who hide. Never fails.
+    /// Adds the authors' handles, and drops the posts of hidden authors. Never fails.
     pub(super) async fn name_authors(&self, posts: &mut Vec<Post>) {
         let unknown = self.unknown(posts);
         for some in unknown.chunks(PER_CALL).take(MAX_CALLS) {
             match self.profiles(some).await {
                 Ok(profiles) => self.learn(some, profiles),
                 Err(error) => {
-                    tracing::debug!(error = %error, "handles stay unknown");
+                    tracing::debug!(error = %error, "could not look up handles");
                     self.known().paused_until = Some(Instant::now() + PAUSE);
                     break;
                 }
@@ -86,7 +86,7 @@ impl AppView {
         });
     }
 
-    /// Follows a change of name of somebody known.
+    /// Updates the handle of a known author.
     pub(super) fn rename(&self, did: &str, handle: &str) {
         let mut known = self.known();
         if let Some(mut author) = known.get(did) {
@@ -95,8 +95,8 @@ impl AppView {
         }
     }
 
-    /// Which of these posts, by their URIs, are not there (any more): those that two answers leave out, for an
-    /// answer may be short for other reasons.
+    /// Returns those of the posts, by URI, that do not exist (any more). A post counts as missing only if two
+    /// responses leave it out, because one response may be short for other reasons.
     pub(super) async fn missing(&self, uris: &[String]) -> Result<Vec<String>, PollError> {
         let mut missing = Vec::new();
         for some in uris.chunks(PER_CALL) {
@@ -160,7 +160,7 @@ impl AppView {
         Ok(answer.success("getProfiles")?.json::<Answer>()?.profiles)
     }
 
-    /// Those who were asked for and not told of have no handle: they are not asked for again.
+    /// Authors that the response leaves out have no handle: they are not requested again.
     fn learn(&self, asked: &[String], profiles: Vec<Profile>) {
         let mut known = self.known();
         for did in asked {

@@ -15,13 +15,13 @@ pub(super) const COLLECTION: &str = "app.bsky.feed.post";
 const MAX_DID_BYTES: usize = 256;
 const MAX_RKEY_BYTES: usize = 512;
 
-/// What a frame tells, and its time in microseconds where that matters.
+/// Content of a frame, and its time in microseconds where it matters.
 #[derive(Debug)]
 pub(super) enum Event {
     Created {
         time: i64,
         key: Key,
-        /// None when it is not one to deliver.
+        /// `None` if the post is not to be delivered.
         post: Option<Box<Post>>,
     },
     Deleted {
@@ -38,7 +38,7 @@ pub(super) enum Event {
         did: String,
         handle: String,
     },
-    /// Edits, and what is no post.
+    /// Edits, and records that are not posts.
     Other {
         time: i64,
     },
@@ -78,7 +78,7 @@ impl Event {
         let Ok(frame) = text::repair::read_json::<Frame>(text.as_bytes()) else {
             return Self::Unreadable;
         };
-        // A time ahead of ours would move the cursor past what is still to come.
+        // A time in the future would move the cursor past events that are still to come.
         let time = frame.time_us.min(now.micros());
         if time <= 0 || !is_did(&frame.did) {
             return Self::Unreadable;

@@ -1,23 +1,23 @@
-//! Bluesky, by Jetstream: the posts of the whole network, as JSON over a WebSocket.
+//! Bluesky through Jetstream: the posts of the whole network, as JSON over a WebSocket.
 //!
-//! - `subscribe?wantedCollections=app.bsky.feed.post`: creates, edits and deletes of posts; what became of
-//!   identities and accounts comes whether wanted or not. No credentials.
-//! - `cursor=<microseconds>` takes up an earlier reading, on any host; times are only roughly in order
-//!   ([`position`]). A host keeps 36 hours or so, and begins an older cursor silently where its memory
-//!   does. As the last event that was read comes again, a first event after it tells that there is a gap.
-//! - A post is `(did, rkey)`. The stream names no handles: those are asked for apart, where the operator
-//!   gives `items_url`, and never waited for ([`app_view`]). Without them an author who asks not to be
-//!   shown in public cannot be told, save by a label on the post itself.
-//! - `createdAt` is the author's word: the earlier of it and the stream's time counts. An edit is the same
-//!   post and not given again. A deletion is told; that an account went is not told of its posts, which
-//!   [`Adapter::recheck`] then finds missing.
+//! - `subscribe?wantedCollections=app.bsky.feed.post`: creates, edits and deletes of posts. Events about
+//!   identities and accounts always come too. No credentials.
+//! - `cursor=<microseconds>` resumes an earlier reading, on any host; times are only roughly in order
+//!   ([`position`]). A host keeps about 36 hours. For an older cursor it silently starts at its oldest event.
+//!   On resuming, the last event that was read comes again; if the first event is later, there is a gap.
+//! - A post is `(did, rkey)`. The stream contains no handles: they are looked up separately if the operator
+//!   sets `items_url`, and a poll never waits for them ([`app_view`]). Without the lookup, an author who asks
+//!   not to be shown in public is recognised only by a label on the post itself.
+//! - `createdAt` is set by the author: the earlier of it and the stream's time counts. An edit is the same post
+//!   and is not returned again. The stream reports deleted posts. It does not report the posts of a deleted
+//!   account; [`Adapter::recheck`] finds them missing later.
 //!
-//! The socket stays open between polls ([`socket`]), for whoever brings the cursor that the last poll gave;
-//! with another cursor the stream is taken up from there, on the next host if this one failed. One poll
-//! takes what comes within [`GATHER`] of the first event, and waits [`IDLE`] for that one: a silent stream
-//! costs one poll a second, a busy one four.
+//! The socket stays open between polls ([`socket`]), for a caller with the cursor that the last poll returned.
+//! With another cursor the stream is opened there, on the next host if this one failed. One poll takes the
+//! events within [`GATHER`] of the first event, and waits up to [`IDLE`] for the first: a silent stream costs
+//! one poll a second, a busy one four.
 //!
-//! Compression is not asked for: it needs a dictionary and a C library to halve some 60 kB/s.
+//! Compression is not used: it needs a dictionary and a C library to halve some 60 kB/s.
 
 mod app_view;
 mod event;
@@ -50,25 +50,25 @@ use crate::{
     hackernews::below,
 };
 
-/// The one feed: every post of the network.
+/// The only feed: every post of the network.
 pub(crate) const JETSTREAM: &str = "jetstream";
 /// The network's public API.
 pub(crate) const PUBLIC_API: &str = "https://public.api.bsky.app";
 
 const GATHER: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(1);
-/// A stream that is silent for this long is asked for a sign of life, and given up after as long again.
+/// Silence after which the stream is pinged; it is closed after the same time again.
 const SILENCE: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most posts and deletions of one poll.
+/// Maximum number of posts and deletions in one poll.
 const MAX_POSTS: usize = 500;
 const MAX_EVENTS: usize = 5_000;
-/// Where the first reading begins at the earliest: a day of the whole network is no backfill.
+/// Earliest start of a first reading: the network has too many posts for a backfill of a day.
 const FIRST_LOOK_BACK: Duration = Duration::from_mins(1);
-/// How much later than expected the stream may begin, for clocks of hosts differ.
+/// Allowed delay of the stream's beginning in microseconds, because the clocks of hosts differ.
 const LATE: i64 = 10_000_000;
 
-/// The hosts that the network's operators run; any of them goes on for any other.
+/// The hosts that the network's operators run. They are interchangeable.
 const HOSTS: [&str; 4] = [
     "jetstream2.us-east.bsky.network",
     "jetstream1.us-east.bsky.network",
@@ -79,7 +79,7 @@ const HOSTS: [&str; 4] = [
 /// The adapter of kind `bluesky`.
 pub struct Jetstream {
     hosts: Vec<Url>,
-    /// The host that is asked next, counted without end.
+    /// Index of the next host, never reset.
     host: AtomicUsize,
     user_agent: String,
     budget: Arc<dyn Budget>,
@@ -90,16 +90,16 @@ pub struct Jetstream {
     waits: Waits,
 }
 
-/// How long a poll waits for what.
+/// Timeouts of a poll.
 #[derive(Debug, Clone, Copy)]
 pub struct Waits {
-    /// After the first event.
+    /// Time to wait for more events after the first one.
     pub gather: Duration,
-    /// For the first event.
+    /// Time to wait for the first event.
     pub idle: Duration,
-    /// Before a silent stream is asked for a sign of life.
+    /// Silence after which the stream is pinged.
     pub silence: Duration,
-    /// For a connection to open.
+    /// Time to wait for a connection to open.
     pub connect: Duration,
 }
 
@@ -114,21 +114,21 @@ impl Default for Waits {
     }
 }
 
-/// What one poll has taken from the stream.
+/// Events that one poll has taken from the stream so far.
 #[derive(Default)]
 struct Taken {
     posts: Vec<Post>,
     deleted: Vec<String>,
     gap: Option<Gap>,
-    /// Whether any event could be read, and whether any could not.
+    /// True if any event was readable; `unreadable` if any was not.
     readable: bool,
     unreadable: bool,
     ended: Option<PollError>,
 }
 
 impl Jetstream {
-    /// Of `hosts` the first is asked first; the others stand in for it. Each connection takes a request
-    /// out of `budget`.
+    /// The first of `hosts` is tried first; the others replace it when it fails. Each connection takes a
+    /// request out of `budget`.
     #[must_use]
     pub fn new(hosts: Vec<Url>, user_agent: Option<&str>, budget: Arc<dyn Budget>) -> Self {
         Self {
@@ -143,7 +143,7 @@ impl Jetstream {
         }
     }
 
-    /// Posts are looked up at `url`; authors' handles too, where `name_authors` says so.
+    /// Looks up posts at `url`, and authors' handles too if `name_authors` is set.
     #[must_use]
     pub fn with_app_view(mut self, url: Url, fetch: Arc<dyn Fetch>, name_authors: bool) -> Self {
         self.app_view = Some(AppView::new(url, fetch));
@@ -157,7 +157,7 @@ impl Jetstream {
         self
     }
 
-    /// The stream that goes on at `cursor`: the open one if it stands there, else a new one.
+    /// The stream at `cursor`: the open one if it is at this position, else a new one.
     async fn reader(
         &self,
         what: &str,
@@ -193,7 +193,7 @@ impl Jetstream {
         url
     }
 
-    /// The next connection goes to the next host.
+    /// Switches to the next host for the next connection.
     fn turn(&self) {
         self.host.fetch_add(1, Ordering::Relaxed);
     }
@@ -213,7 +213,7 @@ impl Jetstream {
                     break;
                 }
                 Ok(None) => {
-                    let gone = "the stream was left unread".into();
+                    let gone = "the stream was not read for too long".into();
                     taken.ended = Some(PollError::Unavailable(crate::FetchError::Failed(gone)));
                     break;
                 }
@@ -238,7 +238,7 @@ impl Jetstream {
             taken.gap = Some(Gap {
                 from: Timestamp::from_micros(left),
                 to: Timestamp::from_micros(time),
-                reason: "the stream no longer reaches back to where it was left",
+                reason: "the stream no longer reaches back to the last position",
             });
         }
         recent.advance(time);
@@ -253,7 +253,7 @@ impl Jetstream {
                 taken.deleted.push(uri);
             }
             Event::Inactive { did, .. } => {
-                tracing::debug!(did, "an account went");
+                tracing::debug!(did, "an account became inactive");
                 taken.posts.retain(|post| post.user.id != did);
             }
             Event::Renamed { did, handle, .. } => {
@@ -303,7 +303,7 @@ impl Adapter for Jetstream {
         let mut taken = self.take(&mut reader, &mut recent, max_posts).await;
         let moved = (recent.at, recent.met) != before;
         match taken.ended {
-            // What came before the end counts; the next poll takes the stream up again.
+            // The events before the end count; the next poll resumes the stream.
             Some(_) if moved => self.turn(),
             Some(error) => {
                 self.turn();
@@ -333,7 +333,7 @@ impl Adapter for Jetstream {
             deleted: taken.deleted,
             cursor: next,
             gap: taken.gap,
-            // The waiting was done here.
+            // This poll has already waited, so the next one may follow at once.
             more: true,
             not_modified: false,
             next_hint: None,
@@ -358,8 +358,8 @@ impl Adapter for Jetstream {
     }
 }
 
-/// The post that one frame of the stream tells of, received at `received`: for tests that bring frames without
-/// a stream.
+/// Returns the post in one frame of the stream, received at `received`. For tests that supply frames without a
+/// stream.
 #[must_use]
 pub fn post_of_frame(frame: &str, received: Timestamp) -> Option<Post> {
     match Event::read(frame, received) {
@@ -368,12 +368,12 @@ pub fn post_of_frame(frame: &str, received: Timestamp) -> Option<Post> {
     }
 }
 
-/// Whether `what` is the stream.
+/// Returns true if `what` is the stream.
 pub(crate) fn accepts(what: &str) -> bool {
     what == JETSTREAM
 }
 
-/// The hosts to read from: `base_url`, and where it is one of the network's operators' the others of them.
+/// The hosts to read from: `base_url`, and if it is one of the network operators' hosts, their others too.
 pub(crate) fn hosts(base_url: &Url) -> Vec<Url> {
     let mut first = base_url.clone();
     let scheme = match base_url.scheme() {
@@ -394,14 +394,14 @@ pub(crate) fn hosts(base_url: &Url) -> Vec<Url> {
     hosts
 }
 
-/// Whether `base_url` is a host that the network's operators run.
+/// Returns true if the network's operators run the host of `base_url`.
 pub(crate) fn is_public(base_url: &Url) -> bool {
     base_url
         .host_str()
         .is_some_and(|host| HOSTS.contains(&host))
 }
 
-/// In microseconds: as far back as a first reading goes.
+/// Start of a first reading, in microseconds.
 fn beginning(since: Option<Timestamp>) -> i64 {
     let now = Timestamp::now();
     let earliest = now.minus(FIRST_LOOK_BACK);

@@ -1,10 +1,10 @@
-//! Where the reading of a stream stands, small enough to be stored twice a second.
+//! The position in a stream, small enough to be stored twice a second.
 //!
-//! A stream's times are only roughly in order, and those of two hosts differ: after a break it is read
-//! again from [`REWIND`] before the newest time, and what was met in the last [`KEEP`] is known. In the
-//! cursor a key is six bytes: some 3 kB at 60 posts a second. That two posts of one window share a key
-//! happens once in 10^11 posts. What the bound of [`MAX_KEYS`] forgets can only be given twice, after a
-//! break, and the store's unique keys are there for that.
+//! A stream's times are only roughly in order, and those of two hosts differ. After a break, reading resumes
+//! [`REWIND`] before the newest time, and the posts of the last [`KEEP`] count as known. In the cursor a key is
+//! six bytes: some 3 kB at 60 posts a second. Two posts of one window share a key once in 10^11 posts. Posts
+//! that are forgotten because of [`MAX_KEYS`] may be returned twice after a break; the unique keys of the store
+//! then prevent duplicates.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -15,28 +15,28 @@ use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD as BASE64};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// How far before the newest time a stream is taken up again.
+/// How far before the newest time a stream is resumed.
 pub(super) const REWIND: Duration = Duration::from_secs(3);
-/// How long a post is known: beside the rewind, what another host's clock may differ.
+/// How long a post stays known: the rewind, plus the difference of another host's clock.
 const KEEP: Duration = Duration::from_secs(6);
 const MAX_KEYS: usize = 8_000;
 const KEY_BYTES: usize = 6;
 
-/// A post's place in the set of known ones.
+/// A post's key in the set of known posts.
 pub(super) type Key = [u8; KEY_BYTES];
 
-/// As it is stored.
+/// The stored form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
     /// The newest time read, in microseconds.
     pub(super) at: i64,
-    /// Whether there was an event at that time, and not just the beginning of the reading.
+    /// True if there was an event at that time; false if it is only the start of the reading.
     pub(super) met: bool,
-    /// By second, ascending: the keys of the posts, one after the other.
+    /// The keys of the posts, concatenated, for each second in ascending order.
     seen: Vec<(i64, String)>,
 }
 
-/// As it is worked with.
+/// The form in memory.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     pub(super) at: i64,
@@ -53,7 +53,7 @@ pub(super) fn key(uri: &str) -> Key {
 }
 
 impl From<&Position> for Recent {
-    /// What cannot be read is not known.
+    /// A key that cannot be read counts as unknown.
     fn from(position: &Position) -> Self {
         let mut recent = Self {
             at: position.at,
@@ -72,7 +72,7 @@ impl From<&Position> for Recent {
 }
 
 impl Recent {
-    /// A reading that begins at `at`.
+    /// A reading that starts at `at`.
     pub(super) fn beginning(at: i64) -> Self {
         Self {
             at,
@@ -80,13 +80,13 @@ impl Recent {
         }
     }
 
-    /// Takes note of an event's time. The first one counts as it is, for hosts have clocks of their own.
+    /// Records the time of an event. The first one counts as it is, because hosts have different clocks.
     pub(super) fn advance(&mut self, time: i64) {
         self.at = if self.met { self.at.max(time) } else { time };
         self.met = true;
     }
 
-    /// Takes note of a post. Whether it is a new one.
+    /// Records a post. Returns true if it is new.
     pub(super) fn meet(&mut self, key: Key, time: i64) -> bool {
         let new = self.known.insert(key);
         if new {
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!((again.at, again.met), (START + 99 * SECOND / 10, true));
         for n in 0..100 {
             let new = again.meet(key(&n.to_string()), START + n * SECOND / 10);
-            // The last six whole seconds, and what of the second before them began.
+            // The last six whole seconds, and the part of the second before them.
             assert!(!new || n < 40, "{n}");
             assert!(new || n >= 30, "{n}");
         }

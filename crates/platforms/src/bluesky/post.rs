@@ -1,4 +1,4 @@
-//! A post's record: text with its links whole, what it links to, and its time.
+//! A post's record: its text with full links, the link targets, and its time.
 
 use domain::{Post, PostType, Timestamp, User};
 use serde_json::Value;
@@ -9,13 +9,13 @@ const SITE: &str = "https://bsky.app/profile";
 const MAX_FACETS: usize = 200;
 const MAX_TAGS: usize = 32;
 const MAX_URI_BYTES: usize = 2_048;
-/// The author does not want to be seen by who is not logged in.
+/// The author does not want to be shown to logged-out users.
 pub(super) const HIDDEN: &str = "!no-unauthenticated";
-/// An older `createdAt` is some program's zero: 1990.
+/// 1990. An older `createdAt` is the zero value of some program.
 const EARLIEST_MICROS: i64 = 631_152_000_000_000;
 
-/// `received` is the stream's time in microseconds. `None` for a post without any text, and for one whose
-/// author hides it.
+/// `received` is the stream's time in microseconds. `None` for a post without text, and for one whose author
+/// hides it.
 pub(super) fn read(
     uri: String,
     did: &str,
@@ -57,13 +57,13 @@ pub(super) fn read(
     })
 }
 
-/// Whether one of these labels asks not to be shown in public.
+/// Returns true if one of these labels asks not to be shown in public.
 pub(super) fn is_hidden(labels: Option<&Value>) -> bool {
     let labels = labels.and_then(Value::as_array);
     labels.is_some_and(|labels| labels.iter().any(|label| label["val"] == HIDDEN))
 }
 
-/// The earlier of what the author's program says and when the stream had it.
+/// The earlier of the author's time and the stream's time.
 fn time(created: Option<&str>, received: i64) -> Option<Timestamp> {
     let received = Timestamp::from_micros(received)?;
     let created = created.and_then(|text| text.parse::<Timestamp>().ok());
@@ -71,7 +71,7 @@ fn time(created: Option<&str>, received: i64) -> Option<Timestamp> {
     Some(created.map_or(received, |created| created.min(received)))
 }
 
-/// Tags that stand beside the text, where nobody sees them.
+/// Appends tags that are stored next to the text, where readers do not see them.
 fn append_tags(whole: &mut String, tags: &Value) {
     let tags = tags.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut between = '\n';
@@ -85,8 +85,8 @@ fn append_tags(whole: &mut String, tags: &Value) {
     }
 }
 
-/// The text with its links whole: their places are offsets of UTF-8 bytes. A link that was cut short is
-/// replaced by its address; one with a name of its own has the address behind it.
+/// The text with full links. Link positions are offsets of UTF-8 bytes. A shortened link is replaced by its
+/// address; a link with another text gets the address after it.
 fn expand(text: &str, facets: &Value) -> String {
     let facets = facets.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut links: Vec<(usize, usize, &str)> =
@@ -95,7 +95,7 @@ fn expand(text: &str, facets: &Value) -> String {
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
     for (start, end, uri) in links {
-        // Overlapping links, and offsets within a letter or beyond the end, are not to be trusted.
+        // Ignore overlapping links, and offsets within a character or beyond the end.
         let Some(shown) = (start >= done).then(|| text.get(start..end)).flatten() else {
             continue;
         };
@@ -123,7 +123,7 @@ fn link(facet: &Value) -> Option<(usize, usize, &str)> {
     (web && uri.len() <= MAX_URI_BYTES && start < end).then_some((start, end, uri))
 }
 
-/// Whether `shown` is the address, or the beginning of it that a program left.
+/// Returns true if `shown` is the address or a shortened form of it.
 fn is_beginning(shown: &str, uri: &str) -> bool {
     fn bare(address: &str) -> &str {
         let address = address.trim();
@@ -173,7 +173,7 @@ mod tests {
                 json!([facet(4, 8, uri)]),
                 format!("see this ({uri})"),
             ),
-            // Within a letter, beyond the end, backwards, overlapping, no link at all.
+            // Within a character, beyond the end, backwards, overlapping, not a link.
             ("é", json!([facet(1, 2, uri)]), "é".to_owned()),
             ("é", json!([facet(0, 99, uri)]), "é".to_owned()),
             ("ab", json!([facet(2, 1, uri)]), "ab".to_owned()),

@@ -1,7 +1,7 @@
-//! The open connection to a host, read ahead of the polls by a task of its own.
+//! The open connection to a host. A separate task reads it ahead of the polls.
 //!
-//! The task answers pings, asks for a sign of life after a silence, and ends when nobody has taken
-//! anything for a while: then the stream is read elsewhere.
+//! The task answers pings, sends a ping after a silence, and ends if no poll has taken anything for a while:
+//! then another process reads the stream.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,20 +26,20 @@ use url::Url;
 use super::{Waits, event::Event};
 use crate::{Cursor, FetchError, Fetched, PollError, fetch};
 
-/// The host is asked to leave out what is longer; a record of a post has some thousand bytes.
+/// The host is asked to leave out longer records; a normal post has a few thousand bytes.
 pub(super) const MAX_RECORD_BYTES: usize = 256 * 1024;
 /// A longer message ends the connection.
 const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 const MAX_AHEAD: usize = 1_000;
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// Unread for this long, the stream is somebody else's.
+/// Time without a poll after which the connection is closed: another process has taken over the stream.
 const UNREAD: Duration = Duration::from_secs(30);
 
 trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 type Socket = WebSocketStream<Box<dyn Transport>>;
 
-/// What the task has read.
+/// An item that the task has read.
 pub(super) enum Item {
     Event(Event),
     /// The last one.
@@ -49,9 +49,9 @@ pub(super) enum Item {
 /// An open connection.
 pub(super) struct Reader {
     pub(super) items: mpsc::Receiver<Item>,
-    /// The time to which the stream had been read when it was opened, until its first event has come.
+    /// The position when the stream was opened; `None` after its first event.
     pub(super) resumed: Option<i64>,
-    /// The cursor that the last poll gave: only whoever comes with it goes on here.
+    /// The cursor that the last poll returned. Only a poll with this cursor may continue here.
     pub(super) given: Option<Cursor>,
     task: JoinHandle<()>,
 }
@@ -91,7 +91,7 @@ async fn connect(url: &Url, user_agent: &str) -> Result<Socket, PollError> {
     let port = url.port_or_known_default().unwrap_or(443);
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let stream = TcpStream::connect((bare, port)).await.map_err(failed)?;
-    // Pings and pongs are small and wait for nothing.
+    // Pings and pongs are small and must not be delayed.
     stream.set_nodelay(true).map_err(failed)?;
     let transport: Box<dyn Transport> = if url.scheme() == "wss" {
         let tls = fetch::tls(&[b"http/1.1"])?;
@@ -114,7 +114,7 @@ async fn connect(url: &Url, user_agent: &str) -> Result<Socket, PollError> {
     }
 }
 
-/// An answer that opens no stream, judged like any other.
+/// Error for a response that opens no stream, classified like any other.
 fn refused(url: &Url, response: &tungstenite::http::Response<Option<Vec<u8>>>) -> PollError {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let answer = Fetched {
@@ -157,7 +157,7 @@ async fn read_on(mut socket: Socket, items: mpsc::Sender<Item>, silence: Duratio
                 match message {
                     Message::Text(text) => Item::Event(Event::read(&text, Timestamp::now())),
                     Message::Binary(_) => Item::Event(Event::Unreadable),
-                    // A ping's answer leaves with the next reading.
+                    // The response to a ping is sent with the next read.
                     _ => continue,
                 }
             }

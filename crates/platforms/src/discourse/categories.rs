@@ -1,7 +1,7 @@
-//! Categories, by their numbers: read once and kept for an hour, in this process.
+//! Categories by number: read once and cached for an hour, in this process.
 //!
-//! An unknown number makes them be read anew, once in ten minutes at most. A site that does not show them
-//! leaves topics with the number for a name, for without a category there would be no topic.
+//! An unknown number triggers a new read, at most once in ten minutes. If a site does not show its categories,
+//! the number serves as the name, because a topic must have a category.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use crate::{Community, PollError, text};
 
 const KEEP: Duration = Duration::from_hours(1);
 const READ_AGAIN: Duration = Duration::from_mins(10);
-/// The most that are kept.
+/// Maximum number of cached categories.
 const MAX_CATEGORIES: usize = 5_000;
 
 #[derive(Default)]
@@ -59,7 +59,7 @@ struct Category {
 }
 
 impl Cache {
-    /// What the site calls the category.
+    /// The site's name for the category.
     pub(super) async fn subforum(
         &self,
         site: &Discourse,
@@ -80,7 +80,7 @@ impl Cache {
         Ok(category.map_or_else(|| unnamed(site, id), |category| named(site, category)))
     }
 
-    /// The categories that hold all of the words, those with the most topics first.
+    /// The categories that contain all the words, those with the most topics first.
     pub(super) async fn search(
         &self,
         site: &Discourse,
@@ -115,11 +115,11 @@ async fn fetch(site: &Discourse) -> Result<Read, PollError> {
     let answer = site.get::<Answer>(&url, "categories").await;
     let mut waiting = match answer {
         Ok(answer) => answer.category_list.categories,
-        // This site does not tell. That is no reason to leave its topics.
+        // This site does not list its categories. Its topics are still worth reading.
         Err(
             error @ (PollError::NotFound(_) | PollError::Refused { .. } | PollError::Malformed(_)),
         ) => {
-            tracing::debug!(platform = site.name, %error, "no categories; their numbers stand for them");
+            tracing::debug!(platform = site.name, %error, "no categories; using their numbers as names");
             Vec::new()
         }
         Err(error) => return Err(error),
@@ -160,7 +160,7 @@ fn named(site: &Discourse, category: &Category) -> Subforum {
     }
 }
 
-/// As the site's own addresses have it, and as a feed's name does.
+/// The path as in the site's addresses and in feed names.
 fn path(category: &Category) -> String {
     let slug = match category.slug.as_str() {
         "" => "-",

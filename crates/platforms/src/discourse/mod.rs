@@ -1,24 +1,23 @@
-//! Discourse, by its own API: one site.
+//! Discourse through its own API: one site.
 //!
 //! - Topics: `latest.json?order=created&page=0..`, of a category `c/{slug}/{id}/l/latest.json`. Without
-//!   `order=created` lists are by last activity, with pinned topics first; a pinned one says nothing about
-//!   where a page stands in any case. `topic_list.more_topics_url` names the next page and is absent at the
-//!   end; it is relative and leaves out `.json`, so its page number alone is taken. Pages shift while
-//!   topics arrive.
-//! - Lists have no text: each new topic is read by `t/{id}.json`, whose first post is the topic's. What
-//!   cannot be read yet waits in the cursor. 403, 404 and 410 say that it is deleted or hidden.
-//! - Replies: `posts.json`, newest first, older ones by `before={id}`, that one included. A page is a
-//!   window of ids on older sites, so it may be short, or empty, without being the last. The first posts
-//!   of topics are among them and are left out.
+//!   `order=created`, lists are by last activity, with pinned topics first. A pinned topic never says anything
+//!   about the position of a page. `topic_list.more_topics_url` names the next page and is absent at the end;
+//!   it is relative and leaves out `.json`, so only its page number is used. Pages shift while topics arrive.
+//! - Lists contain no text: each new topic is read at `t/{id}.json`, whose first post is the topic's. A topic
+//!   that cannot be read yet waits in the cursor. 403, 404 and 410 mean that it is deleted or hidden.
+//! - Replies: `posts.json`, newest first, older ones with `before={id}` (inclusive). On older sites a page is a
+//!   window of ids, so it may be short, or empty, without being the last. The first posts of topics are in the
+//!   list and are skipped.
 //! - Lists name categories by number; [`categories`] turns them into names.
-//! - Times end in `Z`, those of very old sites have an offset. Deleted posts have `deleted_at` or
+//! - Times end in `Z`; those of very old sites have an offset. Deleted posts have `deleted_at` or
 //!   `user_deleted`, flagged ones `hidden`.
 //! - A site that is not public answers 403 without `Api-Key` and `Api-Username`. Throttling is 429 with
-//!   `Retry-After`; 50 requests in 10 s and 200 in a minute from one address are usual.
-//! - Native ids are numbers of the site, for topics and posts apart: `t/57`, `p/123`.
+//!   `Retry-After`; 50 requests in 10 s and 200 in a minute per address are usual.
+//! - Native ids are numbers of the site, separate for topics and posts: `t/57`, `p/123`.
 //!
-//! Cost: one request while less than a page of topics came in ten minutes ([`crate::paging`]), one for
-//! each new topic, and one an hour for categories.
+//! Cost: one request while less than a page of topics came in ten minutes ([`crate::paging`]), one for each new
+//! topic, and one an hour for categories.
 
 mod categories;
 mod posts;
@@ -38,7 +37,7 @@ use crate::{
     hackernews::below,
 };
 
-/// A page of a hundred topics, or of fifty posts.
+/// Enough for a page of a hundred topics, or of fifty posts.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// The adapter of kind `discourse`: one site.
@@ -51,13 +50,13 @@ pub struct Discourse {
     fetch: Arc<dyn Fetch>,
 }
 
-/// What a site that is not public asks for.
+/// Credentials for a site that is not public.
 pub struct Key {
     pub key: SecretString,
     pub username: String,
 }
 
-/// What can be watched.
+/// The lists that can be monitored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum List<'a> {
     Latest,
@@ -80,7 +79,7 @@ impl<'a> List<'a> {
                     .all(|b| b.is_ascii_alphanumeric() || b"-_%~.".contains(&b))
                 && !matches!(part, "." | "..")
         };
-        // A subcategory stands below its parent: `c/parent/child/7`.
+        // A subcategory comes after its parent: `c/parent/child/7`.
         let well_formed = slug.split('/').count() <= 3 && slug.split('/').all(part);
         let id = id.parse().ok().filter(|_| well_formed)?;
         Some(Self::Category { slug, id })
@@ -172,7 +171,7 @@ impl Adapter for Discourse {
     }
 }
 
-/// Whether `what` is the newest topics, those of a category, or the newest replies.
+/// Returns true if `what` is the newest topics, those of a category, or the newest replies.
 pub(crate) fn accepts(what: &str) -> bool {
     List::parse(what).is_some()
 }

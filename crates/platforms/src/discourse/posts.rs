@@ -1,4 +1,4 @@
-//! New replies, from the list of everything that was posted.
+//! New replies, from the list of all posts.
 
 use domain::{Post, PostType, Timestamp};
 use serde::Deserialize;
@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{Cursor, PollError, PollLimits, Polled, paging::Pages, reading::Reading, text};
 
-/// The ids that an older site looks at for one page.
+/// Number of ids that an older site checks for one page.
 const WINDOW: u64 = 50;
-/// So many pages without a post in succession are taken for the beginning.
+/// After so many consecutive pages without a post, the beginning of the list is assumed.
 const MAX_EMPTY: usize = 10;
 
 pub(super) async fn poll(
@@ -24,7 +24,7 @@ pub(super) async fn poll(
     let mut reading = Reading::new(cursor, limits);
     let mut pages = Pages::new(&reading, limits);
     let mut before: Option<u64> = pages.position().and_then(|id| id.parse().ok());
-    // Of pages in succession, by earlier polls too.
+    // Consecutive empty pages, including those of earlier polls.
     let mut empty = pages
         .after()
         .and_then(|count| count.parse().ok())
@@ -44,7 +44,7 @@ pub(super) async fn poll(
         let end = pages.turn();
         let (last, end) = match (oldest, before) {
             (Some(oldest), _) => (oldest, end),
-            // A stretch of ids of which none may be read.
+            // A range of ids without a readable post.
             (None, Some(before)) => (before.saturating_sub(WINDOW - 1), false),
             (None, None) => (0, true),
         };
@@ -61,7 +61,7 @@ pub(super) async fn poll(
     Ok(pages.finish(reading, Some(left)))
 }
 
-/// Offers the posts of a page. The number of the oldest.
+/// Offers the posts of a page. Returns the number of the oldest.
 async fn read_page(
     site: &Discourse,
     before: Option<u64>,
@@ -117,7 +117,7 @@ async fn offer(
     Ok(())
 }
 
-/// The reply; its time is yet to be judged.
+/// Builds the reply. The caller checks its time.
 fn made(
     site: &Discourse,
     post: &shape::Post,

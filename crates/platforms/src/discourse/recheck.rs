@@ -1,4 +1,4 @@
-//! Whether topics and replies still stand, asked one by one.
+//! Checks whether topics and replies still exist, one request each.
 
 use super::{
     Discourse,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::PollError;
 
-/// One request each, well within what an address may ask in ten seconds.
+/// Well below the number of requests that an address may make in ten seconds.
 pub(super) const BATCH: usize = 20;
 
 pub(super) async fn gone(site: &Discourse, ids: &[String]) -> Result<Vec<String>, PollError> {
@@ -29,7 +29,7 @@ pub(super) async fn gone(site: &Discourse, ids: &[String]) -> Result<Vec<String>
         };
         match answer {
             Ok(false) => {}
-            // 403 may as well be a key that ended: it says nothing about one post.
+            // 403 may also mean a revoked key: it says nothing about one post.
             Ok(true) | Err(PollError::NotFound(_)) => gone.push(id.clone()),
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! What Discourse answers. What is missing or null reads as empty.
+//! Discourse's response bodies. A missing or null field reads as empty.
 
 use chrono::DateTime;
 use domain::Timestamp;
@@ -16,7 +16,7 @@ pub(super) struct TopicList {
     pub(super) more_topics_url: Option<String>,
 }
 
-/// A topic as lists have it.
+/// A topic in a list.
 #[derive(Deserialize)]
 pub(super) struct Listed {
     pub(super) id: u64,
@@ -29,7 +29,7 @@ pub(super) struct Listed {
     archetype: Option<String>,
 }
 
-/// A topic as it is by itself.
+/// A topic with its text.
 #[derive(Deserialize)]
 pub(super) struct Topic {
     pub(super) id: u64,
@@ -64,7 +64,7 @@ pub(super) struct Post {
     /// HTML.
     pub(super) cooked: Option<String>,
     pub(super) post_number: Option<u64>,
-    /// 1 is what people write; others are notes on what happened to a topic.
+    /// 1 is a normal post; the others are notes on what happened to a topic.
     post_type: Option<u8>,
     pub(super) topic_id: Option<u64>,
     pub(super) topic_slug: Option<String>,
@@ -84,7 +84,7 @@ impl Listed {
         self.pinned == Some(true) || self.pinned_globally == Some(true)
     }
 
-    /// Whether anybody may read it, and it is a topic at all.
+    /// Returns true if it is a topic and everyone may read it.
     pub(super) fn is_public(&self) -> bool {
         self.visible != Some(false) && is_regular(self.archetype.as_deref())
     }
@@ -103,7 +103,7 @@ impl Topic {
             || first.is_some_and(|post| post.is_gone())
     }
 
-    /// What the topic begins with, unless the answer begins later.
+    /// The topic's first post; `None` if the response starts at a later post.
     pub(super) fn first_post(&self) -> Option<Post> {
         let posts = self.post_stream.posts.iter();
         let mut posts = posts.filter_map(|post| Post::deserialize(post).ok());
@@ -120,7 +120,7 @@ impl Post {
         self.deleted_at.is_some() || self.user_deleted == Some(true) || self.hidden == Some(true)
     }
 
-    /// Whether it answers a topic: neither the topic itself nor a note on it.
+    /// Returns true for a reply: neither the topic itself nor a note on it.
     pub(super) fn is_reply(&self) -> bool {
         self.post_number.is_some_and(|number| number > 1)
             && matches!(self.post_type, None | Some(1))
@@ -131,7 +131,7 @@ fn is_regular(archetype: Option<&str>) -> bool {
     matches!(archetype, None | Some("regular"))
 }
 
-/// With `Z` or an offset.
+/// Parses a time with `Z` or an offset.
 fn parse_time(text: &str) -> Option<Timestamp> {
     let time = DateTime::parse_from_rfc3339(text).ok()?;
     Some(Timestamp::from(time.to_utc()))

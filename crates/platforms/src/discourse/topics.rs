@@ -1,4 +1,4 @@
-//! New topics: from the lists, then each one's text by itself.
+//! New topics: first the lists, then each topic's text.
 
 use std::{collections::HashSet, time::Instant};
 
@@ -21,15 +21,15 @@ use crate::{
 
 const PER_PAGE: usize = 100;
 const MAX_PAGE: u64 = 1_000_000;
-/// The most topics read in one poll: four fifths of what an address may ask in ten seconds.
+/// Maximum number of topics read in one poll: four fifths of what an address may request in ten seconds.
 const TOPICS_PER_POLL: usize = 40;
-/// The most of them that earlier polls could not read.
+/// Maximum number of pending topics read in one poll.
 const PENDING_PER_POLL: usize = 20;
 const AT_ONCE: usize = 4;
-/// While so many wait that were met within this time, the lists are left alone: they would only be read
-/// again and again for the same topics.
+/// The lists are not read while so many topics from this period wait: they would only return the same topics
+/// again.
 const BACKLOG: std::time::Duration = std::time::Duration::from_mins(10);
-/// How long a topic may stay unreadable before it is given up.
+/// Time after which an unreadable topic is given up.
 const PENDING_FOR: std::time::Duration = std::time::Duration::from_hours(6);
 
 /// A topic whose text is still to be read.
@@ -44,7 +44,7 @@ pub(super) async fn poll(
     cursor: Option<&Cursor>,
     limits: &PollLimits,
 ) -> Result<Polled, PollError> {
-    // Lists and topics share the time of a poll.
+    // Lists and topics share the time of one poll.
     let begin = Instant::now();
     let mut reading = Reading::new(cursor, limits);
     let backlog = reading.cursor.pending.iter();
@@ -60,7 +60,7 @@ pub(super) async fn poll(
     } else {
         read_lists(site, list, &mut reading, &mut pages).await?
     };
-    // Oldest first, so that what is left to the next poll is newer than what this one gives.
+    // Oldest first, so that the topics left to the next poll are newer than those that this one returns.
     wanted.sort_by_key(|topic| (topic.time.unwrap_or(reading.now), topic.id));
     let most = TOPICS_PER_POLL.min(limits.max_posts.max(1));
     let most_pending = if has_backlog {
@@ -88,7 +88,7 @@ pub(super) async fn poll(
                 hindered = error.or(hindered);
             }
         }
-        // Where most fail, or the site asks for it, the others have their turn later.
+        // If most topics fail, or the site asks to slow down, the rest wait for a later poll.
         let is_refused = hindered.as_ref().is_some_and(is_wish);
         if is_refused || failed.len() > topics.len() + AT_ONCE || begin.elapsed() > limits.max_time
         {
@@ -97,7 +97,7 @@ pub(super) async fn poll(
     }
     drop(answers);
     let mut read = 0;
-    // Newest first, as lists have those of one time.
+    // Newest first, as lists order topics of the same time.
     for topic in topics.iter().rev() {
         match offer(site, topic, &mut reading).await {
             Ok(()) => read += 1,
@@ -112,7 +112,7 @@ pub(super) async fn poll(
             give_up(id, &mut reading);
         }
     }
-    // What was not reached is in the lists of the next poll too, but for how long?
+    // The unread topics may drop out of the lists before a later poll, so they are noted.
     let unread: Vec<u64> = wanted.iter().chain(&later).map(|topic| topic.id).collect();
     for id in &unread {
         if !reading.knows(&id.to_string()) {
@@ -127,12 +127,12 @@ pub(super) async fn poll(
         // Nothing was read at all.
         polled.more = false;
     }
-    // More can be read at once only when this poll read some of it and the site allows it.
+    // Another poll can follow at once only if this poll read some topics and the site allows it.
     polled.more |= read > 0 && waiting && !hindered.as_ref().is_some_and(is_wish);
     Ok(polled)
 }
 
-/// Whether the site, or the operator, wants no more requests now.
+/// Returns true if the site, or the operator's budget, allows no more requests now.
 fn is_wish(error: &PollError) -> bool {
     matches!(
         error,
@@ -143,7 +143,7 @@ fn is_wish(error: &PollError) -> bool {
     )
 }
 
-/// Takes note of a topic that could not be read; answers what is wrong with more than this one.
+/// Records a topic that could not be read. Returns the error if it affects more than this topic.
 fn could_not(
     site: &Discourse,
     id: u64,
@@ -160,7 +160,7 @@ fn could_not(
     (!of_this).then_some(error)
 }
 
-/// Gives up a topic that could not be read for hours, while others could.
+/// Gives up a topic that could not be read for hours while others could.
 fn give_up(id: u64, reading: &mut Reading) {
     let name = id.to_string();
     let mut waiting = reading.cursor.pending.iter();
@@ -171,7 +171,8 @@ fn give_up(id: u64, reading: &mut Reading) {
     }
 }
 
-/// The topics that are new, in no order, and the position of the next page where that is not all of them.
+/// Returns the new topics, in no order, and the position of the next page unless the lists were read to the
+/// end.
 async fn read_lists(
     site: &Discourse,
     list: List<'_>,
@@ -185,7 +186,7 @@ async fn read_lists(
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut met_here = HashSet::new();
     let mut number = noted(pages.position());
-    // Pages shift. What was noted must overlap with what was read.
+    // Pages shift, so the reading must overlap with the earlier one.
     let mut is_sure = number == 0;
     while pages.go_on() && wanted.len() < room {
         let page = site.get(&address(site, list, number), &name(list)).await;
@@ -221,7 +222,7 @@ async fn read_lists(
             } else if !topic.is_public() {
                 reading.offer(&native, time, |_| None)
             } else {
-                // One that is waited for is new still, but is not to be asked for twice.
+                // A pending topic is still new, but must not be requested twice.
                 if !waits {
                     wanted.push(Wanted { id: topic.id, time });
                 }
@@ -233,7 +234,7 @@ async fn read_lists(
             }
         }
         if wanted.len() > room {
-            // What there is no room for is read with its page again.
+            // Topics that do not fit are read again with their page.
             wanted.truncate(if before > 0 { before } else { wanted.len() });
             break;
         }
@@ -253,7 +254,7 @@ async fn read_lists(
     Ok((wanted, Some(number.to_string())))
 }
 
-/// The number of a position's page; a page earlier, for topics may have moved.
+/// The page of a position, or the page before it, because topics may have moved.
 fn noted(position: Option<&str>) -> u64 {
     let number = position.and_then(|number| number.parse::<u64>().ok());
     number.unwrap_or(0).min(MAX_PAGE).saturating_sub(1)
@@ -278,7 +279,7 @@ fn address(site: &Discourse, list: List<'_>, page: u64) -> Url {
     url
 }
 
-/// Of `/latest?order=created&page=1`.
+/// The page number in an address such as `/latest?order=created&page=1`.
 fn page_number(url: &str) -> Option<u64> {
     let (_, query) = url.split_once('?')?;
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
@@ -286,7 +287,7 @@ fn page_number(url: &str) -> Option<u64> {
     number.parse().ok()
 }
 
-/// Those to ask for again in this poll; the others have their turn at the next.
+/// Takes the pending topics to request in this poll; the others wait for a later one.
 fn take_pending(reading: &mut Reading, most: usize) -> Vec<u64> {
     let waiting = std::mem::take(&mut reading.cursor.pending);
     for Pending(id, since) in waiting {
@@ -323,7 +324,7 @@ async fn topic(site: &Discourse, id: u64) -> Result<Topic, PollError> {
     if topic.id == id {
         Ok(topic)
     } else {
-        Err(PollError::Malformed("another topic than asked for".into()))
+        Err(PollError::Malformed("a topic with another id".into()))
     }
 }
 

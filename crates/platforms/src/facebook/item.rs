@@ -1,4 +1,4 @@
-//! From an item of a Page's feed to a post.
+//! Converts an item of a Page's feed to a post.
 
 use chrono::DateTime;
 use domain::{Post, PostType, Timestamp, User};
@@ -30,7 +30,7 @@ struct From {
 }
 
 impl Item {
-    /// `None` when it is none, or has no id that could be one.
+    /// `None` if it is not a post or has no valid id.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let item = Self::deserialize(value).ok()?;
         is_id(&item.id).then_some(item)
@@ -45,7 +45,7 @@ impl Item {
         parse_time(self.created_time.as_deref()?)
     }
 
-    /// `None` when it says nothing, as a picture without a word.
+    /// `None` if it has no text, for example a picture without a caption.
     pub(super) fn post(&self, platform: &str, page: &str, time: Timestamp) -> Option<Post> {
         let text = |text: &Option<String>| text::some_block(text.as_deref()?);
         Some(Post {
@@ -71,7 +71,7 @@ impl Item {
         named.unwrap_or_else(|| format!("{SITE}{}", self.id))
     }
 
-    /// Without the permission to know who wrote it, the Page.
+    /// The author, or the Page if the token may not read authors.
     fn user(&self, page: &str) -> User {
         let (id, name) = match &self.from {
             Some(from) if is_id(&from.id) => (from.id.as_str(), text::line(&from.name)),
@@ -93,7 +93,7 @@ fn is_id(id: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
-/// `2025-11-18T10:30:00+0000`, or with a colon.
+/// Parses `2025-11-18T10:30:00+0000`; the offset may contain a colon.
 fn parse_time(text: &str) -> Option<Timestamp> {
     let plain = DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%z");
     let time = plain.or_else(|_| DateTime::parse_from_rfc3339(text)).ok()?;

@@ -1,18 +1,18 @@
-//! Facebook: the feed of Pages that the operator manages, by the Graph API.
+//! Facebook: the feed of Pages that the operator manages, through the Graph API.
 //!
-//! - `{version}/{page}/feed?fields=…&limit=100&since=<epoch>`, newest first, with a Page access token of
-//!   `pages_read_engagement`, and of `pages_read_user_content` for what visitors write. There is no search,
-//!   and other Pages are read with a permission that is rarely granted.
-//! - `message` is absent where the Page only did something, which `story` tells. Times have no colon in
-//!   their offset (`+0000`). Ids are `<page>_<post>`.
-//! - The next page is the address in `paging.next`, which carries the token when the platform so likes. It is
-//!   followed on the same host and the same feed only, and without the token, which goes in a header: no
-//!   address, error or log has it.
-//! - Errors are 400 with a code of the API's own; [`refusal`] tells them apart.
-//! - `X-App-Usage`, `X-Page-Usage` and `X-Business-Use-Case-Usage` tell how much of a limit is used, in
-//!   percent; at 100 requests are refused, so none is made until it has passed.
+//! - `{version}/{page}/feed?fields=…&limit=100&since=<epoch>`, newest first, with a Page access token that has
+//!   `pages_read_engagement`, and `pages_read_user_content` for visitors' posts. There is no search, and
+//!   reading other Pages needs a permission that is rarely granted.
+//! - `message` is absent for actions of the Page; `story` describes these. Times have no colon in their offset
+//!   (`+0000`). Ids are `<page>_<post>`.
+//! - The address of the next page is in `paging.next`, sometimes with the token. It is followed only on the
+//!   same host and the same feed, and without the token, which goes in a header. So the token appears in no
+//!   address, error or log.
+//! - Errors have status 400 and a code of the API; [`refusal`] classifies them.
+//! - `X-App-Usage`, `X-Page-Usage` and `X-Business-Use-Case-Usage` say how much of a limit is used, in percent.
+//!   At 100 the API refuses requests, so none is made until the limit has reset.
 //!
-//! Cost: one request while less than 100 posts came in ten minutes, and one for each 100 beyond.
+//! Cost: one request while less than 100 posts came in ten minutes, and one for each further 100.
 
 mod item;
 mod refusal;
@@ -36,7 +36,7 @@ use item::Item;
 pub(crate) use refusal::left;
 
 const PER_PAGE: usize = 100;
-/// The longest address of a next page that is stored.
+/// Maximum length of a next page's address in the cursor.
 const MAX_POSITION_BYTES: usize = 2_048;
 const FIELDS: &str = "id,message,story,created_time,updated_time,permalink_url,from";
 
@@ -46,7 +46,7 @@ pub struct Facebook {
     name: String,
     base_url: Url,
     token: SecretString,
-    /// The application's own default where none is given.
+    /// API version; `None` for the application's default.
     version: Option<String>,
     fetch: Arc<dyn Fetch>,
 }
@@ -107,7 +107,7 @@ impl Facebook {
         refusal::check(&answer, what)?;
         let wait = left(&answer).map(|left| left.reset_in);
         let answer = answer.success(what)?;
-        // Without the parser's words, which quote what it read.
+        // Leaves out the parser's message, because it quotes the response.
         let page = text::repair::read_json(&answer.body).map_err(|error| {
             let place = format!("line {} column {}", error.line(), error.column());
             PollError::Malformed(format!("not a list of posts, at {place}"))
@@ -115,11 +115,11 @@ impl Facebook {
         Ok((page, wait))
     }
 
-    /// The address of the next page, if it is one that may have the token.
+    /// The address of the next page; `None` if the token must not be sent there.
     fn next_url(&self, page: &str, next: &str) -> Option<Url> {
         let mut url = Url::parse(next).ok()?;
         let plain = url.username().is_empty() && url.password().is_none();
-        // The version may be another one: the platform puts in what it took for ours.
+        // The version may differ: the platform inserts the version that it used.
         let same = url.origin() == self.base_url.origin()
             && url.path().ends_with(&format!("/{page}/feed"));
         if !(plain && same) {
@@ -161,7 +161,7 @@ impl Adapter for Facebook {
         let mut pages = Pages::new(&reading, limits);
         let noted = pages.after().and_then(|window| window.parse().ok());
         let window = noted.and_then(from_seconds).or(reading.window_start());
-        // A second earlier, for whoever takes it as "after".
+        // A second earlier, in case the platform reads it as "after".
         let since = window.map(|window| to_seconds(window) - 1);
         let newest = self.first_url(of_page, since);
         let noted = pages.position().and_then(|url| self.next_url(of_page, url));
@@ -223,12 +223,12 @@ impl Adapter for Facebook {
     }
 }
 
-/// Whether `what` is a Page.
+/// Returns true if `what` is a Page.
 pub(crate) fn accepts(what: &str) -> bool {
     page_id(what).is_some()
 }
 
-/// A Page's number, or its name as its address has it.
+/// A Page's number, or its name in addresses.
 fn page_id(what: &str) -> Option<&str> {
     let id = what.strip_prefix("page/")?;
     let sane = |b: u8| b.is_ascii_alphanumeric() || b == b'.' || b == b'-';

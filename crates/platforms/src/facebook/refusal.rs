@@ -1,4 +1,4 @@
-//! What the Graph API says beside posts: errors by code, and how much of a limit is used.
+//! Errors of the Graph API by code, and how much of a limit is used.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::{Fetched, PollError, budget::Left};
 
 const USAGE: [&str; 3] = ["x-app-usage", "x-page-usage", "x-business-use-case-usage"];
 const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// The most limits that one header tells of.
+/// Maximum number of limits read from one header.
 const MAX_LIMITS: usize = 100;
-/// Limits are of a sliding hour; where nothing is said, some of it has passed by then.
+/// Limits apply to a sliding hour. Without an estimate, some of the limit is free again after this time.
 const PAUSE: Duration = Duration::from_mins(10);
 const MAX_PAUSE: Duration = Duration::from_hours(24);
 
@@ -28,8 +28,8 @@ struct Code {
     error_subcode: i64,
 }
 
-/// The error that an answer is, by its code. Its words are left out: they are meant for developers, and
-/// nobody says what they hold.
+/// Returns an error response as an error, by its code. The message is left out: it is meant for developers and
+/// may contain anything.
 pub(super) fn check(answer: &Fetched, feed: &str) -> Result<(), PollError> {
     let status = answer.status;
     if status < 400 || answer.body.len() > 64 * 1024 {
@@ -57,7 +57,8 @@ pub(super) fn check(answer: &Fetched, feed: &str) -> Result<(), PollError> {
     }
 }
 
-/// Nothing, once a limit is used up; how much else cannot be said in requests.
+/// Zero requests left once a limit is used up; otherwise `None`, because percentages do not convert to
+/// requests.
 pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let used = limits(answer).iter().any(|limit| {
         ["call_count", "total_time", "total_cputime"]
@@ -86,7 +87,7 @@ fn pause(answer: &Fetched) -> Duration {
     })
 }
 
-/// What the headers tell of: one limit, or lists of them by business.
+/// The limits in the headers: a single one, or lists by business.
 fn limits(answer: &Fetched) -> Vec<Value> {
     let mut found = Vec::new();
     for name in USAGE {

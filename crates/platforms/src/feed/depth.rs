@@ -1,9 +1,9 @@
-//! How deep a document nests, and where it declares its encoding, before a parser that recurses and panics
-//! gets to see it.
+//! Checks how deep a document nests, and where it declares its encoding, before the parser, which recurses and
+//! panics, sees the document.
 //!
-//! `feed-rs` reads `media:group` and `itunes:category` by a function that calls itself for each level, and
-//! a stack that overflows ends the process, whoever catches panics. So the document is read once before,
-//! by the reader below `feed-rs` with its settings, which keeps no more than a list of open names.
+//! `feed-rs` reads `media:group` and `itunes:category` with a function that calls itself for each level. A
+//! stack overflow ends the process, even where panics are caught. So this module reads the document first, with
+//! the reader that `feed-rs` uses and its settings. It stores only a list of the open names.
 //!
 //! Cost: one pass over the bytes, some 300 MB/s, off the runtime's threads.
 
@@ -14,19 +14,19 @@ use std::{
 
 use quick_xml::{Reader, encoding::DecodingReader, events::Event};
 
-/// More than XHTML in entries has, and little enough for the 2 MiB stack of a thread.
+/// More than XHTML in entries needs, and safe for the 2 MiB stack of a thread.
 const MAX_DEPTH: usize = 128;
-pub(super) const TOO_DEEP: &str = "elements nest too deep";
-pub(super) const LATE_DECLARATION: &str = "an XML declaration of another encoding, too far behind";
-/// A feed that reads at all has none, or some garbage behind its end.
+pub(super) const TOO_DEEP: &str = "elements are nested too deeply";
+pub(super) const LATE_DECLARATION: &str = "an XML declaration of another encoding, too late";
+/// A readable feed has no errors, or some garbage after its end.
 const MAX_ERRORS: usize = 64;
 pub(super) const BROKEN: &str = "too many errors of syntax";
 
-/// What the parser must not see: XML that opens more than [`MAX_DEPTH`] elements within each
-/// other, and a declaration of another encoding behind what was decoded already, at which it panics. The parser
-/// looks one event ahead of what it reads, past errors too; so this reader goes on behind them.
+/// Finds input that the parser must not see: XML that nests deeper than [`MAX_DEPTH`] elements, and a
+/// declaration of another encoding after text that is already decoded, at which the parser panics. The parser
+/// looks one event ahead of what it reads, past errors too, so this reader also continues after errors.
 pub(super) fn flaw(body: &[u8]) -> Option<&'static str> {
-    // By this the parser tells XML from JSON.
+    // The parser distinguishes XML from JSON like this.
     if body.iter().find(|byte| matches!(byte, b'<' | b'{')) != Some(&b'<') {
         return None;
     }
@@ -43,7 +43,7 @@ pub(super) fn flaw(body: &[u8]) -> Option<&'static str> {
             Ok(Event::End(_)) => depth = depth.saturating_sub(1),
             Ok(Event::Decl(declaration)) => {
                 let decoder = reader.get_mut();
-                // As the parser does: else this reader would end where the other goes on.
+                // Same as the parser: otherwise this reader would stop where the parser continues.
                 match declaration.encoder() {
                     Some(encoding) if encoding == decoder.encoding() => {}
                     Some(_) if decoder.get_ref().is_read.get() => return Some(LATE_DECLARATION),
@@ -62,8 +62,8 @@ pub(super) fn flaw(body: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The document, and whether the decoder is past the few bytes that it holds back for a declaration: these it
-/// reads, and all that follows it looks at in place.
+/// The document, and whether the decoder is past the few bytes that it holds back for a declaration. It copies
+/// these bytes, and reads the rest in place.
 struct Body<'a> {
     rest: &'a [u8],
     is_read: Cell<bool>,
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn an_encoding_hides_no_depth_and_is_declared_in_time() {
         let declared = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>";
-        // Behind what is decoded before the declaration is read.
+        // The declaration comes after text that is decoded before the declaration is read.
         let mut latin = format!("{declared}<rss>{}", " ".repeat(100)).into_bytes();
         latin.push(0xe9);
         assert_eq!(flaw(&latin), None);

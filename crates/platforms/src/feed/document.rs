@@ -1,4 +1,4 @@
-//! From bytes to a feed, refusing what only an attacker sends.
+//! Parses bytes into a feed and refuses documents that only an attacker sends.
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ use crate::{PollError, text::repair};
 /// How much of a document is searched for its document type.
 const PROLOG_BYTES: usize = 64 * 1024;
 
-/// Parses a feed of any format; relative links are resolved against `url`. Takes long with a long document:
-/// not for the runtime's threads.
+/// Parses a feed of any format; relative links are resolved against `url`. A long document takes long: do not
+/// call it on the runtime's threads.
 ///
 /// # Errors
-/// When it is none, or what only an attacker sends.
+/// When the document is not a feed, or is one that only an attacker sends.
 pub fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
     if declares_entities(body) {
-        let problem = "a document type with declarations of its own";
+        let problem = "a document type with its own declarations";
         return Err(PollError::Malformed(problem.to_owned()));
     }
     let body = with_known_version(body);
@@ -26,7 +26,7 @@ pub fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
         Ok(feed) => return Ok(feed),
         Err(error) => error,
     };
-    // One odd character in one entry.
+    // An invalid character in one entry must not make the document unreadable.
     let is_json = body.trim_ascii_start().starts_with(b"{");
     let repaired = if is_json {
         repair::json(&body)
@@ -45,7 +45,7 @@ fn parse_sound(body: &[u8], url: &Url) -> Result<Feed, PollError> {
     }
     parser::Builder::new()
         .base_uri(Some(url.as_str()))
-        // Left empty, so that [`super::entry`] sees which are missing.
+        // Left empty, so that [`super::entry`] can see which entries have no id.
         .id_generator(|_, _, _| String::new())
         .sanitize_content(false)
         .build()
@@ -53,7 +53,7 @@ fn parse_sound(body: &[u8], url: &Url) -> Result<Feed, PollError> {
         .map_err(|error| PollError::Malformed(error.to_string()))
 }
 
-/// The parser takes RSS only with a version that it knows: 0.93, 2.01 and none read as 2.0.
+/// The parser accepts RSS only with a known version: 0.93, 2.01 and a missing version are read as 2.0.
 fn with_known_version(body: &[u8]) -> Cow<'_, [u8]> {
     let prolog = &body[..body.len().min(PROLOG_BYTES)];
     let root = prolog.windows(5).position(|window| {
@@ -80,16 +80,16 @@ fn with_known_version(body: &[u8]) -> Cow<'_, [u8]> {
     }
     let mut patched = body.to_vec();
     if let Some((at, _)) = named.filter(|(at, _)| body.get(start + at + 1) == Some(&b'v')) {
-        // Out of the way, at the same length.
+        // Renames the attribute at the same length.
         patched[start + at + 1] = b'x';
     }
     patched.splice(start..start, *b" version=\"2.0\"");
     Cow::Owned(patched)
 }
 
-/// Whether the document type has an internal subset: `<!DOCTYPE rss [ … ]>`.
+/// Returns true if the document type has an internal subset: `<!DOCTYPE rss [ … ]>`.
 fn declares_entities(body: &[u8]) -> bool {
-    // Without zeros UTF-16 reads as ASCII, for what matters here.
+    // Without its zero bytes, UTF-16 reads as ASCII, which is enough here.
     let prolog: Vec<u8> = body
         .iter()
         .take(PROLOG_BYTES)
@@ -172,7 +172,7 @@ mod tests {
         let deep = "<a>".repeat(500_000);
         let media = "<media:group>".repeat(300_000);
         let category = "<itunes:category text=\"a\">".repeat(150_000);
-        // As deep as is let through, for a parser that calls itself.
+        // The maximum depth, for a parser that calls itself.
         let shallow = "<media:group>".repeat(125);
         for body in [
             format!("{RSS}<item>{media}"),

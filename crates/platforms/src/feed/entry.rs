@@ -1,4 +1,4 @@
-//! From a feed's entry to a post.
+//! Converts a feed's entry to a post.
 
 use domain::{Post, PostType, Subforum, Timestamp, User, web_url};
 use feed_rs::model::{Entry, Feed, FeedType, Link, Person, Text};
@@ -7,26 +7,26 @@ use url::Url;
 
 use crate::{AddressKey, text};
 
-/// The longest id that is given as it is.
+/// The longest id that is used unchanged.
 const MAX_ID_BYTES: usize = 500;
 
-/// Where a feed was read.
+/// Source of a feed.
 pub(super) struct Origin<'a> {
     pub(super) platform: &'a str,
-    /// Tells this feed's ids from those of its platform's other feeds, where there are others: its address, and
-    /// the key to hash it with.
+    /// Separates this feed's ids from those of other feeds on the same platform, if there are any: the feed's
+    /// address, and the key to hash it with.
     pub(super) scope: Option<(&'a AddressKey, &'a str)>,
     pub(super) post_type: PostType,
-    /// Where the redirects ended.
+    /// The address after redirects.
     pub(super) url: &'a Url,
-    /// The address as it was named.
+    /// The configured address.
     pub(super) feed_url: &'a Url,
 }
 
-/// A feed, as its entries speak of it.
+/// A feed's data that its entries use.
 pub(super) struct About<'a> {
     origin: &'a Origin<'a>,
-    /// What stands for the feed's address in ids.
+    /// The hash of the feed's address, for ids.
     scope: Option<String>,
     format: &'a FeedType,
     /// The feed as an author.
@@ -34,12 +34,12 @@ pub(super) struct About<'a> {
     author: Option<User>,
 }
 
-/// The entry's time, where it has one.
+/// The entry's time, if it has one.
 pub(super) fn time(entry: &Entry) -> Option<Timestamp> {
     entry.published.or(entry.updated).map(Timestamp::from)
 }
 
-/// The entry's id; else its link; else a hash of what it says.
+/// The entry's id; else its link; else a hash of its content.
 pub(super) fn native_id(entry: &Entry) -> String {
     let id = entry.id.trim();
     if !id.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn native_id(entry: &Entry) -> String {
     let summary = entry.summary.as_ref().map_or("", |text| &text.content);
     let date = time(entry).map_or_else(String::new, |time| time.to_string());
     let mut hash = Sha256::new();
-    // A title alone repeats ("Weekly thread"); a summary alone too.
+    // A title alone may repeat ("Weekly thread"), and so may a summary.
     for part in [title, &date, if date.is_empty() { summary } else { "" }] {
         hash.update(part);
         hash.update([0]);
@@ -70,7 +70,7 @@ impl<'a> About<'a> {
         let host = origin.url.host_str().unwrap_or(origin.platform);
         let site = web_link(&feed.links, origin.url, &[None, Some("alternate")]);
         let scope = origin.scope.map(|(key, address)| key.hash(address));
-        // Receivers must not learn a token of the address.
+        // Receivers must not see a token in the address.
         let address = web_url::masked(origin.feed_url);
         let id = match &scope {
             Some(scope) if address != origin.feed_url.as_str() => {
@@ -96,7 +96,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// `None` when the entry says nothing.
+    /// `None` if the entry has no text.
     pub(super) fn post(&self, entry: &Entry, native: &str, time: Timestamp) -> Option<Post> {
         let body = self.body(entry);
         let title = entry.title.as_ref().map(|title| plain(title, self.format));
@@ -135,8 +135,8 @@ impl<'a> About<'a> {
         })
     }
 
-    /// Taken as it is where the feed may speak for it; any other id holds only within its feed, for
-    /// nobody keeps a feed from listing the ids of another site's posts.
+    /// Uses the id unchanged if the feed owns it. Any other id is scoped to its feed, because a feed could list
+    /// the ids of another site's posts.
     fn id(&self, native: &str) -> String {
         let platform = self.origin.platform;
         let hashed = match self.origin.scope {
@@ -194,8 +194,8 @@ impl<'a> About<'a> {
     }
 }
 
-/// Whether the text holds the query of the feed's address, or a part of it that may be a token. Some feeds make
-/// ids and links of their own address.
+/// Returns true if the text contains the query of the feed's address, or a part of it that may be a token. Some
+/// feeds build ids and links from their address.
 fn reveals(text: &str, feed_url: &Url) -> bool {
     /// Shorter values are words such as `rss`, which also occur in other places.
     const MIN_TOKEN_BYTES: usize = 8;
@@ -210,8 +210,8 @@ fn reveals(text: &str, feed_url: &Url) -> bool {
     text.contains(&format!("?{query}")) || tokens.any(|token| text.contains(token))
 }
 
-/// Whether a feed read at `feed` may give the id: a web address on its host, or a tag of that authority.
-/// A URN, even of a UUID, belongs to nobody that could be told from the feed.
+/// Returns true if a feed read at `feed` may use the id: a web address on its host, or a tag of that authority.
+/// A URN, even of a UUID, has no owner that the feed's address could prove.
 fn is_own(id: &str, feed: &Url) -> bool {
     let (Ok(uri), Some(host)) = (Url::parse(id), feed.host_str()) else {
         return false;
@@ -226,12 +226,12 @@ fn is_own(id: &str, feed: &Url) -> bool {
     }
 }
 
-/// Whether what the format calls plain text is that; RSS holds HTML everywhere.
+/// Returns true if a text marked as plain really is plain; RSS has HTML everywhere.
 fn keeps_plain_text(format: &FeedType) -> bool {
     matches!(format, FeedType::Atom | FeedType::JSON)
 }
 
-/// A title without its markup, and with what only looks like it: `Vec<T>`.
+/// A title without its markup, but with text that only looks like markup: `Vec<T>`.
 fn plain(title: &Text, format: &FeedType) -> String {
     let is_plain = title.content_type.subty() == "plain";
     if is_plain && keeps_plain_text(format) {
@@ -264,7 +264,7 @@ fn without_frame(body: &str) -> &str {
     }
 }
 
-/// The author as a user, when the feed gives a name.
+/// The author as a user, if the feed names one.
 fn user(person: &Person, feed: &User) -> Option<User> {
     let name = text::line(person.name.as_deref().unwrap_or_default());
     let uri = person.uri.as_deref();

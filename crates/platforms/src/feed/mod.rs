@@ -1,21 +1,21 @@
-//! Feeds: RSS 0.91 to 2.0, RSS 1.0 (RDF), Atom and JSON Feed, told apart by their content.
+//! Feeds: RSS 0.91 to 2.0, RSS 1.0 (RDF), Atom and JSON Feed, detected by their content.
 //!
 //! - Requests are conditional (`If-None-Match`, `If-Modified-Since`): an unchanged feed costs a 304.
-//! - A feed is a window of 10 to 100 entries in no particular order. When none of them is known any more, or
-//!   none of the newest but a few pinned ones are, some may have been missed between.
+//! - A feed is a window of 10 to 100 entries in no particular order. If no entry is known any more, or only a
+//!   few pinned ones and none of the newest are, some entries may have been missed.
 //! - An entry dated more than [`LATE`] before the previous poll is old, so that a feed that gives all its
-//!   entries new ids does not deliver them again. Entries without a date cannot be told apart so.
-//! - Entries of a feed met for the first time are old unless their date says otherwise.
-//! - The id is the entry's URI where the feed's own host names it; any other id is scoped to the feed, so
-//!   that a feed cannot pass its entries off as the posts of another site. The feed stands in ids as a keyed hash of its
-//!   address, for that may hold a token; elsewhere the address is masked.
-//! - A document type with declarations of its own is refused: that is where entity bombs live. So is one that
-//!   nests deeper than any feed does.
+//!   entries new ids does not deliver them again. This check does not work for entries without a date.
+//! - On a feed's first poll, entries are old unless their date says otherwise.
+//! - The id is the entry's URI if it names the feed's host. Any other id is scoped to the feed, so that a feed
+//!   cannot present its entries as the posts of another site. Ids contain a keyed hash of the feed's address,
+//!   because the address may contain a token; everywhere else the address is masked.
+//! - A document type with its own declarations is refused, because it can contain an entity bomb. A document
+//!   that nests deeper than real feeds do is refused too.
 //!
-//! With a `base_url` a platform is that one feed, `newest`; without, it is every feed that customers
-//! name by its address, fetched through the guarded client.
+//! With a `base_url`, a platform is that one feed, `newest`. Without one, it is every feed that customers name
+//! by its address, fetched through the guarded client.
 //!
-//! Cost: one request a poll. Parsing happens off the runtime's threads.
+//! Cost: one request per poll. Parsing happens off the runtime's threads.
 
 mod depth;
 mod document;
@@ -38,14 +38,14 @@ use crate::{
 
 const ACCEPT: &str = "application/atom+xml, application/rss+xml, application/feed+json, \
                       application/xml;q=0.9, application/json;q=0.8, */*;q=0.5";
-/// The longest wait that a feed may ask for.
+/// Longest wait that a feed may ask for.
 const MAX_HINT: Duration = Duration::from_hours(24);
-/// How much older than its appearance an entry may be dated: feeds date by the day, in zones of their
-/// own, and drafts by their first word.
+/// How much older than its publication an entry may be dated: feeds date by day, in different time zones, and
+/// drafts by their first edit.
 const LATE: Duration = Duration::from_hours(48);
-/// Entries that a feed may keep in its window for good.
+/// Maximum number of entries that a feed may pin.
 const MAX_PINNED: usize = 3;
-/// How many of the newest known entries are looked for.
+/// Number of newest known entries to look for.
 const NEWEST: usize = 5;
 const MAX_URL_BYTES: usize = 2_048;
 
@@ -70,7 +70,7 @@ impl Feeds {
         }
     }
 
-    /// Replaces the random key under which addresses of feeds are hashed in ids.
+    /// Replaces the random key that hashes feed addresses in ids.
     #[must_use]
     pub fn with_address_key(self, address_key: AddressKey) -> Self {
         Self {
@@ -147,14 +147,14 @@ impl Adapter for Feeds {
         let mut answer = answer.success(&web_url::masked(&url))?;
         let (body, final_url) = (std::mem::take(&mut answer.body), answer.final_url.clone());
         let parsed = tokio::task::spawn_blocking(move || document::parse(&body, &final_url));
-        // A panic of the parser is this document's fault, and stays with it.
+        // A panic of the parser concerns only this document.
         let feed = parsed
             .await
             .map_err(|error| PollError::Malformed(error.to_string()))??;
 
         let origin = entry::Origin {
             platform: &self.name,
-            // The feed itself has no need of a distinction within its platform.
+            // The platform has no other feed, so ids need no scope.
             scope: self.base_url.is_none().then_some((&self.address_key, what)),
             post_type: self.source.post_type(),
             url: &answer.final_url,
@@ -164,12 +164,12 @@ impl Adapter for Feeds {
         let (floor, now) = (reading.floor(), reading.now);
         let gap = offer(&origin, &feed, &mut reading);
         let mut polled = reading.finish();
-        // While there is more, the same document must come again.
+        // While there is more to return, the server must send the same document again.
         let whole = Some(&answer).filter(|_| !polled.more);
         polled.cursor.etag = whole.and_then(|answer| validator(answer, "etag"));
         polled.cursor.last_modified = whole.and_then(|answer| validator(answer, "last-modified"));
-        // Feeds have no order: what fell out of the seen set says nothing about the others' times.
-        // They are old by this poll's time alone, and not before all of it has been given.
+        // Feeds have no order: entries that drop out of the seen set say nothing about the times of others.
+        // Entries become old only by this poll's time, and only after all of them have been returned.
         polled.cursor.floor = if polled.more {
             floor
         } else {
@@ -182,14 +182,14 @@ impl Adapter for Feeds {
     }
 }
 
-/// The floor after a poll at `now`; in steps of an hour, so that few polls change the cursor.
+/// The floor after a poll at `now`, in steps of an hour, so that few polls change the cursor.
 fn risen(floor: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     const STEP: i64 = 3_600;
     let hour = to_seconds(now.minus(LATE)).div_euclid(STEP) * STEP;
     floor.max(from_seconds(hour))
 }
 
-/// Offers the feed's entries, oldest first; tells of a gap when none of them was known.
+/// Offers the feed's entries, oldest first, and reports a gap if none was known.
 fn offer(
     origin: &entry::Origin<'_>,
     feed: &feed_rs::model::Feed,
@@ -218,7 +218,7 @@ fn offer(
         new += usize::from(met == Met::New);
     }
     let emptied = known == 0 && !entries.is_empty() && !reading.cursor.seen.is_empty();
-    // Entries that stay whatever comes do not tell that nothing was missed before the new ones.
+    // Pinned entries do not prove that nothing was missed before the new ones.
     let only_pinned = new > 0 && known <= MAX_PINNED && !joins && !newest.is_empty();
     (emptied || only_pinned).then(|| Gap {
         from: None,
@@ -227,7 +227,7 @@ fn offer(
     })
 }
 
-/// The newest of the entries that are known, of which a window that follows on the last one has some.
+/// The newest known entries. If the window follows the last one without a gap, it contains some of them.
 fn newest_seen(reading: &Reading) -> HashSet<String> {
     let seen = reading.cursor.seen.iter();
     let mut dated: Vec<_> = seen.filter_map(|seen| Some((seen.1?, &seen.0))).collect();
@@ -240,7 +240,7 @@ fn newest_seen(reading: &Reading) -> HashSet<String> {
         .collect()
 }
 
-/// A header to be sent back as it came.
+/// A header that the next request returns unchanged.
 fn validator(answer: &Fetched, name: &str) -> Option<String> {
     let sane = |value: &&str| {
         (1..=512).contains(&value.len()) && value.bytes().all(|b| (b' '..=b'~').contains(&b))

@@ -1,4 +1,4 @@
-//! Algolia's side: windows over the creation time, newest first.
+//! Algolia: searches by windows of creation time, newest first.
 
 use std::time::Instant;
 
@@ -12,9 +12,9 @@ use crate::{
     reading::{Met, Reading},
 };
 
-/// The most that one query answers, whatever page is asked for.
+/// Maximum number of hits for one query, over all its pages.
 const PER_QUERY: usize = 1_000;
-/// The most queries of one poll, for their hits are held at once.
+/// Maximum number of queries in one poll, because all their hits are in memory at once.
 const MAX_QUERIES: usize = 40;
 /// A thousand long posts, each also highlighted.
 const MAX_BYTES: usize = 24 * 1024 * 1024;
@@ -26,7 +26,7 @@ struct Answer {
     per_page: Option<usize>,
 }
 
-/// One hit. What is missing or null reads as empty.
+/// One hit. A missing or null field reads as empty.
 #[derive(Debug, Deserialize)]
 pub(super) struct Hit {
     #[serde(rename = "objectID")]
@@ -41,24 +41,24 @@ pub(super) struct Hit {
     tags: Vec<String>,
 }
 
-/// The seconds that a poll searches.
+/// The period that a poll searches, in seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Window {
     pub(super) start: Option<i64>,
-    /// The last one, where later ones are read.
+    /// The last second; `None` without an upper bound.
     pub(super) until: Option<i64>,
 }
 
 pub(super) struct Found {
     pub(super) hits: Vec<Hit>,
     pub(super) gap: Option<Gap>,
-    /// What of the window is still to be read.
+    /// The part of the window that is still to be read.
     pub(super) left: Option<Window>,
-    /// Why, where it is not for a limit.
+    /// The reason, unless a limit was reached.
     pub(super) failure: Option<PollError>,
 }
 
-/// Reads everything created in `window`, as far as the limits allow.
+/// Reads everything created in `window`, within the limits.
 pub(super) async fn read(
     platform: &HackerNews,
     list: List,
@@ -104,7 +104,7 @@ pub(super) async fn read(
         if start.is_none() && found.hits.len() >= limits.max_posts {
             return Ok(found);
         }
-        // A whole answer within one second: go on below it, for more cannot be asked.
+        // One second filled the whole response: continue below it, because no query returns more.
         if until == Some(oldest) {
             found.gap = gap(Some(oldest), Some(oldest));
             until = Some(oldest.saturating_sub(1));
@@ -153,7 +153,7 @@ impl Hit {
         };
         let tagged = |tag: &str| self.tags.iter().any(|own| own == tag);
         let is_comment = tagged("comment");
-        // Only what was asked for is given.
+        // Skips hits of another kind.
         if is_comment != (list == List::Comments) {
             return Met::Old;
         }

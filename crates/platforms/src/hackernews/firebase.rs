@@ -1,4 +1,4 @@
-//! Firebase's side: lists of ids, and single items.
+//! Firebase: lists of ids, and single items.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::{
 };
 
 const AT_ONCE: usize = 8;
-/// How long the items may hold back what the search has given; the rest is read by the next poll.
+/// Maximum time for reading items before the hits of the search are returned; the next poll reads the rest.
 pub(super) const BUDGET: Duration = Duration::from_secs(10);
-/// The most new items read in one poll; the rest is still in the list at the next.
+/// Maximum number of new items read in one poll; the rest is still in the list at the next one.
 const ITEMS_PER_POLL: usize = 200;
-/// The most items asked for again in one poll; the others have their turn at the next.
+/// Maximum number of pending items retried in one poll; the others wait for a later one.
 const PENDING_PER_POLL: usize = 50;
-/// How many items a first poll reads that the search does not know yet.
+/// Number of items, not yet in the search, that a first poll reads.
 const FIRST_ITEMS: usize = 50;
-/// The longest list that is looked at.
+/// Maximum number of ids used from a list.
 const MAX_IDS: usize = 1_000;
-/// How long an item may stay unreadable before it is given up.
+/// Time after which an unreadable item is given up.
 const PENDING_FOR: Duration = Duration::from_mins(15);
 
 #[derive(Debug, Deserialize)]
@@ -41,7 +41,7 @@ pub(super) struct Item {
     dead: bool,
 }
 
-/// The ids of `list`, newest first; `None` without such a list, or without an address for items.
+/// The ids of `list`, newest first; `None` if there is no such list or no address for items.
 pub(super) async fn list(platform: &HackerNews, list: List) -> Option<Result<Vec<u64>, PollError>> {
     let url = below(platform.items_url.as_ref()?, list.document()?);
     Some(get::<Vec<u64>>(platform, &url).await.map(|mut ids| {
@@ -53,7 +53,7 @@ pub(super) async fn list(platform: &HackerNews, list: List) -> Option<Result<Vec
 /// Offers every listed item that is not known.
 pub(super) async fn read(platform: &HackerNews, ids: &[u64], reading: &mut Reading) {
     let unread = choose(ids, reading);
-    // In any order, for a slow one must not hold back those behind it.
+    // In any order, so that a slow item does not delay those after it.
     let items = stream::iter(unread)
         .map(|id| async move { (id, item(platform, id).await) })
         .buffer_unordered(AT_ONCE)
@@ -64,17 +64,17 @@ pub(super) async fn read(platform: &HackerNews, ids: &[u64], reading: &mut Readi
         match item {
             Ok(Some(item)) => item.offer(&platform.name, reading),
             Ok(None) => wait_for(id, reading),
-            // Still in the list, and not known, at the next poll.
+            // It is still unknown and in the list at the next poll.
             Err(error) => tracing::debug!(id, %error, "an item could not be read"),
         }
     }
 }
 
-/// The items to read, new ones before those waited for; the others are met.
+/// Chooses the items to read, new ones before pending ones; the others count as met.
 fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
     let mut unread = Vec::new();
     if reading.is_first() {
-        // What the search has answered is the past; what lies above it is not indexed yet.
+        // Items below the newest one that the search returned are old; items above it are not indexed yet.
         let indexed = ids.iter().filter(|id| reading.knows(&id.to_string())).max();
         let indexed = indexed.copied().unwrap_or(0);
         for id in ids {
@@ -113,7 +113,7 @@ fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
     unread
 }
 
-/// Keeps an item that has no content yet for the next polls.
+/// Adds an item without content to the pending ones.
 fn wait_for(id: u64, reading: &mut Reading) {
     let id = id.to_string();
     let pending = &mut reading.cursor.pending;
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::{Adapter, Cursor, Fetch, FetchError, Fetched, PollLimits};
 
-    /// Every item is `null`, but for one that can be read and one that never answers.
+    /// Every item is `null`, except one that can be read and one that never answers.
     #[derive(Default)]
     struct Items {
         listed: Mutex<Vec<u64>>,

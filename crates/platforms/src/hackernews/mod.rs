@@ -1,16 +1,16 @@
-//! Hacker News: Algolia's search by date, complemented by Firebase's lists of new items.
+//! Hacker News: Algolia's search by date, plus Firebase's lists of new items.
 //!
-//! - Algolia (`base_url`): `search_by_date?tags=…&numericFilters=created_at_i>=T` answers newest first,
-//!   never more than 1,000 hits whatever the page; a full answer is continued below its oldest second.
-//!   The index trails the site by seconds to minutes. Text is HTML; dead and deleted items are not in it.
-//! - Firebase (`items_url`, optional): `newstories.json` lists up to 500 ids, newest first, `askstories`
-//!   and `showstories` up to 200. `item/<id>.json` of an item that cannot be read yet is `null` with
-//!   status 200: such a one is asked for again. Deleted items say so, and have no author.
-//! - Comments (`comments`) come from Algolia alone, under their story's title.
-//! - Neither needs a key. When one of the two fails, the other still gives its posts.
+//! - Algolia (`base_url`): `search_by_date?tags=…&numericFilters=created_at_i>=T` answers newest first, with at
+//!   most 1,000 hits over all pages; after a full response the next query starts below its oldest second. The
+//!   index trails the site by seconds to minutes. Text is HTML. Dead and deleted items are not in the index.
+//! - Firebase (`items_url`, optional): `newstories.json` lists up to 500 ids, newest first, `askstories` and
+//!   `showstories` up to 200. `item/<id>.json` of an item that cannot be read yet is `null` with status 200; it
+//!   is requested again later. Deleted items have a mark and no author.
+//! - Comments (`comments`) come only from Algolia, with the title of their story.
+//! - Neither needs a key. When one of the two fails, the other still supplies its posts.
 //!
-//! Cost: two requests a poll (one for comments), and one for each item that Algolia does not know yet. A
-//! re-check asks for each item singly.
+//! Cost: two requests per poll (one for comments), and one for each item that Algolia does not know yet. A
+//! re-check takes one request per item.
 
 mod algolia;
 mod firebase;
@@ -40,7 +40,7 @@ pub struct HackerNews {
     fetch: Arc<dyn Fetch>,
 }
 
-/// What can be watched.
+/// The lists that can be monitored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum List {
     Newest,
@@ -69,7 +69,7 @@ impl List {
         }
     }
 
-    /// Firebase's list of it, where there is one.
+    /// Firebase's document for the list, if there is one.
     fn document(self) -> Option<&'static str> {
         match self {
             Self::Newest => Some("newstories.json"),
@@ -122,12 +122,12 @@ impl Adapter for HackerNews {
         let mut reading = Reading::new(cursor, limits);
         let searched = reading.cursor.searched.or(reading.cursor.high_water);
         let start = match searched.map(|searched| searched.minus(OVERLAP)) {
-            // The lists run ahead of the search: what it has not given by now, it may give late.
+            // The lists are ahead of the search: it may return later what it has not returned yet.
             Some(by_search) => reading.window_start().map(|start| start.min(by_search)),
             None => reading.window_start(),
         };
 
-        // What an earlier poll left comes first.
+        // The part that an earlier poll left comes first.
         let earlier = reading.cursor.unread.take();
         let window = earlier.as_ref().map_or_else(
             || Window {
@@ -145,7 +145,7 @@ impl Adapter for HackerNews {
             (Ok(_), Some(Err(error))) => error.retry_after(),
             _ => None,
         };
-        // From here on the next search must read, however far the lists have come.
+        // The next search must start here, no matter how far the lists have come.
         reading.cursor.searched = searched.or_else(|| reading.floor());
         let (mut left, failure);
         let is_searched = found.is_ok();
@@ -181,7 +181,7 @@ impl Adapter for HackerNews {
             None => {}
         }
         if reading.is_overfull() && (left.is_some() || earlier.is_some()) {
-            // Some of what was found is not given, so it is searched again.
+            // Some hits were not returned, so the window is searched again.
             left = Some(window);
         }
         let high_water = reading.cursor.high_water;
@@ -218,7 +218,7 @@ impl Adapter for HackerNews {
     }
 }
 
-/// The window of what an earlier poll left.
+/// The window that an earlier poll left.
 fn window_of(unread: &Unread) -> Window {
     Window {
         start: unread.after.as_deref().and_then(|start| start.parse().ok()),
@@ -226,12 +226,12 @@ fn window_of(unread: &Unread) -> Window {
     }
 }
 
-/// Whether `what` is a list that can be watched.
+/// Returns true if `what` is a list that can be monitored.
 pub(crate) fn accepts(what: &str) -> bool {
     List::parse(what).is_some()
 }
 
-/// `base` with `path` below it, whether or not it ends in a slash.
+/// Appends `path` to `base`, which may end in a slash.
 pub(crate) fn below(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));

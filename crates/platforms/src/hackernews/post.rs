@@ -1,4 +1,4 @@
-//! What a post of Hacker News is made of, whichever API gave it.
+//! Common form of a Hacker News post, from either API.
 
 use domain::{Post, PostType, Subforum, Timestamp, User};
 
@@ -13,7 +13,7 @@ pub(super) struct Parts<'a> {
     pub(super) title: &'a str,
     /// HTML.
     pub(super) text: &'a str,
-    /// The title is its story's then.
+    /// For a comment, the title is its story's.
     pub(super) is_comment: bool,
     pub(super) is_job: bool,
     pub(super) is_ask: bool,
@@ -21,13 +21,13 @@ pub(super) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// `None` when its author, or all that it says, is gone.
+    /// `None` if its author or all its text is gone.
     pub(super) fn post(&self, time: Timestamp) -> Option<Post> {
         let author = text::line(self.author);
         let body = text::some_block(&text::from_html(self.text));
         let mut title = text::line(&text::decode_entities(self.title));
         if title.is_empty() || self.is_comment {
-            // A comment that says nothing is none.
+            // Skip a comment without text.
             let own = text::title_of(body.as_deref()?);
             title = if title.is_empty() { own } else { title };
         }

@@ -1,5 +1,5 @@
-//! Whether posts still stand, asked one by one: Firebase says of a deleted item that it is, while
-//! Algolia, asked where there is no Firebase, just does not have it any more.
+//! Checks whether posts still exist, one request each. Firebase marks a deleted item as deleted. Algolia, which
+//! is used without Firebase, just does not have it any more.
 
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -30,7 +30,7 @@ async fn is_gone(platform: &HackerNews, id: &str) -> Result<bool, PollError> {
         return Ok(false);
     };
     if platform.items_url.is_some() {
-        // `null` says nothing: it is also what a failing read gives.
+        // `null` proves nothing: a failing read also returns it.
         let item = firebase::item(platform, native).await?;
         return Ok(item.is_some_and(|item| item.is_gone()));
     }

@@ -1,20 +1,20 @@
-//! Lemmy, by version 3 of its API (0.17 to 0.19, still served by 1.0).
+//! Lemmy, through version 3 of its API (0.17 to 0.19, still served by 1.0).
 //!
-//! - `post/list?sort=New&limit=50` (more than 50 is refused): pages by `page=1..`, on 0.19 by
-//!   `page_cursor` from the last answer's `next_page`. Past the end the list is empty. Pages shift while
-//!   posts arrive, so posts repeat.
-//! - Pinned ("featured") posts come first whatever their age: they say nothing about where a page stands.
-//!   Federated posts arrive late, with the time of their writing.
+//! - `post/list?sort=New&limit=50` (more than 50 is refused): pages with `page=1..`, on 0.19 with `page_cursor`
+//!   from the last response's `next_page`. Past the end the list is empty. Pages shift while posts arrive, so
+//!   posts repeat.
+//! - Pinned ("featured") posts come first regardless of their age: they say nothing about the position of a
+//!   page. Federated posts arrive late, with the time of writing.
 //! - Times have no zone on 0.17 and 0.18 and mean UTC; later ones end in `Z`.
-//! - `post.id` is the instance's own; `ap_id` is the same wherever the post is federated to. It is taken
-//!   as it is, whatever its host: the operator chose the instance.
-//! - `comment/list` pages by `page` alone. A comment's title is its post's.
-//! - Lists leave out what is deleted or removed; `post?id=` and `comment?id=` still answer it, with
-//!   `deleted` or `removed` and without what it said.
+//! - `post.id` is specific to the instance; `ap_id` is the same wherever the post is federated to. It is used
+//!   unchanged, with any host, because the operator chose the instance.
+//! - `comment/list` pages only with `page`. A comment's title is its post's.
+//! - Lists leave out deleted and removed posts; `post?id=` and `comment?id=` still return them, with `deleted`
+//!   or `removed` and without their text.
 //! - Throttling is 429, or on old instances 400 with `rate_limit_error`.
 //!
 //! Cost: one request while less than a page of posts came in ten minutes ([`crate::paging`]), one more when
-//! something is new. A re-check asks for each post singly.
+//! something is new. A re-check takes one request per post.
 
 mod recheck;
 mod search;
@@ -35,9 +35,9 @@ use view::View;
 
 const PER_PAGE: usize = 50;
 const MAX_PAGE: usize = 1_000_000;
-/// The longest page cursor that is stored.
+/// Maximum length of a page cursor that is stored.
 const MAX_CURSOR_BYTES: usize = 256;
-/// A page of fifty posts, each with its author and community.
+/// Enough for a page of fifty posts, each with its author and community.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// The adapter of kind `lemmy`: one instance.
@@ -47,14 +47,14 @@ pub struct Lemmy {
     fetch: Arc<dyn Fetch>,
 }
 
-/// What can be watched: posts or comments, of the instance or of one community.
+/// A list that can be monitored: posts or comments, of the instance or of one community.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct List<'a> {
     community: Option<&'a str>,
     comments: bool,
 }
 
-/// A page of a list: its number and, where the instance gives one, its cursor.
+/// A page of a list: its number and, if the instance returns one, its cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Position {
     number: usize,
@@ -71,8 +71,8 @@ impl Default for Position {
 }
 
 impl Position {
-    /// As its text has it: `7`, or `7:P1a2b`. A page that is noted by its number begins a page earlier, for posts may
-    /// have moved.
+    /// Parses `7` or `7:P1a2b`. A position noted by page number starts a page earlier, because posts may have
+    /// moved.
     fn read(text: Option<&str>) -> Self {
         let Some(text) = text else {
             return Self::default();
@@ -149,7 +149,7 @@ impl Lemmy {
         }
     }
 
-    /// With what an instance that is not public asks for, from 0.19 on.
+    /// Sets the token that an instance requires if it is not public (0.19 and later).
     #[must_use]
     pub fn with_token(mut self, token: Option<SecretString>) -> Self {
         self.token = token;
@@ -223,7 +223,7 @@ impl Adapter for Lemmy {
         let mut reading = Reading::new(cursor, limits);
         let mut pages = Pages::new(&reading, limits);
         let mut at = Position::read(pages.position());
-        // Numbered pages shift. What was noted must overlap with what was read.
+        // Numbered pages shift, so the reading must overlap with the earlier one.
         let mut is_sure = at.number == 1 || at.next.is_some();
         while pages.go_on() {
             let page = match self.page(list, at.number, at.next.as_deref()).await {
@@ -267,9 +267,9 @@ impl Adapter for Lemmy {
             }
             let exhausted = listed.is_empty()
                 || (at.number > 1 && page.next_page == at.next && at.next.is_some());
-            // A short page is the last one; read on all the same when it brought something.
+            // A short page is the last one, but if it had something new, the next page is read too.
             let ended = listed.len() < PER_PAGE && !any_new;
-            // By cursor, the end of the list is the end of the cursors.
+            // With cursors, the list ends where no next cursor is returned.
             let cursors_end = at.next.is_some() && page.next_page.is_none();
             if is_end || exhausted || ended || cursors_end {
                 return Ok(pages.finish(reading, None));
@@ -296,7 +296,7 @@ impl Adapter for Lemmy {
 }
 
 impl Lemmy {
-    /// Whether the post is new.
+    /// Returns true if the post is new.
     fn take(&self, view: &View, reading: &mut Reading, pages: &mut Pages) -> bool {
         let native = view.native_id();
         let known_before = reading.knew(&native);
@@ -312,7 +312,7 @@ impl Lemmy {
     }
 }
 
-/// What Lemmy says in a body beside the status.
+/// Checks the error in a body, in addition to the status.
 fn refusal(answer: &Fetched, what: &str) -> Result<(), PollError> {
     #[derive(Deserialize)]
     struct Refusal {
@@ -336,7 +336,7 @@ fn refusal(answer: &Fetched, what: &str) -> Result<(), PollError> {
     }
 }
 
-/// Whether `what` is the newest posts or comments, of the instance or of a community.
+/// Returns true if `what` is the newest posts or comments, of the instance or of a community.
 pub(crate) fn accepts(what: &str) -> bool {
     List::parse(what).is_some()
 }

@@ -1,7 +1,7 @@
-//! Whether posts still stand, asked one by one.
+//! Checks whether posts still exist, one request each.
 //!
-//! An instance knows a post by its own number, which is in the address of what was written there. A post
-//! that came from another instance has that one's address, and is not asked for.
+//! An instance knows a post by a local number, which is part of the address of a post written there. A post
+//! from another instance has an address of that instance, and cannot be checked here.
 
 use serde::Deserialize;
 use url::Url;
@@ -56,7 +56,7 @@ async fn is_gone(platform: &Lemmy, kind: &str, number: u64) -> Result<bool, Poll
     if matches!(answer.status, 400 | 404) {
         let refusal = answer.json::<Refusal>();
         let error = refusal.map(|refusal| refusal.error).unwrap_or_default();
-        // Purged by the instance. Any other 404 may be the server in front of it.
+        // The instance has purged the post. Any other 404 may come from the server in front of it.
         if matches!(
             &*error,
             "couldnt_find_post" | "couldnt_find_comment" | "couldnt_find_object" | "not_found"
@@ -68,11 +68,11 @@ async fn is_gone(platform: &Lemmy, kind: &str, number: u64) -> Result<bool, Poll
     let answer: Answer = answer.success(kind)?.json()?;
     let found = answer.post_view.and_then(|view| view.post);
     let found = found.or(answer.comment_view.and_then(|view| view.comment));
-    let thing = found.ok_or_else(|| PollError::Malformed(format!("a {kind} without itself")))?;
+    let thing = found.ok_or_else(|| PollError::Malformed(format!("a {kind} is missing")))?;
     Ok(thing.deleted || thing.removed)
 }
 
-/// `post` or `comment`, and its number here.
+/// `post` or `comment`, and its number on this instance.
 fn local<'a>(base: &Url, id: &'a str) -> Option<(&'a str, u64)> {
     let url = Url::parse(id).ok()?;
     let here =

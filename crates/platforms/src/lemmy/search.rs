@@ -1,4 +1,4 @@
-//! Communities that an instance knows, its own and others'.
+//! Communities that an instance knows, local and remote.
 
 use serde::Deserialize;
 use url::Url;

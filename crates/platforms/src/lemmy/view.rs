@@ -10,7 +10,7 @@ use crate::text;
 #[derive(Deserialize)]
 pub(super) struct View {
     post: Inner,
-    /// Where the list is one of comments.
+    /// Only in lists of comments.
     comment: Option<Comment>,
     creator: Actor,
     community: Actor,
@@ -32,7 +32,7 @@ struct Inner {
     featured_community: bool,
     #[serde(default)]
     featured_local: bool,
-    /// The one kind of pin before 0.18.
+    /// The only kind of pin before 0.18.
     #[serde(default)]
     stickied: bool,
 }
@@ -77,7 +77,7 @@ impl View {
             .to_string()
     }
 
-    /// A comment stands where its time places it, whatever its post does.
+    /// A pin on the post does not move its comments.
     pub(super) fn is_pinned(&self) -> bool {
         let post = &self.post;
         self.comment.is_none() && (post.featured_community || post.featured_local || post.stickied)
@@ -88,7 +88,7 @@ impl View {
         parse_time(comment.map_or(&self.post.published, |comment| &comment.published))
     }
 
-    /// Deleted by its author or removed by moderators, itself or with what it is part of.
+    /// Deleted by its author or removed by moderators, alone or with its post or community.
     pub(super) fn is_gone(&self) -> bool {
         let comment = self.comment.as_ref();
         comment.is_some_and(|comment| comment.deleted || comment.removed)
@@ -113,7 +113,7 @@ impl View {
         }
     }
 
-    /// `None` when it is gone, or says nothing.
+    /// `None` if it is gone or has no text.
     pub(super) fn post(&self, base: &Url, time: Timestamp) -> Option<Post> {
         let author = text::line(&self.creator.name);
         let body = match &self.comment {
@@ -124,7 +124,7 @@ impl View {
         let body = Some(body).filter(|body| !body.is_empty());
         let mut title = text::line(&self.post.name);
         if title.is_empty() || self.comment.is_some() {
-            // A comment that says nothing is none.
+            // Skip a comment without text.
             let own = text::title_of(body.as_deref()?);
             title = if title.is_empty() { own } else { title };
         }
@@ -157,7 +157,7 @@ impl View {
     }
 }
 
-/// The given address, or else the one that `path` has on this instance.
+/// The given address, or else the address of `path` on this instance.
 fn address(base: &Url, given: &str, path: &str) -> String {
     match Url::parse(given) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && given.len() <= 2_048 => {
@@ -167,7 +167,7 @@ fn address(base: &Url, given: &str, path: &str) -> String {
     }
 }
 
-/// With a zone, or without one, which means UTC.
+/// Parses a time; without a zone it means UTC.
 fn parse_time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| {
         let naive: NaiveDateTime = text.parse().ok()?;

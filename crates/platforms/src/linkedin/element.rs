@@ -1,4 +1,4 @@
-//! From an element of the Posts API to a post.
+//! Converts an element of the Posts API to a post.
 
 use domain::{Post, PostType, Timestamp, User};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::text;
 const ORGANIZATION: &str = "urn:li:organization:";
 const FEED_URL: &str = "https://www.linkedin.com/feed/update/";
 const COMPANY_URL: &str = "https://www.linkedin.com/company/";
-/// A poll has four options.
+/// A LinkedIn poll has four options.
 const MAX_OPTIONS: usize = 10;
 
 #[derive(Deserialize)]
@@ -37,7 +37,7 @@ pub(super) fn organization_urn(id: &str) -> String {
 }
 
 impl Element {
-    /// `None` when it is none, or has no id that could be one.
+    /// `None` if it is not a post or has no valid id.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let element = Self::deserialize(value).ok()?;
         let number = ["urn:li:share:", "urn:li:ugcPost:"]
@@ -48,12 +48,12 @@ impl Element {
         is_number.then_some(element)
     }
 
-    /// The same wherever the post is seen.
+    /// The id, the same wherever the post is shown.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whether everybody may see it, at least everybody who is signed in.
+    /// Returns true if everyone may see it, or at least everyone who is signed in.
     pub(super) fn is_public(&self) -> bool {
         let state = self.lifecycle_state.as_deref().unwrap_or("PUBLISHED");
         let visibility = self.visibility.as_deref().unwrap_or("PUBLIC");
@@ -64,13 +64,13 @@ impl Element {
         self.published_at.or(self.created_at).and_then(from_millis)
     }
 
-    /// By which the list is sorted.
+    /// The list's sort key.
     pub(super) fn modified(&self) -> Option<Timestamp> {
         let modified = self.last_modified_at.and_then(from_millis);
         modified.max(self.time())
     }
 
-    /// `None` when it says nothing, as a share without a word of its own.
+    /// `None` if it has no text, for example a share without a comment.
     pub(super) fn post(&self, time: Timestamp) -> Option<Post> {
         Some(Post {
             post_type: PostType::NetworkPost,
@@ -84,7 +84,7 @@ impl Element {
         })
     }
 
-    /// The commentary, and below it what the post shows: an article's words, a poll's, a picture's.
+    /// The commentary, followed by the text of the attachment: an article, a poll or a picture.
     fn text(&self) -> String {
         let commentary = self.commentary.as_deref().unwrap_or_default();
         let mut parts = vec![little::decode(commentary)];
@@ -104,7 +104,7 @@ impl Element {
         parts.join("\n\n")
     }
 
-    /// Organizations are known by their number: their names are another product's.
+    /// Only the number of an organization is known: the names need another LinkedIn product.
     fn user(&self) -> User {
         let number = self.author.strip_prefix(ORGANIZATION).filter(|number| {
             (1..=20).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit())

@@ -1,10 +1,10 @@
 //! LinkedIn's "little text": plain text with reserved characters escaped, mentions, and hashtags.
 
-/// The longest mention or hashtag that is looked for; more is text that only looks like one.
+/// Maximum length of a mention or hashtag; longer text only looks like one.
 const MAX_ELEMENT_BYTES: usize = 600;
 
-/// What a reader sees: `\(` is `(`, `@[Acme](urn:li:organization:1)` is `Acme`, `{hashtag|\#|rust}` is
-/// `#rust`. What is malformed stays as it is. Linear in the text.
+/// Returns the text that a reader sees: `\(` is `(`, `@[Acme](urn:li:organization:1)` is `Acme`,
+/// `{hashtag|\#|rust}` is `#rust`. Malformed elements stay unchanged. Linear in the text.
 pub(super) fn decode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -33,7 +33,7 @@ fn hashtag(tail: &str) -> Option<(String, &str)> {
     Some((format!("#{word}"), after))
 }
 
-/// What stands before the first `end` that is not escaped, unescaped, and what stands after it.
+/// The unescaped text before the first `end` that is not escaped, and the text after it.
 fn until(text: &str, end: char) -> Option<(String, &str)> {
     let mut out = String::new();
     let mut chars = text.char_indices();
@@ -50,7 +50,7 @@ fn until(text: &str, end: char) -> Option<(String, &str)> {
     None
 }
 
-/// One character, which may be escaped.
+/// One character, possibly escaped.
 fn one(tail: &str) -> (String, &str) {
     let mut chars = tail.chars();
     let first = chars.next();

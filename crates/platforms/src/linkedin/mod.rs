@@ -1,20 +1,20 @@
-//! LinkedIn: the posts of organizations that the operator's member speaks for, by the Posts API.
+//! LinkedIn: the posts of organizations whose administrator is the operator's member, through the Posts API.
 //!
-//! - `rest/posts?q=author&author=<urn>&count=100&start=N&sortBy=LAST_MODIFIED`, with `LinkedIn-Version`
-//!   (a version lives about a year, so it is a setting) and the headers of Rest.li 2.0.
-//! - A token of `r_organization_social` is needed, of a member who is administrator, content administrator
-//!   or sponsored content poster of the organization. There is no search, and no other organization's
-//!   posts may be read.
-//! - An edited post comes up again, so an old one among the newest says nothing of its neighbours: a post
-//!   was modified when it was published or later, and no page is read beyond the first that was modified
-//!   before the overlap.
-//! - Pages are counted from the newest, so what is deleted while they are read moves the others up. Each
-//!   page begins [`SHARED`] posts before the last one's end.
-//! - `commentary` is "little text" ([`little`]). Times are milliseconds. Drafts and what only connections or
-//!   a group may see are no posts yet: they are met again once they are.
-//! - Limits are by application and member and UTC day, unpublished; 429 says nothing of when.
+//! - `rest/posts?q=author&author=<urn>&count=100&start=N&sortBy=LAST_MODIFIED`, with `LinkedIn-Version` (a
+//!   version lives about a year, so it is a setting) and the headers of Rest.li 2.0.
+//! - It needs a token with `r_organization_social`, of a member who is administrator, content administrator or
+//!   sponsored content poster of the organization. There is no search, and posts of other organizations cannot
+//!   be read.
+//! - An edited post comes up again, so an old post among the newest says nothing about its neighbours. A post's
+//!   modification time is its publication time or later, and no page is read after the first post that was
+//!   modified before the overlap.
+//! - Pages are counted from the newest post, so a deletion during the reading moves the others up. Each page
+//!   starts [`SHARED`] posts before the end of the last one.
+//! - `commentary` is "little text" ([`little`]). Times are milliseconds. Drafts, and posts that only
+//!   connections or a group may see, are skipped; they come again when they become public.
+//! - Limits apply per application, member and UTC day, and are not published; 429 does not say when to retry.
 //!
-//! Cost: one request while less than 90 posts came in ten minutes, and one for each 90 beyond.
+//! Cost: one request while less than 90 posts came in ten minutes, and one for each further 90.
 
 mod element;
 mod little;
@@ -36,7 +36,7 @@ use crate::{
 use element::Element;
 
 const PER_PAGE: usize = 100;
-/// So many posts of a page are on the page before it too.
+/// Number of posts of a page that are on the page before it too.
 const SHARED: usize = 10;
 const MAX_START: usize = 1_000_000;
 
@@ -127,7 +127,7 @@ impl Adapter for LinkedIn {
             .position()
             .and_then(|start| start.parse::<usize>().ok());
         let mut start = noted.unwrap_or(0).min(MAX_START);
-        // Pages shift. What was noted must overlap with what was read.
+        // Pages shift, so the reading must overlap with the earlier one.
         let mut is_sure = start == 0;
         while pages.go_on() {
             let page = match self.page(organization, start).await {
@@ -162,7 +162,7 @@ impl Adapter for LinkedIn {
                 start = start.saturating_sub(PER_PAGE - SHARED);
                 continue;
             }
-            // A short page may be the last one, or have lost what its reader may not see.
+            // A short page may be the last one, or lack posts that its reader may not see.
             let counted_out = page
                 .paging
                 .total
@@ -180,7 +180,7 @@ impl Adapter for LinkedIn {
     }
 }
 
-/// What the operator can do about it.
+/// Classifies an error response, with advice for the operator.
 fn refusal(answer: &Fetched) -> Result<(), PollError> {
     let advice = match answer.status {
         401 => {
@@ -202,7 +202,7 @@ fn refusal(answer: &Fetched) -> Result<(), PollError> {
     })
 }
 
-/// Whether `what` is an organization.
+/// Returns true if `what` is an organization.
 pub(crate) fn accepts(what: &str) -> bool {
     organization(what).is_some()
 }

@@ -1,14 +1,15 @@
-//! What an instance lets strangers read: `configuration.timelines_access` of `/api/v2/instance`, since 4.5.
+//! Timelines that an instance lets anonymous clients read: `configuration.timelines_access` of
+//! `/api/v2/instance`, since 4.5.
 //!
-//! A timeline that is turned off answers with an empty list like one where nothing was posted, so it is
-//! asked before. An instance that does not say is taken to allow everything: it will refuse by itself.
+//! A disabled timeline returns an empty list, the same as a timeline without posts, so the setting is read
+//! first. If an instance does not have the setting, everything counts as allowed: it will refuse by itself.
 
 use serde_json::Value;
 
 use super::Timeline;
 use crate::PollError;
 
-/// Which timelines an instance shows, and whose posts.
+/// The timelines that an instance shows, and whose posts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Access {
     live: Sides,
@@ -29,7 +30,7 @@ enum Side {
     Disabled,
 }
 
-/// The part of a timeline to ask for.
+/// The part of a timeline to request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Whole,
@@ -60,7 +61,7 @@ impl Access {
         }
     }
 
-    /// What of `timeline` can be read.
+    /// The readable part of `timeline`.
     pub(super) fn of(&self, timeline: &Timeline<'_>, with_token: bool) -> Result<Part, PollError> {
         let (sides, name) = match timeline {
             Timeline::Public => (self.live, "the public timeline"),

@@ -1,16 +1,16 @@
-//! Mastodon and servers that speak its API: the timelines of hashtags, and the public one.
+//! Mastodon and servers with the same API: the timelines of hashtags, and the public one.
 //!
-//! - `timelines/tag/{tag}` and `timelines/public`, 40 statuses a page, newest first. `min_id` gives those
-//!   just after an id, so reading goes forward and stops nowhere for good; the `Link` header names the next
-//!   page, and is followed on the same host alone. A page may be short, so only an empty one is the end.
-//! - Ids are decimal and sort by time on one instance, and mean nothing on another; a status of another
-//!   instance gets one by its own time, so it may appear late and further back. Each poll begins again
+//! - `timelines/tag/{tag}` and `timelines/public`, 40 statuses a page, newest first. `min_id` returns the
+//!   statuses just after an id, so reading goes forward and can always resume. The `Link` header names the next
+//!   page, and is followed only on the same host. A page may be short, so only an empty one is the end.
+//! - Ids are decimal and sort by time on one instance, and mean nothing on another. A status from another
+//!   instance gets an id according to its time, so it may appear late and further back. Each poll starts
 //!   [`OVERLAP_ITEMS`] statuses or [`OVERLAP`] before the newest. `uri` is the same everywhere.
-//! - Some timelines are turned off, or for users alone ([`instance`]); a token is optional.
-//! - Boosts are left out: what they boost is a status of its own. So is what authors do not want indexed.
-//!   An edit keeps its id and is the same post.
-//! - 300 requests in five minutes, told by `X-RateLimit-*` with an RFC 3339 time ([`left`]).
-//! - A deletion shows by asking again ([`recheck`]); hashtags are found by [`search`].
+//! - Some timelines are disabled, or only for users ([`instance`]); a token is optional.
+//! - Boosts are skipped: the boosted status is in the timeline itself. Posts of authors who refuse indexing are
+//!   skipped too. An edit keeps its id and is the same post.
+//! - 300 requests in five minutes, reported by `X-RateLimit-*` with an RFC 3339 time ([`left`]).
+//! - Deletions are found by a re-check ([`recheck`]), hashtags by [`search`].
 //!
 //! Cost: two requests while nothing is new, one more for each forty statuses.
 
@@ -47,7 +47,7 @@ use crate::{
 const PER_PAGE: usize = 40;
 const MAX_TAG_CHARS: usize = 100;
 const MAX_ID_BYTES: usize = 32;
-/// What an instance allows changes rarely.
+/// The access settings of an instance change rarely.
 const ACCESS_FOR: Duration = Duration::from_hours(1);
 
 /// The adapter of kind `mastodon`: one instance.
@@ -58,7 +58,7 @@ pub struct Mastodon {
     access: Mutex<Option<(Instant, Access)>>,
 }
 
-/// What a feed of an instance is.
+/// A feed of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Timeline<'a> {
     Public,
@@ -78,7 +78,7 @@ impl<'a> Timeline<'a> {
 /// A page of a timeline.
 struct Page {
     statuses: Vec<Value>,
-    /// The page after this one, going to newer statuses, and the one going to older ones.
+    /// The pages after this one: towards newer statuses, and towards older ones.
     newer: Option<Url>,
     older: Option<Url>,
 }
@@ -111,7 +111,7 @@ impl Mastodon {
         Ok(answer)
     }
 
-    /// What of the timeline the instance shows.
+    /// The part of the timeline that the instance shows.
     async fn part(&self, timeline: &Timeline<'_>) -> Result<Part, PollError> {
         let known = *self.access.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.filter(|(at, _)| at.elapsed() < ACCESS_FOR);
@@ -119,7 +119,7 @@ impl Mastodon {
             Some((_, access)) => access,
             None => {
                 let answer = self.get(&below(&self.base_url, "api/v2/instance")).await?;
-                // What is no answer of this kind comes from a server that has none.
+                // A response of another kind comes from a server without this endpoint.
                 let access = match answer.status {
                     200..=299 => answer
                         .json::<Value>()
@@ -172,7 +172,7 @@ impl Mastodon {
         })
     }
 
-    /// The address that `Link` gives for `rel`, when it is this instance's.
+    /// The address that `Link` gives for `rel`, if it is on this instance.
     fn link(&self, header: &str, rel: &str, from: &Url) -> Option<Url> {
         let relation = format!("rel=\"{rel}\"");
         let parts = header.split(',').filter(|part| part.contains(&relation));
@@ -215,7 +215,7 @@ impl Adapter for Mastodon {
         let timeline = Timeline::read(what).ok_or_else(|| PollError::NotFound(what.to_owned()))?;
         let part = self.part(&timeline).await?;
         let start = self.address(&timeline, part);
-        // One page beyond the bound is given whole: none of what was read is left to a next poll.
+        // One page over the limit is returned whole: nothing that was read is left to the next poll.
         let roomy = PollLimits {
             max_posts: limits.max_posts.saturating_add(PER_PAGE * 2),
             ..limits.clone()
@@ -229,7 +229,7 @@ impl Adapter for Mastodon {
         if anchor.is_none() {
             let newest = self.page(&start, what).await?;
             pages += 1;
-            // There was nothing at the first poll: all that is there now came since.
+            // There was nothing at the first poll: everything there now came later.
             let since = match cursor {
                 None => limits.since,
                 Some(_) => reading.floor().or(Some(Timestamp::UNIX_EPOCH)),
@@ -254,9 +254,9 @@ impl Adapter for Mastodon {
             }
             let page = match self.page(&url, what).await {
                 Ok(page) => page,
-                // What was read is in order and without a hole: the next poll goes on behind it.
+                // The statuses read so far are in order and without a gap: the next poll continues after them.
                 Err(error) if forward > 0 => {
-                    tracing::debug!(%error, "a reading ends early");
+                    tracing::debug!(%error, "a reading ended early");
                     failure = Some(error);
                     break true;
                 }
@@ -266,7 +266,7 @@ impl Adapter for Mastodon {
             new += self.offer(&page, &mut reading, &mut ids);
             let newest = page.statuses.iter().filter_map(|one| one["id"].as_str());
             let newest = newest.filter(|id| is_id(id)).max_by(|a, b| by_age(a, b));
-            // A page that leads nowhere would be read for ever.
+            // A page that does not advance would be read for ever.
             let Some(newest) = newest.filter(|id| by_age(id, &last).is_gt()) else {
                 break false;
             };
@@ -274,7 +274,7 @@ impl Adapter for Mastodon {
             url = page.newer.unwrap_or_else(|| with(&start, "min_id", &last));
         };
         if more || earlier.is_some() {
-            // This poll did not meet all that the next one begins before.
+            // This poll did not meet all the statuses that the next one starts before.
             reading.partial = true;
             ids.extend(reading.cursor.seen.iter().filter_map(known_id));
         }
@@ -297,7 +297,7 @@ impl Adapter for Mastodon {
 }
 
 impl Mastodon {
-    /// Offers a page's statuses. How many are new.
+    /// Offers a page's statuses. Returns how many are new.
     fn offer(&self, page: &Page, reading: &mut Reading, ids: &mut Ids) -> usize {
         let mut new = 0;
         for status in page.statuses.iter().filter_map(Status::read) {
@@ -309,7 +309,7 @@ impl Mastodon {
         new
     }
 
-    /// The first reading of an instance whose ids do not tell times: the newest statuses, as far back as
+    /// The first reading of an instance whose ids do not contain times: the newest statuses, as far back as
     /// `since`, or one page.
     async fn read_back(
         &self,
@@ -344,13 +344,13 @@ impl Mastodon {
     }
 }
 
-/// A status that an earlier poll met, unless its id is too long to be remembered as it is.
+/// A status that an earlier poll met, unless its id is too long to be stored unchanged.
 fn known_id(seen: &Seen) -> Option<(String, Option<Timestamp>)> {
     let is_plain = seen.0.len() < HASH_BYTES && is_id(&seen.0);
     is_plain.then(|| (seen.0.clone(), seen.1.and_then(from_seconds)))
 }
 
-/// Sets where the next reading begins: behind `last` where this one ended early, else so far before the newest
+/// Sets where the next reading starts: after `last` if this one ended early, else so far before the newest
 /// status that late ones are found.
 fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, last: Option<String>) -> Polled {
     ids.sort_by(|a, b| by_age(&a.0, &b.0));
@@ -362,7 +362,7 @@ fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, last: Option<S
         .max()
         .min(Some(reading.now));
     let window = newest.map(|time| time.minus(OVERLAP));
-    // Within the window begins at the first status that is.
+    // The first status in the window starts the overlap.
     let in_window =
         |(_, time): &(String, Option<Timestamp>)| time.is_none_or(|time| Some(time) >= window);
     let by_time = ids
@@ -371,7 +371,7 @@ fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, last: Option<S
         .and_then(|at| at.checked_sub(1));
     let next = by_items.zip(by_time).map(|(items, time)| items.min(time));
     let next = next.and_then(|at| ids.get(at)).map(|(id, _)| id.clone());
-    // Too few were met: all of them are read again. Where none were before, the oldest is read last.
+    // Too few were met: all of them are read again. If there were no ids before, the oldest is read last.
     let oldest = || ids.first().map(|(id, _)| id.clone());
     let unread = reading.cursor.unread.as_ref();
     let first = reading.is_first() || unread.is_some_and(|unread| unread.first);
@@ -390,7 +390,7 @@ fn finish(reading: Reading, anchor: Option<String>, mut ids: Ids, last: Option<S
     polled
 }
 
-/// What the headers say is left of the limit.
+/// Remainder of the limit, according to the headers.
 #[must_use]
 pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let requests = answer
@@ -405,12 +405,12 @@ pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     })
 }
 
-/// Whether `what` is the public timeline or a hashtag's.
+/// Returns true if `what` is the public timeline or a hashtag's.
 pub(crate) fn accepts(what: &str) -> bool {
     Timeline::read(what).is_some()
 }
 
-/// Letters, digits and underscores of any script, and not digits alone.
+/// Letters, digits and underscores of any script, and not only digits.
 fn is_tag(tag: &str) -> bool {
     (1..=MAX_TAG_CHARS).contains(&tag.chars().count())
         && tag
@@ -423,13 +423,13 @@ fn is_id(id: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// Ids sort by length, then by their letters.
+/// Ids sort by length, then alphabetically.
 fn by_age(a: &str, b: &str) -> Ordering {
     (a.len(), a).cmp(&(b.len(), b))
 }
 
-/// The id that a status of `time` has at least, where ids tell times in their upper 48 bits, as these
-/// statuses show.
+/// The smallest id of a status at `time`, if these statuses show that the upper 48 bits of ids contain the
+/// time.
 fn id_at(statuses: &[Value], time: Timestamp) -> Option<String> {
     let status = statuses.iter().find_map(Status::read)?;
     let id: i64 = status.id.parse().ok()?;

@@ -1,5 +1,5 @@
-//! Whether statuses still stand: asked of the instance for its own. Others' native ids are not known, and their
-//! servers are not ours to ask.
+//! Checks whether statuses still exist. Only the instance's own can be checked: the native ids of remote
+//! statuses are not known, and Earshot does not contact their servers.
 
 use serde_json::Value;
 use url::Url;
@@ -7,7 +7,7 @@ use url::Url;
 use super::{Mastodon, is_id};
 use crate::{PollError, adapter::refuse_if_all_gone, hackernews::below};
 
-/// How many statuses one request may name.
+/// Maximum number of statuses in one request.
 pub(super) const BATCH: usize = 20;
 
 pub(super) async fn gone(
@@ -24,14 +24,14 @@ pub(super) async fn gone(
         let pairs = some.iter().map(|(_, id)| ("id[]", id));
         url.query_pairs_mut().extend_pairs(pairs);
         let answer = platform.get(&url).await?;
-        // Before 4.3 they are asked for one by one.
+        // Before 4.3, each status takes a request.
         let there: Vec<Value> = if matches!(answer.status, 404 | 405) {
             Vec::new()
         } else {
             answer.success("statuses")?.json()?
         };
         for (uri, id) in some {
-            // An answer may be short for other reasons. What it leaves out is asked for by itself.
+            // A response may be short for other reasons, so each missing status is requested again alone.
             if !there.iter().any(|status| status["id"] == **id) && is_gone(platform, id).await? {
                 gone.push((*uri).clone());
             }

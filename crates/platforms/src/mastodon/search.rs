@@ -1,4 +1,4 @@
-//! Hashtags that an instance's search finds; among its trends, where searching is for users alone.
+//! Hashtags from an instance's search; from its trends if only users may search.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,7 +23,7 @@ struct Tag {
 impl Tag {
     fn community(self, base: &Url) -> Community {
         let here = || below(base, &format!("tags/{}", self.name)).to_string();
-        // By day, the newest first, as strings.
+        // Uses per day, newest day first, as strings.
         let used = self
             .history
             .iter()
@@ -54,7 +54,7 @@ pub(super) async fn communities(
         .append_pair("q", words);
     let answer = platform.get(&url).await?;
     let tags = match answer.status {
-        // Some instances let users search alone.
+        // On some instances only users may search.
         401 | 403 => {
             let trends = below(&platform.base_url, "api/v1/trends/tags");
             let mut tags: Vec<Tag> = platform.get(&trends).await?.success("trends")?.json()?;

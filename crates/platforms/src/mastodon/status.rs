@@ -21,7 +21,7 @@ pub(super) struct Status {
     #[serde(default)]
     spoiler_text: String,
     visibility: Option<String>,
-    /// A boost: what it boosts is a status of its own.
+    /// A boost. The boosted status is in the timeline itself.
     reblog: Option<Value>,
     account: Account,
 }
@@ -32,7 +32,7 @@ struct Account {
     #[serde(default)]
     acct: String,
     url: Option<String>,
-    /// Whether the author's posts may be found by search; left out by old servers.
+    /// True if the author's posts may be found by search; missing on old servers.
     indexable: Option<bool>,
     noindex: Option<bool>,
     suspended: Option<bool>,
@@ -50,8 +50,8 @@ impl Status {
         self.created_at.parse().ok()
     }
 
-    /// `None` for a boost, what is not public, an author who does not want to be indexed, and a status
-    /// without any text.
+    /// `None` for a boost, a status that is not public, an author who refuses indexing, and a status without
+    /// any text.
     pub(super) fn post(&self, base: &Url, time: Timestamp) -> Option<Post> {
         let account = &self.account;
         let visibility = self.visibility.as_deref();

@@ -1,8 +1,8 @@
-//! Several subreddits at once, of which one may not be readable.
+//! Several subreddits in one request, even if one of them cannot be read.
 //!
-//! Reddit refuses a whole group for one member. Then the group is halved until what is refused is a
-//! single subreddit; it is left out for an hour, in this process, and the others are read as one group
-//! again. Cost: about two requests for each halving, once an hour.
+//! Reddit refuses a whole group because of one member. Then the group is halved until a single subreddit is
+//! refused. It is left out for an hour, in this process, and the others are read as one group again. Cost:
+//! about two requests for each halving, once an hour.
 
 use std::{
     collections::HashMap,
@@ -13,16 +13,16 @@ use std::{
 use super::{Reddit, listing};
 use crate::{Cursor, PollError, PollLimits, Polled};
 
-/// The most members of a group.
+/// Maximum number of members in a group.
 const MAX_MEMBERS: usize = 100;
-/// How long a subreddit that cannot be read is left out of its groups.
+/// Time until an unreadable subreddit is tried in its groups again.
 const LEAVE_OUT: Duration = Duration::from_hours(1);
-/// The most subreddits that are remembered so.
+/// Maximum number of unreadable subreddits that are remembered.
 const MAX_LEFT_OUT: usize = 10_000;
-/// The most requests of one search for the unreadable.
+/// Maximum number of requests in one search for the unreadable members.
 const MAX_PROBES: usize = 64;
 
-/// What can be watched: the posts or the comments of one or several subreddits.
+/// A list that can be monitored: the posts or the comments of one or several subreddits.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct List<'a> {
     pub(super) members: Vec<&'a str>,
@@ -44,11 +44,11 @@ impl<'a> List<'a> {
 
 fn is_name(name: &str) -> bool {
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    // A user's own subreddit is `u_` and a name.
+    // A user's subreddit is `u_` and a name.
     (2..=24).contains(&name.len()) && name.bytes().all(word)
 }
 
-/// The subreddits that could not be read, and since when.
+/// The unreadable subreddits, each with the time of the failure.
 #[derive(Default)]
 pub(super) struct Unreadable {
     since: Mutex<HashMap<String, Instant>>,
@@ -85,7 +85,7 @@ pub(super) async fn poll(
         members.copied().map(str::to_owned).collect::<Vec<_>>()
     };
     let mut members = readable(list);
-    // All of them could not be read: perhaps that has changed.
+    // All of them were unreadable: perhaps that has changed.
     if members.is_empty() {
         members = list.members.iter().map(|&name| name.to_owned()).collect();
     }
@@ -114,7 +114,7 @@ async fn read(
     listing::poll(platform, &list, cursor, limits).await
 }
 
-/// Whether it may be about one member alone.
+/// Returns true if the error may concern only one member.
 fn is_refusal(error: &PollError) -> bool {
     match error {
         PollError::NotFound(_) => true,
@@ -124,7 +124,7 @@ fn is_refusal(error: &PollError) -> bool {
     }
 }
 
-/// The members that can be read, of a group that cannot.
+/// Returns the readable members of a group that was refused.
 async fn find(
     platform: &Reddit,
     members: Vec<String>,
@@ -136,7 +136,7 @@ async fn find(
     let mut halves = vec![members[half..].to_vec(), members[..half].to_vec()];
     let mut probes = 0;
     while let Some(part) = halves.pop() {
-        // Nothing is known of the rest; it is looked for at the next poll.
+        // The state of the rest is unknown; the next poll checks it.
         if probes == MAX_PROBES {
             break;
         }
@@ -154,7 +154,7 @@ async fn find(
             Err(error) => return Err(error),
         }
     }
-    // Where no member can be read, the platform refuses us and not them.
+    // If no member can be read, Reddit refuses our access, not the subreddits.
     if !good.is_empty() {
         for (subreddit, error) in unreadable {
             tracing::warn!(

@@ -1,4 +1,4 @@
-//! One listing, newest first, read back to what is known.
+//! One listing, newest first, read back to the known posts.
 
 use serde::Deserialize;
 use url::Url;
@@ -11,9 +11,9 @@ use crate::{
 };
 
 const PER_PAGE: usize = 100;
-/// A listing reaches back so far, but for what was deleted from it.
+/// A listing contains about as many posts, minus the deleted ones.
 const REACH: usize = 900;
-/// How many posts before one that was deleted are tried in its place.
+/// Number of posts before a deleted one that are tried in its place.
 const ANCHORS: usize = 5;
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ pub(super) async fn poll(
 ) -> Result<Polled, PollError> {
     let mut reading = Reading::new(cursor, limits);
     let mut pages = Pages::new(&reading, limits);
-    // The posts that the next page may begin after, the last one in front.
+    // The posts after which the next page may start, the last one first.
     let mut anchors = noted(pages.position());
     while pages.go_on() {
         let data = match older(platform, list, &anchors).await {
@@ -48,7 +48,7 @@ pub(super) async fn poll(
                 break;
             }
         };
-        // As far as it is known: of those anchors none stands any more.
+        // None of the stored anchors exists any more.
         let lost = data.children.is_empty() && !anchors.is_empty();
         for value in &data.children {
             if let Some(thing) = Thing::read(value, list.comments) {
@@ -61,8 +61,8 @@ pub(super) async fn poll(
         }
         let last = data.after.filter(|after| is_fullname(after));
         let Some(last) = last else {
-            // It ends here; but for the beginning of a subreddit it has come too far, or not to where an
-            // earlier reading had been.
+            // The listing ends here, but it is too long for the beginning of a subreddit, or did not reach the
+            // earlier reading.
             let moved = pages.resumes() && pages.follows_the_known();
             if lost || ((read >= REACH || moved) && !pages.reached_the_known()) {
                 reading.gap = pages.gap("more posts than the platform lists");
@@ -85,7 +85,7 @@ fn noted(position: Option<&str>) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The page after the first of the anchors after which there is one.
+/// The page after the first anchor that has one.
 async fn older(platform: &Reddit, list: &List<'_>, anchors: &[String]) -> Result<Data, PollError> {
     let Some((last, before)) = anchors.split_first() else {
         return page(platform, list, None, PER_PAGE).await;
@@ -130,7 +130,7 @@ fn address(
     url
 }
 
-/// Whether a group can be read.
+/// Checks whether a group can be read.
 pub(super) async fn probe(
     platform: &Reddit,
     members: &[String],
@@ -153,7 +153,7 @@ fn take(platform: &Reddit, thing: &Thing, reading: &mut Reading, pages: &mut Pag
     }
 }
 
-/// `t3_`, or another kind, and a number in base 36.
+/// `t3_`, or the prefix of another kind, and a number in base 36.
 pub(super) fn is_fullname(text: &str) -> bool {
     let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
     let parts = text.split_once('_');

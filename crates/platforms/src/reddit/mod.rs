@@ -1,18 +1,19 @@
-//! Reddit, by its OAuth API with the operator's own application.
+//! Reddit, through its OAuth API with the operator's own application.
 //!
 //! - Access needs Reddit's approval, commercial use a contract. A token comes from a client id and secret
-//!   ([`token`]); requests name themselves as `<platform>:<app id>:<version> (by /u/<name>)`.
-//! - `r/{a+b}/new` and `r/{a+b}/comments`, `limit=100&raw_json=1` (without it text is escaped), newest
-//!   first, older ones by `after={fullname}`, back over 1,000 items and no further: what lies beyond is a
-//!   gap. `before` is never used, for it answers nothing for ever once its post is deleted; where `after`
-//!   does so, a post before that one takes its place.
-//! - One private, banned or missing subreddit can turn a whole group into 403 or 404: the group is halved
-//!   until the others answer ([`group`]).
-//! - Ids are fullnames: `t3_…` posts, `t1_…` comments. `created_utc` is in seconds, as a float; `created`
-//!   is hours off. Deleted authors are `[deleted]`, deleted texts `[deleted]` or `[removed]`, and
-//!   `removed_by_category` says who took a post away.
-//! - Limits are told by `x-ratelimit-remaining`, a float, and `x-ratelimit-reset`, seconds left.
-//! - The terms ask that what is deleted there is deleted here: `api/info` tells of 100 posts at a time.
+//!   ([`token`]); requests identify themselves as `<platform>:<app id>:<version> (by /u/<name>)`.
+//! - `r/{a+b}/new` and `r/{a+b}/comments`, `limit=100&raw_json=1` (without it text is escaped), newest first,
+//!   older ones with `after={fullname}`, back over 1,000 items and no further: older posts are a gap. `before`
+//!   is never used, because it returns nothing for ever once its post is deleted; if `after` returns nothing, a
+//!   post before that one is used instead.
+//! - One private, banned or missing subreddit can turn a whole group into 403 or 404: the group is halved until
+//!   the others answer ([`group`]).
+//! - Ids are fullnames: `t3_…` posts, `t1_…` comments. `created_utc` is in seconds, as a float; `created` is
+//!   hours off. Deleted authors are `[deleted]`, deleted texts `[deleted]` or `[removed]`, and
+//!   `removed_by_category` says who removed a post.
+//! - Limits are reported by `x-ratelimit-remaining`, a float, and `x-ratelimit-reset`, seconds left.
+//! - The terms ask that content deleted there is deleted here: `api/info` returns the state of 100 posts at a
+//!   time.
 //!
 //! Cost: one request while less than a page of posts came in ten minutes ([`crate::paging`]).
 
@@ -36,7 +37,7 @@ use crate::{
 };
 use group::List;
 
-/// A page of a hundred posts, with all their previews and media.
+/// Enough for a page of a hundred posts, with all their previews and media.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// The adapter of kind `reddit`.
@@ -67,7 +68,7 @@ impl Reddit {
         }
     }
 
-    /// Asks with a token; with a new one when Reddit does not take the old one any more.
+    /// Sends a request with a token, and again with a new token if Reddit rejects the old one.
     async fn get<T: DeserializeOwned>(&self, url: &Url, what: &str) -> Result<T, PollError> {
         let limits = FetchLimits {
             max_bytes: MAX_BYTES,
@@ -95,9 +96,9 @@ impl Reddit {
     }
 }
 
-/// The answer itself when it is one.
+/// Returns the response, or the error that it means.
 fn check(answer: Fetched, what: &str) -> Result<Fetched, PollError> {
-    // A subreddit that does not exist is redirected to a search for it.
+    // A subreddit that does not exist redirects to a search for it.
     if answer.final_url.path().contains("/subreddits/search") && what != search::WHAT {
         return Err(PollError::NotFound(what.to_owned()));
     }
@@ -119,7 +120,7 @@ fn check(answer: Fetched, what: &str) -> Result<Fetched, PollError> {
     }
 }
 
-/// What the headers say is left of the limit.
+/// Remainder of the limit, according to the headers.
 pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let number = |name: &str| {
         let number: f64 = answer.header(name)?.trim().parse().ok()?;
@@ -169,7 +170,7 @@ impl Adapter for Reddit {
     }
 }
 
-/// Whether `what` is one or several subreddits, or their comments.
+/// Returns true if `what` is one or several subreddits, or their comments.
 pub(crate) fn accepts(what: &str) -> bool {
     List::parse(what).is_some()
 }

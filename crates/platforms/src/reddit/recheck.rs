@@ -1,8 +1,8 @@
-//! Whether posts and comments still stand, a hundred at a time.
+//! Checks whether posts and comments still exist, a hundred at a time.
 //!
-//! What Reddit does not know any more it leaves out of its answer without a word. As an answer may be
-//! short for other reasons, only what two answers in succession leave out is taken for gone; and answers
-//! that know none of many tell of Reddit's state, not of theirs.
+//! Reddit silently leaves unknown posts out of its response. Because a response may be short for other reasons,
+//! a post counts as gone only if two consecutive responses leave it out. Responses that know none of many posts
+//! say that Reddit has a problem, not that the posts are gone.
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,7 +28,7 @@ pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String
         .copied()
         .collect();
     let again = look_up(platform, &absent).await?;
-    // Deleted ones are still known, by name.
+    // Reddit still returns deleted ones by name.
     let known = first.len() + again.len();
     refuse_if_all_gone(asked.len(), asked.len().saturating_sub(known))?;
     let gone: HashSet<&str> = asked
@@ -49,7 +49,7 @@ pub(super) async fn gone(platform: &Reddit, ids: &[String]) -> Result<Vec<String
         .collect())
 }
 
-/// Of those that the platform knows, whether they are gone.
+/// Returns, for each post that the platform knows, whether it is gone.
 async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, bool>, PollError> {
     if names.is_empty() {
         return Ok(HashMap::new());

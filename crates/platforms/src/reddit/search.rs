@@ -36,7 +36,7 @@ pub(super) async fn communities(
 }
 
 impl Subreddit {
-    /// `None` where not everybody may read it.
+    /// `None` if not everyone may read it.
     fn community(self) -> Option<Community> {
         let what = format!("r/{}", self.display_name);
         let open = matches!(

@@ -1,4 +1,4 @@
-//! A post or a comment, as listings have it.
+//! A post or a comment in a listing.
 
 use domain::{Post, PostType, Subforum, Timestamp, User};
 use serde::Deserialize;
@@ -26,14 +26,14 @@ pub(super) struct Thing {
     removed_by_category: Option<Value>,
     stickied: Option<bool>,
     promoted: Option<bool>,
-    /// Markdown; of comments alone, as are the next two.
+    /// Markdown. Only comments have this field and the next two.
     body: Option<String>,
     link_title: Option<String>,
     link_id: Option<String>,
 }
 
 impl Thing {
-    /// `None` for what is neither post nor comment, or cannot be read.
+    /// `None` if it is neither a post nor a comment, or cannot be read.
     pub(super) fn read(child: &Value, is_comment: bool) -> Option<Self> {
         let wanted = if is_comment { "t1" } else { "t3" };
         let kind = child.get("kind")?.as_str()?;
@@ -53,7 +53,7 @@ impl Thing {
         self.name.starts_with("t1_")
     }
 
-    /// As [`Post::id`] has it.
+    /// The id for [`Post::id`].
     pub(super) fn id(&self, platform: &str) -> String {
         format!("{platform}:{}", self.name)
     }
@@ -64,12 +64,13 @@ impl Thing {
         Timestamp::from_micros(i64::try_from(micros).ok()?)
     }
 
-    /// It stands in front, whatever its time.
+    /// Returns true if it is at the top regardless of its time.
     pub(super) fn is_pinned(&self) -> bool {
         self.stickied == Some(true) || self.promoted == Some(true)
     }
 
-    /// Deleted by its author, with its author, or removed by whoever may.
+    /// Returns true if its author, a moderator or an administrator deleted it, or its author's account is
+    /// deleted.
     pub(super) fn is_gone(&self) -> bool {
         let text = if self.is_comment() {
             &self.body
@@ -83,7 +84,7 @@ impl Thing {
             || self.removed_by_category.is_some()
     }
 
-    /// `None` when it is gone, says nothing, or was paid for.
+    /// `None` if it is gone, has no text, or is an advertisement.
     pub(super) fn post(&self, platform: &str, time: Timestamp) -> Option<Post> {
         if self.is_gone() || self.promoted == Some(true) {
             return None;
@@ -133,7 +134,7 @@ impl Thing {
         })
     }
 
-    /// Where people read it.
+    /// The page where people read it.
     fn url(&self, subreddit: &str) -> String {
         let permalink = self.permalink.as_deref().unwrap_or_default();
         let proper = permalink.starts_with('/') && !permalink.starts_with("//");

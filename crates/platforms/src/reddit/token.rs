@@ -1,5 +1,5 @@
-//! The application's token: asked for with its id and secret, kept in memory, and renewed a while before
-//! it ends or when Reddit does not take it any more. How long it lives is what the answer says.
+//! The application's token: requested with its id and secret, stored in memory, and renewed shortly before it
+//! expires or when Reddit rejects it. The response says how long it lives.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::{Fetch, FetchLimits, PollError, hackernews::below};
 
-/// A token is renewed this long before its end, but not before nine tenths of its life.
+/// A token is renewed this long before it expires, but not before nine tenths of its life.
 const BEFORE_END: Duration = Duration::from_mins(1);
 const WRONG: &str = "`client_id` and `client_secret` are not those of an application on Reddit";
 
@@ -38,7 +38,7 @@ impl Holder {
     pub(super) fn new(base_url: &Url, client_id: String, client_secret: SecretString) -> Self {
         let mut base = base_url.clone();
         if base.host_str() == Some("oauth.reddit.com") {
-            // Tokens come from another host. It is a domain already, so another one fits.
+            // Tokens come from another host. The host is a domain already, so replacing it cannot fail.
             let _ = base.set_host(Some("www.reddit.com"));
         }
         Self {
@@ -49,9 +49,9 @@ impl Holder {
         }
     }
 
-    /// A token that is good as far as is known.
+    /// Returns a token that is valid as far as we know.
     pub(super) async fn get(&self, fetch: &dyn Fetch) -> Result<SecretString, PollError> {
-        // Held over the request, so that of all polls one alone asks.
+        // The lock is held during the request, so that only one of all polls sends it.
         let mut held = self.held.lock().await;
         if let Some(token) = held
             .as_ref()
@@ -64,7 +64,7 @@ impl Holder {
         Ok(held.insert(token).value.clone())
     }
 
-    /// Another token than `refused`, unless somebody got one already.
+    /// Returns another token than `refused`, which another poll may have requested already.
     pub(super) async fn renewed(
         &self,
         refused: &SecretString,
@@ -110,7 +110,7 @@ impl Holder {
         let value = answer.access_token;
         let value = value.filter(|value| is_token(value.expose_secret()));
         let (Some(value), Some(seconds)) = (value, answer.expires_in) else {
-            return Err(PollError::Malformed("no token, or none that ends".into()));
+            return Err(PollError::Malformed("no token, or no expiry".into()));
         };
         let life = Duration::from_secs(seconds.min(30 * 86_400));
         let until = life.saturating_sub(BEFORE_END).max(life.mul_f64(0.9));
@@ -121,7 +121,7 @@ impl Holder {
     }
 }
 
-/// What can stand in a header.
+/// Returns true if the text is valid in a header.
 fn is_token(text: &str) -> bool {
     (1..=4_096).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }

@@ -1,5 +1,5 @@
-//! What was asked and what is answered, apart from how it travels: so that [`super::InMemory`] answers
-//! without a network what the server answers over one.
+//! Requests and responses, independent of the transport, so that [`super::InMemory`] returns without a network
+//! the same as the server returns over one.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,18 @@ use super::world::World;
 #[derive(Debug, Default)]
 pub(super) struct Ask {
     pub(super) is_post: bool,
-    /// Below the platform's own path, without a slash in front.
+    /// Path below the platform's own path, without a leading slash.
     pub(super) path: String,
     pub(super) query: HashMap<String, String>,
-    /// The query again, with what comes more than once.
+    /// The query again, with repeated parameters.
     pub(super) all: Vec<(String, String)>,
     /// Names in lower case.
     pub(super) headers: Vec<(String, String)>,
-    /// Of a form that was sent.
+    /// Fields of a form in the body.
     pub(super) form: HashMap<String, String>,
 }
 
-/// One answer.
+/// One response.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -31,7 +31,7 @@ pub(super) struct Reply {
     pub(super) body: Value,
 }
 
-/// How a platform answers.
+/// Function that answers for a platform.
 pub(super) type Answer = fn(&World, &Ask) -> Reply;
 
 impl Ask {
@@ -78,7 +78,7 @@ impl Reply {
     }
 }
 
-/// Serves everything below `scope` by `answer`.
+/// Serves everything below `scope` with `answer`.
 pub(super) fn serve(config: &mut web::ServiceConfig, scope: &str, answer: Answer) {
     let below = scope.len();
     let handle = move |world: web::Data<World>, request: HttpRequest, body: web::Bytes| {

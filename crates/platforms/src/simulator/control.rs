@@ -1,12 +1,12 @@
-//! `/control`: what tests tell the simulator, and ask it.
+//! `/control`: the API for tests that control the simulator.
 //!
-//! - `POST /posts` takes a list of [`NewPost`] and answers a list of [`super::Published`];
-//!   `DELETE /posts/{id}` takes one away.
+//! - `POST /posts` takes a list of [`NewPost`] and returns a list of [`super::Published`]; `DELETE /posts/{id}`
+//!   deletes one.
 //! - `POST /faults` takes a [`Fault`].
-//! - `GET /requests` answers the number of requests by path, `GET /served` by `Post.id` the microsecond
-//!   at which each post was first part of an answer.
+//! - `GET /requests` returns the number of requests by path, `GET /served` by `Post.id` the microsecond at
+//!   which each post was first part of a response.
 //! - `POST /streams/cut` closes all streams.
-//! - `POST /reset` forgets everything; numbers go on, so that ids stay unique.
+//! - `POST /reset` forgets everything; numbers continue, so that ids stay unique.
 
 use actix_web::{HttpResponse, Responder, web};
 

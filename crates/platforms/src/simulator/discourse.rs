@@ -1,9 +1,9 @@
 //! Discourse's own API.
 //!
-//! Lists show no text, and an excerpt of pinned topics alone. By default they are sorted by their last
-//! activity with pinned topics first, by `order=created` by their creation. The address of the next page
-//! is relative and without `.json`. `posts.json` looks at a window of 50 ids, whether or not all of them
-//! are there to be shown. A deleted topic is 404, a deleted reply still has its id.
+//! Lists contain no text, and an excerpt only for pinned topics. By default they are sorted by last activity
+//! with pinned topics first, with `order=created` by creation. The address of the next page is relative and
+//! without `.json`. `posts.json` covers a window of 50 ids, even if some of them cannot be shown. A deleted
+//! topic is 404, a deleted reply still has its id.
 
 use serde_json::{Value, json};
 
@@ -17,14 +17,14 @@ use super::{
 const PER_PAGE: usize = 30;
 const MAX_PER_PAGE: usize = 100;
 const POSTS_WINDOW: u64 = 50;
-/// Where topics go that name no category.
+/// The category of topics that name none.
 const UNCATEGORIZED: &str = "uncategorized";
 
-/// A site that is not public takes this key.
+/// The key that a site that is not public accepts.
 pub(super) const KEY: &str = "discourse-key";
 
 pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
-    // Keys are looked at where they are given, whether or not one is needed.
+    // A key is checked if it is present, even if none is needed.
     if ask.header("api-key").is_some_and(|key| key != KEY) {
         let error = "You are not permitted to view the requested resource.";
         return Reply::status(403, errors(error, "invalid_access"));
@@ -124,7 +124,7 @@ fn listed(topic: &Stored, replies: usize) -> Value {
     listed
 }
 
-/// Milliseconds, as Discourse tells times.
+/// Discourse's times have milliseconds.
 fn millis(post: &Stored) -> String {
     let time = post.time.to_chrono();
     time.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
@@ -143,7 +143,7 @@ fn topic(world: &World, file: &str) -> Reply {
     };
     world.serve([&topic]);
     let mut first = post_json(world, &topic);
-    // The first post of a topic has an id of its own; raw text comes when asked for.
+    // The first post of a topic has a separate id; raw text is included on request.
     first["id"] = json!(topic.id + 1_000_000_000_000);
     Reply::ok(json!({
         "post_stream": {"posts": [first], "stream": [topic.id]},

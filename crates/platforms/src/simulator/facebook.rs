@@ -1,7 +1,7 @@
-//! The Graph API's feed of a Page, of every Page that posts name.
+//! The Graph API's feed of a Page, for every Page that posts name.
 //!
-//! The token says how the platform takes it: `expired` is code 190, `forbidden` is code 10, `busy` is a
-//! limit used up. As the original does, it puts the token into the address of the next page.
+//! The token selects the response: `expired` is code 190, `forbidden` is code 10, `busy` is a used-up limit.
+//! Like the original, it puts the token into the address of the next page.
 
 use std::collections::HashMap;
 
@@ -82,7 +82,7 @@ fn feed(
     if let Some(last) = shown.last() {
         let cursor = format!("{}x{}", last.seconds(), last.id);
         answer["paging"] = json!({"cursors": {"before": "x", "after": cursor}});
-        // Also where nothing follows: the page after the last one is empty.
+        // Also if nothing follows: the page after the last one is empty.
         if shown.len() == limit {
             let base = world.base_url();
             answer["paging"]["next"] = json!(format!(
@@ -114,7 +114,7 @@ fn item(post: &Stored, page: &str) -> Value {
     });
     match &post.new.text {
         Some(text) => item["message"] = json!(text),
-        // What the Page did, told by the platform.
+        // The Page's action, described by the platform.
         None => item["story"] = json!(post.new.title),
     }
     item

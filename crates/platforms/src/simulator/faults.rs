@@ -1,4 +1,4 @@
-//! Answers that go wrong, on demand.
+//! Faulty responses on demand.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -17,34 +17,34 @@ use serde::{Deserialize, Serialize};
 
 use super::world::World;
 
-/// What to do to the next answers of a platform.
+/// A fault in the next responses of a platform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fault {
-    /// As in [`super::NewPost::platform`].
+    /// Same as [`super::NewPost::platform`].
     pub platform: String,
     pub kind: FaultKind,
-    /// How many requests.
+    /// Number of requests.
     #[serde(default = "once")]
     pub times: u32,
     #[serde(default)]
     pub value: u64,
-    /// Only requests whose path holds this.
+    /// Only requests whose path contains this.
     #[serde(default)]
     pub path: Option<String>,
 }
 
-/// The ways in which an answer goes wrong.
+/// The kinds of faulty responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The status `value`, with an HTML body.
+    /// Status `value`, with an HTML body.
     Status,
-    /// The answer, `value` milliseconds late.
+    /// A correct response, `value` milliseconds late.
     Delay,
-    /// The connection ends in the middle of the answer.
+    /// The connection closes in the middle of the response.
     Reset,
-    /// Status 200 and a body that is no answer.
+    /// Status 200 and an unreadable body.
     Garbage,
     /// 429 with `Retry-After: value`.
     RetryAfter,
@@ -70,7 +70,7 @@ impl Faults {
         self.waiting().clear();
     }
 
-    /// The fault for a request, used up by one.
+    /// Takes the fault for a request, which counts as one use.
     fn take(&self, platform: &str, path: &str) -> Option<Fault> {
         let mut waiting = self.waiting();
         waiting.retain(|fault| fault.times > 0);
@@ -87,7 +87,7 @@ impl Faults {
     }
 }
 
-/// Counts the request, and makes it go wrong when that is asked for.
+/// Counts the request, and applies a fault if there is one.
 pub(super) async fn meddle(
     world: web::Data<World>,
     request: ServiceRequest,
@@ -135,7 +135,7 @@ pub(super) async fn meddle(
     Ok(request.into_response(answer))
 }
 
-/// Whose API the path is; `None` for the simulator's own.
+/// The path's platform; `None` for the simulator's own API.
 fn platform_of(path: &str) -> Option<String> {
     let (first, rest) = path.trim_start_matches('/').split_once('/')?;
     match first {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::world::{Stored, World};
 
-/// How many entries a feed shows.
+/// Number of entries in a feed.
 const WINDOW: usize = 50;
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
@@ -123,7 +123,7 @@ fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // XML 1.0 has no other control characters.
+            // XML 1.0 allows no other control characters.
             c if c.is_control() && !matches!(c, '\n' | '\t') => out.push(' '),
             c => out.push(c),
         }

@@ -8,7 +8,7 @@ use super::{
     world::{Stored, World},
 };
 
-/// Algolia's ceiling, over all pages of a query.
+/// Algolia's maximum number of hits, over all pages of a query.
 const CEILING: usize = 1_000;
 
 pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
@@ -103,7 +103,7 @@ fn kind(post: &Stored) -> &'static str {
     }
 }
 
-/// A comma means "and", parentheses "or" within them.
+/// A comma means "and", parentheses mean "or".
 fn tagged(post: &Stored, wanted: &str) -> bool {
     let own = tags(post);
     let mut rest = wanted;
@@ -159,7 +159,7 @@ fn whole_item(world: &World, id: u64) -> Reply {
     }
 }
 
-/// Firebase leaves out what is not there.
+/// Firebase leaves out empty fields.
 fn item(world: &World, id: u64) -> Value {
     let readable = !world.reads_null(id);
     let known = world.even_deleted(id);

@@ -1,8 +1,8 @@
-//! Bluesky: Jetstream as a real WebSocket server, and the two reads of the network's API that go with it.
+//! Bluesky: Jetstream as a real WebSocket server, and two read endpoints of the network's API.
 //!
-//! Events come in the order of their making, with times a few milliseconds out of order; identities and
-//! accounts come between posts. A cursor begins an earlier reading again, silently later where the memory
-//! does not reach back. The author `unindexed` hides from who is not logged in.
+//! Events come in the order of creation, with times a few milliseconds out of order; identities and accounts
+//! come between posts. A cursor resumes an earlier reading, and silently starts later if the memory does not
+//! reach back so far. The author `unindexed` hides from logged-out users.
 
 use std::{
     collections::VecDeque,
@@ -27,21 +27,21 @@ use super::{
 
 const COLLECTION: &str = "app.bsky.feed.post";
 const LOOK_BACK: Duration = Duration::from_hours(36);
-/// Events kept, whatever their age.
+/// Maximum number of events in memory, regardless of their age.
 const MAX_EVENTS: usize = 300_000;
-/// Events sent to one connection between two looks at it.
+/// Number of events sent to one connection at a time.
 const AT_ONCE: usize = 256;
 
 pub(super) struct Log {
     state: Mutex<State>,
-    /// Counts what changed, to wake connections.
+    /// Version number that changes with each event, to wake connections.
     changed: watch::Sender<u64>,
-    /// Connections that are open, and the most that were at a time.
+    /// Number of open connections, and the maximum so far.
     open: AtomicUsize,
     most_open: AtomicUsize,
 }
 
-/// One connection, for as long as it is open.
+/// One connection while it is open.
 struct Open(web::Data<World>);
 
 impl Open {
@@ -63,9 +63,9 @@ struct State {
     events: VecDeque<Entry>,
     next: u64,
     look_back: Duration,
-    /// Connections made under an earlier number are closed.
+    /// Connections with an earlier number are closed.
     generation: u64,
-    /// How many events each connection may send before it is closed.
+    /// Number of events that each connection may send before it is closed.
     close_after: Option<u64>,
 }
 
@@ -133,7 +133,7 @@ impl Log {
         );
     }
 
-    /// An account goes, or comes back.
+    /// Deactivates an account, or activates it again.
     pub(super) fn account(&self, author: &str, active: bool, now: Timestamp) {
         let did = did(author);
         let account = json!({"did": did, "active": active, "status": "deleted", "seq": 1, "time": now.to_string()});
@@ -160,7 +160,7 @@ impl Log {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Closes all connections, and later ones after so many events each.
+    /// Closes all connections, and each later one after so many events.
     pub(super) fn cut(&self, close_after: Option<u64>) {
         {
             let mut state = self.state();
@@ -176,7 +176,7 @@ impl Log {
         newest.and_then(Timestamp::from_micros)
     }
 
-    /// The most connections that were open at a time.
+    /// Maximum number of connections open at the same time.
     pub(super) fn most_open(&self) -> usize {
         self.most_open.load(Ordering::SeqCst)
     }
@@ -190,7 +190,7 @@ impl Log {
         self.cut(None);
     }
 
-    /// The number of the first event for a reading that begins at `cursor`, and the connection's generation.
+    /// The number of the first event for a reading that starts at `cursor`, and the connection's generation.
     fn join(&self, cursor: Option<i64>, now: Timestamp) -> (u64, u64) {
         let state = self.state();
         let earliest = now.minus(state.look_back).micros();
@@ -202,7 +202,7 @@ impl Log {
         )
     }
 
-    /// Events from `number` on that are not older than `from`; `None` when the connection is to be closed.
+    /// Events from `number` on that are not older than `from`; `None` if the connection must be closed.
     fn events(&self, number: u64, generation: u64, sent: u64) -> Option<Vec<(u64, Arc<str>)>> {
         let state = self.state();
         if state.generation != generation || state.close_after.is_some_and(|most| sent >= most) {
@@ -274,7 +274,7 @@ pub(super) async fn subscribe(
     Ok(response)
 }
 
-/// The reads of the network's API.
+/// The read endpoints of the network's API.
 pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
     let named = |name: &str| -> Vec<&str> {
         let pairs = ask.all.iter().filter(|pair| pair.0 == name);
@@ -341,7 +341,7 @@ fn did(author: &str) -> String {
     format!("did:plc:{}", letters.collect::<String>())
 }
 
-/// Thirteen letters that sort as the number does.
+/// Thirteen letters that sort in the order of the numbers.
 fn rkey(id: u64) -> String {
     (0..13)
         .rev()

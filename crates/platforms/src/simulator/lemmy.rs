@@ -1,4 +1,4 @@
-//! Version 3 of Lemmy's API, as 0.19 answers it.
+//! Version 3 of Lemmy's API, as in 0.19.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 const MAX_LIMIT: usize = 50;
-/// Where posts go that name no community.
+/// The community of posts that name none.
 const MAIN: &str = "main";
 
 pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
@@ -58,7 +58,7 @@ fn list(world: &World, ask: &Ask) -> Reply {
             let Some(id) = id else {
                 return Reply::status(400, json!({"error": "couldnt_get_posts"}));
             };
-            // After a deleted post the list goes on where it stood.
+            // After a deleted post, the list continues at the same position.
             posts.iter().position(|post| post.id == id).map_or_else(
                 || {
                     posts
@@ -78,7 +78,7 @@ fn list(world: &World, ask: &Ask) -> Reply {
     Reply::ok(json!({"posts": views, "next_page": last}))
 }
 
-/// Comments have no cursors, nor pins.
+/// Comments have no cursors and no pins.
 fn comments(world: &World, ask: &Ask) -> Reply {
     let Some(limit) = limit(ask) else {
         return Reply::status(400, json!({"error": "couldnt_get_comments"}));
@@ -112,7 +112,7 @@ fn limit(ask: &Ask) -> Option<usize> {
     limit.filter(|limit| (1..=MAX_LIMIT).contains(limit))
 }
 
-/// A deleted one is still there, without what it said.
+/// A deleted post still exists, without its text.
 fn post(world: &World, ask: &Ask) -> Reply {
     let post = world.even_deleted(ask.number("id").unwrap_or(0));
     let post = post.filter(|post| post.new.platform == LEMMY && post.new.parent.is_none());
@@ -204,7 +204,7 @@ fn view(world: &World, post: &Stored) -> Value {
     })
 }
 
-/// `None` when it is below nothing.
+/// `None` if the post it belongs to does not exist.
 fn comment_view(world: &World, comment: &Stored) -> Option<Value> {
     let story = world
         .story_of(comment)
@@ -257,7 +257,7 @@ fn community_json(world: &World, name: &str) -> Value {
     })
 }
 
-/// A number that stays with a name.
+/// A number that is stable for a name.
 pub(super) fn number_of(name: &str) -> u32 {
     let sum = name.bytes().fold(2_166_136_261_u32, |sum, byte| {
         (sum ^ u32::from(byte)).wrapping_mul(16_777_619)

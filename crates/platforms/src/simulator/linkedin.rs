@@ -1,7 +1,7 @@
-//! LinkedIn's Posts API, of every organization that posts name.
+//! LinkedIn's Posts API, for every organization that posts name.
 //!
-//! The token says how the platform takes it: `expired` is 401, `forbidden` is 403. Versions before
-//! [`OLDEST_VERSION`] are 426, and a request without the headers of Rest.li 2.0 is 400.
+//! The token selects the response: `expired` is 401, `forbidden` is 403. Versions before [`OLDEST_VERSION`] are
+//! 426, and a request without the headers of Rest.li 2.0 is 400.
 
 use std::collections::HashMap;
 

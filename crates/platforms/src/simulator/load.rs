@@ -1,4 +1,4 @@
-//! Posts on Bluesky at a rate, for measuring what reading them costs.
+//! Publishes posts on Bluesky at a rate, to measure the cost of reading them.
 
 use std::{
     io,

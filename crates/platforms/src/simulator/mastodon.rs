@@ -1,7 +1,7 @@
-//! A Mastodon instance, as 4.5 answers: timelines of hashtags and the public one, `Link` headers, rate limits.
+//! A Mastodon instance, as in 4.5: timelines of hashtags and the public one, `Link` headers, rate limits.
 //!
-//! A post's `community` is the other instance that it comes from. Where a post has a text its title is the
-//! content warning. `featured` makes a boost. The author `unindexed` does not want to be indexed.
+//! A post's `community` is the remote instance that it comes from. If a post has a text, its title is the
+//! content warning. `featured` makes a boost. The author `unindexed` refuses indexing.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,19 +15,19 @@ use super::{
 
 const MOST: usize = 40;
 
-/// How the instance is set up.
+/// Settings of the instance.
 #[derive(Debug, Clone)]
 pub struct MastodonRules {
     /// `public`, `authenticated` or `disabled`, for local and for remote posts.
     pub live: [&'static str; 2],
     pub hashtags: [&'static str; 2],
-    /// The one good token.
+    /// The only valid token.
     pub token: &'static str,
-    /// Whether searching takes the token.
+    /// True if searching requires the token.
     pub closed_search: bool,
-    /// How many requests are left; none are answered at zero.
+    /// Number of requests left; at zero all requests are refused.
     pub requests_left: u32,
-    /// Statuses can be asked for one by one alone.
+    /// Each status must be requested separately.
     pub before_4_3: bool,
 }
 
@@ -185,7 +185,7 @@ fn timeline(world: &World, ask: &Ask, sides: [&str; 2], known: bool, tag: Option
         .and_then(|limit| usize::try_from(limit).ok());
     let limit = limit.unwrap_or(20).min(MOST);
     if bound("min_id").is_some() {
-        // Those just after it, and not the newest.
+        // The statuses just after it, and not the newest.
         posts.drain(..posts.len().saturating_sub(limit));
     }
     posts.truncate(limit);
@@ -288,7 +288,7 @@ fn tags_of(post: &Stored) -> Vec<String> {
 }
 
 fn percent_decoded(part: &str) -> String {
-    // A plus sign stands for itself in a path.
+    // A plus sign in a path is literal.
     let pairs = part.replace('+', "%2B");
     let mut pairs = url::form_urlencoded::parse(pairs.as_bytes());
     pairs

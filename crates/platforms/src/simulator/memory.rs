@@ -1,7 +1,7 @@
-//! The simulated platforms without a network, and with a clock that the test holds.
+//! The simulated platforms without a network, and with a clock that the test controls.
 //!
-//! It answers what the server answers, a hundred times faster: for property tests, which make thousands
-//! of polls. Faults and the counting of requests belong to the server.
+//! It returns the same responses as the server, a hundred times faster: for property tests, which make
+//! thousands of polls. Only the server has faults and counts requests.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{Fetch, FetchError, FetchLimits, Fetched};
 
-/// Where the platforms stand below.
+/// The base address of the platforms.
 pub(super) const BASE: &str = "http://simulated.example";
 
-/// By the beginning of the path.
+/// The platforms by the first part of the path.
 const PLATFORMS: [(&str, Answer); 7] = [
     ("/hackernews/", hackernews::answer),
     ("/lemmy/", lemmy::answer),
@@ -32,7 +32,7 @@ const PLATFORMS: [(&str, Answer); 7] = [
     ("/x/", x::answer),
 ];
 
-/// A [`Fetch`] that answers as the simulator does.
+/// A [`Fetch`] that returns the simulator's responses.
 pub struct InMemory {
     world: World,
 }
@@ -59,12 +59,12 @@ impl InMemory {
         self.world.publish(posts)
     }
 
-    /// Takes a post away, as its author would. False when there is none.
+    /// Deletes a post, as its author would. Returns false if it does not exist.
     pub fn delete(&self, id: u64) -> bool {
         self.world.delete(id)
     }
 
-    /// Changes a post's text. False when there is none.
+    /// Changes a post's text. Returns false if it does not exist.
     pub fn edit(&self, id: u64, text: &str) -> bool {
         self.world.edit(id, text)
     }
@@ -83,7 +83,7 @@ impl InMemory {
         let mut platforms = PLATFORMS.iter();
         let found = platforms.find(|(path, _)| url.path().starts_with(path));
         let Some((path, answer)) = found else {
-            return Err(FetchError::Failed("nothing is simulated there".into()));
+            return Err(FetchError::Failed("no platform is simulated at this address".into()));
         };
         let body = form.unwrap_or_default().as_bytes();
         let query = url.query().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Speaks the platforms' own APIs from a list of posts: for tests, end-to-end runs and the demo.
+//! Implements the platforms' APIs on a list of posts: for tests, end-to-end runs and the demo.
 //!
 //! | Path | Speaks as |
 //! |---|---|
@@ -13,13 +13,13 @@
 //! | `/mastodon/…` | a Mastodon instance: timelines, statuses, search of hashtags |
 //! | `/x/2/…` | X: recent search, posts and users by id |
 //! | `/feeds/{name}.rss`, `.atom`, `.json` | a feed of 50 entries, with `ETag` and `Last-Modified` |
-//! | `/control/…` | takes posts and faults, tells what was asked and served ([`control`]) |
+//! | `/control/…` | takes posts and faults, returns counts of requests and times of responses ([`control`]) |
 //! | `/demo/` | the page of the demo's customer ([`demo`]) |
 //!
-//! It keeps the traps of the originals: Algolia never answers more than 1,000 hits, Lemmy refuses more
-//! than 50 posts and puts pinned ones first, an item of Firebase may be `null` for a while.
+//! It keeps the pitfalls of the originals: Algolia never returns more than 1,000 hits, Lemmy refuses more than
+//! 50 posts and puts pinned ones first, an item of Firebase may be `null` for a while.
 //!
-//! It runs on a thread of its own and stops when dropped. Everything is in memory and forgotten then.
+//! It runs on a separate thread and stops when dropped. All data is in memory and lost then.
 
 mod ask;
 mod control;
@@ -75,7 +75,7 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// Starts on `addr`; port 0 picks a free one. Answers requests once it returns.
+    /// Starts on `addr`; port 0 picks a free one. It serves requests when this returns.
     ///
     /// # Errors
     /// When the address cannot be listened on.
@@ -83,7 +83,7 @@ impl Simulator {
         Self::start_as(addr, None)
     }
 
-    /// As [`Simulator::start`]; posts and pages name `public_url` as where they are.
+    /// Like [`Simulator::start`], but posts and pages use `public_url` as their address.
     ///
     /// # Errors
     /// When the address cannot be listened on.
@@ -116,7 +116,7 @@ impl Simulator {
                     match server {
                         Ok(server) => {
                             let server = server.run();
-                            // Nobody waits any more only when the caller is gone.
+                            // This fails only if the caller is gone.
                             let _ = started.send(Ok(server.handle()));
                             if let Err(error) = server.await {
                                 tracing::error!(%error, "the platform simulator failed");
@@ -154,7 +154,7 @@ impl Simulator {
         format!("{}/demo/", self.world.base_url())
     }
 
-    /// Three platforms that point here: Hacker News, a Lemmy instance, and a blog's feed.
+    /// Three platforms on this simulator: Hacker News, a Lemmy instance, and a blog's feed.
     #[must_use]
     pub fn settings(&self) -> Vec<Settings> {
         let url = |path: &str| Url::parse(&format!("{}{path}", self.world.base_url())).ok();
@@ -178,8 +178,8 @@ impl Simulator {
         ]
     }
 
-    /// A platform of `kind`, named like it, that points here: for the kinds that [`Simulator::settings`]
-    /// leaves out. Its credentials are good.
+    /// A platform of `kind`, named like it, on this simulator: for the kinds that [`Simulator::settings`]
+    /// leaves out. Its credentials are valid.
     #[must_use]
     pub fn settings_of(&self, kind: &str) -> Settings {
         let url = Url::parse(&format!("{}/{kind}", self.world.base_url())).ok();
@@ -213,38 +213,38 @@ impl Simulator {
         self.world.publish(posts)
     }
 
-    /// When each post was first part of an answer, by its `Post.id`, in microseconds.
+    /// The time when each post was first part of a response, by its `Post.id`, in microseconds.
     #[must_use]
     pub fn served(&self) -> std::collections::BTreeMap<String, i64> {
         self.world.served()
     }
 
-    /// Forgets all posts but the newest: what stays costs each answer a look.
+    /// Forgets all posts except the newest, because every response scans all posts.
     pub fn keep_newest(&self, number: usize) {
         self.world.keep_newest(number);
     }
 
-    /// Takes a post away, as its author would. False when there is none.
+    /// Deletes a post, as its author would. Returns false if it does not exist.
     pub fn delete(&self, id: u64) -> bool {
         self.world.delete(id)
     }
 
-    /// Changes a post's text. False when there is none.
+    /// Changes a post's text. Returns false if it does not exist.
     pub fn edit(&self, id: u64, text: &str) -> bool {
         self.world.edit(id, text)
     }
 
-    /// Ends all of Reddit's tokens; new ones live so many seconds, or an hour when none are named.
+    /// Invalidates all of Reddit's tokens. New ones live so many seconds, or an hour without a value.
     pub fn end_tokens(&self, lifetime_seconds: i64) {
         self.world.renew_tokens(lifetime_seconds);
     }
 
-    /// Sets the clock, which then stands still.
+    /// Sets the clock and stops it.
     pub fn set_now(&self, now: Timestamp) {
         self.world.set_now(now);
     }
 
-    /// Bluesky: closes all streams, and later ones after so many events each.
+    /// Bluesky: closes all streams, and each later one after so many events.
     pub fn cut_streams(&self, close_after: Option<u64>) {
         self.world.jetstream.cut(close_after);
     }
@@ -255,25 +255,25 @@ impl Simulator {
         self.world.jetstream.newest()
     }
 
-    /// Bluesky: the most streams that were open at a time.
+    /// Bluesky: the maximum number of streams open at the same time.
     #[must_use]
     pub fn most_streams(&self) -> usize {
         self.world.jetstream.most_open()
     }
 
-    /// Bluesky: how far back a cursor may lie.
+    /// Bluesky: sets the maximum age of a cursor.
     pub fn set_look_back(&self, look_back: Duration) {
         self.world.jetstream.set_look_back(look_back);
     }
 
-    /// Bluesky: an author's account goes.
+    /// Bluesky: deactivates an author's account.
     pub fn end_account(&self, author: &str) {
         self.world
             .jetstream
             .account(author, false, self.world.now());
     }
 
-    /// Mastodon: sets the instance up otherwise.
+    /// Mastodon: changes the settings of the instance.
     pub fn set_mastodon(&self, rules: MastodonRules) {
         *self.world.mastodon.get() = rules;
     }
@@ -284,12 +284,12 @@ impl Simulator {
         self.world.x.bill()
     }
 
-    /// Makes the next answers of a platform go wrong.
+    /// Injects a fault into the next responses of a platform.
     pub fn fail(&self, fault: Fault) {
         self.world.faults.add(fault);
     }
 
-    /// How many requests came to paths that begin with `path`.
+    /// Number of requests to paths that start with `path`.
     #[must_use]
     pub fn requests(&self, path: &str) -> u64 {
         let counts = self.world.requests();
@@ -304,7 +304,7 @@ impl Simulator {
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // The command is sent at once; its future only tells when it is done.
+        // The command is sent at once; the future only waits for its end.
         drop(self.server.stop(false));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -1,8 +1,8 @@
-//! Reddit's API, behind its tokens.
+//! Reddit's API with its tokens.
 //!
-//! A listing reaches back over 1,000 items and no further. `before` and `after` of a post that was
-//! deleted give an empty list. One private subreddit in a group makes the whole group 403, a missing one
-//! 404. Without `raw_json=1` markup is escaped.
+//! A listing reaches back over 1,000 items and no further. `before` and `after` of a deleted post return an
+//! empty list. One private subreddit in a group makes the whole group 403, a missing one 404. Without
+//! `raw_json=1` markup is escaped.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -18,12 +18,12 @@ const REACH: usize = 1_000;
 const MAX_LIMIT: usize = 100;
 const LIFETIME_SECONDS: i64 = 3_600;
 
-/// The application that is let in.
+/// The accepted application.
 pub const CLIENT_ID: &str = "client";
 pub const CLIENT_SECRET: &str = "secret";
-/// A subreddit that nobody may read.
+/// A private subreddit.
 pub const PRIVATE: &str = "secrets";
-/// A subreddit that is not there.
+/// A subreddit that does not exist.
 pub const MISSING: &str = "nowhere";
 
 pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
@@ -39,7 +39,7 @@ pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
         .is_some_and(|agent| agent.contains("(by /u/"));
     let mut reply = match (authorized, prescribed) {
         (false, _) => refused(401, "Unauthorized"),
-        // Without a network nothing says what it is.
+        // In memory, there is no header to check.
         (true, false) if ask.header("user-agent").is_some() => refused(403, "Forbidden"),
         (true, _) => data(world, ask),
     };
@@ -57,7 +57,7 @@ pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
     reply
 }
 
-/// A token tells when it ends.
+/// The response says when the token expires.
 fn token(world: &World, ask: &Ask) -> Reply {
     let credentials = STANDARD.encode(format!("{CLIENT_ID}:{CLIENT_SECRET}"));
     let given = ask.header("authorization");
@@ -89,7 +89,7 @@ fn refused(status: u16, message: &str) -> Reply {
     Reply::status(status, json!({"message": message, "error": status}))
 }
 
-/// The name of a post or comment over all kinds of things.
+/// The fullname of a post or comment.
 pub(super) fn fullname(id: u64, is_comment: bool) -> String {
     let kind = if is_comment { "t1" } else { "t3" };
     format!("{kind}_{}", base36(id))
@@ -162,7 +162,7 @@ fn listing(world: &World, ask: &Ask, group: &str, comments: bool) -> Reply {
         (None, None) => 0..limit,
         (Some(Some(before)), _) => before.saturating_sub(limit)..before,
         (_, Some(Some(after))) => after + 1..after + 1 + limit,
-        // Nothing is before or after what is not there.
+        // There is nothing before or after a missing post.
         _ => 0..0,
     };
     let end = range.end.min(posts.len());
@@ -183,7 +183,7 @@ fn list(children: Vec<Value>, after: Option<String>) -> Value {
     }})
 }
 
-/// Without `raw_json` the text has its markup escaped.
+/// Escapes markup in the text unless the request has `raw_json`.
 fn raw(ask: &Ask, text: &str) -> String {
     if ask.text("raw_json") == "1" {
         return text.to_owned();
@@ -206,7 +206,7 @@ fn thing(world: &World, post: &Stored, ask: &Ask) -> Value {
         "id": base36(post.id), "name": fullname(post.id, post.new.parent.is_some()),
         "author": author, "subreddit": subreddit, "stickied": post.new.featured,
         "subreddit_id": format!("t5_{}", base36(number_of(&subreddit).into())),
-        // Eight hours ahead, as ever.
+        // Eight hours ahead, like the original.
         "created": seconds + 28_800, "created_utc": f64::from(u32::try_from(seconds).unwrap_or(0)),
         "edited": post.edited.map_or(json!(false), |e| json!(e.micros() / 1_000_000)),
         "over_18": false, "removed_by_category": null,

@@ -1,4 +1,4 @@
-//! What the simulator knows: the posts, what was asked for, and what was served when.
+//! State of the simulator: the posts, the requests, and when each post was served.
 
 use std::{
     collections::BTreeMap,
@@ -24,8 +24,8 @@ pub struct NewPost {
     /// `hackernews`, `lemmy`, `linkedin`, `facebook`, `bluesky`,
     /// `mastodon`, `x`, or `feed:<name>`.
     pub platform: String,
-    /// On Lemmy the community; on Hacker News `job` makes a job; on LinkedIn the organization's and on
-    /// Facebook the Page's number.
+    /// Lemmy: the community. Hacker News: `job` makes a job. LinkedIn: the organization's number. Facebook: the
+    /// Page's number.
     #[serde(default)]
     pub community: Option<String>,
     pub title: String,
@@ -33,22 +33,22 @@ pub struct NewPost {
     #[serde(default)]
     pub text: Option<String>,
     pub author: String,
-    /// Now, when left out.
+    /// Default: now.
     #[serde(default)]
     pub time: Option<Timestamp>,
-    /// What the post links to.
+    /// Link target of the post.
     #[serde(default)]
     pub url: Option<String>,
     /// Lemmy: pinned to the top. LinkedIn: a draft.
     #[serde(default)]
     pub featured: bool,
-    /// Hacker News: how long the search does not know it.
+    /// Hacker News: time until the search knows it.
     #[serde(default)]
     pub index_lag_ms: u64,
-    /// Hacker News: how often its item reads `null` at first.
+    /// Hacker News: number of reads that return `null` at first.
     #[serde(default)]
     pub null_reads: u32,
-    /// What this is a comment on, by the simulator's own number.
+    /// The simulator's number of the post that this comments on.
     #[serde(default)]
     pub parent: Option<u64>,
 }
@@ -57,33 +57,33 @@ pub struct NewPost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Published {
-    /// The simulator's own number, by which it is deleted.
+    /// The simulator's number of the post, for deleting it.
     pub id: u64,
-    /// The `Post.id` that Earshot gives it, with the platform names of the simulator's settings.
+    /// The `Post.id` that Earshot assigns to it, with the platform names of the simulator's settings.
     pub post_id: String,
 }
 
-/// A post that stands.
+/// A stored post.
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub(super) id: u64,
-    /// Shared, for lists are made of copies.
+    /// Shared, because lists copy it.
     pub(super) new: Arc<NewPost>,
     pub(super) time: Timestamp,
     pub(super) published: Timestamp,
     pub(super) post_id: String,
     pub(super) edited: Option<Timestamp>,
-    /// Its author took it away; some platforms still tell that it was there.
+    /// Its author deleted it; some platforms still show that it existed.
     pub(super) deleted: bool,
 }
 
 pub(super) struct World {
     base_url: String,
     state: Mutex<State>,
-    /// Reddit's tokens: which ones are good, and how many seconds new ones live.
+    /// Reddit's tokens: which ones are valid, and how many seconds new ones live.
     token_number: AtomicI64,
     token_lifetime: AtomicI64,
-    /// What the clock says, in microseconds, where a test holds it; [`NOT_HELD`] otherwise.
+    /// The clock in microseconds if a test controls it; [`NOT_HELD`] otherwise.
     held: AtomicI64,
     pub(super) faults: Faults,
     pub(super) jetstream: jetstream::Log,
@@ -94,18 +94,18 @@ pub(super) struct World {
 const NOT_HELD: i64 = i64::MIN;
 
 struct State {
-    /// By id, ascending.
+    /// Ascending by id.
     posts: Vec<Stored>,
     next_id: u64,
     requests: BTreeMap<String, u64>,
-    /// When each post was first part of an answer, in microseconds.
+    /// When each post was first part of a response, in microseconds.
     served: BTreeMap<String, i64>,
 }
 
-/// Paths counted apart from each other.
+/// Maximum number of paths with separate counts.
 const MAX_PATHS: usize = 10_000;
 
-/// Ids grow with the seconds, so that a simulator started anew does not reuse those of its last life.
+/// Ids grow with the seconds, so that a restarted simulator does not reuse ids.
 fn first_id() -> u64 {
     u64::try_from(Timestamp::now().micros() / 1_000_000).unwrap_or(1)
 }
@@ -154,7 +154,7 @@ impl World {
         Some(seconds).filter(|seconds| *seconds > 0)
     }
 
-    /// Makes all tokens given so far bad, and new ones live so many seconds.
+    /// Invalidates all tokens, and new ones live so many seconds.
     pub(super) fn renew_tokens(&self, lifetime_seconds: i64) {
         self.token_number.fetch_add(1, Ordering::Relaxed);
         self.token_lifetime
@@ -191,7 +191,7 @@ impl World {
         published
     }
 
-    /// Sends posts over the stream without keeping them, for load.
+    /// Sends posts over the stream without storing them, for load.
     pub(super) fn stream(&self, posts: Vec<NewPost>) {
         let now = self.now();
         for new in posts {
@@ -289,7 +289,7 @@ impl World {
         self.jetstream.clear();
     }
 
-    /// The posts of `platform` that are no comments, newest first.
+    /// The posts of `platform` without comments, newest first.
     pub(super) fn posts(&self, platform: &str) -> Vec<Stored> {
         self.select(platform, |post| post.new.parent.is_none())
     }
@@ -299,7 +299,7 @@ impl World {
         self.select(platform, |post| post.new.parent.is_some())
     }
 
-    /// What stands on `platform` and is wanted, newest first.
+    /// The existing posts of `platform` that match `wanted`, newest first.
     pub(super) fn select(&self, platform: &str, wanted: impl Fn(&Stored) -> bool) -> Vec<Stored> {
         let state = self.state();
         let own = |post: &&Stored| post.new.platform == platform && !post.deleted && wanted(post);
@@ -312,24 +312,24 @@ impl World {
         self.even_deleted(id).filter(|post| !post.deleted)
     }
 
-    /// A post, whether or not it still stands.
+    /// A post, even if it is deleted.
     pub(super) fn even_deleted(&self, id: u64) -> Option<Stored> {
         let state = self.state();
         let at = state.posts.binary_search_by_key(&id, |post| post.id);
         at.ok().and_then(|at| state.posts.get(at)).cloned()
     }
 
-    /// What a comment stands below in the end; a post that is none is its own.
+    /// The post that a comment finally belongs to; for a post, itself.
     pub(super) fn story_of(&self, post: &Stored) -> Option<Stored> {
         let mut story = post.clone();
         while let Some(parent) = story.new.parent {
-            // Numbers fall from a comment to what it is on; anything else is a ring.
+            // A parent has a smaller number; anything else is a cycle.
             story = self.even_deleted(parent).filter(|_| parent < story.id)?;
         }
         Some(story)
     }
 
-    /// Whether the item still reads as `null`, counting this read.
+    /// Returns true if the item still reads as `null`, and counts this read.
     pub(super) fn reads_null(&self, id: u64) -> bool {
         let mut state = self.state();
         let post = state.posts.iter_mut().find(|post| post.id == id);
@@ -346,7 +346,7 @@ impl World {
         self.state().next_id - 1
     }
 
-    /// Notes that these posts are part of an answer.
+    /// Records that these posts are part of a response.
     pub(super) fn serve<'a>(&self, posts: impl IntoIterator<Item = &'a Stored>) {
         let now = self.now().micros();
         let mut state = self.state();
@@ -380,7 +380,7 @@ impl World {
 }
 
 impl Stored {
-    /// Whether Hacker News' search knows it.
+    /// Returns true if Hacker News' search knows it.
     pub(super) fn is_indexed(&self, now: Timestamp) -> bool {
         let lag = Duration::from_millis(self.new.index_lag_ms);
         self.published.plus(lag) <= now

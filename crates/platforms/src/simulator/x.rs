@@ -1,7 +1,7 @@
-//! X's API, version 2: recent search, look-ups of posts and of users, and what all of it costs.
+//! X's API, version 2: recent search, look-ups of posts and of users, and their costs.
 //!
-//! A query finds posts that hold all its words; operators are passed over. An edit is a new id. Tokens:
-//! `good`; `poor` has no credits and `narrow` no access; all others are refused. `featured` makes a repost.
+//! A query finds posts that contain all its words; operators are ignored. An edit is a new id. Tokens: `good`;
+//! `poor` has no credits and `narrow` no access; all others are refused. `featured` makes a repost.
 
 use std::{
     collections::BTreeSet,
@@ -22,15 +22,15 @@ const EPOCH_MILLIS: i64 = 1_288_834_974_657;
 const REACH: Duration = Duration::from_hours(7 * 24);
 const CUT: usize = 280;
 
-/// What was sold.
+/// The amounts sold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct XBill {
-    /// Posts in answers; each post once a day, as X counts them.
+    /// Posts in responses; each post counts once a day, as X bills them.
     pub posts: usize,
-    /// Posts in answers, each time.
+    /// Posts in responses, counted each time.
     pub served: usize,
     pub users: usize,
-    /// The most posts that one request asked for.
+    /// Maximum number of posts in one request.
     pub most_asked: u64,
 }
 
@@ -267,7 +267,7 @@ fn time_of(id: u64) -> Option<Timestamp> {
     Timestamp::from_micros(millis.checked_mul(1_000)?)
 }
 
-/// A number that stays with a name.
+/// A number that is stable for a name.
 fn author_id(name: &str) -> String {
     let sum = name.bytes().fold(2_166_136_261_u32, |sum, byte| {
         (sum ^ u32::from(byte)).wrapping_mul(16_777_619)

@@ -1,4 +1,4 @@
-//! HTML to plain text, token by token: no tree is built, so nothing nests.
+//! Converts HTML to plain text token by token: it builds no tree, so nesting costs nothing.
 
 use std::cell::RefCell;
 
@@ -10,8 +10,8 @@ use html5ever::{
     },
 };
 
-/// The text that a reader would see: blocks on lines of their own, entities decoded, scripts and styles
-/// left out. Links keep their text; one that the site cut short shows its whole address.
+/// Returns the text that a reader sees: blocks on separate lines, entities decoded, scripts and styles removed.
+/// Links keep their text; a link text that the site shortened becomes the whole address.
 #[must_use]
 pub fn from_html(html: &str) -> String {
     let html = super::bounded(html);
@@ -19,14 +19,14 @@ pub fn from_html(html: &str) -> String {
         return super::block(html);
     }
     let once = read(html);
-    // Feeds escape twice: what is left then still ends elements.
+    // Feeds escape twice: after decoding, element ends are left.
     if !html.contains('<') && once.contains("</") || once.contains("<br") && !html.contains("<br") {
         return super::block(&read(&once));
     }
     super::block(&once)
 }
 
-/// `text` with its entities decoded, and nothing else taken for markup.
+/// Decodes the entities of `text`, and nothing else.
 #[must_use]
 pub fn decode_entities(text: &str) -> String {
     let text = super::bounded(text);
@@ -54,11 +54,11 @@ struct Sink {
 #[derive(Default)]
 struct Text {
     out: String,
-    /// Within elements whose content nobody sees.
+    /// The hidden element that the parser is in.
     hidden: Option<String>,
-    /// Open `pre` elements.
+    /// Number of open `pre` elements.
     preformatted: usize,
-    /// The open link's address, and where its text begins.
+    /// The open link's address, and the position where its text starts.
     link: Option<(String, usize)>,
 }
 
@@ -152,7 +152,7 @@ impl Text {
         }
     }
 
-    /// Hacker News shows long addresses cut: `https://example.com/a/long...`.
+    /// Hacker News shortens long addresses: `https://example.com/a/long...`.
     fn complete_link(&mut self) {
         let Some((href, start)) = self.link.take() else {
             return;

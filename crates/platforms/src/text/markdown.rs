@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// The text that a reader would see. HTML within is left out; links and images keep their text.
+/// Returns the text that a reader sees. HTML is removed; links and images keep their text.
 #[must_use]
 pub fn from_markdown(markdown: &str) -> String {
     let markdown = super::bounded(markdown);
@@ -24,7 +24,7 @@ pub fn from_markdown(markdown: &str) -> String {
             _ => {}
         }
     }
-    // Lemmy's spoilers are no Markdown: `::: spoiler Title`, and `:::` ends them.
+    // Lemmy's spoilers are not standard Markdown: `::: spoiler Title`, closed by `:::`.
     if out.contains(":::") {
         let lines = out.lines().map(|line| match line.strip_prefix(":::") {
             Some(rest) => rest.trim().trim_start_matches("spoiler").trim(),

@@ -1,7 +1,7 @@
-//! Plain text out of what platforms publish.
+//! Converts content of platforms to plain text.
 //!
-//! All of it is linear in its input, needs no stack for nesting, and cuts what is too long: a post is
-//! bounded whatever its platform sends.
+//! All functions are linear in their input, use no stack for nesting, and truncate long input: the size of a
+//! post is bounded for every platform.
 
 mod html;
 mod markdown;
@@ -10,16 +10,17 @@ pub(crate) mod repair;
 pub use html::{decode_entities, from_html};
 pub use markdown::from_markdown;
 
-/// The longest text of a post.
+/// Maximum length of a post's text.
 pub const MAX_TEXT_CHARS: usize = 40_000;
-/// The longest title, name or id.
+/// Maximum length of a title, name or id.
 pub const MAX_LINE_CHARS: usize = 500;
-/// A link post without a title takes this much of its text.
+/// A link post without a title uses this much of its text as the title.
 pub const FALLBACK_TITLE_CHARS: usize = 120;
-/// Markup beyond this is not looked at.
+/// Markup after this is ignored.
 const MAX_MARKUP_BYTES: usize = 512 * 1024;
 
-/// One line: white space of any kind becomes one space, and other control characters vanish.
+/// Converts text to one line: white space of any kind becomes one space, and other control characters are
+/// removed.
 #[must_use]
 pub fn line(text: &str) -> String {
     let mut out = String::new();
@@ -35,7 +36,7 @@ pub fn line(text: &str) -> String {
     cut(out, MAX_LINE_CHARS)
 }
 
-/// Lines: at most one empty one in a row, none at the ends, no control characters.
+/// Cleans up lines: at most one consecutive empty line, none at the ends, no control characters.
 #[must_use]
 pub fn block(text: &str) -> String {
     let mut out = String::new();
@@ -59,13 +60,13 @@ pub fn block(text: &str) -> String {
     cut(out, MAX_TEXT_CHARS)
 }
 
-/// [`block`], or nothing when nothing is left.
+/// Same as [`block`]; `None` if nothing is left.
 #[must_use]
 pub fn some_block(text: &str) -> Option<String> {
     Some(block(text)).filter(|text| !text.is_empty())
 }
 
-/// A title made of the beginning of a text.
+/// A title from the beginning of a text.
 #[must_use]
 pub fn title_of(text: &str) -> String {
     cut(line(text), FALLBACK_TITLE_CHARS)
@@ -88,7 +89,7 @@ fn cut(mut text: String, max_chars: usize) -> String {
     text
 }
 
-/// The beginning of `markup` that is looked at.
+/// The beginning of `markup` that is processed.
 fn bounded(markup: &str) -> &str {
     &markup[..markup.floor_char_boundary(MAX_MARKUP_BYTES)]
 }

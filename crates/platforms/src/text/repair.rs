@@ -1,8 +1,8 @@
-//! Repairs documents that one odd character makes unreadable: what cannot be a character becomes U+FFFD.
+//! Repairs documents that one invalid character makes unreadable: invalid characters become U+FFFD.
 
 use serde::de::DeserializeOwned;
 
-/// Reads JSON, repaired if it has to be.
+/// Reads JSON, and repairs it if necessary.
 pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
     let error = match serde_json::from_slice(body) {
         Ok(read) => return Ok(read),
@@ -14,8 +14,8 @@ pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<
     }
 }
 
-/// JSON with lone surrogates, raw control characters in strings, or bytes that are no UTF-8. `None` when there is
-/// nothing to repair.
+/// Repairs JSON with lone surrogates, raw control characters in strings, or bytes that are not UTF-8. `None` if
+/// there is nothing to repair.
 pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(body);
     let body = text.as_bytes();
@@ -60,7 +60,7 @@ pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
     is_changed.then_some(repaired)
 }
 
-/// The code of the escape `\uXXXX` at that place.
+/// The code of the escape `\uXXXX` at this position.
 fn escape(body: &[u8], at: usize) -> Option<u32> {
     let digits = body.get(at..at + 6)?.strip_prefix(b"\\u")?;
     let digits = std::str::from_utf8(digits).ok()?;
@@ -68,10 +68,10 @@ fn escape(body: &[u8], at: usize) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
-/// XML with references to what is no character, or with raw control characters. `None` when there is nothing to
-/// repair, or where the encoding is wider than a byte.
+/// Repairs XML with references to invalid characters, or with raw control characters. `None` if there is
+/// nothing to repair, or if the encoding is wider than a byte.
 pub(crate) fn xml(body: &[u8]) -> Option<Vec<u8>> {
-    // Wide characters are full of zeros.
+    // Wide encodings contain many zero bytes.
     if body.iter().take(64).any(|byte| *byte == 0) {
         return None;
     }
@@ -116,7 +116,7 @@ fn reference(body: &[u8]) -> Option<(u32, usize)> {
         Some(hex) => u32::from_str_radix(hex, 16),
         None => digits.parse(),
     };
-    // What is too large for any character is one that cannot be.
+    // A number that is too large is not a valid character.
     let is_number = digits
         .bytes()
         .all(|b| b.is_ascii_hexdigit() || b == b'x' || b == b'X');
@@ -149,7 +149,7 @@ mod tests {
         );
         assert_eq!(read(b"[\"a\x01b\"]"), serde_json::json!(["a b"]));
         assert_eq!(read(b"[\"a\xffb\"]"), serde_json::json!(["a\u{fffd}b"]));
-        // What is escaped itself is none.
+        // An escaped escape is not an escape.
         for sound in [
             r#"["\\ud83d"]"#,
             r#"["\ud83d\ude00"]"#,

@@ -1,8 +1,8 @@
-//! Names of authors, which X sells apart from their posts.
+//! Names of authors, which X bills separately from their posts.
 //!
-//! Search would expand each page's authors anew, at twice the price of a post. So each is looked up once,
-//! by id, and remembered; a name costs two posts of the budget. Whose name is not known is named by the id:
-//! a post is never held back for it.
+//! Search would expand each page's authors again, at twice the price of a post. So each author is looked up
+//! once, by id, and cached; a name costs two posts of the budget. An unknown name is replaced by the id: a post
+//! never waits for it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,11 +15,11 @@ use serde::Deserialize;
 use super::{X, tweet::number};
 use crate::hackernews::below;
 
-/// What a user costs, in posts.
+/// Price of a user, in posts.
 pub(super) const PRICE: u32 = 2;
-/// How many ids one request may name.
+/// Maximum number of ids in one request.
 pub(super) const PER_CALL: usize = 100;
-/// Half of the authors that are remembered.
+/// Half the maximum number of cached authors.
 const MAX_KNOWN: usize = 20_000;
 
 #[derive(Debug, Default)]
@@ -27,7 +27,8 @@ pub(super) struct Authors {
     known: Mutex<Generations>,
 }
 
-/// Those met of late, and those before them, which go first. `None` for who has no name (any more).
+/// The recently used authors, and the older ones, which are evicted first. `None` for a user without a name
+/// (any more).
 #[derive(Debug, Default)]
 struct Generations {
     recent: HashMap<String, Option<String>>,
@@ -45,7 +46,7 @@ impl Authors {
         self.known().get(id).flatten()
     }
 
-    /// Those of `ids` who were never looked up, each once.
+    /// Returns those of `ids` that were never looked up, without duplicates.
     pub(super) fn unknown<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Vec<String> {
         let mut known = self.known();
         let mut asked = HashSet::new();
@@ -54,7 +55,7 @@ impl Authors {
             .collect()
     }
 
-    /// Remembers the answer to a look-up of `asked`.
+    /// Stores the response to a look-up of `asked`.
     pub(super) fn learn(&self, asked: &[String], users: Vec<User>) {
         let mut known = self.known();
         for id in asked {
@@ -72,7 +73,7 @@ impl Authors {
     }
 }
 
-/// Looks up the authors that are not known, as far as the budget goes. Never fails.
+/// Looks up the unknown authors, within the budget. Never fails.
 pub(super) async fn name(platform: &X, ids: impl Iterator<Item = &str>) {
     let unknown = platform.authors.unknown(ids);
     for some in unknown.chunks(PER_CALL) {
@@ -101,7 +102,7 @@ pub(super) async fn name(platform: &X, ids: impl Iterator<Item = &str>) {
                 platform.authors.learn(asked, users);
             }
             Err(error) => {
-                tracing::debug!(%error, "authors stay unnamed");
+                tracing::debug!(%error, "could not look up authors");
                 platform.was_not_answered(granted, &error).await;
                 return;
             }

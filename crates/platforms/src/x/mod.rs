@@ -1,20 +1,22 @@
-//! X, by recent search of its API, version 2: paid for by the post, and off unless the operator says how
-//! many a day.
+//! X, through the recent search of its API, version 2. X bills by the post, so it is off unless the operator
+//! sets a number of posts per day.
 //!
-//! - A feed is `search/<query>`, a query of X's own. `GET /2/tweets/search/recent` gives the posts of the
-//!   last seven days, newest first, 10 to 100 a page, on by `next_token`; no `data` where nothing matches.
-//!   Some failures come in `errors` beside a success.
-//! - `since_id` begins after an id. Each poll begins two minutes before the newest, for the index lags, and
-//!   what it meets again on the same day is not charged again. What a poll leaves unread, for the budget or
-//!   its bounds, the next one reads, before anything newer.
-//! - Each page's posts are taken out of the budget before it is asked for, and what it did not bring is
-//!   given back, but for an answer that was cut or could not be read: it may be charged for. Fewer than [`LEAST`] cannot be asked for. Names of authors: [`authors`].
-//! - Long posts are whole in `note_tweet` alone. An edit is a new id, and the same post here: the first id
-//!   of its history names it. Reposts are left out.
-//! - `x-rate-limit-*` tells the limit, its reset in epoch seconds ([`left`]).
-//! - What is deleted or made private must be erased: asking for posts by id costs like reading them.
+//! - A feed is `search/<query>`, a query in X's syntax. `GET /2/tweets/search/recent` returns the posts of the
+//!   last seven days, newest first, 10 to 100 a page, continued with `next_token`; no `data` if nothing
+//!   matches. A success may contain some failures in `errors`.
+//! - `since_id` starts after an id. Each poll starts two minutes before the newest post, because the index
+//!   lags; posts that it meets again on the same day are not billed again. If a poll leaves posts unread
+//!   because of the budget or its limits, the next poll reads them before anything newer.
+//! - Each page's posts are taken out of the budget before the request, and missing posts are given back. A
+//!   response that was cut or could not be read is not given back: X may bill it. Fewer than [`LEAST`] posts
+//!   cannot be requested. Names of authors: [`authors`].
+//! - Long posts are complete only in `note_tweet`. An edit is a new id, and the same post here, identified by
+//!   the first id of its history. Reposts are skipped.
+//! - `x-rate-limit-*` has the limit, and its reset in epoch seconds ([`left`]).
+//! - Posts that are deleted or made private must be erased. Looking up posts by id costs the same as reading
+//!   them.
 //!
-//! Cost: one request while there is at most a page, and the price of what it brings.
+//! Cost: one request while there is at most one page, and the price of its posts.
 
 mod authors;
 mod recheck;
@@ -43,12 +45,12 @@ use crate::{
     Polled, budget::Left, cursor::Unread, hackernews::below, paging, reading::Reading,
 };
 
-/// The longest query that the ordinary access takes.
+/// Maximum length of a query with the standard access.
 const MAX_QUERY_CHARS: usize = 512;
-/// What one page may be asked for.
+/// Maximum number of posts per page.
 const MOST: u32 = 100;
 const LEAST: u32 = 10;
-/// Before a share that was too small is asked for again.
+/// Pause before a retry when the share of the budget was too small.
 const RELEASED: Duration = Duration::from_mins(10);
 
 /// The adapter of kind `x`.
@@ -144,20 +146,19 @@ impl X {
         Ok(answer)
     }
 
-    /// Takes up to `wanted` posts out of the budget, at least `least` or none.
+    /// Takes at most `wanted` posts out of the budget, and at least `least` or none.
     async fn spend(&self, wanted: u32, least: u32) -> Result<u32, PollError> {
         let spent = |retry_after| PollError::BudgetSpent { retry_after };
         let granted = self.budget.posts(wanted).await.map_err(spent)?.min(wanted);
         if granted < least {
             self.budget.give_back(granted).await;
-            // What other accounts do not use is released through the day.
+            // The budget that other accounts do not use is released through the day.
             return Err(spent(until_tomorrow(Timestamp::now()).min(RELEASED)));
         }
         Ok(granted)
     }
 
-    /// Gives back what was taken for an answer that did not come. What X gave and we could not read, it
-    /// charges for.
+    /// Gives back the posts of a request without a response. X bills a response even if it could not be read.
     async fn was_not_answered(&self, granted: u32, error: &PollError) {
         let charged = match error {
             PollError::Malformed(_) => true,
@@ -255,11 +256,11 @@ impl Adapter for X {
             };
             let (granted, page) = match page.await {
                 Ok(page) => page,
-                // What was read is paid for.
+                // The posts read so far are paid for.
                 Err(error) if pages > 0 => {
                     tracing::debug!(
                         error = &error as &dyn std::error::Error,
-                        "a reading ends early"
+                        "a reading ended early"
                     );
                     failure = Some(error);
                     break true;
@@ -275,21 +276,22 @@ impl Adapter for X {
                     continue;
                 };
                 if reading.knew(tweet.first_id()) {
-                    // It is charged once a day, and was read on the day of its writing.
+                    // A post is billed once a day, and this one was first read on the day it was written.
                     let written = number(&tweet.id).and_then(time_of);
                     charged -=
                         u32::from(written.is_some_and(|at| at.to_chrono().date_naive() == today));
                 } else if !reading.is_old(tweet.time()) {
-                    // What is forgotten and old must not count, or a poll would leave a rest for ever.
+                    // A post that was forgotten because of its age must not count, or a poll would never finish
+                    // its stretch.
                     new += 1;
                 }
                 tweets.push(tweet);
             }
             self.budget.give_back(granted.saturating_sub(charged)).await;
             let next = page.meta.and_then(|meta| meta.next_token);
-            // One that comes again would lead round and round.
+            // A repeated token would cause an endless loop.
             let next = next.filter(|next| !next.is_empty() && Some(next) != token.as_ref());
-            // A first poll that reaches back to nowhere in particular takes one page.
+            // A first poll without a start reads one page.
             if next.is_none() || (stretch.after.is_none() && stretch.start.is_none()) {
                 break false;
             }
@@ -322,7 +324,7 @@ impl Adapter for X {
             .and_then(number)
             .max(newest);
         reading.cursor.anchor = anchor.map(|id| id.to_string());
-        // What is still to be read overlaps what was: nothing of it may be forgotten meanwhile.
+        // The unread part overlaps the read part, so none of its posts may be forgotten meanwhile.
         reading.partial = cut;
         if !cut {
             stretch::note_search(&mut reading);
@@ -339,7 +341,7 @@ impl Adapter for X {
         let mut polled = reading.finish();
         polled.more |= left.is_some();
         polled.next_hint = failure.as_ref().map(paging::pause_after);
-        // What is still to be read is older than what is forgotten meanwhile: the floor rises afterwards.
+        // The unread part is older than the posts that are forgotten meanwhile, so the floor rises afterwards.
         let raised = polled
             .cursor
             .floor
@@ -366,7 +368,7 @@ impl Adapter for X {
     }
 }
 
-/// What the headers say is left of the limit.
+/// Remainder of the limit, according to the headers.
 #[must_use]
 pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     let requests = answer
@@ -382,7 +384,7 @@ pub(crate) fn left(answer: &Fetched) -> Option<Left> {
     })
 }
 
-/// Whether `what` is a search.
+/// Returns true if `what` is a search.
 pub(crate) fn accepts(what: &str) -> bool {
     query(what).is_some()
 }
@@ -395,7 +397,7 @@ fn query(what: &str) -> Option<&str> {
     sane.then_some(query)
 }
 
-/// Until the budget of a day begins anew.
+/// Time until the budget of the next day.
 fn until_tomorrow(now: Timestamp) -> Duration {
     const DAY: i64 = 24 * 3_600;
     let into_day = now.micros().div_euclid(1_000_000).rem_euclid(DAY);

@@ -1,4 +1,4 @@
-//! Whether posts still stand. Asking costs like reading them.
+//! Checks whether posts still exist. It costs the same as reading them.
 
 use super::{
     MOST, X,
@@ -13,7 +13,7 @@ pub(super) async fn gone(platform: &X, post_ids: &[String]) -> Result<Vec<String
     let mut gone = Vec::new();
     for some in ids.chunks(BATCH) {
         let wanted = u32::try_from(some.len()).unwrap_or(MOST);
-        // All or none: of a part nobody could tell which.
+        // All or none: a partial budget could not check them all.
         let granted = platform.spend(wanted, wanted).await?;
         let mut url = below(&platform.base_url, "2/tweets");
         url.query_pairs_mut().append_pair("ids", &some.join(","));

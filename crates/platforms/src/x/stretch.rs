@@ -1,4 +1,4 @@
-//! Which ids a poll asks for, and how much of the time has been searched whole.
+//! The range of ids that a poll requests, and up to when everything has been searched.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use super::tweet::{id_at, number, time_of};
 use crate::{Cursor, Gap, PollLimits, reading::Reading};
 
 const OVERLAP: Duration = Duration::from_mins(2);
-/// How far back the search reaches, less a minute for the way there.
+/// How far back the search reaches, minus a minute for the request.
 const REACH: Duration = Duration::from_secs(7 * 24 * 3_600 - 60);
-/// How exactly a whole reading is remembered.
+/// Precision of the record of a complete reading.
 const SEARCHED_EVERY: Duration = Duration::from_hours(1);
-/// A search may not begin later than this before now.
+/// A search may not start later than this before now.
 const EDGE: Duration = Duration::from_secs(30);
 
-/// The stretch of ids that a poll reads.
+/// The range of ids that a poll reads.
 pub(super) struct Stretch {
     pub(super) after: Option<u64>,
     pub(super) before: Option<u64>,
-    /// Where the platform's reach ends before `after`.
+    /// The limit of the platform's reach, if it is later than `after`.
     pub(super) start: Option<Timestamp>,
 }
 
 impl Stretch {
-    /// What to read: first what an earlier poll left, else from the newest on.
+    /// The range to read: first the part that an earlier poll left, else the newest posts.
     pub(super) fn of(cursor: Option<&Cursor>, limits: &PollLimits, reading: &mut Reading) -> Self {
         let reach = reading.now.minus(REACH);
         let latest = reading.now.minus(EDGE);
@@ -37,7 +37,7 @@ impl Stretch {
                 unread.after.as_deref().and_then(number),
                 number(&unread.before),
             ),
-            // Where ids tell no times there is no overlap.
+            // If ids contain no times, there is no overlap.
             None => {
                 let from = |id| time_of(id).map_or(id, |time| id_at(time.minus(OVERLAP)));
                 (anchor.map(from), None)
@@ -45,11 +45,11 @@ impl Stretch {
         };
         let since = match after {
             Some(after) => time_of(after),
-            // Nothing has matched so far: all that is there now came since.
+            // Nothing has matched so far: everything there now came later.
             None => cursor.map_or(limits.since, |_| reading.floor().or(Some(reach))),
         };
         let start = since.filter(|since| after.is_none() || *since < reach);
-        // An old id alone says that nothing has matched since.
+        // An old id only means that nothing has matched since.
         let left = time_of(after.unwrap_or_default()).max(reading.cursor.searched);
         if let Some(left) = left.filter(|left| *left < reach) {
             reading.gap = Some(Gap {
@@ -66,7 +66,7 @@ impl Stretch {
     }
 }
 
-/// Remembers that everything until now was read; by the hour, so that a poll without news changes nothing.
+/// Records that everything until now was read; by the hour, so that a poll without new posts changes nothing.
 pub(super) fn note_search(reading: &mut Reading) {
     let before = reading.cursor.searched;
     if before.is_none_or(|before| reading.now.since(before) >= SEARCHED_EVERY) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::text;
 
 const SITE: &str = "https://x.com";
-/// Where the times in ids begin, in milliseconds.
+/// Epoch of the times in ids, in milliseconds.
 const EPOCH_MILLIS: i64 = 1_288_834_974_657;
 
 #[derive(Debug, Deserialize)]
@@ -43,14 +43,14 @@ impl Tweet {
             .filter(|tweet| number(&tweet.id).is_some())
     }
 
-    /// The id that stays when the post is edited.
+    /// The first id of the post, which an edit does not change.
     pub(super) fn first_id(&self) -> &str {
         let ids = self.edit_history_tweet_ids.iter().chain([&self.id]);
         let ids = ids.filter(|id| number(id).is_some());
         ids.min_by_key(|id| number(id)).unwrap_or(&self.id)
     }
 
-    /// When it was first posted.
+    /// Time of the first version.
     pub(super) fn time(&self) -> Option<Timestamp> {
         let told = (self.first_id() == self.id).then(|| self.created_at.as_deref()?.parse().ok());
         told.flatten()
@@ -63,7 +63,7 @@ impl Tweet {
             .any(|one| one.r#type == "retweeted")
     }
 
-    /// `user_name` is the author's, where it is known.
+    /// `user_name` is the author's, if known.
     pub(super) fn post(&self, time: Timestamp, user_name: Option<&str>) -> Option<Post> {
         let long = self.note_tweet.as_ref().map(|note| note.text.as_str());
         let whole = long.filter(|text| !text.is_empty()).unwrap_or(&self.text);
@@ -93,7 +93,7 @@ impl Tweet {
     }
 }
 
-/// The same for every platform of this kind: X is one.
+/// The same id for every platform of this kind: there is only one X.
 pub(super) fn post_id(native_id: &str) -> String {
     format!("{SITE}/i/status/{native_id}")
 }
@@ -108,20 +108,20 @@ pub(super) fn number(id: &str) -> Option<u64> {
     digits.then(|| id.parse().ok()).flatten()
 }
 
-/// The time that an id tells; none for those from before ids told any.
+/// The time in an id; `None` for old ids, which contain no time.
 pub(super) fn time_of(id: u64) -> Option<Timestamp> {
     let millis = i64::try_from(id >> 22).ok()?;
     let told = Timestamp::from_micros((millis + EPOCH_MILLIS).checked_mul(1_000)?);
     told.filter(|_| millis > 0)
 }
 
-/// The least id of a post of `time`.
+/// The smallest id of a post at `time`.
 pub(super) fn id_at(time: Timestamp) -> u64 {
     let millis = time.micros().div_euclid(1_000) - EPOCH_MILLIS;
     u64::try_from(millis).unwrap_or_default() << 22
 }
 
-/// Three characters are escaped, and nothing else.
+/// X escapes three characters, and nothing else.
 fn unescape(text: &str) -> String {
     text.replace("&lt;", "<")
         .replace("&gt;", ">")

@@ -1,4 +1,4 @@
-//! Bluesky: Jetstream on the simulator, and on hosts that do what they like.
+//! Bluesky: Jetstream on the simulator, and on misbehaving hosts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::platform::{Feed, post};
 const BLUESKY: &str = "bluesky";
 const FEED: &str = "jetstream";
 
-/// A stream with short waits.
+/// A stream with short timeouts.
 struct Stream {
     simulator: Simulator,
     adapter: Jetstream,
@@ -73,7 +73,7 @@ impl Stream {
         self.try_poll().await.unwrap()
     }
 
-    /// Everything until nothing comes.
+    /// Polls until nothing more comes.
     async fn all(&mut self) -> Vec<Post> {
         let mut all = Vec::new();
         loop {
@@ -135,7 +135,7 @@ async fn a_post_carries_every_field_and_its_author_s_handle() {
         format!("https://bsky.app/profile/{did}/post/{rkey}")
     );
     assert!(json.get("title").is_none());
-    // Whoever's handle cannot be had is named by the DID, and not held back.
+    // An author whose handle cannot be looked up is named by the DID, and the post is not delayed.
     feed.simulator.fail(Fault {
         platform: BLUESKY.into(),
         kind: FaultKind::Status,
@@ -182,7 +182,7 @@ async fn a_broken_stream_is_taken_up_where_it_was_left() {
         for _ in 0..30 {
             match stream.try_poll().await {
                 Ok(polled) => given.extend(polled.posts),
-                // Fifty events get nobody anywhere: the host takes back its limit.
+                // After fifty events without progress, the host removes its limit.
                 Err(_) => stream.simulator.cut_streams(None),
             }
         }
@@ -220,7 +220,7 @@ async fn a_cursor_beyond_the_look_back_is_a_gap_and_told_once() {
     stream.simulator.set_now(start);
     stream.publish(numbered(0..3));
     let since = PollLimits::default();
-    // A reading that stood there when it was left.
+    // A reading that stopped at this position.
     let polled = {
         stream.simulator.set_look_back(Duration::from_hours(36));
         let mut json = stream
@@ -253,10 +253,10 @@ async fn a_cursor_beyond_the_look_back_is_a_gap_and_told_once() {
     stream
         .simulator
         .set_now(start.plus(Duration::from_hours(2)));
-    // Cut first: what an open stream was sent is not missed.
+    // Close the streams first: an open stream would already have received the events.
     stream.simulator.cut_streams(None);
     stream.publish(numbered(5..8));
-    // However long it takes to be connected again, and then some polls more: it is told once.
+    // Reconnecting may take several polls, and a few more follow: the gap is reported once.
     let mut more = 3;
     for _ in 0..100 {
         match stream.try_poll().await {
@@ -339,7 +339,7 @@ async fn a_host_that_refuses_is_judged_by_its_answer() {
     assert!(stream.try_poll().await.is_ok());
 }
 
-/// A host that does what `act` says with each connection.
+/// A host that calls `act` for each connection.
 async fn host<F, Fut>(act: F) -> Url
 where
     F: Fn(WebSocketStream<TcpStream>) -> Fut + Send + 'static,
@@ -388,7 +388,7 @@ async fn garbage_between_events_is_passed_over_and_nothing_but_garbage_is_an_err
             socket.send(Message::binary(vec![0_u8, 255])).await.unwrap();
             socket.send(Message::text("[".repeat(5_000))).await.unwrap();
             socket.send(Message::Ping(vec![1].into())).await.unwrap();
-            // A time far ahead must not carry the cursor away.
+            // A time far in the future must not move the cursor there.
             socket
                 .send(event(n, if n == 5 { i64::MAX } else { now }))
                 .await
@@ -428,7 +428,7 @@ async fn an_endless_message_ends_the_connection_and_not_us() {
 
 #[tokio::test]
 async fn silence_is_answered_with_a_ping_and_then_with_another_host() {
-    // It reads nothing, so that no pong comes back.
+    // It reads nothing, so it sends no pong.
     let silent = host(async |socket: WebSocketStream<TcpStream>| {
         tokio::time::sleep(Duration::from_secs(60)).await;
         drop(socket);
@@ -471,7 +471,7 @@ async fn a_silent_host_that_answers_pings_is_kept() {
             .await;
     let adapter = quick(vec![quiet]);
     let mut cursor = None;
-    // Three times as long as a host may be silent.
+    // Three times the maximum silence.
     for _ in 0..9 {
         let polled = adapter
             .poll(FEED, cursor.as_ref(), &PollLimits::default())

@@ -1,4 +1,4 @@
-//! The simulator's control API, as programs outside of this crate use it.
+//! The simulator's control API, as used by programs outside this crate.
 
 use platforms::{
     Adapter, Direct, Fetch, FetchLimits, PollError, PollLimits,

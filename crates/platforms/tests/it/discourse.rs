@@ -91,7 +91,7 @@ async fn replies_lie_behind_stretches_that_nobody_may_read() {
     let mut feed = Feed::new("discourse:posts");
     let topic = feed.publish([in_category("Help", "What do you use?")])[0];
     feed.publish([reply(topic, "<p>first</p>")]);
-    // Numbers of another platform are holes in this one's.
+    // Posts of another platform leave holes in the numbers of this one.
     feed.publish(posts("lemmy", 170));
     feed.publish([reply(topic, "<p>second</p>")]);
     let given = feed.poll().await.posts;

@@ -1,4 +1,4 @@
-//! Every post exactly once, whatever happens: one property for each style of paging of the forums.
+//! Every post exactly once, under any schedule: one property test for each style of paging of the forums.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::schedule::{
 #[derive(Clone)]
 struct Forum {
     memory: Arc<InMemory>,
-    /// What every post has in common.
+    /// The fields that every post has in common.
     like: NewPost,
 }
 
@@ -40,7 +40,7 @@ impl Forum {
         }
     }
 
-    /// A list of comments, all below one post that is never deleted.
+    /// A list of comments, all on one post that is never deleted.
     fn of_comments(mut self) -> Self {
         let story = self.memory.publish(vec![NewPost {
             title: "what it is about".into(),
@@ -51,7 +51,7 @@ impl Forum {
         self
     }
 
-    /// The simulator's own number.
+    /// The simulator's number of the post.
     fn number(&self, post_id: &str) -> u64 {
         let end = post_id.rsplit(['/', ':', '_']).next().unwrap();
         let radix = if self.like.platform == "reddit" {
@@ -186,7 +186,7 @@ fn reddit(schedule: &Schedule, what: &str) -> Result<Played, TestCaseError> {
     })
 }
 
-/// One second of Algolia holds no more than a thousand.
+/// Algolia returns at most a thousand posts of one second.
 fn of_algolia(shape: Shape) -> Shape {
     Shape {
         least_spread: 3,
@@ -194,8 +194,8 @@ fn of_algolia(shape: Shape) -> Shape {
     }
 }
 
-/// Comments of one second are as many as one window of ids; replies are never late, for their numbers
-/// are as new as they are.
+/// At most one window of ids has comments of one second. Replies are never late, because their numbers grow
+/// with time.
 fn of_replies() -> Shape {
     Shape {
         most_late: 1,

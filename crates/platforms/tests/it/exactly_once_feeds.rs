@@ -1,4 +1,4 @@
-//! Every entry of a feed once: documents that show all that stands, in no order, asked for conditionally.
+//! Every entry of a feed once: documents that contain all entries, in no order, with conditional requests.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -32,7 +32,7 @@ struct Blog {
 #[derive(Default)]
 struct State {
     entries: Vec<Entry>,
-    /// Counts changes, for the `ETag`.
+    /// Increases with each change, for the `ETag`.
     version: u64,
 }
 
@@ -54,7 +54,7 @@ impl Blog {
         self.state.lock().unwrap()
     }
 
-    /// Each version in another order.
+    /// The entries of each version are in another order.
     fn document(&self, state: &State) -> String {
         let count = state.entries.len().max(1);
         let turn = usize::try_from(state.version).unwrap() * 7 % count;

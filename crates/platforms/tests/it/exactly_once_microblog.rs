@@ -1,5 +1,5 @@
-//! Every post exactly once, whatever happens: forward by `min_id`, newest first by tokens, and a stream that
-//! breaks.
+//! Every post exactly once, under any schedule: forward with `min_id`, newest first with tokens, and a stream
+//! that breaks.
 
 use std::{
     collections::BTreeMap,
@@ -138,7 +138,7 @@ fn few() -> PollLimits {
     }
 }
 
-/// Posts come and go while pages are turned.
+/// Posts come and go while pages are read.
 fn shifting() -> Shape {
     Shape {
         during_polls: Duration::from_millis(700),
@@ -146,7 +146,7 @@ fn shifting() -> Shape {
     }
 }
 
-/// X's index lags less than others, and what it reads again costs.
+/// X's index lags less than others, and reading posts again costs money.
 fn prompt(shape: Shape) -> Shape {
     Shape {
         most_late: 100,
@@ -183,21 +183,21 @@ proptest! {
     }
 }
 
-/// What happens to a stream before a poll.
+/// An event on a stream before a poll.
 #[derive(Debug, Clone, Copy)]
 enum Break {
     None,
     /// The host closes the connection.
     Cut,
-    /// It does so after so many events, each time.
+    /// The host closes each connection after so many events.
     CutAfter(u64),
-    /// Another replica takes the feed over.
+    /// Another replica takes over the feed.
     Takeover,
-    /// What the last poll gave was not stored.
+    /// The result of the last poll was not stored.
     Lost,
 }
 
-/// So often must nothing come for the end.
+/// Consecutive empty polls that mean the end.
 const ENOUGH: usize = 3;
 
 /// Reads a stream until nothing comes, and breaks it before polls.
@@ -206,7 +206,7 @@ struct Breaking {
     jetstream: Mutex<Arc<Jetstream>>,
     breaks: Vec<Break>,
     polls: AtomicUsize,
-    /// How often in succession nothing came.
+    /// Number of consecutive empty polls.
     stills: AtomicUsize,
 }
 
@@ -244,7 +244,7 @@ impl Adapter for Breaking {
         cursor: Option<&Cursor>,
         limits: &PollLimits,
     ) -> Result<Polled, PollError> {
-        // The schedule's time lies in the past: there the reading begins.
+        // The schedule's times are in the past, so the reading starts there.
         let begun = cursor.is_none().then(|| {
             let at = limits.since.map_or(0, Timestamp::micros);
             let stream = json!({"at": at, "met": false, "seen": []});
@@ -269,11 +269,12 @@ impl Adapter for Breaking {
             let jetstream = Arc::clone(&self.jetstream.lock().unwrap());
             match jetstream.poll(what, cursor, limits).await {
                 Ok(mut polled) => {
-                    // A stream says that there is more, for it has waited itself.
+                    // A stream always reports more, because the poll itself has waited.
                     assert!(polled.more);
-                    // Where the machine is busy, silence is not the end.
+                    // On a busy machine, silence is not the end.
                     let behind = self.simulator.newest_event() > polled.cursor.high_water();
-                    // Nor is it once: events of one microsecond do not tell who is the last.
+                    // One empty poll is not the end either: events of one microsecond do not say which is the
+                    // last.
                     let still = !behind && Some(&polled.cursor) == cursor;
                     let stills = if still {
                         self.stills.fetch_add(1, Ordering::Relaxed) + 1
@@ -287,7 +288,7 @@ impl Adapter for Breaking {
                     return Ok(polled);
                 }
                 Err(error) if attempt > 4 => return Err(error),
-                // The scanner would try again too; by and by hosts recover.
+                // The scanner would retry too; hosts recover after some time.
                 Err(_) => self.simulator.cut_streams(None),
             }
         }

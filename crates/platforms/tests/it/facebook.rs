@@ -102,7 +102,7 @@ async fn a_limit_that_is_used_up_ends_the_reading() {
     assert_eq!(polled.posts.len(), 1);
     assert_eq!(polled.next_hint, Some(std::time::Duration::from_mins(10)));
     feed.publish(posts(FACEBOOK, 300).into_iter().map(of_12));
-    // What was read is given, and the rest follows once the limit has passed.
+    // The posts that were read are returned, and the rest follows when the limit has reset.
     let (mut given, mut polls) = (0, 0);
     loop {
         let polled = feed.poll().await;
@@ -143,7 +143,7 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
     assert_eq!(feed.poll().await.posts.len(), 1);
 }
 
-/// Answers of a platform that wants the token, or never ends.
+/// The platform puts the token into addresses, or its list never ends.
 #[tokio::test]
 async fn the_token_is_in_no_error_and_goes_nowhere_else() {
     let base: Url = "https://graph.facebook.example".parse().unwrap();
@@ -174,13 +174,13 @@ async fn the_token_is_in_no_error_and_goes_nowhere_else() {
             ..PollLimits::default()
         };
         let answer = adapter.poll("page/12", None, &limits).await;
-        // An answer that was read in part has a cursor with the address of the next page.
+        // After a partial reading, the cursor has the address of the next page.
         let answer = format!("{answer:#?}");
         assert!(!answer.contains("s3cret"), "{answer}");
     }
 }
 
-/// As [`Answer`], to one host, and without the token in the address.
+/// Like [`Answer`], for one host, and without the token in the address.
 struct Only {
     host: &'static str,
     body: String,

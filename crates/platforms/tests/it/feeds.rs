@@ -150,7 +150,7 @@ async fn faults_are_errors_and_nothing_is_lost() {
     }
 }
 
-/// A feed that shows the documents one after the other.
+/// A feed that returns the documents one after the other.
 struct Documents(std::sync::Mutex<Vec<String>>);
 
 #[async_trait::async_trait]

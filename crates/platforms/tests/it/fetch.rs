@@ -1,4 +1,4 @@
-//! The client for addresses that the operator named.
+//! The client for addresses from the operator.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,7 +13,7 @@ use tokio::{
 };
 use url::Url;
 
-/// Answers every request with `answer`, in which `{port}` is the server's own.
+/// Answers every request with `answer`; `{port}` in it is the server's port.
 async fn serve(answer: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -56,7 +56,7 @@ async fn redirects_are_followed_within_their_origin_and_not_for_ever() {
     }
 }
 
-/// Notes what it is asked for, and answers.
+/// Records the requested addresses, and answers.
 #[derive(Default)]
 struct Guard(Mutex<Vec<String>>);
 
@@ -78,7 +78,7 @@ impl Fetch for Guard {
     }
 }
 
-/// Another scheme, port or name is another origin, whoever owns it.
+/// Another scheme, port or name is another origin, regardless of its owner.
 #[tokio::test]
 async fn credentials_stay_within_their_origin() {
     let inside = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -150,7 +150,7 @@ async fn tls_needs_no_provider_of_the_process() {
 
 #[tokio::test]
 async fn what_is_packed_is_measured_unpacked() {
-    // Twenty thousand letters, by gzip.
+    // Twenty thousand letters, compressed with gzip.
     const BOMB: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xed\xc1\x31\x01\x00\x00\x00\xc2\xa0\xac\xeb\x5f\xc2\x1a\x1e\x40\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xf0\x60\x31\x87\xbd\xca\x20\x4e\x00\x00";
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,7 +1,7 @@
-//! Recorded answers of forums: each post in them comes out whole.
+//! Recorded responses of forums: each post in them comes out complete.
 //!
-//! What a recording must give is counted by another hand than the adapters': any object, at any depth, that
-//! has the shape of a post. `EARSHOT_PLATFORM_RECORDINGS` names a folder with more of them.
+//! The expected posts are counted independently of the adapters: any object, at any depth, that has the fields
+//! of a post. `EARSHOT_PLATFORM_RECORDINGS` names a folder with more recordings.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use platforms::{
 use serde_json::{Value, json};
 use url::Url;
 
-/// Answers by the part of the address that they answer, each once; nothing but an empty list after that.
+/// Responses by part of the address, each used once; after that an empty list.
 struct Recorded(std::sync::Mutex<Vec<(String, Value)>>);
 
 impl Recorded {
@@ -65,7 +65,7 @@ fn base() -> Url {
     "https://forum.example".parse().unwrap()
 }
 
-/// The native ids that a poll gives.
+/// The native ids that a poll returns.
 async fn poll(adapter: impl Adapter, what: &str, strip: &str) -> BTreeSet<String> {
     let polled = adapter.poll(what, None, &PollLimits::default()).await;
     let posts = polled.map_or(Vec::new(), |polled| polled.posts);
@@ -73,7 +73,7 @@ async fn poll(adapter: impl Adapter, what: &str, strip: &str) -> BTreeSet<String
         let json = serde_json::to_string(post).unwrap();
         assert!(!json.contains("\\u00"), "a control character in {json}");
         assert!(post.text.as_deref() != Some(""), "{json}");
-        // A comment that is looked up by its id comes without what it is on.
+        // A comment that is looked up by its id comes without its post.
         assert!(post.title.is_some() || post.text.is_some(), "{json}");
         assert!(post.title.as_deref() != Some(""), "{json}");
         assert!(
@@ -108,7 +108,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// What must come out and what does, for posts and for comments.
+/// The expected and the returned ids, for posts and for comments.
 type Compared = [(BTreeSet<String>, BTreeSet<String>); 2];
 
 async fn reddit(body: &Value) -> Compared {
@@ -134,7 +134,7 @@ async fn reddit(body: &Value) -> Compared {
                 }
             }
             let listed = if *kind == "t1" { "/comments" } else { "/new" };
-            // The end of the list, for there is no other page.
+            // Mark the end of the list, because there is no next page.
             let mut list = list.clone();
             if list.is_object() && list["data"].is_object() {
                 list["data"]["after"] = Value::Null;
@@ -171,7 +171,7 @@ async fn hackernews(body: &Value) -> Compared {
             compared[at].0.insert(text(hit, "objectID").to_owned());
         }
         for (at, what) in ["newest", "comments"].into_iter().enumerate() {
-            // The recordings ask for one hit a page; there is no other page here.
+            // The recordings have one hit per page; there is no next page here.
             let mut body = body.clone();
             body["hitsPerPage"] = json!(1_000);
             let adapter = search(body, None, Vec::new());
@@ -215,7 +215,7 @@ async fn lemmy(body: &Value) -> Compared {
             .iter()
             .map(|view| text(&view[kind], "ap_id").to_owned());
         compared[at].0.extend(ids);
-        // A single one is asked for by itself; here it stands in a list.
+        // A single post has its own endpoint; here it is in a list.
         let answer = match &body[list] {
             Value::Array(_) => body.clone(),
             _ => json!({list: views}),
@@ -265,7 +265,7 @@ async fn discourse(body: &Value) -> Compared {
         .map(|t| json!({"id": t["id"], "created_at": t["created_at"]}))
         .collect();
     let list = if body["topic_list"].is_object() {
-        // The end of the list, for there is no other page.
+        // Mark the end of the list, because there is no next page.
         let mut body = body.clone();
         body["topic_list"]["more_topics_url"] = Value::Null;
         body

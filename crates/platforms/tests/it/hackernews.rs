@@ -119,7 +119,7 @@ async fn what_a_stale_search_gives_late_is_found() {
         ..post(HN, format!("old {n}"))
     }));
     assert_eq!(feed.titles().await.len(), 100);
-    // Jobs are in no list of stories.
+    // The lists of stories contain no jobs.
     feed.publish([NewPost {
         community: Some("job".into()),
         time: minutes_ago(30),

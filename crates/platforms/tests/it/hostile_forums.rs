@@ -1,5 +1,5 @@
-//! Answers that no platform should give, to each adapter of a forum: an error or nothing, never a panic,
-//! never a post that was not said, and never a poll without an end.
+//! Hostile responses for the adapter of each forum: the result is an error or nothing, never a panic, never a
+//! post that was not in the response, and never an endless poll.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use platforms::{
 use proptest::prelude::*;
 use url::Url;
 
-/// One answer to everything, but for tokens.
+/// The same response to everything, except for tokens.
 struct Always(u16, Vec<u8>);
 
 #[async_trait]
@@ -50,7 +50,7 @@ impl Fetch for Always {
     }
 }
 
-/// Each adapter with each kind of its feeds.
+/// Each adapter with each kind of feed.
 fn adapters(status: u16, body: &[u8]) -> Vec<(Box<dyn Adapter>, &'static str)> {
     let url: Url = "https://forum.example".parse().unwrap();
     let fetch = || Arc::new(Always(status, body.to_vec())) as Arc<dyn Fetch>;
@@ -93,7 +93,7 @@ async fn survive(status: u16, body: &[u8]) -> usize {
             assert!(json.len() < 600_000);
             given += 1;
         }
-        // None of them is ours; errors are as good.
+        // No post is on our list; errors are fine too.
         let _ = adapter.communities("a", 5).await;
         let _ = adapter
             .recheck(&["h:1".into(), "d:t/1".into(), "r:t3_1".into()])
@@ -102,7 +102,7 @@ async fn survive(status: u16, body: &[u8]) -> usize {
     given
 }
 
-/// A post in the shapes of all four platforms at once.
+/// A post with the fields of all four platforms at once.
 fn everything(text: &str, number: &str) -> String {
     let text = serde_json::to_string(text).unwrap();
     let post = format!(

@@ -166,12 +166,12 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
         let base: Url = "https://api.linkedin.example".parse().unwrap();
         let fetch = Arc::new(Answer(200, body.into_bytes()));
         let adapter = LinkedIn::new(base, "t".into(), "202610".into(), fetch);
-        // Whatever it is, it ends.
+        // Any result is fine; the poll must end.
         let _ = adapter.poll("organization/12", None, &PollLimits::default()).await;
     }
 }
 
-/// One answer to everything.
+/// The same response to everything.
 pub(crate) struct Answer(pub(crate) u16, pub(crate) Vec<u8>);
 
 #[async_trait]
@@ -191,7 +191,7 @@ impl Fetch for Answer {
     }
 }
 
-/// An organization's posts, the one that was modified last first.
+/// An organization's posts, the last modified one first.
 #[derive(Default)]
 struct Organization(Mutex<State>);
 
@@ -211,7 +211,7 @@ impl Place for Organization {
     fn publish(&self, post: &Planned) -> String {
         let id = format!("urn:li:share:{}", 7_000 + post.number);
         let mut state = self.0.lock().unwrap();
-        // One that comes late was made earlier, and modified when it was let through.
+        // A late post was created earlier, and modified when it was approved.
         let modified = state.now.unwrap_or(post.time);
         state.posts.push(Shown {
             id: id.clone(),

@@ -1,4 +1,4 @@
-//! The adapters against the simulator and against recorded answers.
+//! The adapters against the simulator and against recorded responses.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

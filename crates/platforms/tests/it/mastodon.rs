@@ -174,7 +174,7 @@ async fn a_spent_limit_is_waited_out_and_nothing_is_lost() {
         requests_left,
         ..MastodonRules::default()
     };
-    // Two pages, then nothing more: what was read counts.
+    // Two pages, then nothing more: the posts read so far count.
     feed.simulator.set_mastodon(rules(2));
     let part = feed.poll().await;
     assert!(part.more && !part.posts.is_empty());

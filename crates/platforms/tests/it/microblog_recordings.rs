@@ -1,7 +1,7 @@
-//! Recorded answers of Bluesky, Mastodon and X: each post in them comes out whole.
+//! Recorded responses of Bluesky, Mastodon and X: each post in them comes out complete.
 //!
-//! What a recording must give is counted by another hand than the adapters': any object, at any depth, that
-//! has the shape of a post. `EARSHOT_PLATFORM_RECORDINGS` names a folder with more of them.
+//! The expected posts are counted independently of the adapters: any object, at any depth, that has the fields
+//! of a post. `EARSHOT_PLATFORM_RECORDINGS` names a folder with more recordings.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio_tungstenite::{accept_async, tungstenite::Message};
 use url::Url;
 
-/// Answers the part of an address that it is told of; 404 for the rest.
+/// Answers addresses that contain the given part; 404 for the rest.
 struct Recorded(&'static str, Vec<u8>);
 
 #[async_trait]
@@ -49,7 +49,7 @@ fn url(text: &str) -> Url {
     text.parse().unwrap()
 }
 
-/// What every receiver may rely on.
+/// Checks the guarantees for every receiver.
 fn check(post: &Post) {
     let json = serde_json::to_string(post).unwrap();
     assert!(!json.contains("\\u00"), "a control character in {json}");
@@ -74,7 +74,7 @@ fn check(post: &Post) {
     }
 }
 
-/// Reads messages as a host of Jetstream sends them.
+/// Reads messages as a Jetstream host sends them.
 async fn jetstream(messages: Vec<Message>) -> Vec<Post> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = url(&format!("ws://{}", listener.local_addr().unwrap()));
@@ -96,7 +96,7 @@ async fn jetstream(messages: Vec<Message>) -> Vec<Post> {
         .poll("jetstream", None, &PollLimits::default())
         .await;
     server.abort();
-    // Nothing but what cannot be read is an error, and gives no posts.
+    // An error means that every message was unreadable, so there are no posts.
     polled.map(|polled| polled.posts).unwrap_or_default()
 }
 
@@ -122,7 +122,7 @@ async fn x(body: Vec<u8>) -> Vec<Post> {
     polled.map(|polled| polled.posts).unwrap_or_default()
 }
 
-/// All objects at any depth that `is` one.
+/// Collects all objects at any depth that match `is`.
 fn collect<'a>(value: &'a Value, is: &dyn Fn(&Value) -> bool, found: &mut Vec<&'a Value>) {
     if is(value) {
         found.push(value);
@@ -135,7 +135,7 @@ fn collect<'a>(value: &'a Value, is: &dyn Fn(&Value) -> bool, found: &mut Vec<&'
     }
 }
 
-/// The JSON documents of a file: one, one a line, or the data of a stream of events.
+/// The JSON documents of a file: one, one per line, or the data of an event stream.
 fn documents(body: &[u8]) -> Vec<Value> {
     if let Ok(document) = serde_json::from_slice(body) {
         return vec![document];
@@ -150,12 +150,12 @@ fn documents(body: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// The letters of a text, without what separates them.
+/// The letters of a text without separators.
 fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// What a recording gave: `(given, expected)`.
+/// The counts for a recording: `(given, expected)`.
 type Given = (usize, usize);
 
 async fn bluesky_file(body: &[u8]) -> Given {
@@ -177,7 +177,7 @@ async fn bluesky_file(body: &[u8]) -> Given {
         let mut records = Vec::new();
         collect(document, &is_record, &mut records);
         for (place, record) in records.into_iter().enumerate() {
-            // As it would come over the stream.
+            // The event as the stream would send it.
             let event = json!({
                 "did": "did:plc:recorded", "time_us": 1_783_175_888_085_434_i64, "kind": "commit",
                 "commit": {"operation": "create", "collection": "app.bsky.feed.post",
@@ -204,7 +204,7 @@ async fn bluesky_file(body: &[u8]) -> Given {
     let posts = jetstream(messages).await;
     posts.iter().for_each(check);
     for record in &expected {
-        // Links are whole in the text, so it is compared without them.
+        // Links are expanded in the text, so texts with links are not compared.
         let plain = record["facets"].as_array().is_none_or(Vec::is_empty);
         let wanted = letters(record["text"].as_str().unwrap_or_default());
         let found = posts
@@ -241,7 +241,7 @@ async fn mastodon_file(body: &[u8]) -> Given {
     let page = Value::Array(statuses.iter().map(|status| (*status).clone()).collect());
     let posts = mastodon(page.to_string().into_bytes()).await;
     posts.iter().for_each(check);
-    // Read as they came, they break nothing either.
+    // The unmodified messages must not break anything either.
     mastodon(body.to_vec()).await;
     statuses.retain(|status| {
         let text = status["content"]

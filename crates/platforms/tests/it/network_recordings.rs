@@ -1,6 +1,6 @@
-//! Recorded answers of network platforms and feeds, read without loss: each post of each of them.
+//! Recorded responses of network platforms and feeds: no post in them may be lost.
 //!
-//! A few are kept here; all of a larger collection are read when `EARSHOT_PLATFORM_RECORDINGS` names its folder.
+//! A few are in this repository; a larger collection is read if `EARSHOT_PLATFORM_RECORDINGS` names its folder.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -30,7 +30,7 @@ fn linkedin(body: &[u8]) -> LinkedIn {
     LinkedIn::new(base, "t".into(), "202610".into(), fetch)
 }
 
-/// Without the address of a next page, which would give the same again.
+/// Removes the address of a next page, which would return the same posts again.
 fn facebook(body: &[u8]) -> Facebook {
     let mut page: Value = serde_json::from_slice(body).unwrap();
     page["paging"]["next"] = Value::Null;
@@ -85,7 +85,7 @@ async fn recorded_network_posts_are_read_without_loss() {
         for path in files(&folder.join(platform)) {
             let body = std::fs::read(&path).unwrap();
             let parsed: Value = serde_json::from_slice(&body).unwrap();
-            // The list of the folder's own files.
+            // The list in the folder's own files.
             let Some(items) = parsed[list].as_array() else {
                 continue;
             };
@@ -113,7 +113,7 @@ fn files(folder: &std::path::Path) -> Vec<PathBuf> {
     paths
 }
 
-/// How many entries a document has, by its marks alone.
+/// Number of entries in a document, counted by their tags only.
 fn entries(body: &[u8]) -> usize {
     let text = String::from_utf8_lossy(body);
     if let Ok(json) = serde_json::from_str::<Value>(&text) {
@@ -154,13 +154,13 @@ async fn recorded_feeds_are_read_without_loss() {
         println!("{name}: {there} entries, {given:?} posts");
         documents += 1;
         posts += given.as_ref().copied().unwrap_or(0);
-        // What is malformed on purpose need not be read; it must only end.
+        // A document that is malformed on purpose may be unreadable, but reading it must end.
         if !name.starts_with("hostile_") && given.ok() != Some(there) {
             lost.push(name);
         }
     }
     println!("{documents} documents, {posts} posts, not all of: {lost:?}");
-    // The first is cut off in the middle of a tag, the others are no feeds.
+    // The first is cut off in the middle of a tag, the others are not feeds.
     let known = [
         "rss_2.0_invalid_1.xml",
         "xml_iso8859.xml",

@@ -1,8 +1,8 @@
-//! Backlogs behind outages: whatever share of requests fails, and however slow polls are, each post is given
-//! once, and each poll that reads a page gets further.
+//! Backlogs after outages: for any share of failed requests and any speed of polls, each post is returned once,
+//! and each poll that reads a page makes progress.
 //!
 //! A case follows from its seed: the number of posts, the time between them, the share of requests that fail,
-//! and whether polls are so slow that each reads one page. `PROPTEST_CASES` says how many seeds are played.
+//! and whether polls are so slow that each reads one page. `PROPTEST_CASES` is the number of seeds.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ use url::Url;
 
 use crate::schedule::cases;
 
-/// Numbers that follow from a seed (splitmix64).
+/// Pseudo-random numbers from a seed (splitmix64).
 struct Numbers(AtomicU64);
 
 impl Numbers {
@@ -134,7 +134,7 @@ impl World {
 struct Kind {
     platform: &'static str,
     what: &'static str,
-    /// What bounds the backlog: how far the platform lists, and for how long.
+    /// Limits of the backlog: how far back the platform lists posts, and for how long.
     most_posts: u64,
     most_span: Duration,
     is_comment: bool,
@@ -156,7 +156,7 @@ impl Default for Kind {
     }
 }
 
-/// Posts of before the backlog.
+/// Number of posts before the backlog.
 const KNOWN: u64 = 120;
 
 fn play(kind: &Kind) {
@@ -171,7 +171,7 @@ fn play(kind: &Kind) {
 async fn play_one(kind: &Kind, seed: u64) {
     let numbers = Numbers::new(seed);
     let span = 100 + numbers.below(kind.most_posts - 99);
-    // Long backlogs are rare, for they take long.
+    // Long backlogs are rare, because they take long.
     let count = if seed % 5 == 4 { span } else { 100 + span / 10 };
     let longest = kind.most_span.as_secs() / (count + KNOWN + 100);
     let between = [1, 7, 60, 3_600][usize::try_from(numbers.below(4)).unwrap()].min(longest);
@@ -208,7 +208,7 @@ async fn play_one(kind: &Kind, seed: u64) {
         world.publish(vec![story])[0].id
     });
     let next = AtomicU64::new(0);
-    // In the order of their publication.
+    // In the order of publication.
     let published: Mutex<Vec<(Published, bool)>> = Mutex::default();
     let publish = |count: u64| {
         let posts = (0..count).map(|_| {

@@ -1,4 +1,4 @@
-//! A simulated platform, and one feed on it that is polled again and again.
+//! A simulated platform, and one feed on it that is polled repeatedly.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// `name` as in a feed's name: `hackernews:newest`.
+    /// `name` is a feed's name: `hackernews:newest`.
     pub(crate) fn new(name: &str) -> Self {
         let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
         let guarded: Arc<dyn Fetch> = Arc::new(Direct::new(None).unwrap());
@@ -64,13 +64,13 @@ impl Feed {
         published.into_iter().map(|one| one.id).collect()
     }
 
-    /// What polls the feed's platform.
+    /// The adapter of the feed's platform.
     pub(crate) fn adapter(&self) -> Arc<dyn platforms::Adapter> {
         let (platform, _) = self.name.split_once(':').unwrap();
         Arc::clone(&self.platforms.get(platform).unwrap().adapter)
     }
 
-    /// Turns to another feed, which was never polled.
+    /// Switches to another feed, which was never polled.
     pub(crate) fn watch(&mut self, name: &str) {
         self.name = name.to_owned();
         self.cursor = None;
@@ -96,14 +96,14 @@ impl Feed {
         self.try_poll().await.unwrap()
     }
 
-    /// The titles that a poll gives, oldest first.
+    /// The titles that a poll returns, oldest first.
     pub(crate) async fn titles(&mut self) -> Vec<String> {
         let posts = self.poll().await.posts;
         posts.into_iter().map(|post| title(&post)).collect()
     }
 }
 
-/// A platform that is read with the operator's own token.
+/// A platform that is read with the operator's token.
 fn own(simulator: &Simulator, name: &str, kind: &str, token: &str) -> platforms::Settings {
     let version = if kind == "linkedin" {
         "202610"

@@ -1,4 +1,4 @@
-//! The adapters read recorded answers: a few that are kept here, and all of a larger collection when
+//! The adapters read recorded responses: a few from this repository, and all of a larger collection if
 //! `EARSHOT_PLATFORM_RECORDINGS` names its folder.
 
 use std::{
@@ -14,7 +14,7 @@ use platforms::{
 };
 use url::Url;
 
-/// Answers by the part of the address that they answer; 404 for the rest.
+/// Responses by part of the address; 404 for the rest.
 #[derive(Default)]
 struct Recorded(Vec<(String, u16, Vec<u8>)>);
 
@@ -61,7 +61,7 @@ async fn poll(adapter: impl Adapter, what: &str) -> Result<Vec<Post>, PollError>
     Ok(polled.posts)
 }
 
-/// What every receiver may rely on.
+/// Checks the guarantees for every receiver.
 fn check(post: &Post) {
     let json = serde_json::to_string(post).unwrap();
     assert!(!json.contains("\\u00"), "a control character in {json}");
@@ -256,7 +256,7 @@ async fn a_customer_s_feed_cannot_take_the_id_of_another_site_s_post() {
         scope.starts_with("blogs:") && !scope.contains("evil"),
         "{scope}"
     );
-    // Another feed's ids are others, and the same feed's stay.
+    // Another feed's ids differ, and the same feed's ids do not change.
     let other = feed_at("https://evil.example/feed?2", Source::Forum, body.clone()).await;
     assert_ne!(other.unwrap()[0].id, id);
     let again = feed_at("https://evil.example/feed", Source::Forum, body).await;
@@ -290,7 +290,7 @@ async fn posts_never_hold_the_token_of_the_address_of_their_feed() {
                     .unwrap()
                     .remove(0);
                 let shown = Post {
-                    // The address of an entry is what the feed says.
+                    // The address of an entry is part of the feed's content.
                     url: String::new(),
                     ..post.clone()
                 };

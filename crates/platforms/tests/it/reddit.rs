@@ -109,7 +109,7 @@ async fn tokens_are_renewed_when_they_end_and_when_they_are_refused() {
     let mut feed = Feed::new("reddit:r/saas");
     feed.publish([on("saas", "a")]);
     assert_eq!(feed.titles().await, ["a"]);
-    // From now on tokens live two seconds, and the one in use is no longer taken.
+    // From now on tokens live two seconds, and the current one is rejected.
     feed.simulator.end_tokens(2);
     feed.publish([on("saas", "b")]);
     assert_eq!(feed.titles().await, ["b"]);
@@ -136,7 +136,7 @@ async fn wrong_credentials_say_what_to_do() {
     assert!(error.to_string().contains("`client_secret`"), "{error}");
     assert!(!error.to_string().contains("hunter2"));
 
-    // Refused with a fresh token too: not a loop.
+    // Refused with a new token too: no endless loop.
     let mut feed = Feed::new("reddit:r/saas");
     fail(&feed, FaultKind::Status, 401, "/r/", 9);
     let error = feed.try_poll().await.unwrap_err();

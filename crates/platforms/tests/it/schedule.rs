@@ -1,8 +1,8 @@
-//! Schedules for property tests: what happens on a platform, when it is polled, and what must come of it.
+//! Schedules for property tests: events on a platform, polls, and the required result.
 //!
-//! The property: **a post that was visible for one full interval is given exactly once**, whatever else
-//! happens: late posts (published with a time in the past), deletions, edits, bursts, polls at any times,
-//! posts that come and go while a poll turns the pages.
+//! The property: **a post that was visible for one full interval is returned exactly once**, no matter what
+//! else happens: late posts (published with a time in the past), deletions, edits, bursts, polls at any times,
+//! posts that come and go while a poll reads pages.
 //!
 //! How to use it, for a platform `p` that answers without a network:
 //!
@@ -21,11 +21,11 @@
 //! ```
 //!
 //! [`Shape`] says how hard a schedule may be: a platform that shows no more than 1,000 posts takes smaller
-//! bursts. Time is virtual and lies in the past, for nothing here waits: a schedule of an hour runs in
-//! milliseconds. A stream has no requests; it calls [`Stage::pass`] where time shall pass.
+//! bursts. Time is virtual and in the past, because nothing here waits: a schedule of an hour runs in
+//! milliseconds. A stream has no requests; it calls [`Stage::pass`] to let time pass.
 //!
-//! "Visible for one full interval" is: while one whole poll ran; and where pages shift under a poll
-//! ([`Shape::during_polls`]), while two polls in succession ran.
+//! "Visible for one full interval" means: during one whole poll. If pages shift during a poll
+//! ([`Shape::during_polls`]): during two consecutive polls.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -39,11 +39,11 @@ use platforms::{Adapter, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollLi
 use proptest::{collection::vec, prelude::*, test_runner::TestCaseError};
 use url::Url;
 
-/// A platform whose posts and clock the test holds.
+/// A platform whose posts and clock the test controls.
 pub(crate) trait Place: Send + Sync {
-    /// Publishes a post and answers the `Post.id` that the adapter will give it.
+    /// Publishes a post and returns the `Post.id` that the adapter will give it.
     fn publish(&self, post: &Planned) -> String;
-    /// Takes a post away, as its author would.
+    /// Deletes a post, as its author would.
     fn delete(&self, post_id: &str);
     /// Changes a post's text.
     fn edit(&self, post_id: &str);
@@ -53,22 +53,22 @@ pub(crate) trait Place: Send + Sync {
 /// A post to publish.
 #[derive(Debug, Clone)]
 pub(crate) struct Planned {
-    /// Of this schedule, from 0.
+    /// Number in this schedule, from 0.
     pub(crate) number: usize,
-    /// What the post says of its time: now, or some time ago for a late one.
+    /// The post's own time: now, or some time ago for a late post.
     pub(crate) time: Timestamp,
 }
 
-/// How hard a schedule may be.
+/// Limits of a schedule's difficulty.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// Posts of one burst, of which a schedule has one at most.
+    /// Maximum number of posts in the large burst; a schedule has at most one.
     pub(crate) most_burst: usize,
-    /// How many seconds a burst may be spread over.
+    /// Minimum number of seconds that a burst is spread over.
     pub(crate) least_spread: i64,
-    /// How far in the past a late post's time may lie.
+    /// Maximum age of a late post, in seconds.
     pub(crate) most_late: i64,
-    /// How long a request takes, so that posts come and go while pages are turned; zero for not at all.
+    /// Duration of a request, so that posts come and go while pages are read; zero for none.
     pub(crate) during_polls: Duration,
 }
 
@@ -77,25 +77,25 @@ impl Default for Shape {
         Self {
             most_burst: 1_000,
             least_spread: 0,
-            // With an interval of 240 s on top it is within the overlap of 10 minutes.
+            // Together with an interval of 240 s, it is within the overlap of 10 minutes.
             most_late: 300,
             during_polls: Duration::ZERO,
         }
     }
 }
 
-/// What happens, in the order of time; the seconds count from the schedule's start.
+/// The events in order of time; the seconds count from the schedule's start.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     pub(crate) events: Vec<(i64, Event)>,
-    /// The seconds at which the feed is polled.
+    /// Times of the polls in seconds.
     pub(crate) polls: Vec<i64>,
     during_polls: Duration,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
-    /// A post whose time lies so many seconds back.
+    /// A post with a time so many seconds ago.
     Post {
         late: i64,
     },
@@ -104,7 +104,7 @@ pub(crate) enum Event {
         count: usize,
         spread: i64,
     },
-    /// The post that many before the newest.
+    /// Deletes the post so many places before the newest.
     Delete {
         back: usize,
     },
@@ -113,7 +113,7 @@ pub(crate) enum Event {
     },
 }
 
-/// As many cases as are asked for, or as `PROPTEST_CASES` says, and no file of failed ones.
+/// The given number of cases, or `PROPTEST_CASES`; failed ones are not saved to a file.
 #[expect(
     clippy::disallowed_methods,
     reason = "proptest's, not a setting of ours"
@@ -129,7 +129,7 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Schedules of 2 to 12 rounds: each some events, then a poll.
+/// Schedules of 2 to 12 rounds: each has some events, then a poll.
 pub(crate) fn schedules(shape: &Shape) -> impl Strategy<Value = Schedule> + use<> {
     let shape = shape.clone();
     let late = shape.most_late;
@@ -174,7 +174,7 @@ pub(crate) fn schedules(shape: &Shape) -> impl Strategy<Value = Schedule> + use<
     })
 }
 
-/// A place, what will happen there, and what has.
+/// A place, its future events, and its past ones.
 pub(crate) struct Stage<P> {
     pub(crate) place: P,
     state: Mutex<State>,
@@ -184,7 +184,7 @@ struct State {
     now: Timestamp,
     per_request: Duration,
     coming: VecDeque<(Timestamp, Deed)>,
-    /// In the order of their publication.
+    /// In the order of publication.
     posts: Vec<Known>,
 }
 
@@ -229,7 +229,7 @@ impl<P: Place> Stage<P> {
         self.advance(until);
     }
 
-    /// Sets the clock, and does what was to happen until then.
+    /// Sets the clock, and runs the events until then.
     fn advance(&self, until: Timestamp) {
         let mut state = self.state();
         while state.coming.front().is_some_and(|deed| deed.0 <= until) {
@@ -318,7 +318,7 @@ impl<P: Place> Fetch for Staged<P> {
     }
 }
 
-/// What a schedule came to.
+/// Result of a schedule.
 #[derive(Debug, Default)]
 pub(crate) struct Played {
     pub(crate) posts: usize,
@@ -327,7 +327,7 @@ pub(crate) struct Played {
     pub(crate) gaps: usize,
 }
 
-/// Plays a schedule on a stage, polls as it says, and checks the property.
+/// Plays a schedule on a stage, polls as planned, and checks the property.
 pub(crate) fn play<P: Place>(
     schedule: &Schedule,
     stage: &Stage<P>,
@@ -349,7 +349,7 @@ async fn run<P: Place>(
 ) -> Result<Played, TestCaseError> {
     let start = prepare(schedule, stage);
     let limits = PollLimits {
-        // Whatever the schedule publishes, late ones too, counts as new at the first poll.
+        // All posts of the schedule, late ones too, count as new at the first poll.
         since: limits.since.or(Some(start.minus(Duration::from_hours(1)))),
         ..limits.clone()
     };
@@ -404,7 +404,7 @@ async fn run<P: Place>(
     Ok(played)
 }
 
-/// Turns the schedule into deeds at times, all of them in the past; answers its start.
+/// Converts the schedule to events at times, all of them in the past; returns its start.
 fn prepare<P: Place>(schedule: &Schedule, stage: &Stage<P>) -> Timestamp {
     let length = schedule.polls.last().copied().unwrap_or(0);
     // A poll may take as long as its requests do.

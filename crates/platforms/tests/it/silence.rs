@@ -1,5 +1,5 @@
-//! Hosts that accept and say nothing, or say it a letter at a time: each adapter's poll ends, for its platform is
-//! away, and says so.
+//! Hosts that accept a connection and send nothing, or one byte at a time: each adapter's poll ends and reports
+//! the platform as unavailable.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,12 +24,12 @@ use tokio::{
 };
 use url::Url;
 
-/// The longest that an adapter may have anybody wait for one answer.
+/// Maximum time that an adapter may wait for one response.
 const BOUND: Duration = Duration::from_secs(30);
-/// How long a test does.
+/// The shorter timeout of the test.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Fetches as ever, with less patience than is asked for.
+/// Fetches with a shorter timeout than requested.
 struct Impatient(Direct);
 
 impl Impatient {

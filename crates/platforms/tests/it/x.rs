@@ -19,7 +19,7 @@ use crate::platform::{Feed, minutes_ago, post};
 
 const NAME: &str = "x";
 
-/// So many posts, once.
+/// A fixed number of posts.
 struct Purse(Mutex<u32>);
 
 impl Purse {
@@ -116,7 +116,7 @@ async fn an_edit_is_the_same_post() {
     assert_eq!(feed.poll().await.posts.len(), 1);
     feed.simulator.edit(ids[0], "crm one, edited");
     assert!(feed.poll().await.posts.is_empty());
-    // One whose first form nobody read has the id that it had then.
+    // If the first version was never read, the post still has the first version's id.
     let late = feed.publish([before("two")]);
     feed.simulator.edit(late[0], "two, about crm");
     let given = feed.poll().await.posts;
@@ -151,7 +151,7 @@ async fn a_day_s_posts_are_never_exceeded_and_nothing_is_lost() {
     println!("{bill:?}, {} given, {} left", given.len(), purse.left());
     assert!(bill.served + 2 * bill.users <= 150, "{bill:?}");
     assert!(purse.left() < 10 && !given.is_empty());
-    // The next day it goes on where it stood.
+    // The next day the reading continues at the same position.
     *purse.0.lock().unwrap() = 10_000;
     loop {
         let polled = x.poll("search/crm", cursor.as_ref(), &day()).await.unwrap();
@@ -189,7 +189,7 @@ async fn a_quiet_search_costs_nothing_and_authors_are_paid_for_once() {
         cursor = polled.cursor;
     }
     assert_eq!(purse.left(), 1_000 - 30 - 14);
-    // Fewer than ten cannot be asked for.
+    // Fewer than ten cannot be requested.
     let poor = Purse::of(9);
     let error = adapter(&simulator, "good", &poor)
         .poll("search/crm", None, &day())
@@ -234,7 +234,7 @@ async fn a_reading_left_for_more_than_seven_days_is_a_gap() {
     memory.publish(vec![post(NAME, "crm now")]);
     let first = x.poll("search/crm", None, &day()).await.unwrap();
     assert_eq!((first.posts.len(), first.gap), (1, None));
-    // Nothing matches for eight days, while it is asked for: no gap, though the newest post is old.
+    // Nothing matches for eight days of polling: there is no gap, though the newest post is old.
     let old = |cursor: &Cursor, anchor_days: u64, searched_days: u64| {
         let mut json = cursor.to_json();
         let now = Timestamp::now();
@@ -306,7 +306,7 @@ async fn answers_that_were_given_and_lost_stay_paid_for() {
     drop(simulator);
     let before = purse.left();
     let error = away.poll("search/crm", None, &day()).await.unwrap_err();
-    assert_eq!(before, purse.left(), "nobody was asked: {error}");
+    assert_eq!(before, purse.left(), "no request was billed: {error}");
 }
 
 #[tokio::test]
@@ -335,7 +335,7 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
     assert_eq!(feed.poll().await.posts.len(), 1);
 }
 
-/// Answers everything with one body.
+/// The same body for every request.
 struct Always(u16, &'static str, &'static [(&'static str, &'static str)]);
 
 #[async_trait]
@@ -364,11 +364,11 @@ async fn always(answer: Always) -> Result<usize, PollError> {
 
 #[tokio::test]
 async fn odd_answers_are_read_as_far_as_they_go() {
-    // A token that leads round and round, a post that is none, a failure of a part.
+    // A token that leads to a loop, an invalid post, a partial failure.
     let round = r#"{"data": [{"id": "1578466218075312129", "text": "a"}, {"id": 7}, "x", {"id": "-1", "text": "b"}],
         "meta": {"next_token": "again"}, "errors": [{"title": "Not Found Error", "resource_id": "5"}]}"#;
     let newest = always(Always(200, round, &[])).await.unwrap();
-    // It is older than what a first poll asks for.
+    // It is older than the start of a first poll.
     assert_eq!(newest, 0);
     assert_eq!(
         always(Always(200, r#"{"meta": {"result_count": 0}}"#, &[]))

@@ -1,7 +1,7 @@
-//! The demo: a fictional customer's page, and invented posts of mixed topics that come one by one.
+//! The demo: a fictional customer's page, and invented posts on mixed topics that are published one by one.
 //!
-//! The customer is Larkspur, backup software for small teams. About a third of the posts are by people
-//! who look for such a thing, suffer from the lack of it, or compare what there is.
+//! The customer is Larkspur, backup software for small teams. About a third of the posts are by people who look
+//! for such a product, have a problem that it solves, or compare products.
 
 use std::{
     sync::{
@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::{NewPost, Simulator};
 
-/// The posts come again, this much slower, when all have come.
+/// After all posts are published, they come again, this much slower.
 const LATER_ROUNDS: u32 = 15;
 
 /// An invented post, and whether Larkspur should care.
@@ -28,7 +28,7 @@ pub struct DemoPost {
     pub post: NewPostOfDemo,
 }
 
-/// [`NewPost`] as far as the list needs it.
+/// The part of [`NewPost`] that the list needs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct NewPostOfDemo {
     platform: String,
@@ -53,7 +53,7 @@ impl From<NewPostOfDemo> for NewPost {
     }
 }
 
-/// The built-in posts, in the order in which they come.
+/// The built-in posts, in the order of publication.
 #[must_use]
 pub fn posts() -> Vec<DemoPost> {
     serde_json::from_str(include_str!("posts.json")).unwrap_or_default()
@@ -72,10 +72,10 @@ pub struct Feeder {
 }
 
 impl Feeder {
-    /// One post every `interval`, the first one at once.
+    /// Publishes one post every `interval`, the first one at once.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// When no thread can be started.
     pub fn start(simulator: &Simulator, interval: Duration) -> std::io::Result<Self> {
         let world = simulator.world();
         let (stop, stopped) = channel::<()>();
