@@ -83,7 +83,7 @@ impl InMemory {
         let mut platforms = PLATFORMS.iter();
         let found = platforms.find(|(path, _)| url.path().starts_with(path));
         let Some((path, answer)) = found else {
-            return Err(FetchError::Failed("no platform is simulated at this address".into()));
+            return Err(FetchError::Failed("no such platform here".into()));
         };
         let body = form.unwrap_or_default().as_bytes();
         let query = url.query().unwrap_or_default();
