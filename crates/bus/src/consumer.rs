@@ -1,11 +1,13 @@
-//! The consumer loop: runs a service's code over the messages of its queue.
+//! The consumer loop: runs a service's code for each message of its queue.
 //!
-//! A [`Consumer`] decides and returns an [`Outcome`]; the loop does the rest. It acknowledges after the
-//! fact, so a process that dies repeats what it held. `Retry` holds the message and waits, as long as
-//! it takes, without a count against the message. `Reject` and panics are tried a few times more and
-//! then set aside as dead letters, with the reason.
+//! A [`Consumer`] decides and returns an [`Outcome`]; the loop does the rest. It acknowledges after the message
+//! is handled, so if a process dies, its messages are delivered again. `Retry` holds the message and waits, as
+//! long as it takes, without a count against the message. `Reject` and panics are retried a few times; then the
+//! message is set aside as a dead letter, with the reason.
 //!
-//! Up to `concurrency` messages are in hand at a time, held ones included: while the database is away
+//! Up to `concurrency` messages are handled at a time, including held ones. So while the database is away the
+//! consumer soon takes no more messages from the queue. On shutdown it takes no more messages, finishes those
+//! that are running, and returns those that wait.
 //! all hands are soon full, and nothing more is taken from the queue. On shutdown no more is taken, what
 //! runs is finished, and what waits is handed back.
 
@@ -28,39 +30,39 @@ use crate::{
     transport::{Bus, Delivery, Received},
 };
 
-/// Handles the events of one queue. Handling an event twice must equal once.
+/// Handles the events of one queue. Handling an event twice must have the same effect as handling it once.
 pub trait Consumer: Send + Sync + 'static {
-    /// Named after the reader and the event: `webhook-dispatcher.scan-created`.
+    /// Name of the queue: the reader and the event, for example `webhook-dispatcher.scan-created`.
     const QUEUE: &'static str;
     type Event: EventSet + Clone;
 
     fn consume(&self, event: Self::Event) -> impl Future<Output = Outcome> + Send;
 }
 
-/// What became of an event.
+/// Result of handling an event.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Handled, or found to need nothing.
+    /// Handled, or nothing to do.
     Done,
-    /// A failure of ours, such as a database that is away: hold the event until it has passed.
+    /// A failure on our side, such as an unavailable database: hold the event until the failure has passed.
     Retry(anyhow::Error),
-    /// The event itself is at fault, as far as the consumer can tell.
+    /// The event itself is at fault, as far as the consumer knows.
     Reject(anyhow::Error),
 }
 
-/// How a queue is worked off.
+/// Settings of a consumer.
 #[derive(Debug, Clone)]
 pub struct ConsumeOptions {
-    /// Messages in hand at a time; each costs what handling it costs, and its bytes.
+    /// Maximum number of messages handled at a time. Each costs its processing and its bytes.
     pub concurrency: u16,
-    /// Failures with the same text before a message is set aside; with changing texts, three times as many.
+    /// Failures with the same text before a message is set aside; with different texts, three times as many.
     pub attempts: u32,
-    /// How long to hold a message at most before it is put back as a new one. Must be well below the
-    /// broker's own timeout for consumers, 30 minutes, whose returns count against a message.
+    /// Longest time to hold a message before it is put back as a new one. Must be well below the broker's
+    /// timeout for consumers, 30 minutes: messages that the broker takes back count as failed deliveries.
     pub max_hold: Duration,
-    /// The longest wait between tries of a held message.
+    /// Longest wait between attempts on a held message.
     pub max_backoff: Duration,
-    /// Told whether messages flow.
+    /// Health check that reports whether messages flow.
     pub check: Option<Check>,
 }
 
@@ -76,12 +78,12 @@ impl Default for ConsumeOptions {
     }
 }
 
-/// How often the depth of the queue is asked for.
+/// Interval of reading the queue's depth.
 const DEPTH_INTERVAL: Duration = Duration::from_secs(15);
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 
-/// Runs `consumer` over its queue until `shutdown`, then finishes what it has begun. Whoever is out of
-/// patience drops the future: what was in hand comes again, to another replica.
+/// Runs `consumer` on its queue until `shutdown`, then finishes what it has begun. To stop waiting, drop the
+/// future: its messages are delivered again, to another replica.
 pub async fn consume<C: Consumer>(
     bus: Arc<dyn Bus>,
     consumer: Arc<C>,
@@ -150,7 +152,7 @@ async fn watch_depth(bus: Arc<dyn Bus>, queue: &'static str) {
     }
 }
 
-/// One message in hand.
+/// One message and its processing.
 struct Handling<C> {
     bus: Arc<dyn Bus>,
     consumer: Arc<C>,
@@ -158,7 +160,7 @@ struct Handling<C> {
     shutdown: CancellationToken,
 }
 
-/// One try of handling it.
+/// Result of one attempt.
 enum Attempt {
     Done,
     Held(anyhow::Error),
@@ -186,7 +188,7 @@ impl<C: Consumer> Handling<C> {
         let key = message.event.key();
         let (id, create_time) = (message.id, message.create_time);
         let Some(event) = C::Event::from_any(message.event) else {
-            let error = anyhow::anyhow!("`{key}` is no event for this queue");
+            let error = anyhow::anyhow!("`{key}` is not an event for this queue");
             return self.set_aside(&delivery, "unreadable", &error).await;
         };
 
@@ -211,7 +213,7 @@ impl<C: Consumer> Handling<C> {
         }
     }
 
-    /// Tries until the message is settled; whether it was handled.
+    /// Retries until the message is settled. Returns true if it was handled.
     async fn handle(&self, delivery: &Delivery, event: C::Event) -> bool {
         let begin = Instant::now();
         let mut backoff = Backoff::new(FIRST_BACKOFF, self.options.max_backoff);
@@ -248,7 +250,7 @@ impl<C: Consumer> Handling<C> {
             if begin.elapsed() >= self.options.max_hold {
                 let renewed = delivery.settle.renew().await;
                 if renewed.is_err() {
-                    // Kept, it would take a place of the prefetch until the broker loses patience.
+                    // A held message would occupy the prefetch until the broker's timeout.
                     report(delivery.settle.requeue().await, "hand back");
                 }
                 report(renewed, "put back");
@@ -262,7 +264,7 @@ impl<C: Consumer> Handling<C> {
                 () = backoff.wait() => {}
             }
             if delivery.settle.is_lost() {
-                // The broker delivers it anew; two of the same would only be in each other's way.
+                // The broker delivers it again; two copies would block each other.
                 return false;
             }
         }
@@ -320,7 +322,7 @@ impl<C: Consumer> Handling<C> {
     }
 }
 
-/// Failures of one message: how many in a row read the same, and how many there were.
+/// Failures of one message: how many consecutive ones have the same text, and how many there were.
 #[derive(Default)]
 struct Failures {
     last: String,

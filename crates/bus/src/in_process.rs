@@ -1,8 +1,8 @@
 //! The bus within one process, for `earshot dev` and for tests.
 //!
-//! The same promises as a broker's, without its memory: what is in a queue is lost with the process,
-//! and found again by the sweeps. Queues are bounded; a full one refuses messages, which then wait in
-//! the outbox.
+//! It makes the same promises as a broker, without persistence: messages in a queue are lost with the process,
+//! and the sweeps find the work again. Queues are bounded; a full one refuses messages, which then wait in the
+//! outbox.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -22,14 +22,14 @@ use crate::{
     },
 };
 
-/// Messages that a queue holds at most; at a few hundred bytes each.
+/// Maximum number of messages in a queue, at a few hundred bytes each.
 const CAPACITY: usize = 10_000;
-/// News that a reader may be behind before it has to resync.
+/// Broadcast messages that a reader may be behind before it must resync.
 const NEWS_CAPACITY: usize = 1024;
-/// Dead letters that are kept for a look; older ones make room.
+/// Dead letters kept for inspection; older ones are dropped.
 const DEAD_LETTER_CAPACITY: usize = 1000;
 
-/// A bus of one process. Clones are the same bus.
+/// A bus within one process. Clones share the same bus.
 #[derive(Clone)]
 pub struct InProcess {
     shared: Arc<Shared>,
@@ -216,7 +216,7 @@ impl Queue {
         })
     }
 
-    /// What was in the queue before stays ahead of what came since. Never refused: it was here.
+    /// Puts a message back in front of newer ones. Never refused, because it was in the queue before.
     fn put_back(&self, message: Outgoing, redelivered: bool) {
         self.content().ready.push_front(Queued {
             message,
@@ -252,12 +252,12 @@ impl Subscription for WorkSubscription {
 impl Drop for WorkSubscription {
     fn drop(&mut self) {
         self.queue.content().consumers -= 1;
-        // An arrival may have been told to this reader alone.
+        // This reader may have received the only notification of an arrival.
         self.queue.arrival.notify_one();
     }
 }
 
-/// A message that a reader has in hand.
+/// A message that a reader is handling.
 struct Held {
     queue: Arc<Queue>,
     message: Outgoing,
@@ -265,7 +265,7 @@ struct Held {
 }
 
 impl Held {
-    /// Whether it was for the caller to settle it.
+    /// Returns true if the caller may settle it.
     fn settle(&self) -> bool {
         !self.settled.swap(true, Ordering::AcqRel)
     }
@@ -353,7 +353,7 @@ impl Subscription for NewsSubscription {
     async fn stop(&mut self) {}
 }
 
-/// News needs no settling: it is told once.
+/// Broadcast messages need no settling: each is sent once.
 struct Told;
 
 #[async_trait]
@@ -379,7 +379,7 @@ impl Settle for Told {
     }
 }
 
-/// A panic elsewhere leaves nothing half-done behind these locks.
+/// A panic while one of these locks is held leaves no inconsistent state.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,18 +1,18 @@
-//! The event bus: how a committed event reaches the services that act on it.
+//! The event bus: delivers committed events to the services that act on them.
 //!
-//! Events leave through the outbox, in the transaction that made them true; [`relay`] publishes them
-//! and [`consumer`] runs a service's code over them. In between is a [`Bus`]: [`RabbitMq`] among
-//! processes, [`InProcess`] within one, with the same promises:
+//! Events leave through the outbox, in the transaction that they describe; [`relay`] publishes them and
+//! [`consumer`] runs a service's code for them. Between them is a [`Bus`]: [`RabbitMq`] between processes,
+//! [`InProcess`] within one, with the same promises:
 //!
-//! - **Work** goes to a queue of its own per reader, shared by the reader's replicas, and stays there
-//!   until one of them has handled it: at least once, in no order.
-//! - **News** reaches every reader that is connected; after each (re)connect the reader is told to
-//!   read the database, for what it missed.
-//! - Failures of ours never count against a message. What cannot be read, or fails the same way each
-//!   time, is set aside as a dead letter.
+//! - **Work** goes to one queue per reader, shared by the reader's replicas, and stays there until one of them
+//!   has handled it: at least once, in no order.
+//! - **News** (broadcasts) reaches every connected reader. After each (re)connect the reader must read the
+//!   database, to catch up.
+//! - Failures on our side never count against a message. A message that is unreadable, or fails the same way
+//!   each time, is set aside as a dead letter.
 //!
-//! A lost bus loses nothing that matters: every reader also sweeps the database for work whose event
-//! never came. This is the only crate that knows lapin.
+//! Losing the bus loses no work: every reader also sweeps the database for work whose event never came. Only
+//! this crate uses lapin.
 
 pub mod consumer;
 pub mod news;

@@ -1,6 +1,6 @@
 //! The metrics of messaging and of the outbox, in the default registry.
 //!
-//! Their names are a contract with dashboards and alerts. No label has values that a customer makes.
+//! Dashboards and alerts depend on their names. No label has values from customers.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use prometheus::{
     Gauge, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, core::Collector,
 };
 
-/// As the OpenTelemetry conventions give them for durations of operations.
+/// Buckets of the OpenTelemetry conventions for operation durations.
 const OPERATION_SECONDS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
@@ -45,7 +45,7 @@ pub(crate) static CLIENT_DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
 pub(crate) static PROCESS_DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
     histograms(
         "messaging_process_duration_seconds",
-        "Time that handling a message took, each attempt on its own.",
+        "Time that handling a message took, each attempt separately.",
         OPERATION_SECONDS,
         OPERATION,
     )
@@ -131,7 +131,7 @@ fn histograms(name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> Histo
     register(HistogramVec::new(opts, labels).expect("the names are valid"))
 }
 
-/// A metric that cannot be registered, because something else took its name, still counts unseen.
+/// If a metric cannot be registered, because its name is taken, it still counts but is not exported.
 fn register<C: Collector + Clone + 'static>(collector: C) -> C {
     if let Err(error) = prometheus::default_registry().register(Box::new(collector.clone())) {
         tracing::error!(%error, "a metric will be missing");

@@ -1,7 +1,7 @@
-//! The news loop: tells a reader what happened, and when to read the database instead.
+//! The broadcast loop: passes events to a reader, or asks it to read the database instead.
 //!
-//! News is no work: it is told once, in no promised order, and a reader that was away has missed it.
-//! So every (re)connect begins with a resync, and news that came meanwhile follows after it.
+//! A broadcast is not work: it is sent once, in no promised order, and a disconnected reader misses it. So
+//! every (re)connect starts with a resync, and broadcasts that came meanwhile follow after it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,19 +11,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::transport::{Bus, Delivery, Received};
 
-/// Hears every event of some kinds, beside all other readers.
+/// Receives every event of some kinds, independently of all other readers.
 pub trait NewsReader: Send + Sync + 'static {
     type Event: EventSet;
 
-    /// Something happened. An error leads to a resync.
+    /// Handles an event. An error leads to a resync.
     fn hear(&self, event: Self::Event) -> impl Future<Output = anyhow::Result<()>> + Send;
 
-    /// News may have been missed: read the state as it is. Repeated until it succeeds.
+    /// Reads the current state, because broadcasts may have been missed. Repeated until it succeeds.
     fn resync(&self) -> impl Future<Output = anyhow::Result<()>> + Send;
 }
 
-/// Keeps `reader` told until `shutdown`, and `check` of whether news flows: only degraded where it does not,
-/// since readers look at the database by themselves too.
+/// Passes broadcasts to `reader` until `shutdown`, and reports in `check` whether they arrive. If not, the
+/// service is only degraded, because readers also check the database themselves.
 pub async fn read_news<R: NewsReader>(
     bus: Arc<dyn Bus>,
     reader: Arc<R>,
@@ -57,12 +57,12 @@ async fn resync<R: NewsReader>(reader: &R) {
     let mut failed = false;
     while let Err(error) = reader.resync().await {
         if !std::mem::replace(&mut failed, true) {
-            tracing::warn!("cannot read what the news missed, trying until it works: {error:#}");
+            tracing::warn!("cannot read missed changes from the database, retrying: {error:#}");
         }
         backoff.wait().await;
     }
     if failed {
-        tracing::info!("read what the news missed");
+        tracing::info!("read missed changes from the database");
     }
 }
 
@@ -70,15 +70,15 @@ async fn tell<R: NewsReader>(reader: &R, delivery: Delivery) {
     let event = Message::decode(&delivery.payload)
         .map(|message| R::Event::from_any(message.event))
         .unwrap_or_else(|error| {
-            tracing::warn!(key = delivery.key, "unreadable news: {error}");
+            tracing::warn!(key = delivery.key, "unreadable broadcast: {error}");
             None
         });
     if let Some(event) = event
         && let Err(error) = reader.hear(event).await
     {
-        tracing::debug!("news could not be handled, reading the state instead: {error:#}");
+        tracing::debug!("could not handle a broadcast, reading the database instead: {error:#}");
         resync(reader).await;
     }
-    // News is not repeated, so an acknowledgement that fails is of no consequence.
+    // Broadcasts are not repeated, so a failed acknowledgement does not matter.
     let _ = delivery.settle.ack().await;
 }

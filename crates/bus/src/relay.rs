@@ -1,18 +1,19 @@
 //! The outbox relay: publishes committed events and deletes them once the bus has them.
 //!
-//! It is woken by whoever has just committed one, and sweeps every five seconds for what a crash, or a
-//! transaction of another process, left behind. Any number of relays share the table: each skips the
-//! rows that another holds. An event is published at least once; a relay that dies between the confirm
-//! and the commit leaves rows that are published again, under the same message id.
+//! The relay is woken after a commit, and sweeps every five seconds for events that a crash, or a transaction
+//! of another process, left behind. Any number of relays share the table: each skips the rows that another has
+//! locked. An event is published at least once: if a relay dies between the confirm and the commit, its rows
+//! are published again, with the same message id.
 //!
-//! While the bus is away rows stay where they are, and only the waits between tries grow. Their locks are what
-//! keeps relays from publishing the same, and a crash frees them at once; so the transaction is open while confirms
-//! are awaited, with a broker that takes messages and confirms none for ten seconds, and then again.
+//! While the bus is away, rows stay in the outbox, and only the waits between attempts grow. Row locks keep
+//! relays from publishing the same rows, and a crash frees them at once. So the transaction is open while the
+//! relay waits for confirms: at most ten seconds with a broker that takes messages but confirms none, then
+//! again.
 //!
-//! Cost: a round is one connection, one transaction of three statements and one wait for the confirms
-//! of up to 256 messages, however many there are: on one machine a few milliseconds with RabbitMQ, most
-//! of it the broker's write to disk. What comes during a round is published by a second one meanwhile, unless
-//! the pool is small; wakes that come during both become one further round. Idle, it is two small statements every five seconds.
+//! Cost: a round is one connection, one transaction with three statements and one wait for the confirms of up
+//! to 256 messages: on one machine a few milliseconds with RabbitMQ, mostly the broker's write to disk. A
+//! second round publishes what arrives during the first, unless the pool is small; wakes during both cause one
+//! further round. When idle, it runs two small statements every five seconds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,17 +33,17 @@ use crate::{
 
 const BATCH: i64 = 256;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
-/// Two rounds at once only where the pool has so many connections: a silent broker keeps those of all rounds, and the
-/// service must have some left.
+/// Pool size that allows two rounds at once: while the broker does not respond, every round holds a connection,
+/// and the service must have some left.
 const ROOMY: usize = 4;
 
-/// Tells the relay that there is something in the outbox. Clones wake the same relay.
+/// Wakes the relay when the outbox has events. Clones wake the same relay.
 #[derive(Debug, Clone, Default)]
 pub struct OutboxWaker(Arc<Notify>);
 
 impl OutboxWaker {
-    /// Call after the commit. Costs next to nothing, and nothing breaks without it: the sweep finds
-    /// the event, seconds later.
+    /// Call this after the commit. It costs almost nothing, and it is optional: the sweep finds the event some
+    /// seconds later.
     pub fn wake(&self) {
         self.0.notify_one();
     }
@@ -62,9 +63,9 @@ enum RoundError {
     Database(#[from] diesel::result::Error),
 }
 
-/// What a round did.
+/// Result of a round.
 struct Round {
-    /// There may be more.
+    /// There may be more events.
     full: bool,
     refusal: Option<Error>,
 }
@@ -75,7 +76,7 @@ impl Relay {
         Self::with_waker(pool, bus, OutboxWaker::default())
     }
 
-    /// One that an existing waker wakes.
+    /// Creates a relay that an existing waker wakes.
     #[must_use]
     pub fn with_waker(pool: Pool, bus: Arc<dyn Bus>, waker: OutboxWaker) -> Self {
         Self { pool, bus, waker }
@@ -86,8 +87,8 @@ impl Relay {
         self.waker.clone()
     }
 
-    /// Relays until `shutdown`, and ends the rounds that it is in. What is left is for other relays or
-    /// the next start.
+    /// Relays until `shutdown`, and finishes the current rounds. Other relays or the next start publish the
+    /// rest.
     pub async fn run(self, shutdown: CancellationToken) {
         let second = async {
             if self.pool.status().max_size >= ROOMY {
@@ -97,14 +98,14 @@ impl Relay {
         tokio::join!(self.work(&shutdown, true), second);
     }
 
-    /// One round after the other. Only one of those who work sweeps, and tells of failures.
+    /// Runs one round after the other. Only the leading worker sweeps, and logs failures.
     async fn work(&self, shutdown: &CancellationToken, leads: bool) {
         let mut backoff = Backoff::reconnect();
         let mut failing = false;
         let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            // A wake is for whoever waits: of two who do, for one.
+            // A wake is for one waiting worker: of two, only one wakes up.
             let mut measure = tokio::select! {
                 () = shutdown.cancelled() => return,
                 _ = sweep.tick(), if leads => true,
@@ -134,7 +135,7 @@ impl Relay {
                     Err(error) => error.into(),
                 };
                 if !std::mem::replace(&mut failing, true) && leads {
-                    tracing::warn!("cannot relay the outbox, trying until it works: {error:#}");
+                    tracing::warn!("cannot relay the outbox, retrying: {error:#}");
                 }
                 tokio::select! {
                     () = shutdown.cancelled() => return,
@@ -174,7 +175,7 @@ impl Relay {
         Ok(round)
     }
 
-    /// Which rows are done with, and why the others are not.
+    /// Returns the rows that are done, and the error for the others.
     async fn publish(&self, rows: Vec<outbox::OutboxRow>) -> (Vec<i64>, Option<Error>) {
         let mut ids = Vec::with_capacity(rows.len());
         let mut spans = Vec::with_capacity(rows.len());
@@ -206,7 +207,7 @@ impl Relay {
         {
             let outcome = match result {
                 Ok(Published::Routed) => "published",
-                // Nobody reads such events now. Whoever will reads the database first.
+                // No reader exists for such events yet. A future reader reads the database first.
                 Ok(Published::Unroutable) => "unroutable",
                 Err(_) => "failed",
             };

@@ -1,14 +1,14 @@
-//! Which exchanges and queues there are.
+//! The exchanges and queues.
 //!
-//! Every process declares all of it, publishers too, so that an event which somebody must act on finds
-//! its queue whatever starts first. `deploy/` ships the same as broker definitions.
+//! Every process declares all of them, publishers too, so that an event finds its work queue regardless of
+//! which service starts first. `deploy/` ships the same as broker definitions.
 
 use events::{Event, ManagerSubmitted, ScanCreated};
 
-/// How often the broker hands out a message whose readers die of it, before it is set aside.
+/// Maximum number of deliveries of a message whose readers crash, before it is set aside.
 ///
-/// Up to RabbitMQ 4.2 every return counts, a reader's orderly shutdown too; from 4.3 on failures alone.
-/// 20 is also what 4.x takes by default, while 3.x has no limit of its own.
+/// Up to RabbitMQ 4.2 every return counts, including a reader's orderly shutdown; since 4.3 only failures
+/// count. 20 is also the default of 4.x; 3.x has no default limit.
 pub(crate) const DELIVERY_LIMIT: i32 = 20;
 
 /// The queue of the compilers.
@@ -21,12 +21,12 @@ pub const SCAN_CREATED: &str = "webhook-dispatcher.scan-created";
 pub struct Topology {
     prefix: Option<String>,
     pub(crate) exchange: String,
-    /// Where dead letters go, by the name of the queue that they were in.
+    /// Exchange for dead letters; the routing key is the name of their queue.
     pub(crate) dead_letter_exchange: String,
     pub(crate) work: Vec<WorkQueue>,
 }
 
-/// A queue of work and what it is bound to.
+/// A work queue and its bindings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorkQueue {
     pub(crate) name: String,
@@ -34,7 +34,7 @@ pub(crate) struct WorkQueue {
 }
 
 impl Default for Topology {
-    /// Earshot's own: `earshot.events` and a queue for each reader of work.
+    /// Earshot's own topology: `earshot.events` and a queue for each reader of work.
     fn default() -> Self {
         Self::new(None)
             .with_work(MANAGER_SUBMITTED, &[ManagerSubmitted::KEY])
@@ -43,7 +43,7 @@ impl Default for Topology {
 }
 
 impl Topology {
-    /// One apart from all others on the same broker, as tests need it, without any queue.
+    /// A topology with separate names on the same broker, for tests, without any queue.
     #[must_use]
     pub fn scoped(prefix: &str) -> Self {
         Self::new(Some(prefix.to_owned()))
@@ -73,7 +73,7 @@ impl Topology {
         }
     }
 
-    /// What `queue` is called on the broker.
+    /// The name of `queue` on the broker.
     pub(crate) fn queue_name(&self, queue: &str) -> String {
         match &self.prefix {
             Some(prefix) => format!("{prefix}.{queue}"),
@@ -81,7 +81,7 @@ impl Topology {
         }
     }
 
-    /// Whether somebody must act on events of `key`, so that being unroutable is a fault.
+    /// Returns true if events with `key` are work, so that an unroutable one is an error.
     pub(crate) fn is_work(&self, key: &str) -> bool {
         self.work
             .iter()
@@ -89,7 +89,7 @@ impl Topology {
     }
 }
 
-/// Where the dead letters of `queue` are kept.
+/// The name of the dead-letter queue of `queue`.
 pub(crate) fn dead_letter_queue(queue: &str) -> String {
     format!("{queue}.dead")
 }

@@ -1,4 +1,4 @@
-//! What a bus must do for the relay and the consumer loop, whichever way messages travel.
+//! The interface of a bus for the relay and the consumer loop, independent of the transport.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use domain::Timestamp;
 use events::{Encoded, TraceContext};
 
-/// Carries messages from whoever publishes to whoever subscribed.
+/// Carries messages from publishers to subscribers.
 #[async_trait]
 pub trait Bus: Send + Sync + 'static {
     /// The `messaging.system` of traces.
@@ -16,43 +16,43 @@ pub trait Bus: Send + Sync + 'static {
     /// The exchange that events are published to.
     fn exchange(&self) -> &str;
 
-    /// Hands over each message and waits until the bus has taken it: one answer each, in the same
-    /// order. An error means that the message may or may not have been taken; publish it again.
+    /// Publishes each message and waits until the bus has stored it. Returns one result per message, in the
+    /// same order. After an error the message may or may not be stored; publish it again.
     async fn publish(&self, batch: &[Outgoing]) -> Vec<Result<Published, Error>>;
 
-    /// Subscribes to the queue of a group of readers, which is made where it is missing. Up to
-    /// `prefetch` messages are out at a time.
+    /// Subscribes to the queue of a group of readers, and declares it if it is missing. At most `prefetch`
+    /// messages are unsettled at a time.
     fn work(&self, queue: &str, keys: &[&str], prefetch: u16) -> Box<dyn Subscription>;
 
-    /// Subscribes this reader alone to what is published from now on.
+    /// Subscribes only this reader to messages that are published from now on.
     fn news(&self, keys: &[&str]) -> Box<dyn Subscription>;
 
-    /// How much a queue of work holds.
+    /// Number of messages and consumers of a work queue.
     async fn depth(&self, queue: &str) -> Result<QueueDepth, Error>;
 
-    /// Whether messages can travel now, for readiness checks. Connects where nothing has yet.
+    /// Checks whether messages can be sent now, for readiness checks. Connects if there is no connection yet.
     async fn check(&self) -> Result<(), Error>;
 }
 
-/// A message on its way out.
+/// A message to publish.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
     pub message: Encoded,
     pub create_time: Timestamp,
-    /// Becomes the parent of whatever handles the message.
+    /// The parent of the spans that handle the message.
     pub trace: TraceContext,
 }
 
-/// What became of a message that the bus has taken.
+/// Result for a message that the bus has accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Published {
-    /// It is safe in every queue that wants it.
+    /// Stored in every bound queue.
     Routed,
-    /// No queue wants it: nobody has subscribed.
+    /// No queue is bound: there is no subscriber.
     Unroutable,
 }
 
-/// A message was not taken, or a question not answered. Trying again may help.
+/// A message was not accepted, or a request not answered. A retry may help.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the broker does not answer")]
@@ -65,67 +65,67 @@ pub enum Error {
     Full,
 }
 
-/// A stream of messages that does not end: a lost connection is restored inside.
+/// An endless stream of messages: it reconnects by itself.
 #[async_trait]
 pub trait Subscription: Send {
-    /// Waits for what comes next. Safe to drop while waiting, if nothing is asked of it afterwards but
-    /// [`Subscription::stop`].
+    /// Waits for the next item. The future may be dropped while waiting, if only [`Subscription::stop`] is
+    /// called afterwards.
     async fn next(&mut self) -> Received;
 
-    /// Takes no more messages. Those given out can still be settled until the subscription is dropped.
+    /// Takes no more messages. Delivered ones can still be settled until the subscription is dropped.
     async fn stop(&mut self);
 }
 
 #[derive(Debug)]
 pub enum Received {
-    /// Subscribed, for the first time or again. News may have been missed.
+    /// Subscribed, for the first time or again. Broadcasts may have been missed.
     Connected,
-    /// Nothing flows until [`Received::Connected`] comes again.
+    /// Disconnected: no message arrives until [`Received::Connected`] comes again.
     Lost,
     Delivery(Delivery),
 }
 
-/// A message to be handled, and settled once. One that is dropped unsettled comes again.
+/// A message to be handled, and settled once. If it is dropped unsettled, it comes again.
 pub struct Delivery {
     pub payload: Bytes,
     pub key: String,
     pub trace: TraceContext,
-    /// It may have been seen before.
+    /// True if it may have been delivered before.
     pub redelivered: bool,
-    /// The bus's own number of this delivery.
+    /// The bus's number of this delivery.
     pub tag: u64,
     pub settle: Box<dyn Settle>,
 }
 
-/// How a delivery ends. An error means that the bus will deliver the message again.
+/// Ends a delivery. After an error the bus will deliver the message again.
 #[async_trait]
 pub trait Settle: Send + Sync {
-    /// It was handled.
+    /// The message was handled.
     async fn ack(&self) -> Result<(), Error>;
 
-    /// Somebody else shall handle it.
+    /// Returns the message for another consumer.
     async fn requeue(&self) -> Result<(), Error>;
 
-    /// Puts it back as if it were new: no count against it is kept.
+    /// Puts it back as a new message, without its delivery count.
     async fn renew(&self) -> Result<(), Error>;
 
-    /// Nobody can handle it.
+    /// Sets it aside, because no consumer can handle it.
     async fn dead_letter(&self, reason: &str) -> Result<(), Error>;
 
-    /// Whether the bus has taken the message back already, so that settling it is in vain.
+    /// Returns true if the bus has taken the message back already, so that settling it has no effect.
     fn is_lost(&self) -> bool;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueDepth {
-    /// Waiting for a reader.
+    /// Messages that wait for a reader.
     pub ready: u32,
     pub consumers: u32,
     pub dead_letters: u32,
 }
 
 impl std::fmt::Debug for Delivery {
-    /// Without the payload, which may be long and is nobody's business in a log.
+    /// Leaves out the payload, which may be long and does not belong in a log.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Delivery")
             .field("key", &self.key)

@@ -1,4 +1,4 @@
-//! Looking at dead letters, and putting them back once their cause is mended.
+//! Lists dead letters, and puts them back after their cause is fixed.
 
 use domain::Timestamp;
 use events::Message;
@@ -16,15 +16,15 @@ use super::{
 };
 use crate::{topology::dead_letter_queue, transport::Error};
 
-/// A message that nobody could handle.
+/// A message that no consumer could handle.
 #[derive(Debug, Clone)]
 pub struct DeadLetter {
     pub message_id: Option<String>,
-    /// Why the consumer set it aside; `None` when the broker did, at the delivery limit.
+    /// The consumer's reason for setting it aside; `None` if the broker did, at the delivery limit.
     pub reason: Option<String>,
-    /// When it was written, as far as it says.
+    /// The event's time, if readable.
     pub create_time: Option<Timestamp>,
-    /// What it says, or why it cannot be read.
+    /// The event, or why it cannot be read.
     pub event: String,
     pub size_bytes: usize,
 }
@@ -42,7 +42,7 @@ pub(super) async fn list(link: &Link, queue: &str, limit: usize) -> Result<Vec<D
         last = Some(delivery);
     }
     if let Some(last) = last {
-        // All of them at once, so that they keep their order.
+        // All at once, so that they keep their order.
         let options = BasicNackOptions {
             multiple: true,
             requeue: true,
@@ -55,7 +55,7 @@ pub(super) async fn list(link: &Link, queue: &str, limit: usize) -> Result<Vec<D
 pub(super) async fn requeue(link: &Link, queue: &str, limit: usize) -> Result<usize, Error> {
     let channel = link.channel().await?;
     let dead = dead_letter_queue(queue);
-    // No more than there are now: what fails again must not be put back in the same go.
+    // No more than there are now: a message that fails again must not be put back twice in one call.
     let (present, _) = declare::depth(&channel, &dead).await?;
     answer(channel.confirm_select(ConfirmSelectOptions::default())).await?;
     let limit = limit.min(present as usize);

@@ -1,4 +1,4 @@
-//! Makes exchanges and queues. Declaring what is there already, with the same arguments, does nothing.
+//! Declares exchanges and queues. Declaring an existing one with the same arguments does nothing.
 
 use lapin::{
     Channel, ExchangeKind,
@@ -13,17 +13,17 @@ use crate::{
     transport::Error,
 };
 
-/// News that the broker keeps for a reader that is behind; older ones make room. A reader of news holds
-/// its state against the database anyway.
+/// Broadcast messages that the broker keeps for a reader that is behind; the oldest are dropped. Such a reader
+/// also compares its state with the database.
 const NEWS_LENGTH: i32 = 10_000;
-/// Looking at dead letters is a delivery too, and from 4.0 on a queue without a limit has one of 20.
+/// Listing dead letters counts as a delivery, and since 4.0 a queue without a limit has a limit of 20.
 const DEAD_LETTER_DELIVERY_LIMIT: i32 = 1_000_000;
 
 pub(super) async fn exchange(channel: &Channel, topology: &Topology) -> Result<(), Error> {
     durable_exchange(channel, &topology.exchange, ExchangeKind::Topic).await
 }
 
-/// Makes a queue of work and its dead-letter queue, both replicated.
+/// Declares a work queue and its dead-letter queue, both replicated.
 pub(super) async fn work(
     channel: &Channel,
     topology: &Topology,
@@ -41,8 +41,8 @@ pub(super) async fn work(
     arguments = quorum(DELIVERY_LIMIT);
     arguments.insert("x-dead-letter-exchange".into(), text(dead_letters));
     arguments.insert("x-dead-letter-routing-key".into(), text(&queue.name));
-    // Dead letters are moved with confirms, which the broker does only where publishers are refused
-    // rather than old messages dropped.
+    // Dead letters are moved with confirms. The broker supports this only if a full queue refuses publishers
+    // instead of dropping old messages.
     arguments.insert("x-dead-letter-strategy".into(), text("at-least-once"));
     arguments.insert("x-overflow".into(), text("reject-publish"));
     durable_queue(channel, &queue.name, arguments).await?;
@@ -52,7 +52,7 @@ pub(super) async fn work(
     Ok(())
 }
 
-/// Makes a queue for this connection alone; its name.
+/// Declares a queue for this connection only. Returns its name.
 pub(super) async fn news(
     channel: &Channel,
     topology: &Topology,
@@ -73,7 +73,7 @@ pub(super) async fn news(
     Ok(queue.name().clone())
 }
 
-/// How many messages and consumers a queue has. Closes the channel when there is no such queue.
+/// Number of messages and consumers of a queue. Closes the channel if there is no such queue.
 pub(super) async fn depth(channel: &Channel, queue: &str) -> Result<(u32, u32), Error> {
     let options = QueueDeclareOptions {
         passive: true,

@@ -1,7 +1,7 @@
-//! One connection to the broker, made when somebody needs it and again when it is lost.
+//! One connection to the broker, opened on first use and again after it is lost.
 //!
-//! It tries once each time it is asked; waiting between tries is for whoever asks. It tells the log when
-//! the broker goes and when it comes back, not each try.
+//! It makes one attempt per call; the caller waits between attempts. It logs when the broker goes away and when
+//! it comes back, not each attempt.
 
 use std::{io, path::PathBuf, sync::Mutex, time::Duration};
 
@@ -10,12 +10,12 @@ use tokio::time::timeout;
 
 use crate::transport::Error;
 
-/// For the connection with all its handshakes, and for any answer of the broker.
+/// Timeout for the connection with all its handshakes, and for any response of the broker.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// After twice this without a sign the broker counts as gone; it may say less.
+/// The broker counts as gone after twice this time without a sign; it may ask for less.
 const HEARTBEAT_SECONDS: u16 = 15;
-/// The client keeps room for 32 frames in each direction of a connection. With the usual 128 kB a frame that is 17 MB in
-/// a process, for events of some hundred bytes; a larger message goes in several frames.
+/// The client buffers 32 frames in each direction of a connection. With the usual 128 kB per frame that is 17
+/// MB in a process, for events of some hundred bytes; a larger message is sent in several frames.
 const FRAME_BYTES: u32 = 16 * 1024;
 
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub(super) struct Link {
     name: String,
     ca_certificates_file: Option<PathBuf>,
     connection: tokio::sync::Mutex<Option<Connection>>,
-    /// What the log was told last: whether the broker is there.
+    /// The last state that was logged: whether the broker is there.
     told: Mutex<Option<bool>>,
 }
 
@@ -57,16 +57,17 @@ impl Link {
         }
     }
 
-    /// A new channel, on a new connection where there is none.
+    /// Opens a channel, on a new connection if necessary.
     pub(super) async fn channel(&self) -> Result<Channel, Error> {
         let mut slot = self.connection.lock().await;
         if let Some(connection) = &*slot
             && connection.status().connected()
         {
             match answer(connection.create_channel()).await {
-                // A connection that is silent for so long is no use to anybody.
+                // A connection that does not respond for so long is unusable.
                 Err(Error::TimedOut(_)) => {}
-                // A lone channel that fails, say for their number, is no reason to end the others.
+                // A channel may fail alone, for example because of the channel limit. The other channels stay
+                // open.
                 channel if channel.is_ok() || connection.status().connected() => return channel,
                 _ => {}
             }
@@ -128,7 +129,7 @@ impl Link {
             None => tracing::info!(broker, ?role, "connected to the broker"),
             Some(error) => {
                 let cause = std::error::Error::source(error).map(ToString::to_string);
-                tracing::warn!(broker, ?role, cause, "{error}, trying until it does");
+                tracing::warn!(broker, ?role, cause, "{error}, retrying");
             }
         }
     }
@@ -138,7 +139,7 @@ pub(super) fn away(error: lapin::Error) -> Error {
     Error::Away(Box::new(error))
 }
 
-/// Waits for the broker, but not forever: a connection may be dead without anybody having said so.
+/// Waits for the broker with a timeout, because a dead connection may never report its end.
 pub(super) async fn answer<T>(
     question: impl Future<Output = Result<T, lapin::Error>>,
 ) -> Result<T, Error> {

@@ -1,12 +1,12 @@
-//! The bus over RabbitMQ, 3.10 and up.
+//! The bus on RabbitMQ, 3.10 and later.
 //!
-//! A durable topic exchange takes all events. Each reader of work has a quorum queue with a delivery
-//! limit and a dead-letter queue; each reader of news an exclusive queue that ends with its connection.
-//! Publishing waits for the broker's confirm, acknowledging is by hand.
+//! A durable topic exchange takes all events. Each reader of work has a quorum queue with a delivery limit and
+//! a dead-letter queue; each reader of broadcasts an exclusive queue that ends with its connection. Publishing
+//! waits for the broker's confirm; acknowledgements are manual.
 //!
-//! [`link`] keeps a connection, [`publisher`] and [`subscription`] use one each: a broker that is short
-//! of memory blocks connections that publish, and must not block acknowledgements with them.
-//! [`declare`] makes the queues, [`dead_letters`] shows what was set aside and puts it back.
+//! [`link`] holds a connection. [`publisher`] and [`subscription`] use one each: a broker that is short of
+//! memory blocks connections that publish, and must not block acknowledgements too. [`declare`] creates the
+//! queues, [`dead_letters`] lists dead letters and puts them back.
 
 mod dead_letters;
 mod declare;
@@ -33,8 +33,8 @@ use crate::{
     transport::{Bus, Error, Outgoing, Published, QueueDepth, Subscription},
 };
 
-/// A broker, and our exchanges and queues on it. Clones share its connections, which are made when they
-/// are needed, and again when they are lost.
+/// A broker, and our exchanges and queues on it. Clones share its connections, which are opened on first use,
+/// and again when they are lost.
 #[derive(Clone)]
 pub struct RabbitMq {
     topology: Arc<Topology>,
@@ -46,23 +46,23 @@ pub struct RabbitMq {
 #[derive(Debug, Clone, Default)]
 pub struct RabbitMqOptions {
     pub topology: Topology,
-    /// Shown in the broker's list of connections, such as `earshot-scanner`.
+    /// Name in the broker's list of connections, for example `earshot-scanner`.
     pub connection_name: String,
-    /// A PEM file with certificates to trust for `amqps:` beside the public ones; read again for each
+    /// PEM file with certificates to trust for `amqps:`, in addition to the public ones; read again for each
     /// connection.
     pub ca_certificates_file: Option<PathBuf>,
 }
 
-/// The text is no `amqp:` or `amqps:` address. It may hold a password, so it is not repeated.
+/// The text is not an `amqp:` or `amqps:` address. It may contain a password, so it is not repeated.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid broker address: {0}")]
 pub struct InvalidUrl(String);
 
 impl RabbitMq {
-    /// Connects to nothing yet: whether the broker answers is found out at first use.
+    /// Does not connect yet: the first use shows whether the broker answers.
     ///
     /// # Errors
-    /// When `url` is none for AMQP.
+    /// When `url` is not an AMQP address.
     pub fn new(url: &str, options: RabbitMqOptions) -> Result<Self, InvalidUrl> {
         let uri: AMQPUri = url.parse().map_err(InvalidUrl)?;
         let link = |role| {
@@ -86,7 +86,7 @@ impl RabbitMq {
         })
     }
 
-    /// The oldest of the dead letters of `queue`, up to `limit`, which stay where they are.
+    /// Returns the oldest dead letters of `queue`, up to `limit`. They stay in the queue.
     ///
     /// # Errors
     /// When the broker is away or has no such queue.
@@ -95,16 +95,16 @@ impl RabbitMq {
         dead_letters::list(&self.consuming, &queue, limit).await
     }
 
-    /// Puts up to `limit` dead letters of `queue` back into it, the oldest first; how many there were.
+    /// Puts up to `limit` dead letters of `queue` back into it, the oldest first. Returns how many there were.
     ///
     /// # Errors
-    /// When the broker is away or has no such queue. What was put back until then stays put back.
+    /// When the broker is away or has no such queue. Messages that were already put back stay there.
     pub async fn requeue_dead_letters(&self, queue: &str, limit: usize) -> Result<usize, Error> {
         let queue = self.topology.queue_name(queue);
         dead_letters::requeue(&self.consuming, &queue, limit).await
     }
 
-    /// The names of the queues of work on the broker.
+    /// The names of the work queues on the broker.
     #[must_use]
     pub fn work_queues(&self) -> Vec<String> {
         self.topology
@@ -144,7 +144,7 @@ impl Bus for RabbitMq {
 
     async fn depth(&self, queue: &str) -> Result<QueueDepth, Error> {
         let queue = self.topology.queue_name(queue);
-        // A queue that does not exist closes the channel, so this one is for nothing else.
+        // A missing queue closes the channel, so this channel is not used for anything else.
         let channel = self.consuming.channel().await?;
         let (ready, consumers) = declare::depth(&channel, &queue).await?;
         let (dead_letters, _) = declare::depth(&channel, &dead_letter_queue(&queue)).await?;

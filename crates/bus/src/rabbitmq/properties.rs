@@ -1,4 +1,4 @@
-//! What a message carries beside its body.
+//! Properties and headers of a message.
 
 use domain::Timestamp;
 use events::TraceContext;
@@ -12,9 +12,9 @@ use crate::transport::Outgoing;
 const PERSISTENT: u8 = 2;
 const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
-/// Why a consumer set the message aside.
+/// The consumer's reason for setting the message aside.
 pub(super) const REASON: &str = "x-earshot-reason";
-/// Longer reasons are cut; the log has the whole.
+/// Longer reasons are cut; the log has the full text.
 const REASON_BYTES: usize = 1024;
 
 pub(super) fn of(outgoing: &Outgoing) -> BasicProperties {
@@ -47,7 +47,7 @@ pub(super) fn trace(properties: &BasicProperties) -> TraceContext {
     }
 }
 
-/// A header that is text.
+/// The value of a text header.
 pub(super) fn header(properties: &BasicProperties, name: &str) -> Option<String> {
     let value = properties.headers().as_ref()?.inner().get(name)?;
     match value {
@@ -64,7 +64,7 @@ pub(super) fn with_reason(properties: BasicProperties, reason: &str) -> BasicPro
     })
 }
 
-/// As it was before anything happened to it: without the counts and the history of deliveries.
+/// The original properties: without the counts and the history of deliveries.
 pub(super) fn as_new(properties: BasicProperties) -> BasicProperties {
     let mut headers = FieldTable::default();
     for (name, value) in properties.headers().iter().flat_map(FieldTable::inner) {

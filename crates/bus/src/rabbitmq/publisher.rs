@@ -1,8 +1,8 @@
 //! Publishes and waits for the broker's confirms.
 //!
-//! A batch is written without waiting in between, on one channel, and its confirms are awaited together:
-//! a round trip and a write to the broker's disk for the whole of it. A message that nothing is bound to
-//! comes back before its confirm, which is how [`Published::Unroutable`] is told apart.
+//! A batch is written without waits, on one channel, and its confirms are awaited together: one round trip and
+//! one write to the broker's disk for the whole batch. A message without a bound queue is returned before its
+//! confirm; this is how [`Published::Unroutable`] is detected.
 
 use std::{
     sync::Arc,
@@ -32,8 +32,8 @@ pub(super) struct Publisher {
     channel: Mutex<Option<Channel>>,
 }
 
-/// Before a queue that was deleted is made again. RabbitMQ (3.10 at least) leaves a subscription to a
-/// quorum queue that is replaced within a tenth of a second hanging: neither ended nor served.
+/// Wait before a deleted queue is declared again. If a quorum queue is replaced within a tenth of a second,
+/// RabbitMQ (3.10 at least) leaves its subscriptions hanging: neither ended nor served.
 pub(super) const REPLACEMENT_WAIT: Duration = Duration::from_secs(1);
 
 const MANDATORY: BasicPublishOptions = BasicPublishOptions {
@@ -58,7 +58,7 @@ impl Publisher {
         let begin = Instant::now();
         let mut results = self.try_publish(batch).await;
 
-        // Somebody deleted a queue that should be there: make it, and send its messages once more.
+        // The queue was deleted: declare it, and send its messages once more.
         let lost: Vec<usize> = (0..batch.len())
             .filter(|&index| {
                 matches!(results[index], Ok(Published::Unroutable))
@@ -97,7 +97,7 @@ impl Publisher {
             match sent {
                 Ok(confirm) => confirms.push(answer(confirm)),
                 Err(error) => {
-                    // What follows would fail alike.
+                    // The following messages would fail in the same way.
                     results = all_failed(batch.len() - confirms.len(), error);
                     break;
                 }
@@ -118,7 +118,7 @@ impl Publisher {
         confirmed
     }
 
-    /// The channel, made and the topology with it where there is none.
+    /// Returns the channel. Opens it and declares the topology if necessary.
     async fn channel(&self) -> Result<Channel, Error> {
         let mut slot = self.channel.lock().await;
         if let Some(channel) = &*slot
@@ -128,8 +128,8 @@ impl Publisher {
         }
         *slot = None;
         for queue in &self.topology.work {
-            // On a channel of its own: a user who may not make this queue loses that channel, and
-            // leaves the queue to its readers.
+            // Uses a separate channel: if the user may not declare this queue, only that channel is closed, and
+            // the readers declare the queue.
             let channel = self.link.channel().await?;
             if let Err(error) = declare::work(&channel, &self.topology, queue).await {
                 let error = anyhow::Error::from(error);
@@ -142,7 +142,7 @@ impl Publisher {
         Ok(slot.insert(channel).clone())
     }
 
-    /// Drops the channel, unless somebody has replaced `failed` already.
+    /// Drops the channel, unless `failed` has been replaced already.
     async fn forget(&self, failed: Option<&Channel>) {
         let mut slot = self.channel.lock().await;
         if failed.is_none() || slot.as_ref() == failed {
@@ -182,7 +182,7 @@ fn read(confirmation: Confirmation) -> Result<Published, Error> {
     }
 }
 
-/// One error as that of many messages; its cause is told once.
+/// Returns the error for each of the messages; only the first has the cause.
 fn all_failed(count: usize, error: Error) -> Vec<Result<Published, Error>> {
     let mut results: Vec<_> = (1..count)
         .map(|_| Err(Error::Away("an earlier message of the batch failed".into())))

@@ -1,8 +1,8 @@
-//! A subscription that outlives connections, brokers and queues.
+//! A subscription that survives the loss of connections, brokers and queues.
 //!
-//! Whatever ends the stream of messages, a lost connection, a deleted queue, a channel that the broker
-//! closed, it declares everything anew and goes on, with backoff and without end. What was in hand then
-//! comes again from the broker.
+//! When the stream of messages ends (a lost connection, a deleted queue, a closed channel), it declares
+//! everything again and continues, with backoff and without a limit. The broker then delivers the unsettled
+//! messages again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,7 +34,7 @@ use crate::{
 
 const NEWS_PREFETCH: u16 = 64;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
-/// After the broker has ended a subscription, mostly because somebody deleted its queue. See
+/// Wait after the broker has ended a subscription, usually because its queue was deleted. See
 /// [`super::publisher::REPLACEMENT_WAIT`].
 const REPLACEMENT_WAIT: Duration = Duration::from_millis(500);
 
@@ -50,26 +50,26 @@ pub(super) struct RabbitMqSubscription {
     kind: Kind,
     stream: Option<Stream>,
     backoff: Backoff,
-    /// Before the next try, beside the backoff.
+    /// Wait before the next attempt, in addition to the backoff.
     wait: Duration,
-    /// Only the first try of all is made at once.
+    /// Only the very first attempt starts at once.
     was_tried: bool,
-    /// The log was told that messages do not flow.
+    /// True if the log says that no messages flow.
     told: bool,
 }
 
 struct Stream {
     channel: Channel,
     consumer: lapin::Consumer,
-    /// Where a message that is put back or set aside goes.
+    /// Target for messages that are put back or set aside.
     home: Arc<Home>,
 }
 
 struct Home {
-    /// Another connection than the messages came by: one that publishes may be blocked.
+    /// A second connection, because the one that publishes may be blocked.
     publishing: Arc<Link>,
     topology: Arc<Topology>,
-    /// `None` for news, which are told once.
+    /// `None` for broadcasts, which are not settled.
     queue: Option<WorkQueue>,
 }
 
@@ -136,7 +136,7 @@ impl RabbitMqSubscription {
         let told = std::mem::replace(&mut self.told, true);
         let queue = self.name();
         match told {
-            false => tracing::warn!(queue, cause, "no messages flow, trying until they do"),
+            false => tracing::warn!(queue, cause, "no messages flow, retrying"),
             true => tracing::debug!(queue, cause, "still no messages flow"),
         }
     }
@@ -183,7 +183,7 @@ impl Subscription for RabbitMqSubscription {
             let cancel = stream
                 .channel
                 .basic_cancel(tag, BasicCancelOptions::default());
-            // Otherwise the channel's end does the same.
+            // If this fails, closing the channel has the same effect.
             let _ = answer(cancel).await;
         }
     }
@@ -206,7 +206,7 @@ fn deliver(incoming: Incoming, stream: &Stream) -> Delivery {
     }
 }
 
-/// A message in hand.
+/// A message that is being handled.
 struct Held {
     acker: Acker,
     properties: BasicProperties,
@@ -215,8 +215,8 @@ struct Held {
 }
 
 impl Held {
-    /// Sends the message elsewhere and waits until it is safe there, before it is acknowledged here.
-    /// Dying in between leaves it in both places, which is what at least once means.
+    /// Sends the message elsewhere and waits until it is stored there, before it is acknowledged here. If the
+    /// process dies in between, the message is in both places, which at-least-once delivery allows.
     async fn move_to(&self, place: Place, properties: BasicProperties) -> Result<(), Error> {
         let Home {
             publishing,
@@ -225,7 +225,7 @@ impl Held {
         } = &*self.home;
         if let Some(queue) = queue {
             let channel = publishing.channel().await?;
-            // Rare enough to make sure that the place is there.
+            // This is rare enough to declare the queue each time.
             declare::work(&channel, topology, queue).await?;
             answer(channel.confirm_select(ConfirmSelectOptions::default())).await?;
             let exchange = match place {
@@ -243,7 +243,7 @@ enum Place {
     SameQueue,
 }
 
-/// Publishes to where there must be a queue.
+/// Publishes to a queue that must exist.
 pub(super) async fn publish_confirmed(
     channel: &Channel,
     exchange: &str,
@@ -262,14 +262,14 @@ pub(super) async fn publish_confirmed(
     }
 }
 
-/// Waits until a settlement is on its way; the broker does not answer it. lapin may leave one waiting
-/// for good that was begun as the connection was lost, and a consumer's hand with it.
+/// Waits until a settlement is sent; the broker does not answer it. If the connection is lost meanwhile, lapin
+/// may never complete the future, and block one of the consumer's slots.
 async fn written(
     settlement: impl Future<Output = Result<bool, lapin::Error>>,
 ) -> Result<(), Error> {
     match timeout(WRITE_TIMEOUT, settlement).await {
         Ok(Ok(true)) => Ok(()),
-        Ok(Ok(false)) => Err(Error::Away("the delivery is void".into())),
+        Ok(Ok(false)) => Err(Error::Away("the delivery is no longer valid".into())),
         Ok(Err(error)) => Err(away(error)),
         Err(_) => Err(Error::TimedOut(WRITE_TIMEOUT)),
     }
@@ -282,7 +282,7 @@ impl Settle for Held {
     }
 
     async fn requeue(&self) -> Result<(), Error> {
-        // From 4.3 on a nack, unlike a reject, does not count against the message.
+        // Since 4.3 a nack, unlike a reject, does not count against the message.
         let options = BasicNackOptions {
             multiple: false,
             requeue: true,
@@ -296,7 +296,7 @@ impl Settle for Held {
     }
 
     async fn dead_letter(&self, reason: &str) -> Result<(), Error> {
-        // Sent by ourselves and not by the broker, because only so can it carry the reason.
+        // We publish it ourselves, because the broker's dead-lettering cannot add the reason.
         let properties = properties::with_reason(self.properties.clone(), reason);
         self.move_to(Place::DeadLetters, properties).await
     }

@@ -1,4 +1,4 @@
-//! Dead letters on RabbitMQ: seen, put back, and what the broker sets aside itself.
+//! Dead letters on RabbitMQ: listed, put back, and set aside by the broker.
 
 use std::sync::{
     Arc,
@@ -43,7 +43,7 @@ async fn dead_letters_are_listed_with_their_reasons_and_put_back() {
         );
         assert!(letters[0].event.starts_with("ManagerSubmitted("));
         assert!(letters[0].message_id.is_some() && letters[0].create_time.is_some());
-        // The broker puts back what was listed after the list is here.
+        // The broker returns listed messages only after the list has arrived.
         has_dead_letters(&bus, 2).await;
     }
     assert_eq!(bus.dead_letters(QUEUE, 1).await.unwrap().len(), 1);
@@ -56,7 +56,7 @@ async fn dead_letters_are_listed_with_their_reasons_and_put_back() {
     assert_eq!(bus.requeue_dead_letters(QUEUE, 100).await.unwrap(), 2);
 
     assert_eq!(consumer.next().await, 1);
-    // What is no message stays none.
+    // An invalid message stays invalid.
     has_dead_letters(&bus, 1).await;
     consumer.stop().await;
     delete_queues(&bus, &amqp_url()).await;

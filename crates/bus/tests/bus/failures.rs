@@ -31,7 +31,7 @@ async fn a_cut_connection_is_made_again() {
 
     for generation in 0..4 {
         publish_until_taken(&bus, outgoing(submitted(generation))).await;
-        // A message may come twice where the cut took its acknowledgement or its confirm.
+        // A message may come twice if the cut took its acknowledgement or its confirm.
         while consumer.next().await != generation {}
         line.cut();
     }
@@ -48,7 +48,7 @@ async fn a_deleted_queue_is_made_again() {
     assert!(consumer.health.report().is_ready());
 
     delete_queues(&bus, &amqp_url()).await;
-    // For half a second at least.
+    // For at least half a second.
     while consumer.health.report().is_ready() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -61,7 +61,7 @@ async fn a_deleted_queue_is_made_again() {
     assert_eq!(consumer.next().await, 2);
     consumer.stop().await;
 
-    // Without anybody reading it, the publisher makes it.
+    // There is no reader, so the publisher declares it.
     delete_queues(&bus, &amqp_url()).await;
     publish(&bus, outgoing(submitted(3))).await;
     assert_eq!(bus.depth(QUEUE).await.unwrap().ready, 1);
@@ -115,7 +115,7 @@ async fn a_killed_broker_loses_nothing_that_it_confirmed() {
         Outcome::Done
     });
     let mut seen = vec![consumer.next().await];
-    // RabbitMQ 3.10 forgets a quorum queue when it is killed in the first moments of its life.
+    // RabbitMQ 3.10 loses a quorum queue that was created just before the broker was killed.
     tokio::time::sleep(Duration::from_secs(3)).await;
     for generation in 50..100 {
         publish(&bus, outgoing(submitted(generation))).await;
@@ -142,7 +142,7 @@ async fn a_killed_broker_loses_nothing_that_it_confirmed() {
     drop(broker);
 }
 
-/// A line to a broker that can be cut without the broker's doing.
+/// A proxy to a broker that can be cut without the broker.
 struct Line {
     address: SocketAddr,
     cuts: watch::Sender<()>,

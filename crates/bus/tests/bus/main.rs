@@ -1,7 +1,7 @@
-//! The bus against a real RabbitMQ, and the one within a process held to the same promises.
+//! The bus on a real RabbitMQ, and the in-process bus, which makes the same promises.
 //!
-//! `AMQP_URL` names a broker; without it a private one is started. Each test has exchanges and queues of
-//! its own on it. The tests that kill a broker, or a connection to it, have one of their own.
+//! `AMQP_URL` names a broker; without it a private one is started. Each test has separate exchanges and queues
+//! on it. Tests that kill a broker, or a connection to it, start a broker for themselves.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -19,7 +19,7 @@ async fn committed_events_are_consumed_and_others_are_not() {
     let database = TestDatabase::create().await;
     let bus = rabbitmq().await;
     let shutdown = CancellationToken::new();
-    // Two relays share the table, as those of two services do.
+    // Two relays share the table, as in two services.
     let relays = [(); 2].map(|()| Relay::new(database.pool(), Arc::new(bus.clone())));
     let wakers = relays.each_ref().map(Relay::waker);
     let running = relays.map(|relay| tokio::spawn(relay.run(shutdown.clone())));
@@ -47,7 +47,7 @@ async fn committed_events_are_consumed_and_others_are_not() {
     consumer.nothing_for(Duration::from_millis(300)).await;
     assert_eq!(outbox::pending(&mut conn).await.unwrap().count, 0);
 
-    // Unwoken, as after a crash between the commit and the wake.
+    // Not woken, as after a crash between the commit and the wake.
     outbox::enqueue(&mut conn, &submitted(1001)).await.unwrap();
     assert_eq!(consumer.next().await, 1001);
 
@@ -82,7 +82,7 @@ async fn events_wait_while_the_broker_is_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_is_silent_does_not_take_a_small_pool_up() {
     let database = TestDatabase::create().await;
-    // Takes connections, and says nothing.
+    // Accepts connections, and sends nothing.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
     let bus = rabbitmq_at(&format!("amqp://guest:guest@{address}/%2f"), &topology());

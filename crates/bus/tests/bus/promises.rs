@@ -1,4 +1,4 @@
-//! What both buses promise.
+//! The promises of both buses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -139,7 +139,7 @@ async fn a_held_message_is_retried_until_it_works(bus: Arc<dyn Bus>) {
     publish_after_subscribing(&bus, 1).await;
     assert_eq!(consumer.next().await, 1);
 
-    // Others pass by the one that is held.
+    // Other messages overtake the held one.
     publish(&*bus, outgoing(submitted(2))).await;
     let mut seen = Vec::new();
     for _ in 0..6 {
@@ -215,7 +215,7 @@ async fn bytes_that_are_no_message_become_a_dead_letter(bus: Arc<dyn Bus>) {
 }
 
 async fn an_event_that_nobody_reads_is_unroutable(bus: Arc<dyn Bus>) {
-    // Makes the queues, which the RabbitMQ flavour deletes at the end.
+    // Declares the queues, which the RabbitMQ variant deletes at the end.
     let consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
     publish_after_subscribing(&bus, 1).await;
 
@@ -246,7 +246,7 @@ async fn news_reaches_every_reader(bus: Arc<dyn Bus>) {
     }
 
     publish(&*bus, outgoing(changed(5))).await;
-    // Work is none of theirs.
+    // Work is not for these readers.
     publish(&*bus, outgoing(submitted(6))).await;
     publish(&*bus, outgoing(changed(7))).await;
 
@@ -284,7 +284,7 @@ async fn the_trace_context_travels_along(bus: Arc<dyn Bus>) {
     delivery.settle.ack().await.unwrap();
 }
 
-/// Publishing makes the queues of RabbitMQ, subscribing those of a process.
+/// On RabbitMQ, publishing declares the queues; in a process, subscribing does.
 async fn publish_after_subscribing(bus: &Arc<dyn Bus>, generation: i64) {
     drop(bus.work(QUEUE, &["manager.submitted"], 1));
     publish(&**bus, outgoing(submitted(generation))).await;

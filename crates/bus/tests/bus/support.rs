@@ -1,4 +1,4 @@
-//! A broker, a consumer that does as it is told, and waiting with an end.
+//! A broker, a scripted consumer, and waiting with a limit.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ pub(crate) const QUEUE: &str = "test-compiler.manager-submitted";
 /// Long enough for a machine that compiles at the same time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The address of the broker that tests share.
+/// The address of the broker that the tests share.
 #[expect(
     clippy::disallowed_methods,
     reason = "tests have no configuration but this"
@@ -31,13 +31,13 @@ pub(crate) fn amqp_url() -> String {
     std::env::var("AMQP_URL").unwrap_or_else(|_| PRIVATE.lock().unwrap().amqp_url())
 }
 
-/// Exchanges and queues of a test.
+/// The exchanges and queues of a test.
 pub(crate) fn topology() -> Topology {
     Topology::scoped(&format!("test-{}", Id::generate())).with_work(QUEUE, &[ManagerSubmitted::KEY])
 }
 
 pub(crate) fn rabbitmq_at(url: &str, topology: &Topology) -> RabbitMq {
-    // Shown for tests that fail; the first test of the process sets it up.
+    // Shown for failed tests; the first test of the process sets it up.
     let _ = tracing_subscriber::fmt()
         .with_env_filter("bus=debug")
         .with_test_writer()
@@ -55,7 +55,7 @@ pub(crate) async fn rabbitmq() -> RabbitMq {
     rabbitmq_at(&url, &topology())
 }
 
-/// Our queues do not end with the test.
+/// Deletes our queues, because they outlive the test.
 pub(crate) async fn delete_queues(bus: &RabbitMq, url: &str) {
     let connection = lapin::Connection::connect(url, lapin::ConnectionProperties::default())
         .await
@@ -88,7 +88,7 @@ pub(crate) fn outgoing(event: impl Into<events::AnyEvent>) -> Outgoing {
     }
 }
 
-/// Bytes that are no message, under the key of one.
+/// Bytes that are not a message, with the key of one.
 pub(crate) fn poison() -> Outgoing {
     let mut poison = outgoing(submitted(0));
     poison.message.payload = b"\xff\xff not an envelope".as_slice().into();
@@ -96,8 +96,8 @@ pub(crate) fn poison() -> Outgoing {
     poison
 }
 
-/// Publishes to a broker that is there. A quorum queue that was made a moment ago refuses what comes before
-/// it has a leader; a relay tries again then, and so does this.
+/// Publishes to a running broker. A new quorum queue refuses messages until it has a leader; a relay retries
+/// then, and so does this.
 pub(crate) async fn publish(bus: &dyn Bus, outgoing: Outgoing) {
     until("a queue takes a message", async || {
         match bus.publish(std::slice::from_ref(&outgoing)).await.remove(0) {
@@ -114,7 +114,7 @@ pub(crate) async fn publish(bus: &dyn Bus, outgoing: Outgoing) {
     .await;
 }
 
-/// Publishes as a relay does: until it works.
+/// Publishes like a relay: until it works.
 pub(crate) async fn publish_until_taken(bus: &dyn Bus, outgoing: Outgoing) {
     until("the bus takes a message", async || {
         bus.publish(std::slice::from_ref(&outgoing)).await[0].is_ok()
@@ -124,7 +124,7 @@ pub(crate) async fn publish_until_taken(bus: &dyn Bus, outgoing: Outgoing) {
 
 type Script = dyn Fn(&ManagerSubmitted, u32) -> Outcome + Send + Sync;
 
-/// Answers each event as the script says, given how often it came before.
+/// Answers each event according to the script, given how often it came before.
 pub(crate) struct Scripted {
     script: Box<Script>,
     counts: Mutex<HashMap<ManagerName, u32>>,
@@ -147,7 +147,7 @@ impl Consumer for Scripted {
     }
 }
 
-/// A running consumer. Dropped, it dies on the spot, with what it has in hand.
+/// A running consumer. When dropped, it dies at once, with the messages that it is handling.
 pub(crate) struct Running {
     task: JoinHandle<()>,
     seen: mpsc::UnboundedReceiver<i64>,
@@ -224,7 +224,7 @@ pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) 
     };
     tokio::time::timeout(PATIENCE, waiting)
         .await
-        .unwrap_or_else(|_| panic!("waited in vain: {what}"));
+        .unwrap_or_else(|_| panic!("timed out: {what}"));
 }
 
 pub(crate) async fn has_dead_letters(bus: &dyn Bus, count: u32) {

@@ -1,4 +1,4 @@
-//! `amqps:` to a real broker with a certificate of an authority that nobody knows.
+//! `amqps:` to a real broker with a certificate of an unknown authority.
 
 use std::{fs, path::Path};
 
@@ -32,7 +32,7 @@ async fn a_broker_is_trusted_by_the_authority_that_is_given() {
     let url = broker.amqps_url();
     let trusted = home.path().join("ca.pem");
 
-    // By the public authorities, by another one, and by a file that is not there.
+    // With the public authorities, with another one, and with a file that does not exist.
     assert_refused(&bus(&url, None), "certificate").await;
     fs::write(&trusted, stranger.pem()).unwrap();
     assert_refused(&bus(&url, Some(&trusted)), "certificate").await;
@@ -42,7 +42,7 @@ async fn a_broker_is_trusted_by_the_authority_that_is_given() {
     )
     .await;
     fs::write(&trusted, authority.pem()).unwrap();
-    // Under a name that the certificate does not hold.
+    // With a name that the certificate does not contain.
     let other_name = url.replace("localhost", "127.0.0.1");
     assert_refused(&bus(&other_name, Some(&trusted)), "certificate").await;
 
