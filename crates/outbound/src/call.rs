@@ -1,8 +1,8 @@
-//! One question to a service: a request whose whole answer matters.
+//! A request to a service, with the whole response.
 //!
-//! Everything is bounded as with a page: one deadline from DNS to the last byte, and the body before and
-//! after decompression. A redirect is an answer like any other, so that a secret in a header goes to
-//! the named address and to no other.
+//! Everything is bounded as for a page: one deadline from DNS to the last byte, and the body before and after
+//! decompression. A redirect is returned like any other response, so that a secret in a header is sent only to
+//! the configured address.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::{
 };
 
 impl Client {
-    /// Sends `request` and reads the answer, whatever its status. `limits.max_redirects` has no say.
-    /// Where the address may lie is this client's rule.
+    /// Sends `request` and reads the response, with any status. `limits.max_redirects` is ignored. The client's
+    /// policy says which addresses are allowed.
     ///
     /// # Errors
-    /// When the URL is none, nothing answers in time, or a limit is met.
+    /// When the URL is invalid, nothing answers in time, or a limit is reached.
     pub async fn call(&self, request: Request<'_>, limits: Limits) -> Result<Page, Error> {
         let url = Url::parse(request.url)
             .ok()

@@ -1,4 +1,4 @@
-//! The client: one guarded pool of connections, shared by its clones.
+//! The client: one guarded connection pool, shared by its clones.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,15 +24,15 @@ use crate::{
     trace::{TRACE, Trace},
 };
 
-/// Idle connections are closed before the usual server does so (Node after 5 s), lest a request meet
-/// the closing and fail.
+/// Idle connections are closed before servers usually close them (Node after 5 s), because a request on a
+/// closing connection fails.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// As many as a Connection's lane sends at a time.
+/// Same as the number of concurrent requests for one Connection.
 const MAX_IDLE_PER_HOST: usize = 8;
-/// Enough for any honest head of an answer.
+/// Enough for the head of any normal response.
 const MAX_HEAD_BYTES: usize = 64 * 1_024;
 
-/// Speaks to addresses that customers name. Cloning is cheap and shares the connections.
+/// Sends requests to addresses from customers. Cloning is cheap and shares the connections.
 #[derive(Clone)]
 pub struct Client {
     http: legacy::Client<Connector, Full<Bytes>>,
@@ -48,8 +48,8 @@ impl Client {
         Self::with_parts(policy, user_agent, Arc::new(SystemResolver::new()), roots)
     }
 
-    /// For services that the operator's configuration names, and for nothing that a customer says:
-    /// they may stand anywhere, on this machine and in the private network too.
+    /// A client only for services that the operator configures, never for addresses from customers. They may be
+    /// on this machine and in the private network too.
     #[must_use]
     pub fn for_operator(user_agent: &str) -> Self {
         let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -60,7 +60,7 @@ impl Client {
         )
     }
 
-    /// With other ways to resolve and to trust; the guard stays the same.
+    /// Creates a client with another resolver and other certificate authorities; the guard stays the same.
     #[must_use]
     pub fn with_parts(
         policy: AddressPolicy,
@@ -74,7 +74,7 @@ impl Client {
         )
     }
 
-    /// Whose connections take new requests for so long, in place of ten minutes.
+    /// Sets how long connections take new requests, instead of ten minutes.
     #[must_use]
     pub fn with_connection_age(self, max_age: Duration) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Client {
             .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
             .http1_max_buf_size(MAX_HEAD_BYTES)
             .http2_max_header_list_size(64 * 1_024)
-            // A dead HTTP/2 connection must not swallow all requests to its host until TCP notices.
+            // A dead HTTP/2 connection must not block all requests to its host until TCP notices.
             .http2_keep_alive_interval(Duration::from_secs(5))
             .http2_keep_alive_timeout(Duration::from_secs(5))
             .build(connector.clone());
@@ -103,13 +103,13 @@ impl Client {
         }
     }
 
-    /// What this client lets addresses be.
+    /// The client's address policy.
     #[must_use]
     pub fn policy(&self) -> &AddressPolicy {
         self.connector.policy()
     }
 
-    /// Sends one request and waits for the head of its answer.
+    /// Sends one request and waits for the head of its response.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -126,7 +126,7 @@ impl Client {
         headers
             .entry(USER_AGENT)
             .or_insert_with(|| self.user_agent.clone());
-        // Of the address the host alone: paths are often secrets.
+        // Only the host, because paths are often secrets.
         let span = tracing::info_span!(
             "request",
             otel.name = method.as_str(),
@@ -170,7 +170,7 @@ impl Client {
 pub(crate) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, Failure> {
     let mut map = HeaderMap::with_capacity(headers.len() + 4);
     for (name, value) in headers {
-        // Neither name nor value is repeated: either may be a secret in the wrong place.
+        // Neither name nor value is repeated: either may be a misplaced secret.
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(Failure::invalid_request)?;
         let mut value = HeaderValue::from_str(value).map_err(Failure::invalid_request)?;
         value.set_sensitive(true);

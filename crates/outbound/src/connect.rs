@@ -1,13 +1,12 @@
-//! Opens connections, and is the one place that does: whatever a URL says, a redirect points to or a
-//! name server answers, no packet leaves for an address that was not checked here.
+//! Opens connections. This is the only place that does: no packet leaves for an address that was not checked
+//! here, for any URL, redirect or DNS response.
 //!
-//! The name is resolved once, all its addresses are judged, and the socket is opened to those very
-//! addresses, so a name that changes its mind between check and use (DNS rebinding) gains nothing.
-//! A connection kept alive for later requests needs no second check: it ends at the peer that was
-//! checked, whatever its name resolves to by now. It takes no new request after ten minutes, so that a
-//! name which leads elsewhere is followed however steady the traffic is.
+//! The name is resolved once, all its addresses are checked, and the socket is opened to exactly these
+//! addresses. So a name that changes between check and use (DNS rebinding) has no effect. A connection that is
+//! reused needs no second check: its peer was checked, even if its name resolves to another address now. It
+//! takes no new requests after ten minutes, so that a changed name takes effect even under steady traffic.
 //!
-//! [`Connector::unguarded`] alone permits everything: for what the operator's configuration names.
+//! Only [`Connector::unguarded`] permits everything: for addresses in the operator's configuration.
 
 use std::{
     io,
@@ -43,15 +42,15 @@ use crate::{
     trace::{Stage, Trace},
 };
 
-/// No caller waits longer; this bounds connections whose caller went on with another.
+/// No caller waits longer. This limits connections whose caller continued with another one.
 const LIMIT: Duration = Duration::from_secs(30);
-/// When the next address is tried beside one that is silent (RFC 8305 section 8).
+/// Delay until the next address is tried in parallel to one that does not answer (RFC 8305 section 8).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-/// How long a connection takes new requests; a fifth less at most, so that those of a busy minute are not
-/// all opened anew in one.
+/// How long a connection takes new requests. Up to a fifth less, so that the connections of a busy minute are
+/// not all opened again in the same minute.
 const MAX_AGE: Duration = Duration::from_secs(600);
 const MAX_AGE_JITTER: Range<f64> = 0.8..1.0;
-/// A name with more addresses than this does not make us knock on all of them.
+/// Limits the connection attempts for a name with many addresses.
 const MAX_ATTEMPTS: usize = 6;
 
 #[derive(Clone)]
@@ -59,24 +58,24 @@ pub(crate) struct Connector(Arc<Inner>);
 
 struct Inner {
     policy: AddressPolicy,
-    /// Whether names that never are public, and ports of other protocols, are refused unseen.
+    /// True if private host names, and ports of other protocols, are refused before DNS.
     is_guarded: bool,
     resolver: Arc<dyn Resolve>,
     tls: TlsConnector,
     max_age: Duration,
 }
 
-/// Handed along with each answer of a connection: whose trace opened it, and where it leads.
+/// Attached to each response of a connection: the trace that opened it, and its peer.
 #[derive(Clone)]
 pub(crate) struct Opened {
     pub(crate) by: Arc<Trace>,
     pub(crate) address: IpAddr,
-    /// From when on it takes no new request.
+    /// Time from when it takes no new requests.
     retires: Instant,
 }
 
-/// Takes the connection of a request out of the pool when the request is over, however it ends, if it is too
-/// old for another one.
+/// Removes the connection of a request from the pool if it is too old for another one, when the request ends in
+/// any way.
 pub(crate) struct Retirement(CaptureConnection);
 
 impl Retirement {
@@ -115,7 +114,7 @@ impl Connector {
         }))
     }
 
-    /// Leads anywhere: for addresses that no customer has a say in.
+    /// Allows all addresses: for addresses that no customer can influence.
     pub(crate) fn unguarded(resolver: Arc<dyn Resolve>, tls: rustls::ClientConfig) -> Self {
         let everything = ["0.0.0.0/0", "::/0"];
         let policy = AddressPolicy {
@@ -202,7 +201,8 @@ impl Inner {
         let started = Instant::now();
         let (tcp, address) = connect_any(&addresses, port, trace).await?;
         trace.connected(started);
-        // Requests are written whole; waiting for more only delays them. Failing costs that delay.
+        // Requests are written at once, so waiting for more data only delays them. A failure here costs that
+        // delay.
         let _ = tcp.set_nodelay(true);
 
         let opened = Opened {
@@ -229,8 +229,8 @@ impl Inner {
         })
     }
 
-    /// All addresses of `host`, or a refusal when any of them is not permitted: a name that leads
-    /// both outside and inside has no honest reason to.
+    /// Resolves all addresses of `host`. Refuses the name if any of them is not permitted: there is no honest
+    /// reason for a name with both public and internal addresses.
     async fn permitted_addresses(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
         let forbidden = |address| Failure::ForbiddenAddress {
             host: host.to_owned(),
@@ -262,7 +262,7 @@ impl Inner {
             answer
         };
         if let Some(refused) = addresses.iter().find(|ip| !self.policy.permits(**ip)) {
-            // The operator alone may learn where a name leads.
+            // Only the operator may learn the addresses of a name.
             tracing::debug!(server.address = host, address = %refused, "address refused");
             return Err(forbidden(Some(*refused)));
         }
@@ -287,7 +287,7 @@ impl Inner {
     }
 }
 
-/// Families take turns, IPv4 first: that is the one which every network routes.
+/// Alternates the families, IPv4 first, because every network routes it.
 fn interleave(addresses: &mut Vec<IpAddr>) {
     let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) = addresses.drain(..).partition(IpAddr::is_ipv4);
     let (mut v4, mut v6) = (v4.into_iter(), v6.into_iter());
@@ -301,8 +301,8 @@ fn interleave(addresses: &mut Vec<IpAddr>) {
     }
 }
 
-/// The first of `addresses` that answers. The next one is tried when one fails, or beside it when it
-/// is silent.
+/// Connects to the first of `addresses` that answers. The next one is tried when one fails, or in parallel when
+/// it is silent.
 async fn connect_any(
     addresses: &[IpAddr],
     port: u16,
@@ -348,7 +348,7 @@ async fn connect_one(address: IpAddr, port: u16) -> Result<(TcpStream, IpAddr), 
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// A connection, plain or secured, as hyper wants it.
+/// A connection, plain or TLS, in the form that hyper needs.
 pub(crate) struct Stream {
     io: TokioIo<Box<dyn Io>>,
     opened: Opened,

@@ -1,5 +1,5 @@
-//! Decompresses as bytes arrive, into a buffer that never outgrows its bound: a few kilobytes that
-//! unfold to gigabytes stop at the limit, having cost no more than it.
+//! Decompresses as bytes arrive, into a buffer with a fixed bound: a few kilobytes that expand to gigabytes
+//! stop at the limit and cost no more memory.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 use crate::Error;
 
-/// What [`Decoder`] understands, for the request.
+/// Codings that [`Decoder`] supports, for the request.
 pub(crate) const ACCEPTED: &str = "gzip, br, deflate";
 
 pub(crate) struct Decoder {
@@ -19,7 +19,7 @@ pub(crate) struct Decoder {
 enum State {
     Identity(Sink),
     Gzip(MultiGzDecoder<Sink>),
-    /// Zlib by the standard, bare deflate by some servers: the first byte tells.
+    /// Zlib according to the standard, raw deflate from some servers: the first byte shows which.
     Deflate(Sink),
     Zlib(ZlibDecoder<Sink>),
     BareDeflate(DeflateDecoder<Sink>),
@@ -27,8 +27,8 @@ enum State {
 }
 
 impl Decoder {
-    /// For the value of `content-encoding`. Codings piled on each other are refused: nobody honest
-    /// sends them.
+    /// Creates a decoder for the value of `content-encoding`. Multiple codings are refused: honest servers do
+    /// not use them.
     pub(crate) fn new(encoding: Option<&str>, limit: usize) -> Result<Self, Error> {
         let sink = Sink {
             bytes: Vec::new(),
@@ -75,7 +75,7 @@ impl Decoder {
         written.map_err(|error| self.error(&error))
     }
 
-    /// The whole body; an error when the compressed form ends early.
+    /// Returns the whole body, or an error if the compressed form ends early.
     pub(crate) fn finish(self) -> Result<Vec<u8>, Error> {
         let limit = self.limit;
         let finished = match self.state {
@@ -110,7 +110,7 @@ fn to_error(error: &io::Error, limit_bytes: usize) -> Error {
     }
 }
 
-/// The sink has no room left.
+/// The sink is full.
 #[derive(Debug, thiserror::Error)]
 #[error("full")]
 struct Full;

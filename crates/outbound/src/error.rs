@@ -1,16 +1,16 @@
-//! What can go wrong with a stranger's server, in words that stay stable.
+//! Errors of requests to untrusted servers, with stable words.
 
 use std::{error::Error as StdError, io, net::IpAddr, time::Duration};
 
 use domain::Issue;
 
-/// Why an exchange got no answer. [`Failure::word`] is stored and shown to customers.
+/// Reason why an exchange got no response. [`Failure::word`] is stored and shown to customers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     #[error("cannot resolve `{host}`: {reason}")]
     Dns { host: String, reason: String },
-    /// Without an address the name or the port itself is refused. Where a name leads is not shown: customers must not
-    /// learn the addresses of a network inside.
+    /// A refused address. If it is absent, the name or the port itself is refused. The address of a name is not
+    /// shown: customers must not learn addresses in an internal network.
     #[error("`{host}` is not a permitted address")]
     ForbiddenAddress {
         host: String,
@@ -33,13 +33,13 @@ pub enum Failure {
     Reset,
     #[error("not a valid http answer: {reason}")]
     Protocol { reason: String },
-    /// The request could not even be built from what is stored.
+    /// The stored data does not make a valid request.
     #[error("invalid request: {reason}")]
     InvalidRequest { reason: String },
 }
 
 impl Failure {
-    /// The word that logs, metrics and the API use.
+    /// Word for logs, metrics and the API.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// Finds the cause that branches in a chain of errors from hyper or from our own connector.
+    /// Finds the deciding cause in a chain of errors from hyper or from our connector.
     pub(crate) fn of(error: &(dyn StdError + 'static)) -> Self {
         let mut deepest = error;
         let mut next = Some(error);
@@ -103,10 +103,10 @@ fn is_reset(error: &io::Error) -> bool {
     )
 }
 
-/// Why a page could not be fetched.
+/// Reason why a page could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// `redirected` tells a bad target of a redirect from the URL that was asked for.
+    /// `redirected` separates a bad redirect target from a bad URL in the request.
     #[error("{} is not one to request ({issue:?})", if *redirected { "the target of a redirect" } else { "the url" })]
     Url { issue: Issue, redirected: bool },
     #[error("more than {limit} redirects")]

@@ -1,9 +1,9 @@
-//! One webhook: a request, and what came of it.
+//! One webhook: a request, and its result.
 //!
-//! One deadline spans everything from DNS to the body. A status in time is the answer, once its head is
-//! whole: a server that sends the status line and withholds the headers has not answered. The body is
-//! read for the log only, and neither its length, its speed nor its end changes the outcome. Redirects
-//! are answers like any other.
+//! One deadline covers everything from DNS to the body. The response counts when its whole head has arrived in
+//! time: a server that sends the status line and withholds the headers has not responded. The body is read only
+//! for the log; its length, its speed and its end do not change the outcome. Redirects are returned like any
+//! other response.
 
 use std::{
     net::IpAddr,
@@ -29,37 +29,37 @@ use crate::{
     trace::{Stage, Trace},
 };
 
-/// Read so that a short body ends and its connection can be used again.
+/// Reads enough that a short body ends and its connection can be reused.
 const MAX_READ_BYTES: usize = 64 * 1_024;
-/// Kept for the log.
+/// Bytes of the body that are stored in the log.
 const MAX_KEPT_BYTES: usize = 4 * 1_024;
 
 /// A request to a customer's endpoint.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     pub method: Method,
-    /// Judged again before it is used: what the operator allows may have changed since it was stored.
+    /// Checked again before use: the operator's policy may have changed since it was stored.
     pub url: &'a str,
-    /// Of two with the same name the later one is sent.
+    /// If a name occurs twice, the later value is sent.
     pub headers: &'a [(String, String)],
     pub body: Bytes,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     pub status: Result<u16, Failure>,
     pub phases: Phases,
-    /// The peer; where there is no answer, the address tried last.
+    /// Address of the peer; without a response, the address that was tried last.
     pub address: Option<IpAddr>,
-    /// The first 4 KiB of the answer's body as text, safe to store.
+    /// The first 4 KiB of the response body as text, safe to store.
     pub body: Option<String>,
-    /// How long the endpoint asks to be left alone.
+    /// The pause that the endpoint asks for.
     pub retry_after: Option<Duration>,
 }
 
 impl Exchange {
-    /// Whether the endpoint took it: any 2xx.
+    /// Returns true if the endpoint accepted it: any 2xx.
     #[must_use]
     pub fn is_success(&self) -> bool {
         matches!(self.status, Ok(200..=299))
@@ -67,7 +67,7 @@ impl Exchange {
 }
 
 impl Client {
-    /// Sends `request` and gives up when `deadline` has passed since now.
+    /// Sends `request` and gives up after `deadline`.
     pub async fn exchange(&self, request: Request<'_>, deadline: Duration) -> Exchange {
         let started = Instant::now();
         let until = (started + deadline).into();
@@ -99,7 +99,7 @@ impl Client {
                 if let Some(opened) = response.extensions().get::<Opened>() {
                     progress.address = Some(opened.address);
                     if !Arc::ptr_eq(&opened.by, &trace) {
-                        // A connection that was there: what we measured was one begun in vain.
+                        // The connection was reused: the times belong to an attempt that was not needed.
                         progress.phases.dns = None;
                         progress.phases.connect = None;
                         progress.phases.tls = None;
@@ -140,7 +140,7 @@ fn failed(failure: Failure) -> Exchange {
     }
 }
 
-/// Names the host alone: paths of webhooks are often secrets.
+/// Names only the host: paths of webhooks are often secrets.
 pub(crate) fn forbidden(url: &str) -> Failure {
     let host = url::Url::parse(url)
         .ok()
@@ -150,8 +150,8 @@ pub(crate) fn forbidden(url: &str) -> Failure {
     Failure::ForbiddenAddress { host, address }
 }
 
-/// Reads until the end, the bound or the deadline. Only a body read to its end leaves the connection
-/// in use; dropped earlier, it is closed.
+/// Reads until the end, the size limit or the deadline. Only a body read to its end keeps the connection in
+/// use; otherwise it is closed.
 async fn excerpt(mut body: Incoming, until: tokio::time::Instant) -> Option<String> {
     let mut kept = Vec::new();
     let mut read = 0;
@@ -168,20 +168,20 @@ async fn excerpt(mut body: Incoming, until: tokio::time::Instant) -> Option<Stri
     (!kept.is_empty()).then(|| printable(&kept))
 }
 
-/// Text of at most the kept size. PostgreSQL knows no NUL in text.
+/// Text of limited size. PostgreSQL text cannot contain NUL.
 fn printable(bytes: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
     text.truncate(text.floor_char_boundary(MAX_KEPT_BYTES));
     text
 }
 
-/// RFC 9110 10.2.3: seconds, or a date; a date that has passed means now.
+/// RFC 9110 10.2.3: seconds, or a date; a date in the past means now.
 pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u32>() {
         return Some(Duration::from_secs(seconds.into()));
     }
-    // Discord's, among others, has decimals.
+    // Discord, among others, sends decimals.
     if let Some((whole, rest)) = text.split_once('.')
         && let Ok(seconds) = whole.parse::<u32>()
         && !rest.is_empty()

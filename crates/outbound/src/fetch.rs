@@ -1,4 +1,4 @@
-//! Reads a page that a customer named: GET, redirects followed by hand, everything bounded.
+//! Reads a page that a customer named: GET, redirects followed here, everything bounded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,15 +25,15 @@ use crate::{
     trace::{Stage, Trace},
 };
 
-/// What a fetch may cost.
+/// Limits of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For everything together, redirects included.
+    /// Time for everything together, including redirects.
     pub total: Duration,
     pub max_redirects: usize,
-    /// Of the body as it is sent.
+    /// Size of the body as it is sent.
     pub max_wire_bytes: usize,
-    /// Of the body once decompressed.
+    /// Size of the body after decompression.
     pub max_body_bytes: usize,
 }
 
@@ -49,10 +49,10 @@ impl Default for Limits {
 }
 
 impl Client {
-    /// Gets `url`. Any status is an answer; `headers` (conditional ones, say) are sent along.
+    /// Gets `url`. Any status is a response; `headers` (for example conditional ones) are sent too.
     ///
     /// # Errors
-    /// When the URL or a redirect's target is refused, nothing answers in time, or a limit is met.
+    /// When the URL or a redirect's target is refused, nothing answers in time, or a limit is reached.
     pub async fn fetch(
         &self,
         url: &str,
@@ -111,7 +111,7 @@ impl Client {
         })
     }
 
-    /// A redirect is the word of whoever answered, so its target is judged like a customer's URL.
+    /// The server chooses the redirect's target, so it is checked like a customer's URL.
     fn judge_redirect(&self, from: &Url, location: &HeaderValue) -> Result<Url, Error> {
         let malformed = || Error::Url {
             issue: Issue::InvalidFormat,
@@ -135,7 +135,7 @@ fn refusal(issue: Issue, url: &str, redirected: bool) -> Error {
     }
 }
 
-/// Where a redirect points. 300 and 304 are not redirects, and neither is one that points nowhere.
+/// The target of a redirect. 300 and 304 are not redirects, and neither is a response without a location.
 fn redirect(response: &Response<Incoming>) -> Option<&HeaderValue> {
     let is_redirect = matches!(
         response.status(),
@@ -160,7 +160,7 @@ pub(crate) async fn read(
         limit_bytes: limits.max_wire_bytes,
         wire: true,
     };
-    // Announced too large: not a byte of it need be read.
+    // Announced as too large: no need to read any of it.
     let announced = head
         .headers
         .get(CONTENT_LENGTH)
@@ -186,7 +186,7 @@ pub(crate) async fn read(
         }
         decoder.write(&data)?;
     }
-    // No content is no content in any coding: 304 answers carry the header without a body.
+    // An empty body is empty in any coding: 304 responses have the header without a body.
     let bytes = if read_bytes == 0 {
         Vec::new()
     } else {

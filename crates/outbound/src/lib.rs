@@ -1,17 +1,17 @@
-//! The HTTP client for addresses that customers name: seed pages, their feeds, webhook endpoints.
+//! The HTTP client for addresses from customers: seed pages, their feeds, webhook endpoints.
 //!
-//! Such an address may point anywhere, and whoever answers may be hostile. So every connection is
-//! opened in one place, [`connect`], which resolves the name, refuses it when *any* address is not
-//! permitted, and connects to the very address that it checked: between check and use nothing is
-//! looked up again. Redirects are never followed unseen, everything read is bounded, and one
-//! deadline spans a whole call from DNS on. No proxy, cookie or referer is taken from anywhere.
+//! Such an address may point anywhere, and the server may be hostile. So every connection is opened in one
+//! place, [`connect`]. It resolves the name, refuses it if *any* address is not permitted, and connects to
+//! exactly the address that it checked: there is no second lookup between check and use. Redirects are never
+//! followed unchecked, everything read is bounded, and one deadline covers a whole call from DNS on. No proxy,
+//! cookie or referer is used.
 //!
-//! [`Client::fetch`] reads a page and follows redirects, each judged anew. [`Client::exchange`] sends
-//! one webhook and tells what came of it. [`Client::call`] asks a service and reads its answer; with
-//! [`Client::for_operator`] one that the operator names, which may stand in a private network.
+//! [`Client::fetch`] reads a page and follows redirects, each checked again. [`Client::exchange`] sends one
+//! webhook and returns the result. [`Client::call`] sends a request to a service and reads its response; with
+//! [`Client::for_operator`] to a service that the operator configures, which may be in a private network.
 //!
-//! It stands on hyper rather than on reqwest, since reqwest asks no resolver about literal
-//! addresses, hides where the time of an exchange went, and decodes bodies without a bound.
+//! It uses hyper instead of reqwest, because reqwest does not resolve literal addresses through a resolver,
+//! hides the timing of an exchange, and decodes bodies without a bound.
 
 mod call;
 mod client;
@@ -34,5 +34,5 @@ pub use resolve::{Resolve, SystemResolver};
 pub use rustls::RootCertStore;
 pub use trace::Phases;
 
-/// How we name ourselves to strangers' servers.
+/// Our user agent for requests to other servers.
 pub const USER_AGENT: &str = concat!("Earshot/", env!("CARGO_PKG_VERSION"));

@@ -1,4 +1,4 @@
-//! What a fetch brings home.
+//! The result of a fetch.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use http::{
 };
 use url::Url;
 
-/// HTML must name its encoding within so many bytes.
+/// HTML must declare its encoding in this many bytes.
 const PRESCAN_BYTES: usize = 1_024;
 
-/// An answer, whatever its status. The body is decompressed and within the limits.
+/// A response with any status. The body is decompressed and within the limits.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// After redirects.
+    /// Address after redirects.
     pub url: Url,
     pub status: u16,
     /// The media type, lower case, without parameters.
     pub content_type: Option<String>,
-    /// As the answer's head names it, lower case.
+    /// Charset in the response's head, lower case.
     pub charset: Option<String>,
     pub etag: Option<String>,
     pub last_modified: Option<String>,
@@ -59,8 +59,8 @@ impl Page {
         }
     }
 
-    /// The body as text: by its byte order mark, else the head's charset, else what the first bytes
-    /// of HTML or XML declare, else UTF-8. What does not decode becomes U+FFFD.
+    /// The body as text. The encoding is taken from its byte order mark, else the head's charset, else the
+    /// declaration in the first bytes of HTML or XML, else UTF-8. Invalid bytes become U+FFFD.
     #[must_use]
     pub fn text(&self) -> String {
         let named = self
@@ -76,7 +76,7 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// Of `text/html; charset="utf-8"`, which is lower case already.
+/// The charset in `text/html; charset="utf-8"`, which is lower case already.
 fn charset_of(content_type: &str) -> Option<String> {
     content_type
         .split(';')
@@ -99,7 +99,7 @@ fn declared(body: &[u8]) -> Option<&'static Encoding> {
         .take_while(|c| c.is_ascii_alphanumeric() || "-_:.".contains(*c))
         .collect();
     let encoding = Encoding::for_label(label.as_bytes())?;
-    // Bytes in which these words can be read are not UTF-16, whatever they say (WHATWG HTML).
+    // If these words are readable, the bytes are not UTF-16, even if declared so (WHATWG HTML).
     let readable = encoding.is_ascii_compatible();
     Some(if readable { encoding } else { UTF_8 })
 }

@@ -1,4 +1,4 @@
-//! From a host's name to its addresses.
+//! Resolves a host's name to its addresses.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -13,9 +13,9 @@ use hickory_resolver::{
     proto::rr::Name,
 };
 
-/// Answers with all addresses of a host. The guard judges them; this does not.
+/// Returns all addresses of a host. The guard checks them, the resolver does not.
 pub trait Resolve: Send + Sync {
-    /// `host` comes without a final dot; the error is a reason for people.
+    /// `host` has no final dot; the error is a reason for people.
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>>;
 }
 
@@ -23,7 +23,8 @@ pub trait Resolve: Send + Sync {
 pub struct SystemResolver(TokioResolver);
 
 impl SystemResolver {
-    /// Without a readable system configuration only the hosts file is left, and a warning says so.
+    /// Creates the resolver. If the system configuration is unreadable, it uses only the hosts file and logs a
+    /// warning.
     #[must_use]
     pub fn new() -> Self {
         Self::build(TokioResolver::builder_tokio().unwrap_or_else(|error| {
@@ -35,7 +36,7 @@ impl SystemResolver {
         }))
     }
 
-    /// With these name servers, over UDP and TCP, in place of the machine's.
+    /// Uses these name servers, over UDP and TCP, instead of the machine's.
     #[must_use]
     pub fn with_name_servers(servers: &[SocketAddr]) -> Self {
         let server = |address: &SocketAddr| {
@@ -54,14 +55,14 @@ impl SystemResolver {
 
     fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Self {
         let options = builder.options_mut();
-        // Both families, so that the check sees every address that a name has.
+        // Both families, so that the check sees every address of a name.
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
         options.cache_size = 8_192;
-        // A moved endpoint is found again within minutes, whatever its records once promised: within these ten, and
-        // the ten for which a connection that is open takes requests.
+        // A moved endpoint is found within minutes, even with a long TTL: within these ten, plus ten minutes of
+        // requests on an open connection.
         options.positive_max_ttl = Some(Duration::from_secs(600));
         options.negative_max_ttl = Some(Duration::from_secs(15));
-        // A silent server leaves time for its neighbour within the callers' ten seconds.
+        // A server that does not answer leaves time for the next one within the callers' ten seconds.
         options.timeout = Duration::from_secs(2);
         options.attempts = 2;
         Self(
@@ -81,7 +82,7 @@ impl Default for SystemResolver {
 impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, String>> {
         async move {
-            // The final dot keeps the search list out: under Kubernetes it would try
+            // The final dot disables the search list: under Kubernetes it would try
             // `acme.com.default.svc.cluster.local` first.
             let absolute = Name::from_ascii(format!("{host}.")).map_err(|e| e.to_string())?;
             let answer = self.0.lookup_ip(absolute).await;

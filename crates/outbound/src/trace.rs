@@ -1,7 +1,7 @@
-//! Where the time of an exchange goes, and how far it has come when the deadline cuts it.
+//! Timing of an exchange, and its stage when the deadline cuts it.
 //!
-//! hyper opens connections inside the caller's request future, so a task-local leads from the
-//! connector back to the exchange that it works for.
+//! hyper opens connections inside the caller's request future, so a task-local connects the connector with the
+//! exchange that it works for.
 
 use std::{
     net::IpAddr,
@@ -15,26 +15,26 @@ tokio::task_local! {
     pub(crate) static TRACE: Arc<Trace>;
 }
 
-/// Durations of the phases that took place. On a reused connection the first three did not.
+/// Durations of the phases that took place. On a reused connection the first three are missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
     pub dns: Option<Duration>,
     pub connect: Option<Duration>,
     pub tls: Option<Duration>,
-    /// From the start to the head of the answer.
+    /// Time from the start to the head of the response.
     pub first_byte: Option<Duration>,
     pub total: Duration,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// On a connection that is there: sending, or waiting for the head of the answer.
+    /// On an open connection: sending, or waiting for the head of the response.
     #[default]
     Waiting,
     Resolving,
     Connecting,
     Securing,
-    /// The head is there, the body is not.
+    /// The head has arrived, the body has not.
     Reading,
 }
 
@@ -43,16 +43,16 @@ pub(crate) struct Trace(Mutex<Progress>);
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
-    /// Which the newest connection is for.
+    /// Host of the newest connection.
     host: String,
     pub(crate) stage: Stage,
     pub(crate) phases: Phases,
-    /// The address tried last.
+    /// The address that was tried last.
     pub(crate) address: Option<IpAddr>,
 }
 
 impl Trace {
-    /// The trace of the exchange that runs here; a fresh one for a connection that none waits for.
+    /// The trace of the running exchange; a new one for a connection that no exchange waits for.
     pub(crate) fn current() -> Arc<Self> {
         TRACE.try_with(Arc::clone).unwrap_or_default()
     }
@@ -87,7 +87,7 @@ impl Trace {
         self.progress().clone()
     }
 
-    /// What a deadline that struck now interrupted.
+    /// The activity that a deadline now would interrupt.
     pub(crate) fn timeout(&self, after: Duration) -> Failure {
         let progress = self.snapshot();
         let host = progress.host;
@@ -105,7 +105,7 @@ impl Trace {
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        // Plain values, assigned whole: a panic elsewhere leaves nothing half done.
+        // Plain values, assigned whole: a panic elsewhere leaves no partial state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Questions to services that the operator names.
+//! Requests to services that the operator configures.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ async fn an_operators_service_may_stand_on_this_machine() {
         let url = format!("http://{host}:{}/ask", address.port());
         let page = call(&Client::for_operator(USER_AGENT), &url).await.unwrap();
         assert_eq!((page.status, &page.body[..]), (200, &b"yes"[..]));
-        // For a customer's word the same address stays shut.
+        // For customers the same address stays forbidden.
         let guarded = Client::new(domain::address::AddressPolicy::default(), USER_AGENT);
         assert_eq!(
             call(&guarded, &url).await.unwrap_err().word(),

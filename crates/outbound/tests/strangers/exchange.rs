@@ -1,4 +1,4 @@
-//! Webhooks to endpoints of every temper.
+//! Webhooks to well-behaved and misbehaving endpoints.
 
 use std::{
     net::SocketAddr,
@@ -248,7 +248,7 @@ async fn connections_are_reused_and_their_phases_told() {
 #[tokio::test]
 async fn a_dead_address_does_not_hide_a_living_one() {
     let address = answer(ok("fine")).await;
-    // Nothing listens on 127.0.0.2, whose refusal moves on to the next at once.
+    // Nothing listens on 127.0.0.2, so the client moves on to the next address at once.
     let client = client_with_names(dev_policy(), &[("acme.com", &["127.0.0.2", "127.0.0.1"])]);
     let url = format!("http://acme.com:{}/", address.port());
     let exchange = post(&client, &url, &[]).await;

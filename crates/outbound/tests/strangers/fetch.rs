@@ -1,4 +1,4 @@
-//! Pages from servers of every temper.
+//! Pages from well-behaved and misbehaving servers.
 
 use std::{
     io::Write,
@@ -153,7 +153,7 @@ async fn the_error_of_a_refused_redirect_names_the_address() {
     );
 }
 
-/// By names too, which only the connection finds out about; and the error does not tell where they lead.
+/// Names are covered too, which only the connection can check; the error does not show their addresses.
 #[tokio::test]
 async fn denied_networks_and_ports_of_other_protocols_are_not_reached() {
     let address = answer(ok("secret")).await;
@@ -286,7 +286,7 @@ async fn a_dripping_body_is_left_at_the_deadline() {
     assert_eq!(outcome.unwrap_err(), Error::Exchange(expected));
 }
 
-/// A page of 100 MB, announced and not.
+/// A page of 100 MB, with and without a declared length.
 #[tokio::test]
 async fn a_huge_page_is_cut_at_the_limit_quickly() {
     for length in ["content-length: 104857600\r\n", ""] {

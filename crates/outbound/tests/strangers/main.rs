@@ -1,4 +1,4 @@
-//! The client against servers of every temper, scripted on loopback.
+//! The client against well-behaved and misbehaving servers, scripted on loopback.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests, which clippy does not know as such"

@@ -1,4 +1,4 @@
-//! Names that change their mind, told by a real name server on loopback.
+//! Names whose addresses change, served by a real name server on loopback.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -19,11 +19,11 @@ use tokio::{
 
 use crate::support::{USER_AGENT, ok, read_request, roots};
 
-/// Answers every question for addresses with those that the test says, for `ttl` seconds.
+/// Answers every address query with the test's addresses, for `ttl` seconds.
 struct NameServer {
     address: SocketAddr,
     answer: Arc<Mutex<Vec<IpAddr>>>,
-    /// Those that had an answer.
+    /// Number of answered queries.
     questions: Arc<AtomicUsize>,
 }
 
@@ -41,7 +41,7 @@ impl NameServer {
             while let Ok((length, peer)) = socket.recv_from(&mut packet).await {
                 let addresses = answer.lock().unwrap().clone();
                 let reply = reply(&packet[..length], &addresses, ttl);
-                // That there is nothing is believed only where an SOA says for how long.
+                // An empty answer is cached only if an SOA says for how long.
                 if reply[7] > 0 {
                     questions.fetch_add(1, Ordering::Relaxed);
                 }
@@ -57,7 +57,7 @@ impl NameServer {
     }
 }
 
-/// RFC 1035 section 4: the question back, and those of the addresses that are of its type.
+/// RFC 1035 section 4: the question, and the addresses of its type.
 fn reply(question: &[u8], addresses: &[IpAddr], ttl: u32) -> Vec<u8> {
     // Names in questions are never compressed.
     let mut end = 12;
@@ -99,7 +99,7 @@ fn reply(question: &[u8], addresses: &[IpAddr], ttl: u32) -> Vec<u8> {
     reply
 }
 
-/// A server on both of two loopback addresses, at the same port, and how many connections each had.
+/// A server on two loopback addresses, at the same port, and the number of connections to each.
 async fn twins(keep_alive: bool) -> (u16, [Arc<AtomicUsize>; 2]) {
     let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = first.local_addr().unwrap().port();
@@ -126,7 +126,7 @@ async fn twins(keep_alive: bool) -> (u16, [Arc<AtomicUsize>; 2]) {
     (port, counts)
 }
 
-/// 127.0.0.1 is the permitted world, and all else of loopback the inside.
+/// 127.0.0.1 is the permitted network, and the rest of loopback is internal.
 fn client(server: &NameServer) -> Client {
     let policy = AddressPolicy {
         allow_cidrs: vec!["127.0.0.1/32".parse().unwrap()],
@@ -161,7 +161,8 @@ async fn a_name_that_turns_inside_leads_nowhere() {
     assert!(first.is_success(), "{first:?}");
     assert_eq!(count(&outside), 1);
 
-    // Every way to say it: alone, beside a good one in either order, and in the other family.
+    // Every position of a forbidden address: alone, next to a good one in either order, and in the other
+    // family.
     for answer in [
         &["127.0.0.2"][..],
         &["127.0.0.1", "127.0.0.2"],

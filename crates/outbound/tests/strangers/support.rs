@@ -1,4 +1,4 @@
-//! Strangers' servers, scripted on loopback, and clients that may talk to them.
+//! Untrusted servers, scripted on loopback, and clients that may connect to them.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use tokio::{
 
 pub(crate) const USER_AGENT: &str = "Earshot/test";
 
-/// Accepts connections and plays `script` on each.
+/// Accepts connections and runs `script` on each.
 pub(crate) async fn serve<F, Fut>(script: F) -> SocketAddr
 where
     F: Fn(TcpStream) -> Fut + Send + 'static,
@@ -45,7 +45,7 @@ pub(crate) async fn answer(bytes: impl Into<Vec<u8>>) -> SocketAddr {
     .await
 }
 
-/// Reads a request with its body and returns its text; empty when the peer is gone.
+/// Reads a request with its body and returns its text; empty if the peer is gone.
 pub(crate) async fn read_request(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4_096];
@@ -75,7 +75,7 @@ pub(crate) fn ok(body: &str) -> String {
     )
 }
 
-/// As `earshot dev` has it.
+/// Same as in `earshot dev`.
 pub(crate) fn dev_policy() -> AddressPolicy {
     AddressPolicy {
         allow_cidrs: vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()],
@@ -88,7 +88,7 @@ pub(crate) fn dev_client() -> Client {
     Client::new(dev_policy(), USER_AGENT)
 }
 
-/// Names that lead where the test says.
+/// Names with the addresses that the test sets.
 struct Names(HashMap<&'static str, Vec<IpAddr>>);
 
 impl Resolve for Names {
