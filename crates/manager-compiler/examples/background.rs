@@ -1,4 +1,4 @@
-//! Makes the table of word frequencies that the compiler ships.
+//! Creates the table of word frequencies that the compiler ships.
 //!
 //! `cargo run --release -p manager-compiler --example background -- DIR WORDS > crates/manager-compiler/data/background.txt`
 //!
@@ -22,7 +22,7 @@ const MIN_DOCUMENTS: u32 = 4;
 #[derive(Default, Clone)]
 struct Count {
     documents: u32,
-    /// In the middle of sentences that are not written in capitals throughout.
+    /// Occurrences in the middle of sentences that are not written in capitals throughout.
     lower: u32,
     capital: u32,
 }
@@ -61,7 +61,7 @@ struct Counter {
     documents: u32,
     words: HashMap<String, Count>,
     stems: HashMap<String, String>,
-    /// Stems of words that a dictionary has in lower case.
+    /// Stems of words that the dictionary contains in lower case.
     dictionary: HashSet<String>,
 }
 
@@ -104,9 +104,9 @@ impl Counter {
         }
     }
 
-    /// `documents N`, then lines of words with the same number of documents, rounded down
-    /// to a quarter of a power of two. `^` marks names: words that no dictionary has, or that are seldom
-    /// written in lower case; `~` marks dictionary words that are names about as often as not.
+    /// Prints `documents N`, then lines of words with the same number of documents, rounded down to a quarter of a
+    /// power of two. `^` marks names: words that are in no dictionary, or that are rarely written in lower case; `~`
+    /// marks dictionary words that are names about as often as not.
     fn table(&self) -> String {
         let mut words: Vec<_> = self
             .words
@@ -142,7 +142,7 @@ fn is_listed(word: &str) -> bool {
         && !word.chars().all(char::is_numeric)
 }
 
-/// `floor(4 · log2(n))`, in whole numbers, so that every machine agrees.
+/// Returns `floor(4 · log2(n))`, computed in integers so that the result is the same on every machine.
 fn quarter_log2(n: u32) -> u32 {
     let n = u128::from(n).pow(4);
     (0..)

@@ -1,6 +1,6 @@
 //! `cargo run --release -p manager-compiler --example evaluate -- --customers DIR --posts FILE [--focus F] [--sensitivity S]`
 //!
-//! Prints a prediction a line.
+//! Prints one prediction per line.
 
 use std::{
     io::{BufWriter, Write, stdout},

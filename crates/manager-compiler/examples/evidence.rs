@@ -1,6 +1,6 @@
 //! `cargo run --release -p manager-compiler --example evidence -- CUSTOMERS_DIR POSTS`
 //!
-//! Prints the evidence of each pair of customer and post, a JSON array a line.
+//! Prints the evidence of each pair of customer and post, one JSON array per line.
 
 use std::{
     io::{BufWriter, Write, stdout},

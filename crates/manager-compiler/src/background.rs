@@ -1,9 +1,9 @@
-//! How common words are, in posts at large and on web pages.
+//! Word frequencies, in ordinary posts and on web pages.
 //!
-//! The table (`data/README.md` tells its origin) gives the inverse document frequency of English
-//! stems. Words that it does not have are rare. Stop words never make a term; web words
-//! (`pricing`, `newsletter`) are common on pages however rare they are in posts, and never make one
-//! either. Reading the table takes about a millisecond, once.
+//! The table (`data/README.md` describes its origin) gives the inverse document frequency of English stems. Words that
+//! it does not contain are rare. Stop words never become a term. Web words (`pricing`, `newsletter`) are common on
+//! pages even if they are rare in posts, and never become a term either. Reading the table takes about a millisecond,
+//! once.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,7 +23,7 @@ static WEB_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The natural logarithm of how many times rarer than "in every post" a stem is: 0 to 12.5.
+/// Returns the natural logarithm of how many times rarer than "in every post" a stem is: 0 to 12.5.
 #[must_use]
 pub fn idf(stem: &str) -> f64 {
     match TABLE.words.get(stem) {
@@ -32,51 +32,51 @@ pub fn idf(stem: &str) -> f64 {
     }
 }
 
-/// A word that no post has may be the subject's own term or chance; it counts as one of medium rarity.
+/// A word that occurs in no post may be the subject's own term or chance; it counts as one of medium rarity.
 const UNKNOWN_IDF: f64 = 5.0;
 
-/// The inverse document frequency of a stem that the table does not have.
+/// Returns the inverse document frequency of a stem that is not in the table.
 #[must_use]
 pub fn idf_of_unknown() -> f64 {
     UNKNOWN_IDF
 }
 
-/// How far a stem is a word of the language rather than a name.
+/// Use of a stem: as a name, as an ordinary word, or as both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
-    /// No dictionary has it, or hardly anyone writes it in lower case: `netflix`, `toyota`, `google`.
+    /// In no dictionary, or rarely written in lower case: `netflix`, `toyota`, `google`.
     Name,
-    /// A dictionary word that posts use as a name about as often: `apple`, `twitter`, `steam`.
+    /// A dictionary word that is used as a name about as often: `apple`, `twitter`, `steam`.
     Both,
-    /// `square`, `target`, `beats`.
+    /// An ordinary word: `square`, `target`, `beats`.
     Word,
 }
 
-/// How posts at large use a stem. One that the table does not have is too rare to be a common word.
+/// Returns how ordinary posts use a stem. A stem that is not in the table is too rare to be a common word.
 #[must_use]
 pub fn usage(stem: &str) -> Usage {
     TABLE.words.get(stem).map_or(Usage::Name, |word| word.usage)
 }
 
-/// Whether a stem is a word of the language rather than a name.
+/// Returns whether a stem is a word of the language and not a name.
 #[must_use]
 pub fn is_ordinary(stem: &str) -> bool {
     usage(stem) == Usage::Word
 }
 
-/// Whether the table has the stem at all.
+/// Returns whether the table contains the stem.
 #[must_use]
 pub fn is_known(stem: &str) -> bool {
     TABLE.words.contains_key(stem)
 }
 
-/// Whether a folded word is of the kind that says nothing: `the`, `with`, `very`.
+/// Returns whether a folded word is a stop word: `the`, `with`, `very`.
 #[must_use]
 pub fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains(word)
 }
 
-/// Whether a stem belongs to the furniture of web pages: `pricing`, `login`, `newsletter`.
+/// Returns whether a stem belongs to the standard wording of web pages: `pricing`, `login`, `newsletter`.
 #[must_use]
 pub fn is_web_word(stem: &str) -> bool {
     WEB_WORDS.contains(stem)

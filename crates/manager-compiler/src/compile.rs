@@ -1,4 +1,4 @@
-//! From fetched pages to instructions.
+//! Compiles fetched pages into instructions.
 //!
 //! Pure and deterministic: the same pages give the same instructions, byte for byte.
 
@@ -15,10 +15,10 @@ use crate::{
     terms, topic,
 };
 
-/// What a seed URL answered.
+/// Response of a seed URL.
 #[derive(Debug, Clone)]
 pub struct FetchedPage {
-    /// After redirects.
+    /// The URL after redirects.
     pub url: Url,
     pub content_type: Option<String>,
     pub body: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct Page {
 
 impl Page {
     /// # Errors
-    /// When there is nothing to read.
+    /// Fails when the page has no usable text.
     pub fn read(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Self, Unreadable> {
         let text = extract::extract(url, content_type, body)?;
         let url = url.clone();
@@ -41,16 +41,16 @@ impl Page {
     }
 }
 
-/// What a seed URL is good for.
+/// Result of classifying a seed URL.
 pub(crate) enum Seed {
-    /// A place on a configured platform: it says where to listen, and nothing about the subject.
+    /// A feed on a configured platform: it defines what to watch, and says nothing about the subject.
     Place(FeedName),
-    /// A page about the subject, which may be a feed as well.
+    /// A page about the subject, which may also be a feed.
     Subject(Box<Page>, Option<FeedName>),
 }
 
 impl Seed {
-    /// Whether it says where to listen.
+    /// Returns whether the seed names a feed.
     pub(crate) fn names_feed(&self) -> bool {
         matches!(self, Self::Place(_) | Self::Subject(_, Some(_)))
     }
@@ -75,19 +75,19 @@ impl Seed {
     }
 }
 
-/// Why pages made no instructions: an answer about the customer's pages.
+/// Reason why pages gave no instructions; it is about the customer's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CompileFailure {
-    /// None of the pages says anything to go by; only the customer can fix that.
+    /// No page has usable content; only the customer can fix that.
     #[error("no usable content on any url")]
     NoUsableContent,
-    /// Something to listen to, and nothing to listen for.
-    #[error("the urls name places to listen to, and no page says what for")]
+    /// Feeds to watch, but no subject to search for.
+    #[error("the urls only name feeds, and no page describes the subject")]
     OnlyPlatformPages,
 }
 
 impl CompileFailure {
-    /// The code of `Manager.applyError`.
+    /// Returns the code of `Manager.applyError`.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -98,12 +98,11 @@ impl CompileFailure {
 
 /// Compiles the seed pages.
 ///
-/// `sensitivity` sets the threshold and nothing else. `focus_names` are the customer's `focus.names`;
-/// `source` is the Manager's. Pages that are places on
-/// a configured platform name feeds, and say nothing about the subject.
+/// `sensitivity` only sets the threshold. `focus_names` are the customer's `focus.names`; `source` is the Manager's.
+/// Pages that are places on a configured platform name feeds, and say nothing about the subject.
 ///
 /// # Errors
-/// [`CompileFailure`] when there is nothing to go by.
+/// Returns a [`CompileFailure`] when the pages have no usable content.
 pub fn compile(
     pages: &[FetchedPage],
     focus: Focus,
@@ -119,7 +118,7 @@ pub fn compile(
     compile_seeds(seeds, focus, sensitivity, focus_names, source, platforms)
 }
 
-/// [`compile`], of pages that have been read.
+/// Works like [`compile`], for pages that have been read.
 pub(crate) fn compile_seeds(
     seeds: impl IntoIterator<Item = Seed>,
     focus: Focus,
@@ -201,7 +200,7 @@ fn brief(focus: Focus, names: &Names, terms: &[Term]) -> String {
     brief.chars().take(MAX_BRIEF_CHARS).collect()
 }
 
-/// Adds a sentence to the `brief`, which outlives a long description.
+/// Adds a sentence to the `brief`; a long description is cut to make room.
 pub(crate) fn tell(instructions: &mut Instructions, sentence: &str) {
     let room = MAX_BRIEF_CHARS.saturating_sub(sentence.chars().count() + 1);
     let mut brief: String = instructions.brief.chars().take(room).collect();
@@ -210,7 +209,7 @@ pub(crate) fn tell(instructions: &mut Instructions, sentence: &str) {
     instructions.brief = brief;
 }
 
-/// Every spelling and context word counts as a term; the weakest go first.
+/// Every spelling and context word counts as a term; the last names are dropped first.
 pub(crate) fn keep_in_bounds(instructions: &mut Instructions) {
     let mut count = instructions.include.len();
     let mut kept = Vec::new();

@@ -1,14 +1,13 @@
-//! Finds communities to listen to, where a Manager's pages name none.
+//! Finds communities to watch when a Manager's pages name none.
 //!
-//! Platforms that have a search are asked for what was compiled: its first names and terms. What they find
-//! joins the newest posts of every platform, save for communities that those have anyway. The best come
-//! first: by how many of the words found them, by their place in the answers, and by whether they speak
-//! of the word themselves.
+//! Platforms with a search API are searched for the first names and terms of the instructions. The results are added to
+//! the newest posts of every platform, except communities that these already include. The ranking counts how many of
+//! the queries found a community, its rank in the results, and whether its description contains the query.
 //!
-//! A compile never fails for it, and waits [`PATIENCE`] at most: a platform that does not answer is left out for
-//! a minute, and communities that it named before stay. A process asks a platform no more than [`SEARCHES_PER_MINUTE`]
-//! times a minute, whatever is compiled, and within the budget that scanners share, of which it leaves half
-//! ([`budget`]). A platform that cannot be asked, for want of credentials say, is left out.
+//! Discovery never fails a compile, and takes at most [`PATIENCE`]. A platform that does not answer is left out for a
+//! minute, and the communities that it returned before stay. A process sends a platform at most [`SEARCHES_PER_MINUTE`]
+//! searches a minute, for all compiles together. Searches use the budget of the scanners, and leave half of it unused
+//! ([`budget`]). A platform that cannot be searched, for example without credentials, is left out.
 
 mod budget;
 
@@ -28,41 +27,41 @@ use runtime::config::PlatformConfig;
 use store::Pool;
 use url::Url;
 
-/// For all of a Manager's searches.
+/// Deadline for all searches of a Manager.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PER_SEARCH: Duration = Duration::from_secs(3);
 const LEAVE_OUT: Duration = Duration::from_mins(1);
 const SEARCHES_PER_MINUTE: usize = 12;
 const MAX_NAMES: usize = 2;
 const MAX_QUERIES: usize = 4;
-/// Communities that one search may give.
+/// Maximum number of communities per search.
 const LIMIT: usize = 10;
-/// The most of one platform.
+/// Maximum number of communities per platform.
 const MAX_PER_PLATFORM: usize = 5;
 
-/// The platforms that can be asked.
+/// The platforms that can be searched.
 pub(crate) struct Discovery {
     platforms: Vec<Platform>,
     asked: Mutex<HashMap<String, Asked>>,
 }
 
-/// What was asked of a platform.
+/// Recent searches of a platform.
 #[derive(Default)]
 struct Asked {
     times: VecDeque<Instant>,
     failed: Option<Instant>,
 }
 
-/// What was found.
+/// Result of a discovery.
 #[derive(Debug, Default)]
 pub(crate) struct Discovered {
     pub(crate) feeds: Vec<FeedName>,
-    /// Platforms of which nothing is known this time.
+    /// Platforms without an answer this time.
     pub(crate) silent: Vec<String>,
 }
 
 impl Discovery {
-    /// Of the platforms that can be asked; requests are counted in the database of `pool`.
+    /// Uses the platforms that can be searched; counts requests in the database of `pool`.
     pub(crate) fn new(configured: &[PlatformConfig], pool: &Pool) -> Self {
         // Feeds that customers name have no search.
         let nothing: Arc<dyn Fetch> = Arc::new(Nothing);
@@ -91,7 +90,7 @@ impl Discovery {
         }
     }
 
-    /// Communities of the source's platforms for what the instructions look for.
+    /// Finds communities of the source's platforms for the instructions.
     pub(crate) async fn find(&self, source: Source, instructions: &Instructions) -> Discovered {
         let queries = queries(instructions);
         let own = self
@@ -119,7 +118,7 @@ impl Discovery {
         discovered
     }
 
-    /// The answers to each query; `None` when the platform did not answer them all.
+    /// Returns the results of each query; `None` when the platform did not answer all of them.
     async fn search<'a>(
         &self,
         platform: &Platform,
@@ -168,7 +167,7 @@ impl Discovery {
         may
     }
 
-    /// One that is left out already is not for longer.
+    /// Leaves a platform out for a while; does not extend a pause.
     fn leave_out(&self, platform: &str) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = &mut asked.entry(platform.to_owned()).or_default().failed;
@@ -178,7 +177,7 @@ impl Discovery {
     }
 }
 
-/// What to ask for: names that are watched, and the weightiest terms.
+/// Returns the search queries: watched names, and the terms with the highest weights.
 fn queries(instructions: &Instructions) -> Vec<String> {
     let names = instructions.names.iter();
     let watched = names.filter(|name| name.kind == NameKind::Watched);
@@ -194,7 +193,7 @@ fn queries(instructions: &Instructions) -> Vec<String> {
     queries
 }
 
-/// The best of a platform's, as feeds.
+/// Returns the best communities of a platform, as feeds.
 fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedName> {
     let mut scores: BTreeMap<String, f64> = BTreeMap::new();
     for (query, communities) in found {
@@ -213,7 +212,8 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
         .into_iter()
         .filter(|(what, _)| platform.adapter.accepts(what))
         .filter(|(what, _)| !(has_newest && registry::newest_has(kind, what)))
-        // Found once and not first, and says nothing of it: chance.
+        // A community that only one query found, not as the first result, and that does not mention the query, is
+        // chance.
         .filter(|(_, score)| *score >= 0.5)
         .collect();
     best.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -224,7 +224,7 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
     feeds.filter_map(|feed| feed.parse().ok()).collect()
 }
 
-/// For platforms without an address of their own, which nobody asks anything here, and for redirects to other
+/// Rejects all requests: for platforms without a base URL, which are never searched, and for redirects to other
 /// origins.
 struct Nothing;
 
@@ -313,7 +313,7 @@ mod tests {
         let found = discovery
             .find(Source::Forum, &looking_for("espresso"))
             .await;
-        // What the newest posts of the Lemmy instance have anyway is not named again.
+        // Communities that are part of the Lemmy instance's newest posts are not listed again.
         let names: Vec<String> = found.feeds.iter().map(ToString::to_string).collect();
         assert_eq!(names.len(), MAX_PER_PLATFORM, "{names:?}");
         assert!(
@@ -339,7 +339,7 @@ mod tests {
         let away = Settings {
             name: "away".to_owned(),
             kind: "lemmy".to_owned(),
-            // Nobody listens there.
+            // No server listens on this port.
             base_url: Url::parse("http://127.0.0.1:9/").ok(),
             ..Settings::default()
         };

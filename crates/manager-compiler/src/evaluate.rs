@@ -1,9 +1,8 @@
-//! Scores posts offline against customers' pages: how well compiling and matching decide together.
+//! Scores posts offline against customers' pages: measures how well compiling and matching decide together.
 //!
-//! Reads the benchmark's format: customers as `DIR/*.json`, with pages relative to the folder above,
-//! and posts as JSON lines, gzipped or not. No database and no network. A page may be given with its
-//! address, whose domain then counts among the customer's names. A customer that cannot be compiled is
-//! reported, and the others are scored.
+//! Reads the benchmark's format: customers as `DIR/*.json`, with pages relative to the parent folder, and posts as JSON
+//! lines, gzipped or not. Uses no database and no network. If a page has an address, its domain counts among the
+//! customer's names. A customer that cannot be compiled is reported, and the others are scored.
 
 use std::{
     fs::{self, File},
@@ -19,7 +18,7 @@ use url::Url;
 
 use crate::compile::{self, CompileFailure, FetchedPage};
 
-/// What is said of a post for a customer and focus.
+/// Decision on a post for a customer and focus.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     pub customer: String,
@@ -54,7 +53,7 @@ pub struct SkippedCustomer {
     pub reason: SkipReason,
 }
 
-/// Why a customer is not scored.
+/// Reason why a customer is not scored.
 #[derive(Debug, thiserror::Error)]
 pub enum SkipReason {
     #[error(transparent)]
@@ -76,7 +75,7 @@ struct Customer {
     foci: Vec<Focus>,
 }
 
-/// A page on disk, with its address where it is known.
+/// A page on disk, with its address if it is known.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 enum PageEntry {
@@ -103,7 +102,7 @@ impl PageEntry {
     }
 }
 
-/// `channel` and `source` are not read: they would give the answer away.
+/// `channel` and `source` are not read: they would reveal the answer.
 #[derive(Debug, Deserialize)]
 struct BenchPost {
     id: String,
@@ -113,7 +112,7 @@ struct BenchPost {
     text: String,
 }
 
-/// A plan for each focus of each customer, in the order of their ids.
+/// One plan per focus of each customer, in the order of their ids.
 #[derive(Debug)]
 pub struct Plans {
     plans: Vec<(String, Focus, Plan)>,
@@ -124,7 +123,7 @@ impl Plans {
     /// Compiles all customers of a folder, for one focus or for all of theirs.
     ///
     /// # Errors
-    /// The first file that cannot be read. A customer that cannot be compiled is none: see
+    /// Returns an error for the first file that cannot be read. A customer that cannot be compiled is not an error: see
     /// [`Plans::skipped`].
     pub fn compile(
         customers: &Path,
@@ -149,7 +148,7 @@ impl Plans {
         Ok(Self { plans, skipped })
     }
 
-    /// Customers that cannot be compiled, and so are not decided on.
+    /// Returns the customers that cannot be compiled and are not scored.
     #[must_use]
     pub fn skipped(&self) -> &[SkippedCustomer] {
         &self.skipped
@@ -191,11 +190,11 @@ fn plan(
     Ok(Plan::compile(&instructions)?)
 }
 
-/// Compiles each customer and scores each post, handing predictions to `sink` in the order of posts.
-/// Returns the customers that cannot be compiled.
+/// Compiles each customer and scores each post. Passes predictions to `sink` in the order of posts. Returns the
+/// customers that cannot be compiled.
 ///
 /// # Errors
-/// What cannot be read, or what `sink` answers.
+/// Returns an error if a file cannot be read, or if `sink` fails.
 pub fn run(
     customers: &Path,
     posts: &Path,
@@ -228,11 +227,10 @@ pub fn run(
     Ok(plans.skipped)
 }
 
-/// Instructions for each focus of each customer of a folder that can be compiled, in the order of
-/// their ids.
+/// Returns instructions for each focus of each customer of a folder that can be compiled, in the order of their ids.
 ///
 /// # Errors
-/// The first file that cannot be read.
+/// Returns an error for the first file that cannot be read.
 pub fn instructions(customers: &Path) -> Result<Vec<(String, Focus, Instructions)>, EvaluateError> {
     let mut all = Vec::new();
     for (customer, pages) in load(customers)? {
@@ -253,10 +251,10 @@ pub fn instructions(customers: &Path) -> Result<Vec<(String, Focus, Instructions
     Ok(all)
 }
 
-/// The posts of a file: id, title and text.
+/// Reads the posts of a file: id, title and text.
 ///
 /// # Errors
-/// A file or line that cannot be read.
+/// Returns an error if the file or a line cannot be read.
 pub fn posts(
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<(String, String, String), EvaluateError>>, EvaluateError> {
@@ -278,7 +276,7 @@ pub fn posts(
     }))
 }
 
-/// The customers of a folder with their pages, by file name.
+/// Reads the customers of a folder with their pages, by file name.
 fn load(folder: &Path) -> Result<Vec<(Customer, Vec<FetchedPage>)>, EvaluateError> {
     let read = |path: &Path| {
         let path = path.to_owned();
@@ -326,7 +324,8 @@ fn load(folder: &Path) -> Result<Vec<(Customer, Vec<FetchedPage>)>, EvaluateErro
     Ok(customers)
 }
 
-/// The address of a page that is given without: a literal one has no name that could be taken for theirs.
+/// Returns the address for a page without one: an IP address, which contains no name that could count as the
+/// customer's.
 fn page_url(page: &Path) -> Url {
     let mut url = Url::parse("http://192.0.2.1/").expect("the address is well-formed");
     url.set_path(&page.to_string_lossy());
@@ -355,7 +354,7 @@ mod tests {
     const PAGE: &str =
         "<title>Lever espresso machines</title><p>Espresso machines, built by hand in Leith.";
 
-    /// A folder with customers, whose pages are `good.html` and `empty.html`.
+    /// Creates a folder with customers, whose pages are `good.html` and `empty.html`.
     fn folder(name: &str, customers: &[(&str, &str)]) -> std::path::PathBuf {
         let folder = std::env::temp_dir().join(format!("evaluate-{}-{name}", std::process::id()));
         fs::create_dir_all(folder.join("customers")).unwrap();

@@ -1,7 +1,7 @@
-//! What the customer said of earlier matches, made into other weights and another threshold.
+//! Adjusts weights and the threshold according to the customer's verdicts on earlier matches.
 //!
-//! Applied to freshly compiled instructions each time, from the verdicts of the last weeks: nothing
-//! drifts, and a verdict taken back is forgotten. Both changes are bounded, and told in the `brief`.
+//! Applied to freshly compiled instructions each time, from the verdicts of the last weeks: nothing drifts, and a
+//! withdrawn verdict has no effect. Both changes are limited, and described in the `brief`.
 //!
 //! The threshold stays within the chosen sensitivity. It moves at most half of the way to the threshold
 //! of the neighbouring setting, so feedback never turns one setting into another. PRECISE has no stricter
@@ -12,23 +12,24 @@ use store::feedback::Verdict;
 
 use crate::compile::tell;
 
-/// Fewer say nothing.
+/// Minimum number of verdicts; fewer change nothing.
 const MIN_VERDICTS: usize = 3;
-/// So many matches that count as neither good nor bad, beside those that were judged.
+/// Number of neutral matches that are added to the judged ones as a prior.
 const DOUBT: f64 = 6.0;
 const MAX_RISE: f64 = 0.2;
 const MAX_FALL: f64 = 0.1;
 /// Largest shift of the threshold away from all other settings.
 const OUTER_SHIFT: f64 = 0.1;
-/// No feedback moves a threshold out of this range.
+/// Feedback never moves a threshold out of this range.
 const THRESHOLD_RANGE: (f64, f64) = (0.05, 0.95);
-/// A term loses or gains this much of its weight at most.
+/// Lowest and highest factor that feedback applies to a term's weight.
 const FACTORS: (f64, f64) = (0.4, 1.5);
-/// A term in fewer of the judged matches says nothing.
+/// Minimum number of judged matches that contain a term before its weight changes.
 const MIN_OCCURRENCES: u32 = 2;
 const MAX_NAMED: usize = 5;
 
-/// Rocchio's way, by the terms that made the matches: those of good ones gain, those of bad ones lose.
+/// Rocchio's method, applied to the terms that led to the matches: those of good matches gain weight, those of bad ones
+/// lose it.
 ///
 /// `focus` and `sensitivity` are those that the instructions were compiled with.
 pub(crate) fn apply(
@@ -80,7 +81,7 @@ pub(crate) fn apply(
     let after = round((before + shift).clamp(lowest, highest));
     instructions.threshold = Some(after);
     let mut told = format!(
-        "Of {} matches that were judged, {bad} were not worth attention: the threshold is {after}, not {before}",
+        "Of {} judged matches, {bad} were not relevant: the threshold is {after} instead of {before}",
         verdicts.len()
     );
     for (word, terms) in [("more", &up), ("less", &down)] {
@@ -170,8 +171,8 @@ mod tests {
         assert_eq!(
             changed.brief,
             format!(
-                "Posts about coffee. Of 11 matches that were judged, 8 were not worth attention: the \
-                 threshold is {after}, not {before}; more weight on espresso; less weight on steam."
+                "Posts about coffee. Of 11 judged matches, 8 were not relevant: the \
+                 threshold is {after} instead of {before}; more weight on espresso; less weight on steam."
             )
         );
         let mut again = instructions();
@@ -211,7 +212,7 @@ mod tests {
                 let [lowest, highest] = shifted;
                 assert!(lowest <= chosen && chosen <= highest && lowest < highest);
                 assert!(lowest >= 0.05 && highest <= 0.95, "{shifted:?}");
-                // Settings meet half of the way, and never cross.
+                // The ranges of two settings meet halfway, and never cross.
                 assert!(lowest_of_stricter.is_none_or(|stricter| highest <= stricter));
                 lowest_of_stricter = Some(lowest);
             }

@@ -1,8 +1,8 @@
-//! Which feeds a Manager listens to.
+//! Selects the feeds that a Manager watches.
 //!
-//! A seed URL may be a place to listen to rather than a page about the subject: a Lemmy community, a
-//! subreddit, Hacker News, a feed, or a post in one of them ([`pages`]). Where none is, the newest posts of
-//! every configured platform of the Manager's source are listened to.
+//! A seed URL may be a feed instead of a page about the subject: a Lemmy community, a subreddit, Hacker News, an RSS
+//! feed, or a post in one of them ([`pages`]). If none is, the Manager watches the newest posts of every configured
+//! platform of its source.
 
 mod pages;
 
@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::extract::{LinkKind, PageText};
 
-/// A configured platform, as far as naming its feeds goes.
+/// A configured platform, with the data needed to name its feeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Platform {
     /// The first part of its feeds' names.
@@ -29,8 +29,8 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// Where to listen for what the URL is on this platform: a place there, a post in one, somebody who posts;
-    /// `None` when it is none of its pages, or nobody could listen to it.
+    /// Returns the feed for a URL on this platform: a place, a post in one, or a user; `None` when the URL is not one
+    /// of its pages, or has no feed.
     #[must_use]
     pub fn feed_of(&self, url: &Url) -> Option<FeedName> {
         let segments: Vec<&str> = url.path_segments()?.filter(|s| !s.is_empty()).collect();
@@ -52,7 +52,7 @@ impl Platform {
         self.feed(&what)
     }
 
-    /// The feed of everything new; `None` where a platform has none.
+    /// Returns the feed of all new posts; `None` where a platform has none.
     #[must_use]
     pub fn newest(&self) -> Option<FeedName> {
         self.feed(match self.kind {
@@ -65,7 +65,7 @@ impl Platform {
         })
     }
 
-    /// The feed `what`, if the platform's adapter takes it.
+    /// Returns the feed `what`, if the platform's adapter accepts it.
     fn feed(&self, what: &str) -> Option<FeedName> {
         let taken = registry::accepts(self.kind.as_str(), self.base_url.as_ref(), what);
         let name = format!("{}:{what}", self.name);
@@ -78,14 +78,14 @@ impl Platform {
         })
     }
 
-    /// Takes any feed by its address.
+    /// Returns whether the platform accepts any feed by its address.
     fn takes_any_feed(&self) -> bool {
         self.kind == Kind::Feed && self.base_url.is_none()
     }
 }
 
-/// The feed that a seed URL is by its address alone; such a page is not about the subject and need
-/// not be fetched. Platforms of another source than the Manager's are not asked.
+/// Returns the feed of a seed URL, if its address alone is sufficient. Such a page is not about the subject and need
+/// not be fetched. Ignores platforms of another source than the Manager's.
 #[must_use]
 pub fn platform_page(url: &Url, source: &str, platforms: &[Platform]) -> Option<FeedName> {
     let mut own = platforms
@@ -94,7 +94,7 @@ pub fn platform_page(url: &Url, source: &str, platforms: &[Platform]) -> Option<
     own.find_map(|platform| platform.feed_of(url))
 }
 
-/// The feed of a fetched seed page that is itself one, or links to one.
+/// Returns the feed of a fetched seed page that is itself one, or links to one.
 #[must_use]
 pub fn feed_of_page(
     url: &Url,
@@ -113,7 +113,7 @@ pub fn feed_of_page(
     format!("{}:{}", any.name, link.href).parse().ok()
 }
 
-/// Sorted, without doubles; the newest posts of all platforms of the source where `named` is empty.
+/// Returns feeds, sorted and without duplicates; the newest posts of all platforms of the source if `named` is empty.
 #[must_use]
 pub fn choose(named: Vec<FeedName>, source: &str, platforms: &[Platform]) -> Vec<FeedName> {
     let mut feeds = named;
@@ -129,11 +129,11 @@ pub fn choose(named: Vec<FeedName>, source: &str, platforms: &[Platform]) -> Vec
     feeds
 }
 
-/// What of `feeds` brings posts of these kinds: comments are feeds of their own, of which those join that
-/// belong to the others.
+/// Returns the feeds that deliver posts of these kinds. Comments are separate feeds: those that belong to the given
+/// feeds are added.
 ///
 /// # Errors
-/// When nothing is left to listen to.
+/// Returns an error when no feed remains.
 pub fn of_kinds(
     feeds: Vec<FeedName>,
     kinds: &Kinds,
@@ -162,12 +162,12 @@ pub fn of_kinds(
     }
     if chosen.is_empty() {
         return Err(if kinds.has(PostKind::Comment) {
-            "none of the feeds has comments that can be read, and `kinds` names nothing else"
+            "none of the feeds has readable comments, and `kinds` includes no other kind"
         } else {
-            "the feeds have comments alone, and `kinds` does not name them"
+            "the feeds have only comments, and `kinds` does not include them"
         });
     }
-    // The posts first, should there be too many.
+    // Posts come first, in case there are too many feeds.
     chosen.truncate(MAX_FEEDS);
     Ok(chosen)
 }
@@ -314,7 +314,7 @@ mod tests {
                 &comments.map(str::to_owned)[..]
             )
         );
-        // What was named stays out and in, by its kind.
+        // Named feeds are kept or removed by their kind.
         assert!(chosen(&comments, &["POST"]).is_err());
         assert_eq!(chosen(&comments, &["COMMENT", "POST"]).unwrap(), comments);
         assert!(chosen(&["lwn:newest"], &["COMMENT"]).is_err());

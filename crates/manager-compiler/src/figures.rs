@@ -1,26 +1,26 @@
-//! Times, dates, durations and prices: they stand on every page and say nothing about its subject.
+//! Times, dates, durations and prices: they are on every page and say nothing about its subject.
 //!
-//! Opening hours (`Mon-Fri 9am to 5pm`), availability (`24/7`), trials (`30-day`) and prices (`49 EUR`)
-//! make neither terms nor names. Weekdays and months are known in the languages that pages are read in.
+//! Opening hours (`Mon-Fri 9am to 5pm`), availability (`24/7`), trials (`30-day`) and prices (`49 EUR`) become neither
+//! terms nor names. Weekdays and months are recognised in all supported page languages.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use matching::text::{self, Kind, Token};
 
-/// What a word by itself may be part of.
+/// Role that a word can have in a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Digits alone.
+    /// Only digits.
     Number,
     /// A time or duration in one word: `9am`, `30min`.
     Measure,
-    /// A weekday, a month or a unit that is nothing else.
+    /// A weekday, month or unit that has no other meaning.
     Calendar,
-    /// A short weekday that is also a word (`sun`): before a number, or next to another of its kind.
+    /// A short weekday that is also a word (`sun`); counts before a number, or next to another weekday.
     Weekday,
-    /// A month that is also a word (`march`): next to a number, or to another of its kind.
+    /// A month that is also a word (`march`); counts next to a number, or to another month.
     Month,
-    /// A unit that is also a word (`mo`, `pound`): right behind a number.
+    /// A unit that is also a word (`mo`, `pound`); counts right after a number.
     Unit,
     Other,
 }
@@ -54,7 +54,7 @@ const MONTHS: &str =
 set fev";
 const UNITS: &str = "tag dia ano am pm mo yr yrs hr min sec h d w noon midnight dollar dollars pound pounds cent cents
 pence chf cad aud yen real reais franken francs franc";
-/// What is written right behind a number, without a space or with a hyphen: `9am`, `30-day`.
+/// Suffixes right after a number, without a space or with a hyphen: `9am`, `30-day`.
 const SUFFIXES: &str = "am pm h hr hrs hour hours min mins minute minutes s sec secs second seconds day days
 week weeks month months year years yr yrs st nd rd th uhr std stunden tage tagen jahre eur usd gbp euro euros";
 
@@ -74,7 +74,7 @@ static CLASSES: LazyLock<HashMap<String, Class>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Whether each token of a text is part of a time, date, duration or price.
+/// Returns for each token of a text whether it is part of a time, date, duration or price.
 pub(crate) fn marks(tokens: &[Token<'_>]) -> Vec<bool> {
     let words: Vec<usize> = (0..tokens.len())
         .filter(|&at| tokens[at].kind == Kind::Word)
@@ -98,7 +98,7 @@ pub(crate) fn marks(tokens: &[Token<'_>]) -> Vec<bool> {
     marks
 }
 
-/// Whether a text is a time, date, duration or price and nothing else: `24/7`, `30 days`, `Mon-Fri`.
+/// Returns whether a text is only a time, date, duration or price: `24/7`, `30 days`, `Mon-Fri`.
 pub(crate) fn is_figure(text: &str) -> bool {
     let tokens = text::tokens(text);
     let marks = marks(&tokens);
@@ -114,7 +114,7 @@ pub(crate) fn is_figure(text: &str) -> bool {
         })
 }
 
-/// Whether a word of a script without spaces is one of the calendar's: `月曜日`, `営業時間`.
+/// Returns whether a word of a script without spaces is a calendar word: `月曜日`, `営業時間`.
 pub(crate) fn is_calendar_word(folded: &str) -> bool {
     CLASSES.get(folded) == Some(&Class::Calendar)
 }

@@ -1,4 +1,4 @@
-//! The language of a page, its stop words, and its words where it is written without spaces.
+//! The language of a page, its stop words, and word segmentation for scripts without spaces.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -6,15 +6,15 @@ use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed, options::WordBreakInva
 use matching::text;
 use whatlang::{Detector, Lang};
 
-/// Text that is read to tell a language, in characters.
+/// Maximum length of the text that language detection reads, in characters.
 const MAX_CHARS: usize = 4_000;
-/// Fewer letters than these do not tell a language.
+/// Minimum number of letters to detect a language.
 const MIN_LETTERS: usize = 60;
-/// Fewer do not prove wrong what the page says.
+/// Minimum number of letters to override the declared language.
 const MIN_LETTERS_AGAINST: usize = 100;
-/// A sign of a script without spaces says as much as some letters.
+/// A character of a script without spaces counts as this many letters.
 const LETTERS_OF_SIGN: usize = 4;
-/// Languages whose stop words are taken together where the language is unknown.
+/// Languages whose stop words are combined if the language is unknown.
 const FALLBACK: [&str; 4] = ["de", "es", "fr", "pt"];
 
 static SEGMENTER: LazyLock<WordSegmenterBorrowed<'static>> =
@@ -23,8 +23,8 @@ static SEGMENTER: LazyLock<WordSegmenterBorrowed<'static>> =
 static DETECTOR: LazyLock<Detector> =
     LazyLock::new(|| Detector::with_allowlist(LANGUAGES.map(|(lang, _)| lang).to_vec()));
 
-/// Tells the language of a text; `declared` is what the page says, which counts unless the text
-/// plainly is in another.
+/// Detects the language of a text. `declared` is the page's declaration, which counts unless the text is clearly in
+/// another language.
 pub(crate) fn detect(text: &str, declared: &str) -> String {
     let end = text.char_indices().nth(MAX_CHARS);
     let text = &text[..end.map_or(text.len(), |(at, _)| at)];
@@ -49,14 +49,14 @@ pub(crate) fn detect(text: &str, declared: &str) -> String {
         .flatten()
         .and_then(|info| {
             let (_, code) = LANGUAGES.iter().find(|(lang, _)| *lang == info.lang())?;
-            // The detector doubts short texts, whose small words may settle it.
+            // The detector is unsure about short texts; their function words may decide.
             (info.is_reliable() || is_grammar_of(code, text)).then_some(*code)
         });
     detected.unwrap_or(declared).to_owned()
 }
 
-/// The languages that pages are commonly written in, by the two-letter codes that pages declare. Among
-/// fewer languages the detector is surer.
+/// Common languages of pages, by the two-letter codes that pages declare. Detection is more reliable among fewer
+/// languages.
 const LANGUAGES: [(Lang, &str); 20] = [
     (Lang::Eng, "en"),
     (Lang::Deu, "de"),
@@ -80,7 +80,7 @@ const LANGUAGES: [(Lang, &str); 20] = [
     (Lang::Tha, "th"),
 ];
 
-/// Whether a text has as many small words of a language as only its own texts do.
+/// Returns whether a text has so many function words of a language that it must be written in it.
 fn is_grammar_of(code: &str, text: &str) -> bool {
     let Some(list) = stop_words::lookup(code) else {
         return false;
@@ -97,8 +97,7 @@ fn is_grammar_of(code: &str, text: &str) -> bool {
     small * 4 >= words
 }
 
-/// Words of the furniture of web pages, and of praise, by language. English has them in
-/// `data/web_words.txt`.
+/// Standard wording of web pages, and praise, by language. The English words are in `data/web_words.txt`.
 const FURNITURE: [(&str, &str); 5] = [
     (
         "de",
@@ -139,7 +138,7 @@ const FURNITURE: [(&str, &str); 5] = [
         おすすめ 選び方 使用 開始 完全 豊富 充実 確認 設定",
     ),
 ];
-/// Small words that the lists of `stop-words` leave out.
+/// Function words that are missing from the lists of `stop-words`.
 const GRAMMAR: [(&str, &str); 4] = [
     (
         "de",
@@ -158,18 +157,18 @@ const GRAMMAR: [(&str, &str); 4] = [
         "nenhum algum alguém ninguém jamais ontem amanhã porém todavia enquanto cujos conosco resto etc",
     ),
 ];
-/// What the lists of `stop-words` have, and customers sell all the same.
+/// Words that the lists of `stop-words` contain, but that customers sell.
 const SUBJECTS: [(&str, &str); 3] = [("es", "sal"), ("fr", "pièce"), ("pt", "viagem obra")];
 
-/// The words of a language that say nothing about a subject.
+/// Words of a language that say nothing about a subject.
 ///
-/// English has lists of the project's own ([`crate::background`]), which hold on every page: the list of
-/// `stop-words` takes `system`, `home` and `fire` for stop words too, which are subjects here.
+/// English uses the project's own lists ([`crate::background`]), which apply to every page: the list of `stop-words`
+/// includes `system`, `home` and `fire`, which are subjects here.
 #[derive(Debug, Default)]
 pub(crate) struct CommonWords {
     stop_words: HashSet<String>,
     furniture: HashSet<String>,
-    /// Whether the language is known and its stop words are not.
+    /// True if the language is known and its stop words are not.
     pub(crate) is_unlisted: bool,
 }
 
@@ -206,7 +205,7 @@ impl CommonWords {
     }
 }
 
-/// A word folded, and its parts: `aujourd'hui` is two words and a joined one.
+/// Returns a word folded, and its parts: `aujourd'hui` is two words and a joined one.
 fn readings(word: &str) -> Vec<String> {
     let mut readings = vec![text::fold(word).into_owned()];
     if !word.chars().any(text::spaceless) {
@@ -219,7 +218,7 @@ fn readings(word: &str) -> Vec<String> {
     readings
 }
 
-/// The words of a run of characters that is written without spaces.
+/// Returns the words of a run of characters that is written without spaces.
 pub(crate) fn segments(run: &str) -> impl Iterator<Item = &str> {
     let mut start = 0;
     SEGMENTER.segment_str(run).filter_map(move |end| {
@@ -229,8 +228,8 @@ pub(crate) fn segments(run: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a Japanese word is grammar: written in Hiragana alone, or the inflected form of a verb or
-/// adjective (`守る`, `新しい`).
+/// Returns whether a Japanese word is a function word: written only in Hiragana, or an inflected verb or adjective
+/// (`守る`, `新しい`).
 pub(crate) fn is_inflection(word: &str) -> bool {
     let is_hiragana = |c: char| matches!(c, '\u{3041}'..='\u{309f}');
     let ends = [
@@ -240,7 +239,7 @@ pub(crate) fn is_inflection(word: &str) -> bool {
     word.chars().all(|c| is_hiragana(c) || c == 'ー') || word.ends_with(ends)
 }
 
-/// Whether a character is of the Korean script, whose words stand apart but for their particles.
+/// Returns whether a character is Korean. Korean separates words with spaces, but attaches particles to them.
 pub(crate) fn is_hangul(c: char) -> bool {
     matches!(u32::from(c), 0x1100..=0x11ff | 0x3130..=0x318f | 0xa960..=0xa97f | 0xac00..=0xd7ff)
 }

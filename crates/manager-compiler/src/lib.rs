@@ -1,11 +1,12 @@
 //! Compiles a Manager's seed pages into instructions.
 //!
-//! The core is pure: pages in, instructions out, the same for the same pages. [`extract`] reads a
-//! page, [`terms`] and [`names`] find what it is about, [`feeds`] where to listen, and [`compile`]
-//! puts them together. [`background`] knows how common words are, and [`evaluate`] measures how well
-//! it all decides on labelled posts. Around the core, `seeds` fetches the pages, `queue` claims
-//! submissions, `service` compiles them and stores what came of them, `discovery` looks for communities, `refine` asks the operator's model where there is one,
-//! `recompile` does so again for what is applied, and `feedback` heeds what customers said of the matches.
+//! The core is pure: pages in, instructions out, the same for the same pages. [`extract`] reads a page, [`terms`] and
+//! [`names`] find its subject, [`feeds`] selects the feeds, and [`compile`] combines the results. [`background`]
+//! contains word frequencies, and [`evaluate`] measures the quality of decisions on labelled posts.
+//!
+//! Around the core, `seeds` fetches the pages, `queue` claims submissions, `service` compiles them and stores the
+//! results, `discovery` searches for communities, `refine` asks the operator's model if there is one, `recompile`
+//! recompiles applied Managers, and `feedback` applies the customers' verdicts on matches.
 
 pub mod background;
 pub mod compile;

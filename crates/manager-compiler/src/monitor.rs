@@ -1,6 +1,6 @@
-//! How the Managers stand, told to metrics.
+//! Metrics of the Managers' states.
 //!
-//! Costs one statement over all Managers each [`LOOK`].
+//! Costs one statement over all Managers per [`LOOK`].
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -20,17 +20,17 @@ static MANAGERS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
 static QUEUE_AGE: LazyLock<Gauge> = LazyLock::new(|| {
     register_gauge!(
         "earshot_compile_queue_age_seconds",
-        "For how long the oldest submission waits for its compilation"
+        "Seconds that the oldest submission has waited for its compilation"
     )
     .expect(UNREGISTERED)
 });
 
 pub(crate) async fn run(pool: &Pool, shutdown: &CancellationToken) {
     loop {
-        // That the database is away is told elsewhere.
+        // Another component reports that the database is unavailable.
         if let Err(error) = look(pool).await {
             tracing::debug!(
-                "cannot look how the Managers stand: {:#}",
+                "cannot count the Managers by state: {:#}",
                 anyhow::Error::from(error)
             );
         }

@@ -1,11 +1,11 @@
-//! The queue of Managers that wait to be compiled: claimed from the database, fairly by account.
+//! The queue of Managers that wait for compilation, claimed from the database and fair to all accounts.
 //!
-//! AUTOMATIC Managers have places of their own, and MANUAL ones others: what needs no page never waits for one.
-//! Both kinds are shared by account ([`store::fair`]), so however many Managers one account submits, half of the
-//! places are left for the others.
+//! AUTOMATIC and MANUAL Managers have separate capacity: what needs no page never waits for one that does. Both kinds
+//! are shared between accounts ([`store::fair`]): even if one account submits many Managers, half of the capacity is
+//! left for the others.
 //!
-//! An event wakes the queue of the process that gets it. A claim that outlives its process, and a Manager whose event
-//! was lost, are found by the next look of any process.
+//! An event wakes the queue of the process that receives it. If a process dies with a claim, or a Manager's event is
+//! lost, the next poll of any process finds the Manager.
 
 use std::{
     collections::HashMap,
@@ -27,28 +27,28 @@ use tracing::{Instrument as _, Span};
 
 use crate::service::ManagerCompiler;
 
-/// AUTOMATIC Managers at a time. Half of them are one account's: compiling is bound by the CPU, and more at a time
-/// would only make each slower.
+/// AUTOMATIC Managers compiled concurrently. One account can use half of the capacity. Compiling is CPU-bound, so more
+/// concurrency only makes each slower.
 const AUTOMATIC: usize = 8;
-/// MANUAL Managers at a time.
+/// MANUAL Managers compiled concurrently.
 const MANUAL: usize = 16;
-/// Between two looks at most.
+/// Longest time between two polls.
 const LOOK: Duration = Duration::from_secs(2);
-/// Before another look, where others were quicker.
+/// Delay before the next poll if other processes were faster.
 const MIN_WAIT: Duration = Duration::from_millis(5);
-/// When the database does not answer.
+/// Retry delay when the database does not answer.
 const RETRY: Duration = Duration::from_secs(1);
-/// Before a Manager is tried again that could not be compiled for a fault of ours.
+/// Delay before a Manager is retried that could not be compiled because of an internal error.
 const SET_ASIDE: Duration = Duration::from_secs(60);
-/// Traces that are kept for Managers that wait.
+/// Maximum number of traces of waiting Managers.
 const MAX_TRACES: usize = 1_000;
 
-/// What events tell the queues.
+/// State that events share with the queues.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     automatic: Notify,
     manual: Notify,
-    /// Of the events, so that a compilation is part of the trace of its submission.
+    /// Spans of the events, so that a compilation is part of the trace of its submission.
     traces: Mutex<HashMap<ManagerName, Span>>,
 }
 
@@ -73,7 +73,7 @@ impl Arrivals {
         }
     }
 
-    /// The span of a compilation, in that of the event where one came here.
+    /// Returns the span of a compilation, as a child of the event's span if this process received it.
     fn span(&self, claim: &Claim) -> Span {
         let event = {
             let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +84,7 @@ impl Arrivals {
     }
 }
 
-/// What a queue has in hand, and what it leaves alone for a while.
+/// Claims in progress, and claims to leave alone for a while.
 #[derive(Default)]
 struct InHand {
     open: HashMap<Id, Claim>,
@@ -95,7 +95,7 @@ struct InHand {
 type Compiled = Result<(Id, Result<(), store::Error>), JoinError>;
 
 impl ManagerCompiler {
-    /// Compiles Managers of one mode until `shutdown`, then finishes what it has begun.
+    /// Compiles Managers of one mode until `shutdown`, then finishes the compilations in progress.
     pub(crate) async fn work_off(self: &Arc<Self>, mode: Mode, shutdown: &CancellationToken) {
         let mut tasks = JoinSet::new();
         let mut in_hand = InHand::default();
@@ -166,15 +166,15 @@ impl ManagerCompiler {
 }
 
 impl InHand {
-    /// What is not to be claimed now.
+    /// Returns claims that must not be claimed now.
     fn known(&mut self, now: Instant) -> Vec<Claim> {
         self.set_aside.retain(|(_, until)| *until > now);
         let set_aside = self.set_aside.iter().map(|(claim, _)| *claim);
         self.open.values().copied().chain(set_aside).collect()
     }
 
-    /// Forgets a compilation. One that failed for a fault of ours is tried again: soon where that may have passed, and
-    /// else so late that it holds up no other.
+    /// Removes a compilation. If it failed because of an internal error, it is retried: soon if the cause may have
+    /// passed, otherwise so late that it does not delay others.
     fn end(&mut self, compiled: Compiled) {
         let (id, error, wait) = match compiled {
             Ok((id, Ok(()))) => {

@@ -1,8 +1,8 @@
-//! Compiles applied Managers again: their pages change, and their customers judge matches.
+//! Recompiles applied Managers, because their pages change and their customers give feedback.
 //!
-//! A sweep claims a few that are due at a time; a claim puts off a Manager's next turn, so that replicas
-//! share the work, and one that dies leaves it to the others an hour later. Old instructions stay at
-//! work until new ones are stored, and for good when a page that they stand on does not answer.
+//! A sweep claims a few due Managers at a time. A claim postpones a Manager's next turn, so that replicas share the
+//! work; if one dies, the others take over an hour later. Old instructions stay active until new ones are stored, and
+//! remain so when a page that they are based on does not answer.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use crate::service::ManagerCompiler;
 
 const SWEEP: Duration = Duration::from_secs(5);
-/// At a time, so that submissions, which somebody waits for, find room beside.
+/// Concurrent recompilations; limited so that submissions, which a user waits for, have capacity.
 const AT_A_TIME: i64 = 4;
-/// So many new verdicts are worth a compile.
+/// Number of new verdicts that trigger a recompilation.
 const VERDICTS: i64 = 5;
 const MEMORY: Duration = Duration::from_secs(7 * 24 * 3600);
 const PAUSE: Duration = Duration::from_secs(3600);
@@ -45,7 +45,7 @@ impl ManagerCompiler {
                 Err(error) => {
                     if !std::mem::replace(&mut failing, true) {
                         tracing::warn!(
-                            "cannot compile again what is due: {:#}",
+                            "cannot recompile due Managers: {:#}",
                             anyhow::Error::from(error)
                         );
                     }
@@ -54,7 +54,7 @@ impl ManagerCompiler {
         }
     }
 
-    /// All that is due at present.
+    /// Recompiles everything that is due now.
     async fn recompile_due(
         &self,
         due: Due,
@@ -70,10 +70,10 @@ impl ManagerCompiler {
             }
             for submission in claimed {
                 match self.compile_again(&submission).await {
-                    // One that cannot be read stays so, and holds up no other.
+                    // An unreadable row stays unreadable, and must not delay others.
                     Err(error @ store::Error::Json(_)) => {
                         let name = submission.manager;
-                        tracing::error!(manager.name = %name, "cannot compile again: {:#}", anyhow::Error::from(error));
+                        tracing::error!(manager.name = %name, "cannot recompile: {:#}", anyhow::Error::from(error));
                     }
                     done => done?,
                 }
@@ -87,7 +87,7 @@ impl ManagerCompiler {
         let (instructions, missed) = match self.instructions(submission).await {
             Ok(compiled) => compiled,
             Err(error) => {
-                tracing::info!(manager.name = %name, reason = error.message, "old instructions stay at work");
+                tracing::info!(manager.name = %name, reason = error.message, "kept the previous instructions");
                 return Ok(());
             }
         };
@@ -95,8 +95,8 @@ impl ManagerCompiler {
         let at_work = managers::get(&mut conn, name).await?;
         let at_work = at_work.and_then(|manager| manager.instructions);
         if at_work.is_some_and(|at_work| missed.is_news_to(&at_work.brief)) {
-            // What it said of the subject would be lost for a page that is away for an hour.
-            tracing::info!(manager.name = %name, reason = missed.told, "old instructions stay at work");
+            // A page that is unavailable for an hour must not remove what it says about the subject.
+            tracing::info!(manager.name = %name, reason = missed.told, "kept the previous instructions");
             return Ok(());
         }
         let applied = conn

@@ -1,8 +1,8 @@
 //! Fetches a Manager's seed pages, through the guard of `outbound`.
 //!
-//! Four at a time; each bounded in bytes, redirects and time, all together in time, and what fails for a
-//! passing reason is tried once more. Each is read as soon as it is here, so that no more than four are
-//! held whole. What each URL's failure was is kept, for the customer to read.
+//! Fetches four at a time. Each fetch has limits for bytes, redirects and time, and there is a deadline for all of
+//! them. A temporary failure is retried once. Each page is read as soon as it arrives, so that at most four bodies are
+//! in memory. The reason of each URL's failure is kept for the customer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
 
 const AT_A_TIME: usize = 4;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// For all URLs of a Manager.
+/// Deadline for all URLs of a Manager.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LIMITS: Limits = Limits {
     total: Duration::from_secs(8),
@@ -29,20 +29,20 @@ const LIMITS: Limits = Limits {
     max_wire_bytes: 4 * 1024 * 1024,
     max_body_bytes: extract::MAX_BODY_BYTES,
 };
-/// Of a URL that a message repeats.
+/// Maximum length of a URL in a message.
 const MAX_SHOWN_CHARS: usize = 200;
-/// Of a message, in which the first failures stand for the others.
+/// Maximum length of a message; the first failures are listed, the others are counted.
 const MAX_REASONS_CHARS: usize = 800;
 
-/// How the part of a `brief` begins that names what was not read.
+/// Beginning of the part of a `brief` that lists the URLs that were not read.
 const NOT_READ: &str = "Not read: ";
-/// Answers after which a page is not expected back.
+/// Responses that mean that a page is gone permanently.
 const GONE: [&str; 2] = ["answered 404", "answered 410"];
 
-/// What became of the seed URLs.
+/// Results of fetching the seed URLs.
 pub(crate) struct Seeds {
     pub(crate) read: Vec<Seed>,
-    /// The URLs of those that are pages about a subject.
+    /// The URLs of pages about a subject.
     subjects: Vec<String>,
     failures: Vec<SeedFailure>,
 }
@@ -54,17 +54,17 @@ struct SeedFailure {
     is_gone: bool,
 }
 
-/// The URLs that told nothing, though others did.
+/// The URLs without content, if others had some.
 #[derive(Debug, Default)]
 pub(crate) struct Missed {
-    /// As the `brief` tells it; empty where none was missed.
+    /// Text for the `brief`; empty if no URL was missed.
     pub(crate) told: String,
-    /// Those that may answer again.
+    /// URLs that may answer again.
     passing: Vec<String>,
 }
 
 impl Missed {
-    /// Whether one of them, which may answer again, was read when `brief` was written.
+    /// Returns whether a URL that may answer again was read when `brief` was written.
     pub(crate) fn is_news_to(&self, brief: &str) -> bool {
         let told = brief.split_once(NOT_READ).map_or("", |(_, told)| told);
         self.passing.iter().any(|url| !told.contains(url.as_str()))
@@ -72,7 +72,7 @@ impl Missed {
 }
 
 impl Seeds {
-    /// In the order of `urls`. Pages of configured platforms name feeds and need not be read.
+    /// Fetches seeds in the order of `urls`. Pages of configured platforms name feeds and need not be read.
     pub(crate) async fn fetch(
         client: &Client,
         urls: &[String],
@@ -87,13 +87,14 @@ impl Seeds {
                 .filter(|url| feeds::platform_page(url, source, platforms).is_some());
             fetches.push(async move {
                 let fetched = match place {
-                    // It is what it is, without being fetched.
+                    // The address is sufficient; the page is not fetched.
                     Some(url) => Ok(Fetched::place(url)),
                     None => tokio::time::timeout_at(end, fetch(client, url))
                         .instrument(tracing::info_span!("fetch seed"))
                         .await
                         .unwrap_or_else(|_elapsed| {
-                            let reason = format!("not read within the {PATIENCE:?} for all urls");
+                            let reason =
+                                format!("not read within {PATIENCE:?}, the limit for all urls");
                             Err((ApplyErrorCode::NoReachableUrl, reason))
                         }),
                 };
@@ -132,7 +133,7 @@ impl Seeds {
         seeds
     }
 
-    /// What is left out, should the others do.
+    /// Returns the URLs that are left out if the others are sufficient.
     pub(crate) fn missed(&self) -> Missed {
         if self.failures.is_empty() {
             return Missed::default();
@@ -145,8 +146,8 @@ impl Seeds {
         }
     }
 
-    /// Why there is nothing to go by, should it come to that: the code that helps most, in words, and
-    /// each URL's own reason.
+    /// Returns the reason why there is no usable content, should that happen: the most helpful code, a text, and each
+    /// URL's own reason.
     pub(crate) fn why(&self) -> Why {
         let is = |code| move |failure: &SeedFailure| failure.code == code;
         let forbidden = is(ApplyErrorCode::ForbiddenAddress);
@@ -155,9 +156,9 @@ impl Seeds {
         let (code, heading) = if self.failures.iter().any(forbidden) {
             let all = nothing_read && self.failures.iter().all(forbidden);
             let heading = if all {
-                "no url is allowed to be read"
+                "no url is allowed"
             } else {
-                "not every url is allowed to be read, and no other says what to listen for"
+                "some urls are not allowed, and no other page describes the subject"
             };
             (ApplyErrorCode::ForbiddenAddress, Some(heading))
         } else if nothing_read && !self.failures.is_empty() && self.failures.iter().all(unreachable)
@@ -167,7 +168,7 @@ impl Seeds {
             (ApplyErrorCode::NoUsableContent, None)
         };
         let subjects = self.subjects.iter();
-        let wordless = subjects.map(|url| format!("{url}: no words that tell a subject"));
+        let wordless = subjects.map(|url| format!("{url}: no words that describe a subject"));
         let failures = self.failures.iter().map(|failure| failure.text.clone());
         Why {
             code,
@@ -177,10 +178,10 @@ impl Seeds {
     }
 }
 
-/// The answer to the customer, but for what the compiler says.
+/// The answer to the customer, without the compiler's own message.
 pub(crate) struct Why {
     code: ApplyErrorCode,
-    /// Where the code is not about what the pages say.
+    /// Heading for codes that are not about the content of the pages.
     heading: Option<&'static str>,
     reasons: String,
 }
@@ -202,15 +203,15 @@ impl Why {
     }
 }
 
-/// What the customer can do about it.
+/// Returns what the customer can do about it.
 fn advice(code: ApplyErrorCode) -> &'static str {
     match code {
         ApplyErrorCode::ForbiddenAddress => "Give urls on the public internet.",
         ApplyErrorCode::NoReachableUrl => {
-            "Apply again when one of them answers from outside, or give others."
+            "Apply again when one of them is reachable from the internet, or give other urls."
         }
         _ => {
-            "Give a public page whose text is in its HTML, not drawn by scripts nor behind a login."
+            "Give a public page with its text in the HTML, not rendered by scripts or behind a login."
         }
     }
 }
@@ -249,7 +250,7 @@ impl Fetched {
     }
 }
 
-/// Why a URL is of no use.
+/// Reason why a URL cannot be used.
 type Reason = (ApplyErrorCode, String);
 
 async fn fetch(client: &Client, url: &str) -> Result<Fetched, Reason> {
@@ -279,7 +280,7 @@ async fn fetch(client: &Client, url: &str) -> Result<Fetched, Reason> {
     })
 }
 
-/// Reads a page where it holds up nobody else.
+/// Reads a page on a blocking thread, where it delays nothing else.
 async fn read(
     fetched: Fetched,
     source: &str,
@@ -324,7 +325,7 @@ fn may_pass(error: &Error) -> bool {
     )
 }
 
-/// A URL as messages and logs repeat it: its query may hold a token.
+/// Returns a URL for messages and logs, without its query, which may contain a token.
 fn shown(url: &str) -> String {
     let masked = url.split_once('?').map(|(url, _)| format!("{url}?***"));
     let mut chars = masked.as_deref().unwrap_or(url).chars();

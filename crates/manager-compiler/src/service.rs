@@ -1,8 +1,8 @@
-//! The service around the compiler: takes submissions, stores results.
+//! The service around the compiler: receives submissions, stores results.
 //!
-//! An event only wakes `queue`, which claims Managers that wait, fairly by account. What is compiled is a
-//! submission as it stands in the database, and the result is stored only if that has not changed meanwhile. So
-//! events may come twice, late, or never.
+//! An event only wakes `queue`, which claims waiting Managers, fairly by account. The service compiles the submission
+//! as it is in the database, and stores the result only if the submission has not changed meanwhile. So events may
+//! arrive twice, late, or never.
 
 use std::{sync::Arc, time::Instant};
 
@@ -37,23 +37,23 @@ use crate::{
     seeds::{Missed, Seeds},
 };
 
-/// The latest verdicts; older ones are of older instructions.
+/// Maximum number of verdicts, the latest first; older ones are about older instructions.
 const MAX_VERDICTS: i64 = 200;
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
 static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock::new(|| {
     prometheus::register_histogram_vec!(
         "earshot_compile_duration_seconds",
-        "From taking up a submission to its stored result",
+        "Time from claiming a submission to storing its result",
         &["outcome"]
     )
     .expect("each metric is registered once")
 });
 
-/// Compiles until the context's shutdown, then finishes what it has begun.
+/// Compiles until the context's shutdown, then finishes the compilations in progress.
 ///
 /// # Errors
-/// When a setting cannot be used.
+/// Returns an error when a setting cannot be used.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let policy = config.outbound.address_policy();
     let compiler = Arc::new(ManagerCompiler {
@@ -104,7 +104,7 @@ pub(crate) struct ManagerCompiler {
     pub(crate) backbone: Backbone,
 }
 
-/// What an input's pages gave.
+/// Result of compiling an input's pages.
 struct Read {
     instructions: Instructions,
     names_feed: bool,
@@ -122,7 +122,7 @@ impl Consumer for ManagerCompiler {
 }
 
 impl ManagerCompiler {
-    /// Brings a Manager that waits from PENDING_APPLY to APPLIED or APPLY_FAILED.
+    /// Moves a waiting Manager from PENDING_APPLY to APPLIED or APPLY_FAILED.
     pub(crate) async fn compile(&self, claim: &Claim) -> Result<(), store::Error> {
         let begin = Instant::now();
         let compiled = self.compile_submission(claim).await;
@@ -137,7 +137,8 @@ impl ManagerCompiler {
         compiled.map(drop)
     }
 
-    /// What came of it in a word; `None` where nothing waits. A later generation is for another claim.
+    /// Compiles and returns the outcome as a word; `None` if nothing waits. A later generation belongs to another
+    /// claim.
     async fn compile_submission(
         &self,
         claim: &Claim,
@@ -149,7 +150,7 @@ impl ManagerCompiler {
         };
         let submission = submission.filter(|found| found.generation == claim.generation);
         let Some(submission) = submission else {
-            tracing::debug!(manager.name = %name, "nothing waits to be compiled");
+            tracing::debug!(manager.name = %name, "no submission to compile");
             return Ok(None);
         };
         let outcome = match self.instructions(&submission).await {
@@ -159,7 +160,7 @@ impl ManagerCompiler {
         Ok(Some(outcome))
     }
 
-    /// With the pages that told nothing.
+    /// Returns the instructions with the pages that had no content.
     pub(crate) async fn instructions(
         &self,
         submission: &Submission,
@@ -188,14 +189,13 @@ impl ManagerCompiler {
         }
         if instructions.feeds.is_empty() {
             let source = submission.source.as_str();
-            let reason =
-                format!("no platform of source {source} is configured that could be watched");
+            let reason = format!("no configured platform of source {source} can be watched");
             return Err(error(ApplyErrorCode::InvalidInstructions, &reason));
         }
         let feeds = std::mem::take(&mut instructions.feeds);
         instructions.feeds = feeds::of_kinds(feeds, &submission.kinds, &self.platforms)
             .map_err(|reason| error(ApplyErrorCode::InvalidInstructions, reason))?;
-        // What the scanner could not execute must not be called applied.
+        // Instructions that the scanner cannot execute must not become APPLIED.
         Plan::compile(&instructions).map_err(|problem| {
             error(
                 ApplyErrorCode::InvalidInstructions,
@@ -205,20 +205,21 @@ impl ManagerCompiler {
         Ok((instructions, missed))
     }
 
-    /// What was said of the Manager's matches. Better compiled without than not at all.
+    /// Returns the customer's verdicts on the Manager's matches. On an error it returns none: a compile without them is
+    /// better than no compile.
     async fn verdicts(&self, name: ManagerName) -> Vec<Verdict> {
         let read = async {
             let mut conn = self.backbone.pool.get().await?;
             store::feedback::verdicts(&mut conn, name, MAX_VERDICTS).await
         };
         read.await.unwrap_or_else(|error: store::Error| {
-            tracing::warn!(manager.name = %name, "cannot read what was said of its matches: {:#}", anyhow::Error::from(error));
+            tracing::warn!(manager.name = %name, "cannot read the verdicts on its matches: {:#}", anyhow::Error::from(error));
             Vec::new()
         })
     }
 
-    /// Adds communities that the source's platforms find for what was compiled. Of a platform that does not
-    /// answer, those stay that the Manager listens to now.
+    /// Adds communities that the source's platforms find for the compiled instructions. For a platform that does not
+    /// answer, the Manager's current feeds stay.
     async fn discover(&self, submission: &Submission, compiled: &mut Instructions) {
         let source = match submission.source {
             SourceType::Forum => platforms::Source::Forum,
@@ -238,7 +239,7 @@ impl ManagerCompiler {
         compiled.feeds.truncate(MAX_FEEDS);
     }
 
-    /// None where there are none, or they cannot be read.
+    /// Returns the Manager's current feeds. The list is empty if they cannot be read.
     async fn feeds_at_work(&self, name: ManagerName) -> Vec<FeedName> {
         let read = async {
             let mut conn = self.backbone.pool.get().await?;
@@ -246,7 +247,7 @@ impl ManagerCompiler {
         };
         let found: Result<_, store::Error> = read.await;
         let manager = found.unwrap_or_else(|error| {
-            tracing::warn!(manager.name = %name, "cannot read what it listens to: {:#}", anyhow::Error::from(error));
+            tracing::warn!(manager.name = %name, "cannot read its current feeds: {:#}", anyhow::Error::from(error));
             None
         });
         let instructions = manager.and_then(|manager| manager.instructions);

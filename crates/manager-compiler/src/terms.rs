@@ -1,10 +1,9 @@
-//! Words and phrases that say what the pages are about.
+//! Words and phrases that describe the subject of the pages.
 //!
-//! A term's weight is its inverse document frequency in posts at large times its salience on the
-//! pages: how often it stands there, counting titles and headings more, logarithmically. Repetition in
-//! the body counts once per block and less each time, so that a long page is known by its title, headings
-//! and description too. Weights are absolute, not relative to the page, so that a score means the same for every customer. Names are
-//! left to [`crate::names`].
+//! A term's weight is its inverse document frequency in ordinary posts times its salience on the pages. Salience grows
+//! with the logarithm of its occurrences, where titles and headings count more. Repetition in the body counts once per
+//! block and less each time, so that title, headings and description also matter on a long page. Weights are absolute,
+//! not relative to the page, so that a score means the same for every customer. [`crate::names`] handles names.
 
 pub(crate) mod offers;
 
@@ -20,28 +19,27 @@ use crate::{
     language::{self, CommonWords},
 };
 
-/// Candidates; [`crate::topic`] chooses among them.
+/// Number of candidates; [`crate::topic`] selects among them.
 const MAX_WORDS: usize = 70;
 const MAX_PHRASES: usize = 40;
 const MAX_PHRASE_WORDS: usize = 3;
-/// The most words that are read, of all pages together: bounds memory, and no pages that are about
-/// something need so many to say it.
+/// Maximum number of words read from all pages together. It limits memory, and no page with a subject needs so many.
 const MAX_WORDS_READ: usize = 40_000;
-/// Commoner words than this say too little by themselves.
+/// Minimum inverse document frequency; commoner words alone say too little.
 const MIN_IDF: f64 = 3.0;
-/// What a term of salience 1 and this inverse document frequency weighs 1.
+/// Inverse document frequency of a term that has salience 1 and weight 1.
 const IDF_OF_WEIGHT_ONE: f64 = 8.0;
 const MAX_WEIGHT: f64 = 3.0;
-/// Rarer words say no more.
+/// Maximum inverse document frequency; rarer words say no more.
 const MAX_IDF: f64 = 8.0;
-/// Repetition says less and less: measured, the exact power matters little.
+/// Exponent of the salience. Measurements show that its exact value matters little.
 const SALIENCE_POWER: f64 = 1.0;
-/// What the body can add at most, however often it repeats a word: as much as the title.
+/// Maximum salience that the body adds, regardless of repetition: the same as the title.
 const MAX_BODY_SALIENCE: f64 = 2.0;
-/// What a phrase counts beside its words, which count too where it occurs.
+/// Weight of a phrase relative to its words, which count too where it occurs.
 const PHRASE: f64 = 0.75;
 
-/// The best terms of the pages, heaviest first. `names` are stems that belong to names.
+/// Returns the best terms of the pages, heaviest first. `names` are stems that belong to names.
 #[must_use]
 pub fn terms(pages: &[PageText], names: &HashSet<String>) -> Vec<Term> {
     let mut counter = Counter::default();
@@ -51,7 +49,7 @@ pub fn terms(pages: &[PageText], names: &HashSet<String>) -> Vec<Term> {
             .iter()
             .flat_map(|page| &page.people)
             .flat_map(|person| {
-                // A name that is also a word (`Baker`) may be what the page is about.
+                // A name that is also a word (`Baker`) may be the page's subject.
                 stems(person).filter(|stem| !background::is_ordinary(stem))
             }),
     );
@@ -65,12 +63,12 @@ pub fn terms(pages: &[PageText], names: &HashSet<String>) -> Vec<Term> {
     terms
 }
 
-/// The stems of all words of a text.
+/// Returns the stems of all words of a text.
 pub fn stems(text: &str) -> impl Iterator<Item = String> {
     text::words(text).map(|word| text::stem(&word.text).into_owned())
 }
 
-/// What a term weighs that stands once on a page; `None` for one that says too little.
+/// Returns the weight of a term that occurs once on a page; `None` for one that says too little.
 pub(crate) fn weight_of(text: &str) -> Option<f64> {
     if !says_something(text) {
         return None;
@@ -86,7 +84,7 @@ pub(crate) fn weight_of(text: &str) -> Option<f64> {
     (idf >= MIN_IDF).then(|| part * count.weight(idf))
 }
 
-/// Whether a word of it is neither a small word nor furniture of web pages.
+/// Returns whether it contains a word that is neither a stop word nor standard wording of web pages.
 pub(crate) fn says_something(text: &str) -> bool {
     text::words(text).any(|word| {
         !background::is_stop_word(&word.text) && !background::is_web_word(&text::stem(&word.text))
@@ -97,26 +95,26 @@ pub(crate) fn says_something(text: &str) -> bool {
 struct Counter {
     words: BTreeMap<String, Count>,
     phrases: BTreeMap<Vec<String>, Count>,
-    /// Of the page being read.
+    /// Remaining word limit of the current page.
     words_left: usize,
-    /// Blocks read so far, of all pages.
+    /// Blocks read so far, on all pages.
     blocks: u32,
 }
 
 #[derive(Default)]
 struct Count {
-    /// Occurrences in titles, headings and descriptions, weighed by place.
+    /// Occurrences in titles, headings and descriptions, weighted by place.
     salience: f64,
-    /// Blocks of the body that have it.
+    /// Number of body blocks that contain it.
     blocks: f64,
-    /// The last of them.
+    /// The last of these blocks.
     last_block: Option<u32>,
     occurrences: u32,
-    /// In a title, heading or description.
+    /// True if it occurs in a title, heading or description.
     prominent: bool,
-    /// Written as one, in a script without spaces.
+    /// Written as one word, in a script without spaces.
     is_compound: bool,
-    /// How it is written, by number of times.
+    /// Written forms and their counts.
     forms: BTreeMap<String, u32>,
 }
 
@@ -137,24 +135,24 @@ impl Count {
         *self.forms.entry(form.to_owned()).or_default() += 1;
     }
 
-    /// The commonest form, the first by the alphabet among equals.
+    /// Returns the commonest form; among equals the first in alphabetical order.
     fn form(&self) -> &str {
         let best = self.forms.iter().rev().max_by_key(|(_, count)| **count);
         best.map_or("", |(form, _)| form)
     }
 
     fn weight(&self, idf: f64) -> f64 {
-        // The first block counts 1, all of them together less than the bound.
+        // The first block counts 1, all of them together less than the limit.
         let body = MAX_BODY_SALIENCE * self.blocks / (self.blocks + MAX_BODY_SALIENCE - 1.0);
         let salience = (self.salience + body).ln_1p().powf(SALIENCE_POWER);
         (idf.min(MAX_IDF) / IDF_OF_WEIGHT_ONE * salience).min(MAX_WEIGHT)
     }
 }
 
-/// Where a line stands.
+/// Position of a line.
 #[derive(Clone, Copy)]
 enum Place {
-    /// A title, heading or description, and what it counts.
+    /// A title, heading or description, with its factor.
     Prominent(f64),
     /// The block of this number.
     Block(u32),
@@ -164,17 +162,17 @@ enum Place {
 struct Word {
     form: String,
     stem: String,
-    /// Right behind the word before, with nothing between them.
+    /// Directly after the previous word, with nothing between them.
     tied: bool,
-    /// Part of a compound with the word before, with the word behind: `hand-made`.
+    /// Part of a compound with the previous word, and with the next one: `hand-made`.
     glued: (bool, bool),
-    /// Of a script without spaces.
+    /// A character of a script without spaces.
     character: bool,
     web: bool,
 }
 
 impl Word {
-    /// A single sign, which is part of many words.
+    /// Returns whether the word is a single character, which is part of many words.
     fn is_sign(&self) -> bool {
         self.character && self.form.chars().nth(1).is_none()
     }
@@ -242,12 +240,12 @@ impl Counter {
                 if web > 1 || (characters > 0 && characters < run.len()) {
                     continue;
                 }
-                // Two signs of Korean make a term, one and a word of it do not.
+                // Two Korean characters form a term; a single one does not, nor does one with a word.
                 if run.iter().any(Word::is_syllable) && run.len() != 2 {
                     continue;
                 }
                 let separator = if characters > 0 { "" } else { " " };
-                // A compound of a script without spaces, from one end to the other.
+                // A compound in a script without spaces, from end to end.
                 let is_compound = characters > 0
                     && !run[0].tied
                     && words.get(end).is_none_or(|next| !next.tied)
@@ -279,7 +277,7 @@ impl Counter {
         best(terms, MAX_WORDS)
     }
 
-    /// Phrases that hold together: repeated, or in a prominent place, and no chance neighbours.
+    /// Returns phrases that belong together: repeated or in a prominent place, and not adjacent by chance.
     fn phrases(&self) -> Vec<Term> {
         let terms = self.phrases.iter().filter_map(|(stems, count)| {
             let rarest = stems.iter().filter_map(|stem| self.words.get(stem));
@@ -311,7 +309,7 @@ fn content_words(line: &str, common: &CommonWords, names: &HashSet<String>) -> V
         if first.place < free || matches!(first.kind, Kind::Joined | Kind::Marked) {
             continue;
         }
-        // Phrases do not reach across commas, brackets and slashes.
+        // Phrases do not span commas, brackets and slashes.
         let between = &line[end.min(first.start)..first.start];
         let apart = !between
             .chars()
@@ -346,7 +344,7 @@ fn content_words(line: &str, common: &CommonWords, names: &HashSet<String>) -> V
             || (token.kind == Kind::Joined && figures::is_figure(token.raw))
             || names.contains(&stem)
             || (!character && (letters == 0 || token.text.chars().nth(1).is_none()))
-            // The small words of a language without a list.
+            // Short words count as function words in a language without a list.
             || (common.is_unlisted && !character && letters <= 3);
         if says_nothing {
             side = u32::MAX;
@@ -367,8 +365,8 @@ fn content_words(line: &str, common: &CommonWords, names: &HashSet<String>) -> V
     words
 }
 
-/// Characters of a script without spaces, side by side. Korean has spaces, and particles that stick to
-/// its words: there every two characters count.
+/// Consecutive characters of a script without spaces. Korean has spaces, and particles attached to its words: there
+/// every two characters count.
 struct SpacelessRun<'a> {
     text: &'a str,
     end_place: u32,
@@ -391,7 +389,7 @@ fn spaceless_run<'a>(line: &'a str, tokens: &[Token<'_>]) -> Option<SpacelessRun
     Some(SpacelessRun { text, end_place })
 }
 
-/// Cuts a run into words and adds those that say something.
+/// Cuts a run into words and adds the meaningful ones.
 fn add_spaceless(
     run: &str,
     tied: bool,
@@ -422,14 +420,14 @@ fn add_spaceless(
     }
 }
 
-/// The joined word where a part says little by itself: `wi-fi`, `e-mail`, `3.5mm`.
+/// Returns the joined word if one of its parts says little alone: `wi-fi`, `e-mail`, `3.5mm`.
 fn whole_of<'a, 'b>(tokens: &'b [Token<'a>], at: usize) -> &'b Token<'a> {
     let first = &tokens[at];
     let joined = tokens[at..]
         .iter()
         .take_while(|token| token.place < first.place + 4)
         .find(|token| token.kind == Kind::Joined && token.place == first.place)
-        // An article that has lost its vowel is no part: `l'eau`.
+        // An elided article does not count as a part: `l'eau`.
         .filter(|token| !token.raw.contains(['\'', '’']));
     let short_part = |whole: &Token<'_>| {
         tokens[at..]
@@ -442,7 +440,7 @@ fn whole_of<'a, 'b>(tokens: &'b [Token<'a>], at: usize) -> &'b Token<'a> {
 
 fn best(terms: impl Iterator<Item = Term>, count: usize) -> Vec<Term> {
     let mut terms: Vec<Term> = terms
-        // Three decimals read well, and decide the same.
+        // Three decimals are easy to read, and lead to the same decisions.
         .map(|term| Term {
             weight: (term.weight * 1e3).round() / 1e3,
             ..term

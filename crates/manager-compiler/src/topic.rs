@@ -1,4 +1,4 @@
-//! Weights of terms, held against ordinary posts.
+//! Weights of terms, compared with ordinary posts.
 
 use std::{io::Read as _, sync::LazyLock};
 
@@ -13,7 +13,7 @@ use matching::{Background, Plan};
 static BACKGROUND: LazyLock<Background> = LazyLock::new(|| {
     let mut text = String::new();
     let packed = include_bytes!("../data/background_posts.jsonl.gz");
-    // A test holds that it can be read.
+    // A test proves that it can be read.
     let _ = GzDecoder::new(packed.as_slice()).read_to_string(&mut text);
     let posts: Vec<(String, String)> = text
         .lines()
@@ -26,21 +26,21 @@ static BACKGROUND: LazyLock<Background> = LazyLock::new(|| {
     )
 });
 
-/// Terms of a plan: pages of the usual kind have some forty words that say something.
+/// Maximum number of a plan's terms: typical pages have about forty meaningful words.
 const MAX_TERMS: usize = 40;
-/// Of the ordinary posts with a product's name, at least this share is about the subject.
+/// Minimum percentage of the ordinary posts with a product's name that are about the subject.
 const MIN_PRODUCT_PERCENT: u8 = 30;
-/// More related words add nothing.
+/// Maximum number of related words.
 const RELATED_TERMS: usize = 60;
 
-/// Lowers the weights of everyday words, and says what ordinary posts score.
+/// Lowers the weights of everyday words, and measures the scores of ordinary posts.
 pub(crate) fn calibrate(instructions: &mut Instructions) {
     instructions.include = BACKGROUND.reweigh(&instructions.include, MAX_TERMS);
     measure(instructions);
 }
 
-/// Adds products of well-known names, but those of a rival that are about something else than the subject:
-/// a maker of phones competes with the iPhone, not with iTunes.
+/// Adds products of well-known names, except a rival's products that are about another subject: a maker of phones
+/// competes with the iPhone, not with iTunes.
 pub(crate) fn add_products(instructions: &mut Instructions, products: Vec<WatchedName>) {
     let mut with_products = instructions.clone();
     with_products.names = products;
@@ -60,12 +60,12 @@ pub(crate) fn add_products(instructions: &mut Instructions, products: Vec<Watche
     }
 }
 
-/// Says what ordinary posts score and how they use the names, after terms were changed.
+/// Measures the scores of ordinary posts and their use of the names, after terms were changed.
 pub(crate) fn measure(instructions: &mut Instructions) {
     let compile = |instructions: &Instructions| Plan::compile(instructions).ok();
     instructions.background_scores =
         compile(instructions).map(|plan| BACKGROUND.topic_scores(&plan));
-    // Once more, now that the plan knows what is usual.
+    // Repeated now that the plan has its topic scale.
     if let Some(plan) = compile(instructions) {
         let usages = BACKGROUND.name_usages(&plan);
         for (name, usage) in instructions.names.iter_mut().zip(usages) {

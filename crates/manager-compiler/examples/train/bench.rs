@@ -1,4 +1,4 @@
-//! The benchmark: customers, posts, and what is judged.
+//! The benchmark: customers, posts and labels.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,7 +17,7 @@ pub(crate) struct Bench {
     /// Title and text, by id.
     pub(crate) posts: BTreeMap<String, (String, String)>,
     pub(crate) gold: Vec<Judged>,
-    /// By post: the subject that it was drawn for, and its labels by `Focus as usize`.
+    /// For each post: the subject that it was drawn for, and its labels by `Focus as usize`.
     pub(crate) labels: BTreeMap<String, (String, [Option<bool>; 3])>,
     pub(crate) plans: HashMap<(String, Focus), matching::Plan>,
     reserved: Reserved,
@@ -82,7 +82,8 @@ impl Bench {
         })
     }
 
-    /// Public-domain posts, of which weights may be learned; the others measure alone.
+    /// Returns whether the post is in the public domain and may be used for training; the others are only used for
+    /// evaluation.
     pub(crate) fn may_train(&self, post: &str) -> bool {
         let is_free = post.starts_with("r_") || post.starts_with("g_") || post.starts_with("w_");
         is_free && !self.reserved.has(post)

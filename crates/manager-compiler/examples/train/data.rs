@@ -1,6 +1,6 @@
 //! The data sets, as rows for each classifier.
 //!
-//! All are public domain, CC BY, MIT or our own; `crates/matching/model/README.md` tells of each.
+//! All are public domain, CC BY, MIT or our own; `crates/matching/model/README.md` describes each.
 
 use std::{
     fs::File,
@@ -33,15 +33,15 @@ impl Example {
     }
 }
 
-/// A post that was written for this purpose.
+/// A post that was written for training.
 pub(crate) struct OwnPost {
     pub(crate) title: String,
     pub(crate) text: String,
-    /// By `Focus as usize`.
+    /// Labels by `Focus as usize`.
     pub(crate) labels: [bool; 3],
 }
 
-/// The posts of `data/posts`.
+/// Reads the posts of `data/posts`.
 pub(crate) fn own() -> Result<Vec<OwnPost>, Error> {
     let mut posts = Vec::new();
     for file in [
@@ -74,7 +74,7 @@ const REQUESTS: [&str; 8] = [
     "ifyoulikeblank",
 ];
 
-/// Intents of an online bank's customers that tell of trouble.
+/// Intents of an online bank's customers that express trouble.
 const TROUBLE: [&str; 12] = [
     "declined",
     "failed",
@@ -90,7 +90,7 @@ const TROUBLE: [&str; 12] = [
     "swallowed",
 ];
 
-/// What the public data sets say of one classifier. `is_judged` are posts of the benchmark, left out.
+/// Returns the examples of the public data sets for one classifier. Leaves out posts of the benchmark (`is_judged`).
 pub(crate) fn public(
     focus: Focus,
     dir: &Path,
@@ -143,7 +143,7 @@ pub(crate) fn text<'a>(row: &'a Value, field: &str) -> &'a str {
     row[field].as_str().unwrap_or_default()
 }
 
-/// JSON lines, gzipped or not.
+/// Reads JSON lines, gzipped or not.
 pub(crate) fn lines(path: &Path) -> Result<Vec<Value>, Error> {
     let open = || File::open(path).map_err(|error| format!("{}: {error}", path.display()));
     let reader: Box<dyn BufRead> = if path.extension().is_some_and(|end| end == "gz") {

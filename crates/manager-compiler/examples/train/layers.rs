@@ -1,7 +1,7 @@
 //! The gate and the verdict of a focus.
 //!
-//! Both learn of the benchmark's free posts and of posts judged at the natural rate. The gate is then
-//! opened until nearly all posts pass that somebody would keep; the verdict is fitted to be a probability.
+//! Both are trained on the benchmark's public-domain posts and on posts labelled at the natural rate. The gate is then
+//! opened until nearly all posts pass that a person would keep. The verdict is fitted to be a probability.
 
 use std::collections::BTreeSet;
 
@@ -13,23 +13,23 @@ use matching::{
 
 use crate::{Error, bench::Bench, pooled::Pooled, scores::Scored, signs, solve};
 
-/// How one post looks to one customer.
+/// Features of one post for one customer.
 pub(crate) struct Row {
     pub(crate) customer: String,
     pub(crate) label: u8,
     pub(crate) weight: f64,
-    /// Of the benchmark rather than of the pool.
+    /// True for a post of the benchmark, false for one of the pool.
     pub(crate) is_bench: bool,
-    /// May be learned of.
+    /// May be used for training.
     is_free: bool,
     gate: [f64; Gate::SLOPES],
     pub(crate) evidence: [f64; EVIDENCE.len()],
 }
 
-/// What of the weight counts: rows of rare draws stand for hundreds of posts, and would drown the rest.
+/// Exponent of the weights: rows of rare draws represent hundreds of posts, and would outweigh the rest.
 const WEIGHT_POWER: f64 = 0.3;
 const MAX_WEIGHT: f64 = 50.0;
-/// Posts of the benchmark are chosen, not drawn.
+/// Posts of the benchmark are selected, not drawn at random.
 const BENCH_WEIGHT: f64 = 0.3;
 /// Share of the posts worth keeping that pass the gate.
 const GATE_RECALL: f64 = 0.97;
@@ -82,7 +82,7 @@ fn row(
     Some((signals.slopes(), Evidence::weigh(plan, post)?.values()))
 }
 
-/// The gate of a focus.
+/// Trains the gate of a focus.
 pub(crate) fn gate(rows: &[Row]) -> Gate {
     let free: Vec<_> = rows
         .iter()
@@ -111,7 +111,7 @@ pub(crate) fn gate(rows: &[Row]) -> Gate {
     }
 }
 
-/// The verdict of a focus, learned without a customer.
+/// Trains the verdict of a focus, without the examples of one customer.
 pub(crate) fn verdict(focus: Focus, rows: &[Row], without: Option<&str>) -> Verdict {
     let free = rows
         .iter()
@@ -123,7 +123,7 @@ pub(crate) fn verdict(focus: Focus, rows: &[Row], without: Option<&str>) -> Verd
     by_hand(focus, Verdict { bias, weights })
 }
 
-/// Ridge: the fewer examples of a focus, the more.
+/// Ridge strength: higher for a focus with fewer examples.
 fn strength(focus: Focus) -> f64 {
     match focus {
         Focus::Sales => 33.0,
@@ -132,11 +132,11 @@ fn strength(focus: Focus) -> f64 {
     }
 }
 
-/// Posts without a title, those of microblogs, are free for measuring alone: what they add is set by hand, in
-/// round numbers.
+/// Sets the weights of posts without a title by hand, in round numbers: posts of microblogs may only be used for
+/// evaluation.
 fn by_hand(focus: Focus, mut verdict: Verdict) -> Verdict {
     let fixed: &[(&str, f64)] = match focus {
-        // Learned, it does half as much: too few labels show it.
+        // The learned weight is half as large, because too few labels depend on it.
         Focus::Sales => &[("lacks_offer", -0.8)],
         Focus::Competitor => &[("untitled", 2.2)],
         Focus::Crisis => &[
@@ -153,7 +153,7 @@ fn by_hand(focus: Focus, mut verdict: Verdict) -> Verdict {
     verdict
 }
 
-/// Scores of every row by verdicts that have not seen its customer.
+/// Returns the score of every row from a verdict that was trained without its customer.
 pub(crate) fn unseen(focus: Focus, rows: &[Row], gate: &Gate) -> Vec<f64> {
     let customers: BTreeSet<&str> = rows.iter().map(|row| row.customer.as_str()).collect();
     let mut scores = vec![0.0; rows.len()];
@@ -168,7 +168,7 @@ pub(crate) fn unseen(focus: Focus, rows: &[Row], gate: &Gate) -> Vec<f64> {
     scores
 }
 
-/// What is judged on the benchmark, `judged` by the gold that has no row too.
+/// Returns scores and labels on the benchmark, including labelled posts without a row (`judged`).
 pub(crate) fn bench_scores(
     focus: Focus,
     bench: &Bench,
@@ -188,7 +188,7 @@ pub(crate) fn bench_scores(
         .filter(|(row, _)| row.is_bench)
         .map(|(row, score)| scored(&row.customer, row.label, *score))
         .collect();
-    // Posts without a term or name have no row: never delivered. Only their labels matter.
+    // Posts without a term or name have no row and are never delivered. Only their labels matter.
     let mut missing: Vec<u8> = Vec::new();
     for label in 0..=2 {
         let of = |count: usize, seen: usize| count - seen.min(count);

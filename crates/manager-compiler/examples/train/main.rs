@@ -1,13 +1,12 @@
 //! Trains the model file that `matching` ships.
 //!
-//! `cargo xtask train --data DIR [--out DIR]`, or by itself
-//! `cargo run --release -p manager-compiler --example train -- DIR OUT`. DIR holds the data sets that
-//! `crates/matching/model/README.md` names and, next to it, the `corpus`; labelled posts of `data/posts` and labels of
-//! `data/judged` are taken from the repository. Writes `model.bin` and `scores.md`. The same data gives the same
-//! bytes, on any machine.
+//! `cargo xtask train --data DIR [--out DIR]`, or directly `cargo run --release -p manager-compiler --example train --
+//! DIR OUT`. DIR contains the data sets that `crates/matching/model/README.md` lists and, next to it, the `corpus`.
+//! Labelled posts of `data/posts` and labels of `data/judged` come from the repository. Writes `model.bin` and
+//! `scores.md`. The same data gives the same bytes on any machine.
 //!
-//! [`data`] reads, [`heads`] trains the intent classifiers, [`layers`] the gates and verdicts. What is reported of the
-//! verdicts is measured on customers that they have not seen.
+//! [`data`] reads, [`heads`] trains the intent classifiers, and [`layers`] the gates and verdicts. The scores of the
+//! verdicts are measured on customers that are not in their training data.
 
 mod bench;
 mod data;
@@ -38,7 +37,7 @@ fn main() -> Result<(), Error> {
     for focus in Focus::ALL {
         model.heads[focus as usize] = heads::train(focus, dir, &own, &bench)?;
     }
-    // Evidence is worked out with the new classifiers.
+    // The evidence is computed with the new classifiers.
     if !matching::heads::install(model.clone()) {
         return Err("a post was decided before the classifiers were trained".into());
     }

@@ -1,5 +1,5 @@
-//! Posts judged at the natural rate: `data/judged` holds customers, pages and labels; the posts
-//! themselves come from the corpus in the data folder.
+//! Posts labelled at the natural rate: `data/judged` contains customers, pages and labels; the posts themselves come
+//! from the corpus in the data folder.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,12 +25,12 @@ pub(crate) struct Judged {
     pub(crate) focus: Focus,
     pub(crate) post: String,
     pub(crate) label: u8,
-    /// Posts of the feed that it stands for.
+    /// Number of the feed's posts that this one represents.
     pub(crate) weight: f64,
 }
 
 impl Pooled {
-    /// Reads the labels, and of `corpus` the posts that they are about.
+    /// Reads the labels, and the labelled posts from `corpus`.
     pub(crate) fn read(corpus: &Path) -> Result<Self, Error> {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/judged");
         let mut judged = Vec::new();
@@ -73,7 +73,7 @@ impl Pooled {
         })
     }
 
-    /// `None` for a post that the corpus does not have.
+    /// Returns `None` for a post that the corpus does not contain.
     pub(crate) fn post(&self, id: &str) -> Option<PostText> {
         let (title, text) = self.posts.get(id)?;
         Some(PostText::new(Some(title), Some(text)))

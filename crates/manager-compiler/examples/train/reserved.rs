@@ -1,4 +1,4 @@
-//! Posts that are kept for the final check, and so are not learned of.
+//! Posts that are reserved for the final check, and must not be used for training.
 
 use std::{collections::HashSet, path::Path};
 
@@ -8,7 +8,7 @@ use crate::Error;
 pub(crate) struct Reserved(HashSet<String>);
 
 impl Reserved {
-    /// Reads `reserved_ids.txt` of the folder, where there is one.
+    /// Reads `reserved_ids.txt` of the folder, if it exists.
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("reserved_ids.txt");
         if !path.exists() {
@@ -18,7 +18,7 @@ impl Reserved {
         Ok(Self(ids.lines().map(str::to_owned).collect()))
     }
 
-    /// Whether a post is reserved, under whatever name a data set has it: `t3_1983tg`, `r_1983tg`, `g_r1983tg`,
+    /// Returns whether a post is reserved, under any name that a data set uses: `t3_1983tg`, `r_1983tg`, `g_r1983tg`,
     /// `r1983tg`.
     pub(crate) fn has(&self, id: &str) -> bool {
         let id = id.split_once('_').map_or(id, |(_, id)| id);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 pub(crate) struct Scored {
     pub(crate) customer: String,
-    /// 2 is better than 1, for competitors: compared rather than named.
+    /// For competitors, 2 (compared) is better than 1 (named).
     pub(crate) label: u8,
     pub(crate) score: f64,
     pub(crate) value: bool,
@@ -60,7 +60,7 @@ pub(crate) fn of(judged: &[Scored]) -> Scores {
     }
 }
 
-/// Ties form one step. `None` without anything relevant.
+/// Returns the average precision; ties form one step. `None` if nothing is relevant.
 fn average_precision(mut rows: Vec<(f64, bool)>) -> Option<f64> {
     let all = number(rows.iter().filter(|(_, relevant)| *relevant).count());
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));

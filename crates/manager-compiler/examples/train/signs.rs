@@ -1,12 +1,12 @@
-//! Which evidence can only speak for keeping a post, and which only against.
+//! Evidence that can only raise the score of a post, and evidence that can only lower it.
 //!
-//! A few hundred labels are not enough to learn that a job advertisement is no lead; said outright, the other weights
-//! hold better for customers that were not seen.
+//! A few hundred labels are not enough to learn that a job advertisement is not a lead. With fixed signs, the other
+//! weights generalise better to unseen customers.
 
 use domain::Focus;
 use matching::EVIDENCE;
 
-/// By `Focus as usize`.
+/// Evidence for a post, by `Focus as usize`.
 const FOR: [&str; 3] = [
     "surprise title_topic opening_topic terms topic_density best_term need_near_term problem_near_term \
     question_near_term title_asks title_need title_problem needs problems buying buying_near_term \
@@ -18,7 +18,7 @@ const FOR: [&str; 3] = [
     trouble_near_name problem_near_name complaining complaining_near_name troubles title_trouble \
     name_on_topic ask_near_name title_problem first_person related_near_name title_related_name",
 ];
-/// By `Focus as usize`.
+/// Evidence against a post, by `Focus as usize`.
 const AGAINST: [&str; 3] = [
     "title_hiring title_offer title_show title_guide title_news title_joke title_deal title_praise solved \
     headline tag name_is_doubtful name_off_topic name_is_place name_is_part title_trouble_name \
@@ -29,10 +29,10 @@ const AGAINST: [&str; 3] = [
     title_deal title_offer title_praise title_guide offers solved title_case name_is_common name_after_year",
 ];
 
-/// Set by hand, see `layers`.
+/// Weight that is set by hand, see `layers`.
 const NOT_LEARNED: &str = "lacks_offer";
 
-/// The lowest and highest weight of each number of [`EVIDENCE`].
+/// Returns the lowest and highest weight of each number of [`EVIDENCE`].
 pub(crate) fn bounds(focus: Focus) -> [(f64, f64); EVIDENCE.len()] {
     let is_in = |list: &str, name: &str| list.split_whitespace().any(|known| known == name);
     std::array::from_fn(|at| {

@@ -1,5 +1,5 @@
-//! Logistic regression, by means that give the same numbers everywhere: no threads, no randomness, and
-//! `libm` for the exponential.
+//! Logistic regression with the same result on every machine: no threads, no randomness, and `libm` for the
+//! exponential.
 
 /// One row of training data.
 pub(crate) struct Row {
@@ -13,7 +13,7 @@ pub(crate) struct Row {
 const STEPS: usize = 120;
 const MEMORY: usize = 8;
 
-/// Weights and intercept that minimise `|w|²/2 + C Σ weight · loss`, by L-BFGS.
+/// Returns the weights and intercept that minimise `|w|²/2 + C Σ weight · loss`, by L-BFGS.
 pub(crate) fn sparse(rows: &[&Row], columns: usize, c: f64) -> (Vec<f64>, f64) {
     let mut x = vec![0.0; columns + 1];
     let (mut value, mut gradient) = objective(rows, &x, c);
@@ -108,7 +108,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Bias and slopes, none of them negative, of a few dense columns: Newton's steps, one slope at a time.
+/// Returns bias and slopes, none of them negative, for a few dense columns: Newton steps, one slope at a time.
 pub(crate) fn dense<const N: usize>(rows: &[([f64; N], bool, f64)], ridge: f64) -> (f64, [f64; N]) {
     let (mut bias, mut slopes) = (0.0, [0.0; N]);
     let mut z = vec![0.0; rows.len()];
@@ -150,7 +150,7 @@ pub(crate) fn dense<const N: usize>(rows: &[([f64; N], bool, f64)], ridge: f64) 
     (bias, slopes)
 }
 
-/// Bias and weights, each within its bounds, of some dozens of dense columns that are brought to one scale first.
+/// Returns bias and weights, each within its bounds, for dozens of dense columns that are scaled first.
 pub(crate) fn ridge<const N: usize>(
     rows: &[([f64; N], bool, f64)],
     strength: f64,

@@ -1,7 +1,7 @@
-//! What searches may ask of a platform: within the budget that scanners share, and never of its second half,
-//! which is for posts.
+//! Request budget of searches. They share the budget of the scanners, and never use its second half, which is reserved
+//! for posts.
 //!
-//! Costs one short transaction for each search.
+//! Costs one short transaction per search.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use platforms::{Budget, Settings, budget::Left};
 use store::{Pool, platform_budgets, rates::Wanted};
 
-/// When the database does not answer, or did not say.
+/// Retry delay when the database does not answer, or gives no delay.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
 
 pub(super) struct Shared {
@@ -63,7 +63,7 @@ impl Budget for Shared {
         self.take().await.unwrap_or(Err(AFTER_ERROR))
     }
 
-    /// No search is paid for by the post.
+    /// Searches do not pay per post.
     async fn posts(&self, _wanted: u32) -> Result<u32, Duration> {
         Err(AFTER_ERROR)
     }
@@ -79,7 +79,7 @@ impl Budget for Shared {
         };
         if let Err(error) = told.await {
             let error = anyhow::Error::from(error);
-            tracing::debug!("cannot tell scanners to leave the platform alone: {error:#}");
+            tracing::debug!("cannot pause the platform for scanners: {error:#}");
         }
     }
 }
@@ -112,7 +112,7 @@ mod tests {
         let left = "platform_budgets WHERE credential LIKE 'lemmy:forum.example:%'";
         assert_eq!(database.count(left).await, 1);
 
-        // Whoever heard that nothing is left tells all.
+        // A process that learns that nothing is left informs all others.
         let unbound = Shared::new(database.pool(), &settings(None));
         assert_eq!(unbound.request().await, Ok(()));
         let none = Left {

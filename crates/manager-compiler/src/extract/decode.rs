@@ -1,8 +1,8 @@
-//! From bytes to text: which form a body has, and in which encoding it is written.
+//! Decodes bytes to text: detects the format and the character encoding of a body.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How a body is to be read.
+/// Format of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Html,
@@ -12,7 +12,7 @@ pub(super) enum Form {
     Binary,
 }
 
-/// The media type alone, lower-case: `text/html` of `Text/HTML; charset=utf-8`.
+/// Returns the media type without parameters, in lower case: `text/html` for `Text/HTML; charset=utf-8`.
 pub(super) fn media_type(content_type: Option<&str>) -> String {
     content_type
         .and_then(|value| value.split(';').next())
@@ -21,7 +21,7 @@ pub(super) fn media_type(content_type: Option<&str>) -> String {
         .to_ascii_lowercase()
 }
 
-/// Whether it may be a page, going by its name alone.
+/// Returns whether a body with this media type may be a page.
 pub(super) fn is_text(media_type: &str) -> bool {
     matches!(
         media_type,
@@ -30,9 +30,9 @@ pub(super) fn is_text(media_type: &str) -> bool {
         || media_type.ends_with("xml")
 }
 
-/// Decides by the media type, and by the content where that says nothing.
+/// Detects the format from the media type, or from the content if the media type says nothing.
 ///
-/// `text` is the body decoded.
+/// `text` is the decoded body.
 pub(super) fn form(media_type: &str, text: &str) -> Form {
     if looks_binary(text) {
         return Form::Binary;
@@ -55,9 +55,9 @@ pub(super) fn form(media_type: &str, text: &str) -> Form {
     }
 }
 
-/// Decodes by byte order mark, then the header's charset, then the page's own declaration; UTF-8
-/// where that is valid, else what browsers take for the old web. A header that says UTF-8 of what is
-/// not is often a server's default, and no word of the page's.
+/// Decodes by byte order mark, then the header's charset, then the page's own declaration. Without these it uses UTF-8
+/// if that is valid, else the default of browsers. A header that wrongly says UTF-8 is often a server's default and not
+/// a statement about the page.
 pub(super) fn decode(content_type: Option<&str>, body: &[u8]) -> String {
     let declared = content_type
         .and_then(charset_parameter)
@@ -66,7 +66,7 @@ pub(super) fn decode(content_type: Option<&str>, body: &[u8]) -> String {
     let encoding = match (declared, std::str::from_utf8(body)) {
         (Some(encoding), _) => encoding,
         (None, Ok(_)) => UTF_8,
-        // A cut in the middle of a character is still UTF-8, where there were characters before.
+        // A truncated character at the end is still UTF-8, if there were characters before.
         (None, Err(error))
             if error.error_len().is_none() && !body[..error.valid_up_to()].is_ascii() =>
         {
@@ -77,7 +77,7 @@ pub(super) fn decode(content_type: Option<&str>, body: &[u8]) -> String {
     encoding.decode(body).0.into_owned()
 }
 
-/// Whether more of what calls itself UTF-8 is wrong than is right, beside ASCII.
+/// Returns whether more of the non-ASCII text is invalid UTF-8 than valid.
 fn is_misnamed(body: &[u8]) -> bool {
     let (mut right, mut wrong) = (0_usize, 0_usize);
     for chunk in body.utf8_chunks() {
@@ -87,7 +87,7 @@ fn is_misnamed(body: &[u8]) -> bool {
     wrong > right
 }
 
-/// Whether most of a text was lost in decoding.
+/// Returns whether most of a text was lost in decoding.
 pub(super) fn is_lost(text: &str) -> bool {
     let lost = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER);
     lost.count() * 2 > text.chars().count()
@@ -100,8 +100,7 @@ fn charset_parameter(content_type: &str) -> Option<&'static Encoding> {
     Encoding::for_label(label.trim_matches(['"', '\'']).as_bytes())
 }
 
-/// `<meta charset=…>` and `<?xml encoding=…?>`, looked for where the standards want them: in the
-/// first kilobyte.
+/// Returns the encoding in `<meta charset=…>` or `<?xml encoding=…?>`. The standards require it in the first kilobyte.
 fn declared_in_head(body: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&body[..body.len().min(1024)]).to_ascii_lowercase();
     let at = head
@@ -117,7 +116,7 @@ fn declared_in_head(body: &[u8]) -> Option<&'static Encoding> {
     Some(encoding.output_encoding()).filter(|e| e.is_ascii_compatible())
 }
 
-/// Text has next to no control characters. A few are a slip that browsers pass over, even NULs.
+/// Returns whether the text has too many control characters. A few are mistakes that browsers ignore, even NULs.
 fn looks_binary(text: &str) -> bool {
     let (mut controls, mut all) = (0_usize, 0_usize);
     for c in text.chars().take(4_096) {

@@ -1,13 +1,13 @@
-//! Seed URLs that are not HTML: plain text, Markdown, and feeds.
+//! Seed URLs that are not HTML: plain text, Markdown and feeds.
 
 use url::Url;
 
 use super::{Blocks, Heading, MAX_HEADINGS, MAX_LINE_BYTES, PageText, html, tidy};
 
-/// How many entries of a feed tell what it is about.
+/// Maximum number of a feed's entries that describe its subject.
 const MAX_ENTRIES: usize = 50;
 
-/// Plain text and Markdown: the first line is the title, `#` lines are headings.
+/// Reads plain text and Markdown: the first line is the title, `#` lines are headings.
 pub(super) fn plain(text: &str) -> PageText {
     let mut page = PageText::default();
     let mut blocks = Blocks::default();
@@ -50,7 +50,7 @@ fn add_line(page: &mut PageText, blocks: &mut Blocks, line: &str) {
     }
 }
 
-/// RSS, Atom and JSON Feed; `None` when it is none of them.
+/// Reads RSS, Atom and JSON Feed; returns `None` for other formats.
 pub(super) fn feed(url: &Url, body: &[u8]) -> Option<PageText> {
     let feed = platforms::feed::parse(body, url).ok()?;
     let line = |text: &Option<feed_rs::model::Text>| {

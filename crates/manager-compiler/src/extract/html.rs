@@ -1,7 +1,7 @@
-//! Walks the tags of an HTML page and files its text by place.
+//! Reads the tags of an HTML page and sorts its text by location.
 //!
-//! One pass over a tokenizer's events with a stack of open elements of bounded depth. Unclosed and
-//! crossed tags are mended as far as regions need it, not as far as a browser goes.
+//! Makes one pass over a tokenizer's events with a stack of open elements of bounded depth. Unclosed and crossed tags
+//! are repaired as far as regions need it, and less thoroughly than in a browser.
 
 use std::convert::Infallible;
 
@@ -18,11 +18,11 @@ use super::{
     structured, tidy,
 };
 
-/// Elements deeper than this are taken as part of their ancestor.
+/// Maximum depth; deeper elements count as part of their ancestor.
 const MAX_DEPTH: usize = 256;
-/// Less main text than this, in bytes, and boilerplate regions are taken too.
+/// Minimum main text, in bytes; with less, boilerplate regions count too.
 const MIN_MAIN_BYTES: usize = 80;
-/// The attributes that are read, of the first so many.
+/// Maximum number of attributes that are read per element.
 const MAX_ATTRIBUTES: usize = 64;
 
 pub(super) fn extract(url: &Url, text: &str) -> PageText {
@@ -39,7 +39,7 @@ pub(super) fn extract(url: &Url, text: &str) -> PageText {
     walk.finish()
 }
 
-/// `en` of `en-GB`.
+/// Returns the primary subtag of a language tag: `en` for `en-GB`.
 pub(super) fn primary_language(tag: &str) -> String {
     tag.split(['-', '_'])
         .next()
@@ -74,7 +74,7 @@ struct Anchor {
     in_main: bool,
 }
 
-/// Where running text goes until its element ends.
+/// Target of running text until its element ends.
 #[derive(PartialEq, Eq, Clone, Copy)]
 enum Place {
     Title,
@@ -87,7 +87,7 @@ struct Walk {
     base: Url,
     page: PageText,
     open: Vec<Open>,
-    /// Elements opened beyond `MAX_DEPTH`.
+    /// Number of open elements beyond `MAX_DEPTH`.
     beyond: usize,
     tag: Tag,
     place: Place,
@@ -98,24 +98,24 @@ struct Walk {
     /// Text of the footer since its last block began.
     small_print: String,
     small_print_bytes: usize,
-    /// Whether the block being gathered lies in a boilerplate region.
+    /// True if the current block is in a boilerplate region.
     block_is_boilerplate: bool,
     blocks: Blocks,
     boilerplate: Blocks,
     anchor: Option<Anchor>,
-    /// Under a heading such as `What customers say`: its level.
+    /// Level of an enclosing heading such as `What customers say`.
     muted: Option<u8>,
     seam: Seam,
 }
 
-/// What stood between the last text and here.
+/// Boundary between the previous text and the current position.
 #[derive(PartialEq, Eq, Clone, Copy)]
 enum Seam {
-    /// Nothing that ends a word. `single` where that text was a single character.
+    /// No element boundary that ends a word. `single` if that text was a single character.
     Open { single: bool },
-    /// The end of an element that holds words of its own.
+    /// The end of an element that contains separate words.
     Ended { single: bool },
-    /// That end, and the start of another such element.
+    /// The end of such an element, and the start of another one.
     Apart { single: bool },
 }
 
@@ -266,8 +266,8 @@ impl Walk {
         self.block_is_boilerplate = self.standing() == Region::Boilerplate;
     }
 
-    /// Keeps the words of two elements apart where no space stands between them:
-    /// `<span>Fast</span><span>Secure</span>`. Emphasis goes on in the middle of a word: `<b>E</b>arshot`.
+    /// Separates the words of two elements without a space between them: `<span>Fast</span><span>Secure</span>`.
+    /// Emphasis does not end a word: `<b>E</b>arshot`.
     fn open_seam(&mut self, name: &[u8]) {
         if regions::holds_words(name) {
             let single = self.seam.single();
@@ -279,11 +279,11 @@ impl Walk {
         }
     }
 
-    /// Closes the seam before a text; `true` where a space belongs there.
+    /// Closes the boundary before a text; returns `true` if a space is needed.
     fn close_seam(&mut self, text: &str) -> bool {
         let single = text.trim().chars().nth(1).is_none();
         let seam = std::mem::replace(&mut self.seam, Seam::Open { single });
-        // Single letters in elements of their own are one word that a script animates.
+        // Single letters in separate elements are one word that a script animates.
         matches!(seam, Seam::Apart { single: before } if !(before && single))
     }
 
@@ -419,7 +419,7 @@ impl Walk {
         }
     }
 
-    /// Whether the text here is of a footer, which is never about the subject.
+    /// Returns whether the current text is in a footer, which is never about the subject.
     fn is_small_print(&self) -> bool {
         let is_of = |names: &[&[u8]]| self.open.iter().any(|o| names.contains(&o.tag.as_slice()));
         is_of(&[b"footer"])
@@ -459,7 +459,7 @@ impl Walk {
         }
     }
 
-    /// A paragraph ends where a block begins, a list item where the next does.
+    /// Closes a paragraph where a block begins, and a list item where the next one begins.
     fn close_implied(&mut self, name: &[u8]) {
         if let Some(last) = self.open.last() {
             let tag = last.tag.as_slice();
@@ -488,8 +488,8 @@ impl Walk {
         region
     }
 
-    /// What the open elements together say: `Never` wins; the innermost of `Main` and `Boilerplate`
-    /// else; a banner lets only paragraphs through.
+    /// Returns the region of the open elements: `Never` takes precedence, then the innermost of `Main` and
+    /// `Boilerplate`; a banner only accepts paragraphs.
     fn standing(&self) -> Region {
         self.standing_of(false)
     }
@@ -534,7 +534,7 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Inside SVG and MathML, where `/>` closes and `<title>` is not the page's.
+/// Returns whether the position is inside SVG or MathML, where `/>` closes and `<title>` is not the page's.
 fn is_foreign(open: &[Open]) -> bool {
     open.iter()
         .any(|o| matches!(o.tag.as_slice(), b"svg" | b"math"))

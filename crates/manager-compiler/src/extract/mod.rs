@@ -1,12 +1,12 @@
-//! Turns what a seed URL answered into the text that describes the subject.
+//! Extracts the text that describes the subject from the response of a seed URL.
 //!
-//! Pages are hostile input. The HTML tokenizer streams and no tree is built, so cost is linear in
-//! the size of the page and nesting costs nothing; everything kept has a bound. Nothing on a page is
-//! executed or obeyed, it is only read.
+//! Pages are hostile input. The HTML tokenizer streams and builds no tree, so the cost is linear in the size of the
+//! page and nesting costs nothing. All stored text has a limit. Nothing on a page is executed or obeyed; it is only
+//! read.
 //!
-//! [`decode`] makes text of bytes, [`html`] walks the tags, [`structured`] reads JSON-LD, and
-//! [`document`] takes what is not HTML: plain text, Markdown, and feeds. [`people`] drops testimonials and
-//! staff, and [`walls`] tells pages that show no more than a demand for consent or for scripts.
+//! [`decode`] decodes bytes to text, [`html`] reads the tags, [`structured`] reads JSON-LD, and [`document`] reads
+//! other formats: plain text, Markdown, and feeds. [`people`] drops testimonials and staff, and [`walls`] detects pages
+//! that only ask for consent or for scripts.
 
 mod decode;
 mod document;
@@ -21,20 +21,20 @@ use url::Url;
 
 use crate::language;
 
-/// The most of a page that is read, in bytes.
+/// Maximum size of a page body, in bytes.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
-/// The most main text that is kept, in bytes.
+/// Maximum size of the stored main text, in bytes.
 const MAX_TEXT_BYTES: usize = 256 << 10;
-/// The longest title, description or heading that is kept, in bytes.
+/// Maximum length of a title, description or heading, in bytes.
 const MAX_LINE_BYTES: usize = 600;
 const MAX_HEADINGS: usize = 200;
 const MAX_LINKS: usize = 2_000;
-/// Lines of a footer that are kept, and how much of all of them, in bytes.
+/// Maximum number of footer lines, and their total size in bytes.
 const MAX_SMALL_PRINT: usize = 100;
 const MAX_SMALL_PRINT_BYTES: usize = 4_000;
-/// Fewer letters than these say nothing to go by.
+/// Minimum number of letters; fewer describe nothing.
 const MIN_LETTERS: usize = 12;
-/// What pages that show nothing but a way in call it, in titles and headings of few words.
+/// Titles and short headings of pages that contain nothing but a login form.
 const LOGIN: [&str; 10] = [
     "log in",
     "login",
@@ -48,10 +48,10 @@ const LOGIN: [&str; 10] = [
     "تسجيل الدخول",
 ];
 const MAX_LOGIN_WORDS: usize = 8;
-/// A page that says more is about something.
+/// A page with more letters is more than a login form.
 const MAX_LOGIN_LETTERS: usize = 400;
 
-/// What a page says, by the place where it says it.
+/// Text of a page, by its location on the page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PageText {
     pub title: String,
@@ -67,24 +67,24 @@ pub struct PageText {
     pub structured_names: Vec<String>,
     /// Names that JSON-LD gives to products and brands.
     pub structured_products: Vec<String>,
-    /// Descriptions and keywords that JSON-LD gives them.
+    /// Their descriptions and keywords in JSON-LD.
     pub structured_text: Vec<String>,
-    /// Names of the people that the page quotes or lists, which are not its subject.
+    /// Names of people that the page quotes or lists, who are not its subject.
     pub people: Vec<String>,
     /// Lines of the footer, where companies name themselves: `© 2026 Valve Corporation`.
     pub small_print: Vec<String>,
     pub links: Vec<Link>,
-    /// Primary language subtag, lower-case: `en`. The text's own where it plainly is in another than the
-    /// page says; empty where neither tells.
+    /// Primary language subtag, lower case: `en`. The detected language if it clearly differs from the declared one;
+    /// empty if neither is known.
     pub lang: String,
-    /// The page is itself a feed: RSS, Atom or JSON Feed.
+    /// True if the page is itself a feed: RSS, Atom or JSON Feed.
     pub is_feed: bool,
-    /// Scripts draw the page: it says that it needs them, or has an empty element for their work.
+    /// True if scripts render the page: it says that it needs them, or has an empty element for their output.
     pub needs_scripts: bool,
 }
 
 impl PageText {
-    /// A page of little else than a way in.
+    /// Returns whether the page is little more than a login form.
     fn is_login_wall(&self) -> bool {
         let headings = self.headings.iter().map(|heading| heading.text.as_str());
         let says_so = |line: &str| {
@@ -100,7 +100,7 @@ impl PageText {
                 .any(says_so)
     }
 
-    /// The language of the text, by what the page says and what it is written in.
+    /// Returns the language of the text, from the declaration and from the text itself.
     fn language(&self) -> String {
         let blocks = self.blocks.iter().map(|block| block.text.as_str());
         let headings = self.headings.iter().map(|heading| heading.text.as_str());
@@ -124,7 +124,7 @@ impl PageText {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
-    /// 1 to 3.
+    /// Level of the heading, 1 to 3.
     pub level: u8,
     pub text: String,
 }
@@ -133,13 +133,13 @@ pub struct Heading {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     pub text: String,
-    /// The heading that it stands under, as an index.
+    /// Index of the heading above it.
     pub heading: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Absolute, http or https.
+    /// Absolute URL, http or https.
     pub href: String,
     pub text: String,
     pub kind: LinkKind,
@@ -147,32 +147,34 @@ pub struct Link {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkKind {
-    /// An `<a>`; `in_main` outside of navigation and footers.
+    /// An `<a>`; `in_main` is true outside of navigation and footers.
     Anchor { in_main: bool },
     /// `<link rel=alternate>` of a feed's media type.
     Feed,
 }
 
-/// Why there is no text in what a URL answered, in words for the customer.
+/// Reason why a URL's response has no usable text, worded for the customer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// What was answered says so itself.
+    /// The media type is not text.
     #[error("not a page of text ({0})")]
     MediaType(String),
-    /// An image or an archive under the name of a page.
+    /// Binary content, such as an image or an archive, with the media type of a page.
     #[error("not a page of text (binary content)")]
     Binary,
     /// XML or JSON of some other kind.
     #[error("neither a page nor a feed ({0})")]
     NoFeed(String),
-    #[error("not text of the charset that it names; have the server name the right one")]
+    #[error("not text in the declared charset; correct the charset on the server")]
     Charset,
-    #[error("a page that asks for a login; give one that can be read without")]
+    #[error("a page that asks for a login; give one that is readable without a login")]
     LoginWall,
-    #[error("a page that only asks for consent to cookies; give one that can be read without")]
+    #[error(
+        "a page that only asks for consent to cookies; give one that is readable without consent"
+    )]
     ConsentWall,
     #[error(
-        "a page without text in its HTML, which scripts draw; give one with its text, or add a title and a description to it"
+        "a page without text in its HTML because scripts render it; give a page with text, or add a title and a description to it"
     )]
     AppShell,
     #[error("{}", if *letters == 0 { "a page without text" } else { "a page with too little text" })]
@@ -182,7 +184,7 @@ pub enum Unreadable {
 /// Reads a page.
 ///
 /// # Errors
-/// When the bytes are nothing that has text, or too little of it.
+/// Returns an error when the bytes contain no text, or too little.
 pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<PageText, Unreadable> {
     let body = &body[..body.len().min(MAX_BODY_BYTES)];
     let media_type = decode::media_type(content_type);
@@ -191,7 +193,7 @@ pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Pag
     if decode::is_text(&media_type) && decode::is_lost(&text) {
         return Err(Unreadable::Charset);
     }
-    // Browsers pass over a NUL, and neither JSON nor the database takes one.
+    // Browsers ignore a NUL, and neither JSON nor the database accepts one.
     let text = if text.contains('\0') {
         text.replace('\0', "")
     } else {
@@ -219,13 +221,13 @@ pub fn extract(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Pag
     }
 }
 
-/// A media type as a message repeats it.
+/// Returns a media type for use in a message.
 fn shown(media_type: &str) -> String {
     let shown = media_type.chars().filter(|c| !c.is_control());
     shown.take(100).collect()
 }
 
-/// Text blocks up to a bound.
+/// Text blocks with a size limit.
 #[derive(Default)]
 struct Blocks {
     blocks: Vec<Block>,
@@ -234,7 +236,7 @@ struct Blocks {
 
 impl Blocks {
     fn push(&mut self, text: String, heading: Option<usize>) {
-        // A block costs some bytes by itself, so that a million of one letter are bounded too.
+        // Each block has a fixed cost, so that a million blocks of one letter are limited too.
         let bytes = text.len() + 16;
         if !text.is_empty() && self.bytes + bytes <= MAX_TEXT_BYTES {
             self.bytes += bytes;

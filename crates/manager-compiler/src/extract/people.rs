@@ -1,22 +1,22 @@
-//! Finds the people on a page: who is quoted, and who works there.
+//! Finds the people on a page: authors of quotes, and staff.
 //!
-//! What customers say in a testimonial is not what the page says, and a person's name is not its subject.
-//! A person is known by a signature (`— Jane Doe, CTO at Acme`), or by a name with a role below it
-//! (`Jane Doe`, then `Head of Design`). Their blocks are dropped, and so is the quotation that a
-//! signature ends; their names are kept so that they become no terms.
+//! A customer's testimonial does not describe the page's subject, and a person's name is not the subject. A person is
+//! detected by a signature (`— Jane Doe, CTO at Acme`), or by a name with a role below it (`Jane Doe`, then `Head of
+//! Design`). Their blocks are dropped, including the quotation before a signature. Their names are kept so that they do
+//! not become terms.
 
 use matching::text;
 
 use super::PageText;
 
 const MAX_PEOPLE: usize = 100;
-/// A longer line is a sentence.
+/// Maximum length of a signature; a longer line is a sentence.
 const MAX_SIGNATURE_WORDS: usize = 12;
 const MAX_ROLE_WORDS: usize = 8;
 const MAX_NAME_WORDS: usize = 3;
 const DASHES: [char; 5] = ['—', '–', '―', '-', '~'];
 const QUOTES: [char; 11] = ['"', '“', '”', '„', '«', '»', '「', '」', '『', '』', '‟'];
-/// Folded words that name a profession or position, in the languages that pages are read in.
+/// Folded words for professions and positions, in all supported page languages.
 const ROLES: &str = "ceo cto cfo coo cmo cpo cio ciso founder cofounder owner president director manager
 engineer developer designer head lead vp officer consultant analyst administrator sysadmin architect editor
 teacher professor coach marketer photographer
@@ -24,11 +24,11 @@ geschaftsfuhrer geschaftsfuhrerin grunder grunderin inhaber inhaberin leiter lei
 directora fundador fundadora gerente jefe jefa propietario propietaria
 directeur directrice fondateur fondatrice gerant gerante responsable proprietaire
 diretor diretora socio socia proprietario";
-/// Those that sign a quotation alone.
+/// Roles that only appear as the signature of a quotation.
 const CUSTOMERS: &str = "customer client buyer user admin partner kunde kundin cliente";
 const ROLES_IN_JAPANESE: [&str; 6] = ["代表", "社長", "部長", "店長", "担当者", "様"];
 
-/// Drops testimonials and staff from the blocks and headings, and notes the names.
+/// Drops testimonials and staff from the blocks and headings, and records the names.
 pub(super) fn drop_people(page: &mut PageText) {
     let mut dropped = vec![false; page.blocks.len()];
     let mut headings_dropped = vec![false; page.headings.len()];
@@ -72,7 +72,7 @@ pub(super) fn drop_people(page: &mut PageText) {
         at += 1;
         !dropped[at - 1]
     });
-    // What stands under it still does, and under a heading without words.
+    // Blocks keep their heading, even if it has no words.
     for (heading, _) in page
         .headings
         .iter_mut()
@@ -83,9 +83,9 @@ pub(super) fn drop_people(page: &mut PageText) {
     }
 }
 
-/// Who wrote the words before, at the end of a block.
+/// Author of the preceding words, at the end of a block.
 struct Signature<'a> {
-    /// The byte at which it starts, dash included.
+    /// Byte offset of its start, including the dash.
     start: usize,
     name: &'a str,
 }
@@ -108,7 +108,7 @@ impl<'a> Signature<'a> {
             .filter(|(_, c)| DASHES.contains(c));
         for (at, dash) in dashes.take(4) {
             let before = block[..at].trim_end_matches(DASHES).trim_end();
-            // A hyphen inside of a word is none.
+            // A hyphen inside a word does not start a signature.
             let stands_apart = at == 0
                 || block[..at].ends_with(|c: char| c.is_whitespace() || !c.is_alphanumeric());
             let signature = block[at + dash.len_utf8()..].trim_start();
@@ -134,7 +134,7 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// The capitalised words that a text begins with, and the rest.
+/// Returns the capitalised words at the start of a text, and the rest.
 fn split_name(text: &str) -> Option<(&str, &str)> {
     let mut end = 0;
     for (nth, word) in text.split(' ').enumerate() {
@@ -150,7 +150,7 @@ fn split_name(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| (&text[..end], text[end..].trim_start()))
 }
 
-/// `Jane`, `O'Neil`, `Jean-Luc`, `D.`
+/// Returns whether the word may be part of a name: `Jane`, `O'Neil`, `Jean-Luc`, `D.`
 fn is_name_word(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(char::is_uppercase)
@@ -158,20 +158,20 @@ fn is_name_word(word: &str) -> bool {
         && (word.chars().filter(|c| c.is_uppercase()).count() <= 2)
 }
 
-/// `Jane Doe`, `Jane D.`
+/// Returns whether the text is a full name: `Jane Doe`, `Jane D.`
 fn is_full_name(name: &str) -> bool {
     let has_initial = |word: &str| word.trim_end_matches('.').chars().nth(1).is_none();
     name.split(' ').nth(1).is_some_and(has_initial) || is_person(name)
 }
 
-/// Two or three capitalised words, of which one at least is no word of the language.
+/// Returns whether the text is two or three capitalised words, at least one of them not an ordinary word.
 fn is_person(text: &str) -> bool {
     let is_ordinary = |word: &str| crate::background::is_ordinary(&text::stem(&text::fold(word)));
     matches!(split_name(text), Some((name, "")) if (2..=MAX_NAME_WORDS).contains(&name.split(' ').count())
         && !name.split(' ').all(is_ordinary))
 }
 
-/// A short line with a profession or position: `Head of Design`, `CTO, Acme`.
+/// Returns whether the block is a short line with a profession or position: `Head of Design`, `CTO, Acme`.
 fn is_role(block: &str) -> bool {
     let mut words = text::words(block);
     block.split_whitespace().count() <= MAX_ROLE_WORDS
@@ -184,7 +184,7 @@ fn opens_role(rest: &str) -> bool {
     rest.starts_with([',', '|', '(', '·'])
 }
 
-/// Whether what stands behind a name says what its bearer does.
+/// Returns whether the text after a name states the person's role.
 fn names_role(rest: &str) -> bool {
     let mut words = text::words(rest).take(4);
     opens_role(rest)

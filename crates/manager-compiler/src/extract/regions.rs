@@ -1,21 +1,21 @@
-//! Which parts of a page are about its subject, told by tag names and by the habits of class names.
+//! Parts of a page that are about its subject, detected by tag names and common class names.
 
-/// What an element says about the text inside it.
+/// Meaning of an element for the text inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Region {
-    /// As its parent.
+    /// Same region as its parent.
     Plain,
-    /// The author says that this is the content.
+    /// Content, according to the author.
     Main,
     /// Never text about the subject: scripts, navigation, footers, quotes of others.
     Never,
-    /// Boilerplate by its class or role; taken after all where nothing else is left.
+    /// Boilerplate by its class or role; used only if there is no other text.
     Boilerplate,
     /// A page's banner, where only headings and paragraphs count.
     Banner,
 }
 
-/// Judges an element by its tag alone.
+/// Classifies an element by its tag alone.
 pub(super) fn by_tag(tag: &[u8]) -> Region {
     match tag {
         b"main" | b"article" => Region::Main,
@@ -30,7 +30,7 @@ pub(super) fn by_tag(tag: &[u8]) -> Region {
     }
 }
 
-/// Judges it by an attribute's value.
+/// Classifies an element by an attribute's value.
 pub(super) fn by_attribute(name: &[u8], value: &str) -> Region {
     match name {
         b"hidden" => Region::Never,
@@ -49,7 +49,7 @@ pub(super) fn by_attribute(name: &[u8], value: &str) -> Region {
     }
 }
 
-/// A list of words, so that `cookie-bar` and `siteFooter` are seen and `unavoidable` is not.
+/// Matches whole words, so that `cookie-bar` and `siteFooter` match and `unavoidable` does not.
 fn is_boilerplate_class(value: &str) -> bool {
     if value.len() > 300 {
         return false;
@@ -118,7 +118,7 @@ const BOILERPLATE_CLASSES: &[&str] = &[
     "topbar",
 ];
 
-/// Headings under which others speak or the site talks of itself.
+/// Returns whether the text under a heading is by others, or about the site itself.
 pub(super) fn is_boilerplate_heading(text: &str) -> bool {
     let lower = text.to_lowercase();
     [
@@ -158,7 +158,7 @@ pub(super) fn is_boilerplate_heading(text: &str) -> bool {
     .any(|sign| lower.contains(sign))
 }
 
-/// Whether an element has an id that frameworks give to the one that their scripts fill.
+/// Returns whether an element has an id that frameworks use for the element that their scripts fill.
 pub(super) fn is_script_root(id: &str) -> bool {
     matches!(
         id,
@@ -166,7 +166,7 @@ pub(super) fn is_script_root(id: &str) -> bool {
     )
 }
 
-/// Elements that have no end tag.
+/// Returns whether the element has no end tag.
 pub(super) fn is_void(name: &[u8]) -> bool {
     matches!(
         name,
@@ -187,7 +187,7 @@ pub(super) fn is_void(name: &[u8]) -> bool {
     )
 }
 
-/// Elements whose text is words of its own: all but emphasis and what else marks part of a word.
+/// Returns whether an element contains separate words: all except emphasis and other markup of parts of a word.
 pub(super) fn holds_words(name: &[u8]) -> bool {
     !matches!(
         name,
@@ -211,7 +211,7 @@ pub(super) fn holds_words(name: &[u8]) -> bool {
     )
 }
 
-/// Elements that end the run of text before them.
+/// Returns whether an element ends the run of text before it.
 pub(super) fn is_block(name: &[u8]) -> bool {
     matches!(
         name,

@@ -1,15 +1,15 @@
-//! Reads JSON-LD: the names of the organisation, its products and brands. Names of persons and of
-//! reviewers are never taken.
+//! Reads JSON-LD: the names of the organisation, its products and brands. Names of persons and of reviewers are never
+//! used.
 
 use serde_json::{Map, Value};
 
 use super::{PageText, tidy};
 
-/// How deep a JSON-LD graph is followed.
+/// Maximum depth of a JSON-LD graph.
 const MAX_DEPTH: usize = 12;
 const MAX_NAMES: usize = 50;
 
-/// Adds what a `<script type="application/ld+json">` says to `page`; nonsense adds nothing.
+/// Adds the content of a `<script type="application/ld+json">` to `page`; ignores invalid input.
 pub(super) fn read_json_ld(script: &str, page: &mut PageText) {
     if let Ok(value) = serde_json::from_str::<Value>(script) {
         visit(&value, 0, page);
@@ -44,7 +44,7 @@ fn visit(value: &Value, depth: usize, page: &mut PageText) {
                 for key in ["description", "slogan", "keywords"] {
                     add_strings(fields.get(key), 600, &mut page.structured_text);
                 }
-                // A product's brand is often a bare string.
+                // A product's brand is often a plain string.
                 if fields.get("brand").is_some_and(Value::is_string) {
                     add_strings(fields.get("brand"), 120, &mut page.structured_products);
                 }
@@ -66,7 +66,7 @@ fn visit(value: &Value, depth: usize, page: &mut PageText) {
     }
 }
 
-/// The names of a person or of a reviewer, so that they become no terms.
+/// Records the names of a person or of a reviewer, so that they do not become terms.
 fn note_people(fields: &Map<String, Value>, types: &[&str], page: &mut PageText) {
     if types.contains(&"Person") {
         add_strings(fields.get("name"), 120, &mut page.people);
@@ -110,13 +110,13 @@ fn is_subject(type_name: &str) -> bool {
     .any(|end| name.ends_with(end))
 }
 
-/// What an organisation sells, or sells under.
+/// Returns whether the type is a product or brand of an organisation.
 fn is_product(type_name: &str) -> bool {
     let name = type_name.rsplit(['/', ':']).next().unwrap_or(type_name);
     matches!(name, "Brand" | "Product" | "ProductGroup")
 }
 
-/// Things about other people, whose names are nobody's business here.
+/// Returns whether the type is about other people, whose names must not be used.
 fn is_foreign(type_name: &str) -> bool {
     let name = type_name.rsplit(['/', ':']).next().unwrap_or(type_name);
     matches!(

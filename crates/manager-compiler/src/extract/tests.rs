@@ -1,4 +1,4 @@
-//! Extraction over invented pages, friendly and hostile.
+//! Extraction from invented pages, well-formed and hostile.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ fn words_of_adjacent_elements_stay_apart() {
             "<p><my-chip>Mail</my-chip><my-chip>Tasks</my-chip>",
             "Mail Tasks",
         ),
-        // A word that markup splits is still one.
+        // A word that markup splits is still one word.
         (
             "<p><b>E</b>arshot <i>e</i><b>spresso</b> H<sub>2</sub>O",
             "Earshot espresso H2O",
@@ -124,7 +124,7 @@ fn a_page_that_is_all_boilerplate_by_its_classes_is_read_anyway() {
 fn hostile_nesting_and_attributes_neither_overflow_nor_hang() {
     let started = Instant::now();
     let url = Url::parse("https://example.com/").unwrap();
-    // However little text there is.
+    // Calls `html::extract` directly, which accepts any amount of text.
     let read = |body: &str| html::extract(&url, body);
     let deep = format!(
         "{}text{}",
@@ -143,7 +143,7 @@ fn hostile_nesting_and_attributes_neither_overflow_nor_hang() {
     read(&"<svg>".repeat(300_000));
     read(&format!("<!--{}", "-".repeat(2_000_000)));
     read(&"<a href=x>y".repeat(200_000));
-    // Generous: an unoptimised build on a busy machine.
+    // Generous, for an unoptimised build on a busy machine.
     assert!(
         started.elapsed() < Duration::from_secs(60),
         "{:?}",
@@ -225,7 +225,7 @@ fn utf_16_is_read_where_the_head_says_so() {
     assert_eq!(text(&page), "Cargo bikes, built by hand.\n");
 }
 
-/// Damaged pages of every kind: no panic, whatever the bytes.
+/// Damaged pages of every kind never cause a panic.
 #[test]
 fn damaged_pages_are_read_as_far_as_they_go() {
     let url = Url::parse("https://example.com/").unwrap();
@@ -314,13 +314,13 @@ fn consent_is_dropped_where_the_page_says_more() {
          <p>This site uses cookies to improve your experience.",
     );
     assert!(!text(&page).contains("cookies"), "{}", text(&page));
-    // By its description.
+    // The description is about cookies.
     let page = read(
         "<title>Brewforge</title><meta name=description content='Lever espresso machines, built by hand.'>
          <h1>Cookie preferences</h1><p>We use cookies to improve your experience.",
     );
     assert_eq!((page.headings.len(), page.blocks.len()), (0, 0));
-    // Cookies of another kind.
+    // Edible cookies.
     let page = read(
         "<title>Crumble</title><p>We bake cookies with butter every morning, and accept orders until noon.",
     );

@@ -1,8 +1,7 @@
-//! Tells pages that show something else than their subject: a demand for consent, or the empty shell
-//! that scripts fill.
+//! Detects pages that do not show their subject: a consent dialog, or an empty shell that scripts fill.
 //!
-//! Their title, descriptions and structured data may say enough all the same. Where they do not, the
-//! customer gets an error that says what the page is.
+//! Their title, descriptions and structured data may still be sufficient. If not, the customer gets an error that says
+//! what the page is.
 
 use std::collections::HashSet;
 
@@ -11,11 +10,11 @@ use matching::text;
 use super::{PageText, Unreadable};
 use crate::background;
 
-/// A page whose text has more letters than these is no shell.
+/// A page whose text has more letters is not a shell.
 const MAX_SHELL_LETTERS: usize = 120;
-/// So many different words that say something are enough to go by.
+/// Number of distinct meaningful words that are sufficient.
 const MIN_WORDS: usize = 4;
-/// How pages ask for scripts, folded.
+/// Phrases that ask for scripts, folded.
 const SCRIPT_DEMANDS: [&str; 8] = [
     "enable javascript",
     "javascript enabled",
@@ -26,7 +25,7 @@ const SCRIPT_DEMANDS: [&str; 8] = [
     "activer javascript",
     "javascriptを有効",
 ];
-/// How a banner begins.
+/// Beginnings of cookie banners.
 const USES_COOKIES: [&str; 12] = [
     "use cookies",
     "uses cookies",
@@ -42,7 +41,7 @@ const USES_COOKIES: [&str; 12] = [
     "クッキーを使用",
 ];
 const COOKIES: [&str; 3] = ["cookie", "クッキー", "galletas"];
-/// What else a text about cookies says when it asks for consent, in the languages that pages are read in.
+/// Further phrases in a request for cookie consent, in all supported page languages.
 const CONSENT: [&str; 38] = [
     "accept",
     "advert",
@@ -96,11 +95,11 @@ const BEFORE_YOU_CONTINUE: [&str; 9] = [
     "続行する前に",
 ];
 
-/// Drops what asks for consent and for scripts.
+/// Drops requests for consent and for scripts.
 ///
 /// # Errors
-/// [`Unreadable::ConsentWall`] and [`Unreadable::AppShell`] where too little is left, and title and
-/// descriptions do not make up for it.
+/// Returns [`Unreadable::ConsentWall`] or [`Unreadable::AppShell`] if too little is left, and title and descriptions do
+/// not make up for it.
 pub(super) fn look_behind(page: &mut PageText) -> Result<(), Unreadable> {
     let lower = |text: &str| text.to_lowercase();
     let asks_for_scripts = |text: &str| {
@@ -152,7 +151,7 @@ impl PageText {
         headings.chain([self.title.as_str()]).any(is_demand)
     }
 
-    /// Letters outside of the page's head.
+    /// Returns the number of letters outside of the page's head.
     fn text_letters(&self) -> usize {
         let blocks = self.blocks.iter().map(|block| block.text.as_str());
         let headings = self.headings.iter().map(|heading| heading.text.as_str());
@@ -170,7 +169,7 @@ fn asks_for_consent(text: &str) -> bool {
     count(&USES_COOKIES) > 0 || (count(&COOKIES) > 0 && count(&CONSENT) > 1)
 }
 
-/// A title or heading that asks for consent, and is about nothing else.
+/// Returns whether a title or heading asks for consent, and contains nothing else.
 fn is_demand(line: &str) -> bool {
     let line = line.to_lowercase();
     let says = |signs: &[&str]| signs.iter().any(|sign| line.contains(sign));
@@ -178,7 +177,7 @@ fn is_demand(line: &str) -> bool {
         && (says(&BEFORE_YOU_CONTINUE) || (says(&COOKIES) && says(&CONSENT)))
 }
 
-/// Different words that say something, in the page's head and, but for a wall, in what else is left.
+/// Counts distinct meaningful words in the page's head and, unless the page is a wall, in the remaining text.
 fn words_that_say_something(page: &PageText, is_wall: bool) -> usize {
     let head = [
         &page.title,

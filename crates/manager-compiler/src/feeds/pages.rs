@@ -1,8 +1,8 @@
-//! What pages of each platform are, by their addresses: the second part of a feed's name.
+//! Maps page addresses of each platform to the second part of a feed's name.
 //!
-//! A post stands for the place that it is in, where its address tells that; else for everything new there.
-//! Who posts is a feed of their own where the platform has such. The names are as the address has them: the
-//! adapter's own rule tells whether they are sound.
+//! A post maps to the place that contains it, if the address includes it; otherwise to all new posts. A user maps to
+//! the user's feed on platforms that have such feeds. Names are copied from the address unchanged; the adapter
+//! validates them.
 
 use url::{Url, form_urlencoded};
 
@@ -22,7 +22,7 @@ pub(super) fn hacker_news(url: &Url, segments: &[&str]) -> Option<String> {
 
 pub(super) fn lemmy(segments: &[&str]) -> Option<String> {
     match *segments {
-        // Of which community a post or comment is, its address does not tell.
+        // The address of a post or comment does not contain its community.
         [] | ["post" | "comment", ..] => Some("newest".to_owned()),
         ["c", community, ..] => Some(format!("c/{}", decoded(community))),
         _ => None,
@@ -47,13 +47,13 @@ pub(super) fn reddit(url: &Url, segments: &[&str]) -> Option<String> {
     }
 }
 
-/// One stream has all of it.
+/// One stream contains all posts.
 pub(super) fn bluesky(url: &Url, segments: &[&str]) -> Option<String> {
     let page = matches!(*segments, [] | ["profile" | "hashtag" | "search", ..]);
     (is_under(url, "bsky.app") && page).then(|| "jetstream".to_owned())
 }
 
-/// Statuses and profiles are of the instance, whose public timeline has them.
+/// Statuses and profiles map to the instance, whose public timeline contains them.
 pub(super) fn mastodon(segments: &[&str]) -> Option<String> {
     match *segments {
         ["tags", tag, ..] => Some(format!("tag/{}", decoded(tag))),
@@ -91,7 +91,7 @@ pub(super) fn x(url: &Url, segments: &[&str]) -> Option<String> {
             Some(format!("search/{}", query.trim()))
         }
         ["hashtag", tag] => Some(format!("search/#{}", decoded(tag))),
-        // Those of whoever posted it.
+        // The posts of that user.
         [name] | [name, "status", ..] if word(name) && !OWN.contains(&name) => {
             Some(format!("search/from:{name}"))
         }
@@ -99,7 +99,7 @@ pub(super) fn x(url: &Url, segments: &[&str]) -> Option<String> {
     }
 }
 
-/// An organization is known by its number; names of companies are not looked up.
+/// An organization is identified by its number; company names are not looked up.
 pub(super) fn linkedin(url: &Url, segments: &[&str]) -> Option<String> {
     match *segments {
         ["company" | "showcase" | "school", id, ..]
@@ -157,12 +157,12 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// A segment without its percent signs.
+/// Returns a segment with percent-encoding decoded.
 fn decoded(segment: &str) -> String {
     decoded_path(&segment.replace('+', "%2B"))
 }
 
-/// As [`decoded`]; a plus is one, and not a space.
+/// Works like [`decoded`], but a plus stays a plus and does not become a space.
 fn decoded_path(segment: &str) -> String {
     let pair = format!("x={}", segment.replace('+', "%2B").replace('&', "%26"));
     let value = form_urlencoded::parse(pair.as_bytes()).next();

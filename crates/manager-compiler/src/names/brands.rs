@@ -1,6 +1,6 @@
-//! Known brands: their other spellings, and products that stand for them (`iPhone` for Apple).
+//! Known brands: their other spellings, and products that represent them (`iPhone` for Apple).
 //!
-//! A page that lists `Apple` as a rival seldom lists its products, and posts seldom name the company.
+//! A page that lists `Apple` as a rival rarely lists its products, and posts rarely name the company.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,7 +14,7 @@ pub(super) struct Brand {
     pub(super) products: Vec<&'static str>,
 }
 
-/// By each of their names, squeezed. See `data/README.md`.
+/// Brands by each of their names, squeezed. See `data/README.md`.
 static BRANDS: LazyLock<HashMap<String, Brand>> = LazyLock::new(|| {
     let lines = include_str!("../../data/brands.tsv").lines();
     let brands = lines.filter_map(|line| {
@@ -38,7 +38,7 @@ static BRANDS: LazyLock<HashMap<String, Brand>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The brand of this name, if it is known.
+/// Returns the brand with this name, if it is known.
 pub(super) fn find(name: &str) -> Option<&'static Brand> {
     BRANDS.get(&squeeze(name))
 }
@@ -49,7 +49,7 @@ static TECHNOLOGIES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.map(squeeze).collect()
 });
 
-/// Whether it is the name of a language, format, protocol or standard, which belongs to no company.
+/// Returns whether it is the name of a language, format, protocol or standard, which belongs to no company.
 pub(super) fn is_technology(name: &str) -> bool {
     TECHNOLOGIES.contains(&squeeze(name))
 }

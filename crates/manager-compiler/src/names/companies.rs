@@ -1,5 +1,4 @@
-//! Companies behind a name: `Steam by Valve`, `a Valve company`, `part of Alphabet`, `© 2026 Valve
-//! Corporation`.
+//! Companies behind a name: `Steam by Valve`, `a Valve company`, `part of Alphabet`, `© 2026 Valve Corporation`.
 
 use matching::text;
 
@@ -8,7 +7,7 @@ use crate::background;
 
 const MAX_NAME_WORDS: usize = 3;
 const MAX_SIGNATURE_WORDS: usize = 5;
-/// What stands before the owner's name, folded.
+/// Words before the owner's name, folded.
 const OWNED: [&str; 17] = [
     "part of",
     "owned by",
@@ -29,12 +28,12 @@ const OWNED: [&str; 17] = [
     "parte de",
 ];
 
-/// How a line says that a company is the customer's.
+/// Certainty that a company named in a line is the customer's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tie {
-    /// It says so outright.
+    /// The line states it.
     Certain,
-    /// It does where this is the customer.
+    /// Certain only if this name is the customer.
     If(String),
 }
 
@@ -52,10 +51,10 @@ impl Tie {
     }
 }
 
-/// Both names of `Kindle by Amazon`, in a part of a title.
+/// Returns both names of `Kindle by Amazon`, in a part of a title.
 ///
-/// Either is certain where the other is known to be the customer, and both are where one of them is no word
-/// of the language: `Espresso by Night` is a headline.
+/// One is certain if the other is known to be the customer. Both are certain if one of them is not an ordinary word:
+/// `Espresso by Night` is a headline.
 pub(super) fn product_by_company(part: &str) -> Vec<(Tie, String)> {
     for by in [" by ", " von ", " de "] {
         let Some((product, company)) = part.split_once(by) else {
@@ -83,14 +82,14 @@ pub(super) fn product_by_company(part: &str) -> Vec<(Tie, String)> {
     Vec::new()
 }
 
-/// Owners that a line names.
+/// Returns the owners that a line names.
 pub(super) fn parents(line: &str) -> Vec<(Tie, String)> {
     let mut found = Vec::new();
     for sentence in line.split_inclusive(['.', '!', '?', '|', '·', '©']) {
         let words: Vec<&str> = sentence.split_whitespace().collect();
         let folded: Vec<String> = words.iter().map(|word| squeeze(word)).collect();
         for at in 0..words.len() {
-            // `a Valve company` is only said of one's own.
+            // A page says `a Valve company` only about itself.
             if matches!(folded[at].as_str(), "a" | "an") {
                 let company = folded
                     .iter()
@@ -121,7 +120,7 @@ pub(super) fn parents(line: &str) -> Vec<(Tie, String)> {
     found
 }
 
-/// `a Valve company` ends its sentence, or something like it: `a British company` does not name one.
+/// Returns whether `a Valve company` ends its sentence, or a similar unit: `a British company` does not name one.
 fn is_named_company(words: &[&str], at: usize, length: usize) -> bool {
     let ends = words
         .get(at + 1 + length)
@@ -135,7 +134,7 @@ fn is_named_company(words: &[&str], at: usize, length: usize) -> bool {
     last && !is_nationality
 }
 
-/// Who a sentence is about, by the words before: the customer where it says `we` or nothing.
+/// Returns the subject of a sentence, by the words before: the customer if it says `we` or nothing.
 fn tie(before: &[&str]) -> Tie {
     let speaks_of_itself = |word: &&str| {
         matches!(
@@ -156,7 +155,7 @@ fn tie(before: &[&str]) -> Tie {
     }
 }
 
-/// The name at the beginning, where the sentence or clause ends with it: `Alphabet`, `the Volkswagen Group`.
+/// Returns the name at the beginning, if the sentence or clause ends with it: `Alphabet`, `the Volkswagen Group`.
 fn owner(words: &[&str]) -> Option<String> {
     let (words, has_article) = match words {
         ["the" | "The" | "der" | "la" | "le", rest @ ..] => (rest, true),
@@ -203,7 +202,7 @@ fn owner(words: &[&str]) -> Option<String> {
     (ends && (!has_article || is_group) && !name.is_empty()).then_some(name)
 }
 
-/// Owner that a copyright line names: certain with a legal form, or where it is no word of the language.
+/// Returns the owner that a copyright line names: certain with a legal form, or if it is not an ordinary word.
 pub(super) fn copyright(line: &str) -> Option<(Tie, String)> {
     let name = signature(line)?;
     let is_made_up =
@@ -220,7 +219,7 @@ pub(super) fn copyright(line: &str) -> Option<(Tie, String)> {
     Some((tie, name))
 }
 
-/// Name in a copyright line.
+/// Returns the name in a copyright line.
 pub(super) fn signature(line: &str) -> Option<String> {
     let lower = line.to_lowercase();
     let at = line.find('©').map(|at| at + '©'.len_utf8()).or_else(|| {

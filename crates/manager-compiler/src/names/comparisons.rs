@@ -1,7 +1,7 @@
 //! Rivals on pages that compare without `vs` or `alternative to`: in tables, headings, links and prose.
 //!
-//! A page is about a comparison if its title or address says so. Otherwise only what stands under a
-//! heading that says so counts. Trademark notices name rivals on any page.
+//! A page is about a comparison if its title or address says so. Otherwise only the text under a comparison heading
+//! counts. Trademark notices name rivals on any page.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -20,16 +20,16 @@ use crate::{
 };
 
 const MAX_NAME_WORDS: usize = 3;
-/// A longer block is no cell of a table.
+/// Maximum length of a table cell.
 const MAX_CELL_WORDS: usize = 8;
 const MIN_MENTIONS: usize = 2;
 const MAX_LINKS: usize = 500;
-/// Folded words that say that a page compares.
+/// Folded words that mark a comparison.
 const COMPARING: &str = "compare compared comparing comparison comparisons versus vs alternatives switching differences
 vergleich vergleiche vergleichen verglichen alternativen wechsel wechseln umstieg umsteigen unterschied unterschiede
 comparar comparacion comparativa comparativo comparado alternativas cambiarse diferencias
 comparer comparaison comparatif alternatives differences comparacao diferencas";
-/// Folded phrases that do.
+/// Folded phrases that mark a comparison.
 const COMPARING_PHRASES: [&str; 20] = [
     "moving from",
     "move from",
@@ -53,12 +53,12 @@ const COMPARING_PHRASES: [&str; 20] = [
     "trocar de",
 ];
 const COMPARING_IN_JAPANESE: [&str; 5] = ["比較", "違い", "乗り換え", "乗換", "代替"];
-/// What is compared on pages about the customer alone.
+/// Things that the customer compares about its own offers.
 const OF_CUSTOMER: &str = "plans plan models model prices pricing products product editions tiers features packages
 options sizes tarife modelle preise produkte planes modelos precios productos modeles prix produits offres planos precos";
-/// Between the customer's name and a rival's in a heading, or before a rival's.
+/// Words between the customer's name and a rival's in a heading, or before a rival's.
 const LINKS_IN_HEADINGS: &str = "and to with from against than or over und mit von zu als oder y e et con com desde de avec contre que o ou";
-/// Before a rival's name in a heading without the customer's.
+/// Words before a rival's name in a heading without the customer's.
 const BEFORE_RIVALS: &str =
     "from than over with to against von als mit gegenuber desde de con com avec que";
 const MONTHS_AND_DAYS: &str =
@@ -71,7 +71,7 @@ const OF_PLACES: [&str; 8] = [
 /// The part of a page that is about a comparison.
 enum Scope {
     Page,
-    /// What stands under these headings.
+    /// Text under these headings.
     Headings(HashSet<usize>),
 }
 
@@ -114,7 +114,7 @@ impl Scope {
     }
 }
 
-/// Names of others on pages about a comparison, and in trademark notices.
+/// Returns names of others on pages about a comparison, and in trademark notices.
 pub(super) fn rivals(pages: &[Page], is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
     let scopes: Vec<(&Page, Scope)> = pages
         .iter()
@@ -186,7 +186,7 @@ fn is_comparison_path(url: &Url) -> bool {
         .any(|word| matches!(word, "alternative" | "switch"))
 }
 
-/// Both sides of a word that links two names: `LedgerLeaf and QuickBooks`, `If you come from Foo`.
+/// Returns both sides of a word that links two names: `LedgerLeaf and QuickBooks`, `If you come from Foo`.
 fn of_heading(line: &str, is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let names_customer = (0..words.len()).any(|from| {
@@ -212,7 +212,7 @@ fn of_heading(line: &str, is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
     names
 }
 
-/// Cells and list items in the same run as one with the customer's name. Tables are read as a run of cells.
+/// Returns cells and list items in the same run as one with the customer's name. A table is read as a run of cells.
 fn of_tables(
     page: &Page,
     scope: &Scope,
@@ -229,7 +229,7 @@ fn of_tables(
         let Some(first) = owns.first() else {
             continue;
         };
-        // Where the customer's cell has a model too, the others do.
+        // If the customer's cell names a model too, the others do as well.
         let has_models = cells[*first].text.split_whitespace().count() > 1
             && is_own(
                 cells[*first]
@@ -271,7 +271,7 @@ fn of_tables(
     found
 }
 
-/// Runs of short blocks under one heading.
+/// Returns runs of short blocks under one heading.
 fn runs(blocks: &[Block]) -> Vec<Range<usize>> {
     let is_cell = |block: &Block| block.text.split_whitespace().nth(MAX_CELL_WORDS).is_none();
     let mut runs: Vec<Range<usize>> = Vec::new();
@@ -288,7 +288,7 @@ fn runs(blocks: &[Block]) -> Vec<Range<usize>> {
     runs
 }
 
-/// `Nike` of `Nike Pegasus`, `New Balance` of `New Balance 1080`.
+/// Returns the brand in a product name: `Nike` of `Nike Pegasus`, `New Balance` of `New Balance 1080`.
 fn brand_of_model(name: &str) -> String {
     let words: Vec<&str> = name.split_whitespace().collect();
     let length = if words.first().is_some_and(|word| is_brand(word)) {
@@ -299,7 +299,7 @@ fn brand_of_model(name: &str) -> String {
     words[..length].join(" ")
 }
 
-/// Texts of links to the site's own comparisons: `Square`, which leads to `/compare/square`.
+/// Returns the texts of links to the site's own comparisons: `Square`, which leads to `/compare/square`.
 fn of_links(page: &Page) -> Vec<String> {
     let links = page
         .text
@@ -325,7 +325,7 @@ fn of_links(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// The names in `A, B and C are trademarks of their respective owners`.
+/// Returns the names in `A, B and C are trademarks of their respective owners`.
 fn of_trademarks(line: &str) -> Vec<String> {
     const NOTICES: [(&str, &[&str]); 6] = [
         ("trademark", &["owner", "holder"]),
@@ -371,11 +371,11 @@ fn of_trademarks(line: &str) -> Vec<String> {
     names
 }
 
-/// How the prose of the pages writes words and names.
+/// Capitalisation of words and names in the prose of the pages.
 #[derive(Default)]
 struct Prose {
     names: BTreeMap<String, Mentions>,
-    /// Folded words and pairs that stand in lower case somewhere.
+    /// Folded words and pairs that occur in lower case.
     small: HashSet<String>,
     people: HashSet<String>,
 }
@@ -400,7 +400,7 @@ impl Prose {
                 .iter()
                 .find(|(other, _)| std::ptr::eq(*other, page))
                 .map(|(_, scope)| scope);
-            // German writes every noun with a capital.
+            // German capitalises every noun.
             let is_german = page.text.lang == "de";
             for block in &page.text.blocks {
                 let is_in_scope = scope.is_some_and(|scope| scope.has(block));
@@ -487,13 +487,13 @@ impl Prose {
         }
     }
 
-    /// Whether the prose writes this as a name, and never in lower case.
+    /// Returns whether the prose writes this as a name, and never in lower case.
     fn is_name(&self, name: &str, lang: &str) -> bool {
         let folded = folded(name);
         lang != "de" && self.names.contains_key(&folded) && !self.small.contains(&folded)
     }
 
-    /// Names that the prose of a comparison mentions, the most frequent first.
+    /// Returns names that the prose of a comparison mentions, the most frequent first.
     fn rivals(&self, pages: &[Page]) -> Vec<String> {
         let mut found: Vec<&Mentions> = self
             .names
@@ -517,7 +517,7 @@ impl Prose {
     }
 }
 
-/// Whether the page's markup or a link to the site itself, other than to a comparison, has the name.
+/// Returns whether the name is in the page's markup, or in a link to the site itself that is not a comparison.
 fn is_own_product(page: &Page, name: &str) -> bool {
     let name = squeeze(name);
     let declared = page.text.structured_products.iter();
@@ -532,7 +532,7 @@ fn is_own_product(page: &Page, name: &str) -> bool {
         })
 }
 
-/// Whether a word of it is known as a name, or written like one.
+/// Returns whether one of its words is known as a name, or written like one.
 fn is_brand(name: &str) -> bool {
     let is_name_word = |word: &str| {
         let folded = folded(word);
@@ -555,7 +555,7 @@ fn is_of_others(name: &str) -> bool {
     text::words(name).any(|word| products::is_of_others(&word.text))
 }
 
-/// `SSO`, `APIs`: more often a feature than a rival.
+/// Returns whether the name is an abbreviation (`SSO`, `APIs`): more often a feature than a rival.
 fn is_abbreviation(name: &str) -> bool {
     name.trim_end_matches('s').chars().all(char::is_uppercase)
 }

@@ -1,8 +1,8 @@
-//! What hosts and social links say about a name.
+//! Names in hosts and social links.
 
 use url::{Host, Url};
 
-/// Where the customer's name is the part before: `brewforge.github.io`.
+/// Hosts with the customer's name as a subdomain: `brewforge.github.io`.
 const SHARED_HOSTS: [&str; 14] = [
     "github.io",
     "gitlab.io",
@@ -19,7 +19,7 @@ const SHARED_HOSTS: [&str; 14] = [
     "notion.site",
     "itch.io",
 ];
-/// Where the host says nothing about the customer.
+/// Hosts that say nothing about the customer.
 const NETWORKS: [&str; 17] = [
     "twitter.com",
     "x.com",
@@ -40,8 +40,8 @@ const NETWORKS: [&str; 17] = [
     "ycombinator.com",
 ];
 
-/// The second-level label of a host, without the words that stand in for a taken domain:
-/// `brewforge` of `https://www.getbrewforge.co.uk/about`.
+/// Returns the second-level label of a host, without words that are only added because a domain was taken: `brewforge`
+/// of `https://www.getbrewforge.co.uk/about`.
 pub(super) fn label(url: &Url) -> Option<String> {
     let Some(Host::Domain(host)) = url.host() else {
         return None;
@@ -49,7 +49,7 @@ pub(super) fn label(url: &Url) -> Option<String> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let ends_with = |suffix: &str| host == suffix || host.ends_with(&format!(".{suffix}"));
     let shared = SHARED_HOSTS.iter().find(|suffix| ends_with(suffix));
-    // Networks are nobody's name, except on their own front pages.
+    // A network's host is not the customer's name, except on its own front page.
     if NETWORKS.iter().any(|network| ends_with(network)) && url.path() != "/" {
         return None;
     }
@@ -61,7 +61,7 @@ pub(super) fn label(url: &Url) -> Option<String> {
     (label.len() >= 2 && !label.starts_with("xn")).then(|| label.to_owned())
 }
 
-/// The second-level label of a host as it stands, which all pages of a site share: `google` of
+/// Returns the unchanged second-level label of a host, which all pages of a site share: `google` of
 /// `https://mail.google.com/x`.
 pub(super) fn site(url: &Url) -> Option<String> {
     let Some(Host::Domain(host)) = url.host() else {
@@ -98,7 +98,7 @@ fn site_label(host: &str, shared: Option<&str>) -> Option<String> {
     Some(label.chars().filter(char::is_ascii_alphanumeric).collect())
 }
 
-/// The account that a link to a social network leads to.
+/// Returns the account that a link to a social network leads to.
 pub(super) fn handle(href: &str) -> Option<String> {
     let url = Url::parse(href).ok()?;
     let host = url

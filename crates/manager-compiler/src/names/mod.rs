@@ -1,12 +1,12 @@
-//! Names that posts call a subject by: the customer's own, and those to watch.
+//! Names of a subject in posts: the customer's own, and those to watch.
 //!
-//! A name that is also a word of the language (`United`, `Giant`) counts only in its own case and
-//! beside a word of the subject; its unmistakable spellings (`United Airlines`, `@united`) stand in an
-//! entry of their own, which asks for neither. Names of persons are not taken.
+//! A name that is also an ordinary word (`United`, `Giant`) only counts in its own case and near a word of the subject.
+//! Its unmistakable spellings (`United Airlines`, `@united`) are in a separate entry without these conditions. Names of
+//! persons are ignored.
 //!
-//! [`own`] collects the customer's, with [`companies`] that own it and [`products`] that it speaks of;
-//! [`brands`] knows other spellings and products of well-known ones;
-//! [`versus`] finds those that a line compares with, [`comparisons`] those on pages about a comparison, and [`domain`] reads hosts and handles.
+//! [`own`] collects the customer's names, with [`companies`] that own it and its [`products`]. [`brands`] contains
+//! other spellings and products of well-known names. [`versus`] finds names that a line compares with, [`comparisons`]
+//! those on pages about a comparison, and [`domain`] reads hosts and handles.
 
 mod brands;
 mod companies;
@@ -26,22 +26,22 @@ use crate::{
     compile::Page,
 };
 
-/// Entries of one kind.
+/// Maximum number of entries of one kind.
 const MAX_NAMES: usize = 60;
 const MAX_ALIASES: usize = 8;
 const MAX_CONTEXT: usize = 16;
 
-/// All spellings of one thing, the best first.
+/// All spellings of one name, the best first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named {
     pub spellings: Vec<String>,
-    /// Spellings that count only in their own case and beside a word of the subject: `PIA`.
+    /// Spellings that count only in their own case and near a word of the subject: `PIA`.
     pub doubtful: Vec<String>,
-    /// The customer gave the name, so its case is deliberate.
+    /// True if the customer gave the name, so its case is deliberate.
     pub is_given: bool,
 }
 
-/// What the pages call their subject, and whom they compare it with.
+/// Names of the pages' subject, and names that they compare it with.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     pub own: Vec<Named>,
@@ -49,14 +49,14 @@ pub struct Names {
 }
 
 impl Names {
-    /// `given` are the customer's own wishes of whom to watch; without them the pages decide. A customer is
-    /// never its own rival.
+    /// Finds names. `given` are the names that the customer wants to watch; without them the pages decide. A customer
+    /// is never its own rival.
     #[must_use]
     pub fn find(pages: &[Page], given: &[String]) -> Self {
         let mut own = own::own(pages);
         let mut compared = versus::rivals(pages, &own);
         compared.retain(|name| !brands::is_technology(name));
-        // A shop may sell what it names as a rival: there the customer's word counts.
+        // A shop may sell what it names as a rival: then the customer's choice counts.
         let rivals: Vec<String> = given
             .iter()
             .chain(&compared)
@@ -94,8 +94,8 @@ impl Names {
         Self { own, watched }
     }
 
-    /// Products that stand for well-known names, each an entry of its own: how far it is about the subject is
-    /// measured for each.
+    /// Returns products of well-known names, each as a separate entry, because its share of posts about the subject is
+    /// measured separately.
     #[must_use]
     pub fn products(&self, terms: &[Term]) -> Vec<WatchedName> {
         let mut products: Vec<(NameKind, Named)> = Vec::new();
@@ -105,7 +105,7 @@ impl Names {
             let brand = brands::find(&named.spellings[0]);
             for product in brand.iter().flat_map(|brand| &brand.products) {
                 let mut all = self.own.iter().chain(&self.watched);
-                // `Ford Focus` is a mention of Ford anyway.
+                // A mention of `Ford Focus` is already a mention of Ford.
                 let is_known = all.any(|named| named.is_part_of(product))
                     || products.iter().any(|(_, named)| named.is_spelled(product));
                 if !is_known {
@@ -123,14 +123,14 @@ impl Names {
         entries.collect()
     }
 
-    /// What the customer is called, for the brief.
+    /// Returns the customer's name, for the brief.
     #[must_use]
     pub fn primary(&self) -> Option<&str> {
         self.own.first().map(|named| named.spellings[0].as_str())
     }
 
-    /// Stems that belong to names and so make no terms. Of a name of several words only those that
-    /// are not also words of the subject: `Tunnelry VPN` leaves `vpn`.
+    /// Returns stems that belong to names and so do not become terms. For a name of several words, only those that are
+    /// not also words of the subject: `Tunnelry VPN` leaves `vpn`.
     #[must_use]
     pub fn stems(&self) -> HashSet<String> {
         let mut stems = HashSet::new();
@@ -140,7 +140,7 @@ impl Names {
             .chain(&self.watched)
             .flat_map(|n| &n.spellings)
         {
-            // A character by itself is no word.
+            // A single character is not a word.
             if spelling.chars().any(text::spaceless) {
                 stems.insert(squeeze(spelling));
                 continue;
@@ -155,7 +155,7 @@ impl Names {
         stems
     }
 
-    /// The entries of the instructions. `terms` serve as context for names that are also words.
+    /// Returns the entries of the instructions. `terms` are the context for names that are also words.
     #[must_use]
     pub fn entries(&self, terms: &[Term]) -> Vec<WatchedName> {
         let own = self.own.iter().map(|named| (NameKind::Own, named));
@@ -192,7 +192,7 @@ impl Named {
         }
     }
 
-    /// Whether one of its spellings is this name.
+    /// Returns whether one of its spellings is this name.
     fn is_spelled(&self, name: &str) -> bool {
         let name = squeeze(name);
         self.spellings
@@ -200,7 +200,7 @@ impl Named {
             .any(|spelling| squeeze(spelling) == name)
     }
 
-    /// Whether one of its spellings stands in this name.
+    /// Returns whether this name contains one of its spellings.
     fn is_part_of(&self, name: &str) -> bool {
         let fold = |name: &str| format!(" {} ", text::fold(name));
         let name = fold(name);
@@ -222,7 +222,7 @@ impl Named {
                 list.push(spelling.clone());
             }
         }
-        // A word is found with its mark too; both would count twice.
+        // Matching also finds a word with its mark; both would count twice.
         let unmarked: Vec<String> = clear.iter().map(|s| text::fold(s).into_owned()).collect();
         let clear = clear
             .into_iter()
@@ -251,7 +251,7 @@ impl Named {
         clear.into_iter().chain(cased).chain(words).collect()
     }
 
-    /// The subject's words, and the rest of the name's other spellings (`airlines`).
+    /// Returns the subject's words, and the rest of the name's other spellings (`airlines`).
     fn context(&self, terms: &[Term]) -> Vec<String> {
         let mut context: Vec<String> = Vec::new();
         let of_names = self.spellings.iter().flat_map(|spelling| {
@@ -269,7 +269,7 @@ impl Named {
     }
 }
 
-/// Whether a spelling by itself may mean something else.
+/// Returns whether a spelling alone may mean something else.
 fn usage(spelling: &str) -> Usage {
     if spelling.starts_with(['@', '#']) || is_camel_case(spelling) {
         return Usage::Name;
@@ -283,25 +283,25 @@ fn usage(spelling: &str) -> Usage {
         return Usage::Word;
     }
     match background::usage(&text::stem(&word.text)) {
-        // `AWS` is no form of `aw`.
+        // `AWS` is not a form of `aw`.
         Usage::Word if is_in_capitals(spelling) => Usage::Both,
         usage => usage,
     }
 }
 
-/// Whether a word is written in capitals: `AWS`, `NAPA`.
+/// Returns whether a word is written in capitals: `AWS`, `NAPA`.
 fn is_in_capitals(word: &str) -> bool {
     const MIN_LETTERS: usize = 3;
     let is_capital = |c: char| c.is_uppercase() || c.is_ascii_digit();
     word.chars().all(is_capital) && word.chars().filter(|c| c.is_uppercase()).count() >= MIN_LETTERS
 }
 
-/// `iPhone`, `YouTube`: nobody writes a word like that.
+/// Returns whether a word is camel case (`iPhone`, `YouTube`), which ordinary words never are.
 fn is_camel_case(word: &str) -> bool {
     word.chars().skip(1).any(char::is_uppercase) && word.chars().any(char::is_lowercase)
 }
 
-/// `Git Lab` of `GitLab`.
+/// Splits camel case: `Git Lab` for `GitLab`.
 fn split_camel_case(name: &str) -> Option<String> {
     const MIN_PART: usize = 3;
     if !name.chars().all(char::is_alphanumeric) {
@@ -322,18 +322,17 @@ fn split_camel_case(name: &str) -> Option<String> {
     (is_word && is_long(first) && is_long(last)).then(|| format!("{first} {last}"))
 }
 
-/// Whether words side by side are a name wherever they stand: `git lab` is, `drop box` is not.
+/// Returns whether consecutive words are always a name: `git lab` is, `drop box` is not.
 fn is_unmistakable(words: &str) -> bool {
     const RARE_IDF: f64 = 7.0;
     text::words(words).any(|word| background::idf(&text::stem(&word.text)) > RARE_IDF)
 }
 
-/// The spelling, and the one without spaces.
+/// Returns the spelling, and the one without spaces.
 fn with_variants(name: String) -> Vec<String> {
     let joined: String = name.split_whitespace().collect();
     let spaced = joined.len() < name.len();
-    // Shorter ones are words by chance.
-    // `Model S` is not `models`.
+    // Shorter ones are words by chance. `Model S` is not `models`.
     let has_letter = name
         .split_whitespace()
         .any(|word| word.chars().nth(1).is_none());
@@ -346,7 +345,7 @@ fn with_variants(name: String) -> Vec<String> {
     spellings
 }
 
-/// `PIA` of `Private Internet Access`.
+/// Returns the acronym of a name: `PIA` for `Private Internet Access`.
 fn acronym(name: &str) -> Option<String> {
     let initials: Option<String> = name
         .split_whitespace()
@@ -355,7 +354,7 @@ fn acronym(name: &str) -> Option<String> {
     initials.filter(|initials| (3..=5).contains(&initials.chars().count()))
 }
 
-/// Without what surrounds a name: legal forms, marks, quotes.
+/// Removes what surrounds a name: legal forms, marks, quotes.
 fn clean(name: &str) -> String {
     let name = name.replace(['®', '™', '©'], " ");
     // `Comcast Corporation (Nasdaq: CMCSA`
@@ -389,14 +388,14 @@ fn clean(name: &str) -> String {
         .to_owned()
 }
 
-/// Whether it is the name of a person that the pages quote or list.
+/// Returns whether it is the name of a person that the pages quote or list.
 fn is_person(pages: &[Page], name: &str) -> bool {
     let name = squeeze(&clean(name));
     let mut people = pages.iter().flat_map(|page| &page.text.people);
     people.any(|person| squeeze(person) == name)
 }
 
-/// Letters and digits alone, folded: `Brew-Forge` and `brewforge` are one.
+/// Returns only letters and digits, folded, so that `Brew-Forge` and `brewforge` are equal.
 pub(crate) fn squeeze(name: &str) -> String {
     text::fold(name)
         .chars()

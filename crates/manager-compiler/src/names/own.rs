@@ -18,13 +18,13 @@ use crate::{
 
 const MAX_WORDS: usize = 4;
 const MAX_SPELLINGS: usize = 12;
-/// A page with more links home, or to accounts, is no ordinary page.
+/// Maximum number of links to the front page, or to accounts; more are not typical of a page.
 const MAX_LINKS: usize = 50;
-/// Product names taken from a list on a page.
+/// Maximum number of product names from a list on a page.
 const MAX_PRODUCTS: usize = 20;
-/// What separates a page's title from the site's name.
+/// Separators between a page's title and the site's name.
 const TITLE_SEPARATORS: [&str; 9] = [" | ", " - ", " – ", " — ", " · ", " • ", ": ", "｜", "："];
-/// Words that a company may go without: `United Airlines`, `Granary DB`.
+/// Words that a company's short name may omit: `United Airlines`, `Granary DB`.
 const KINDS: [&str; 28] = [
     "air",
     "airline",
@@ -56,7 +56,7 @@ const KINDS: [&str; 28] = [
     "works",
 ];
 
-/// Endings of the names of a site's parts, which leave the brand when cut: `Google Help`.
+/// Endings of the names of a site's sections; without them the brand remains: `Google Help`.
 const PARTS: [&str; 9] = [
     "help",
     "support",
@@ -68,7 +68,7 @@ const PARTS: [&str; 9] = [
     "website",
     "homepage",
 ];
-/// Words of legal texts, which are no part of a name: `Steam Subscriber Agreement`.
+/// Words of legal texts, which are not part of a name: `Steam Subscriber Agreement`.
 const LEGAL: [&str; 21] = [
     "agb",
     "agreement",
@@ -137,12 +137,12 @@ pub(super) fn own(pages: &[Page]) -> Vec<Named> {
         unshout(named, pages);
         add_short_form(named);
     }
-    // The brand names the site, an owner or a part of the site does not.
+    // The brand names the site; an owner or a section of the site does not.
     found.sort_by_key(|named| !is_in_domain(&named.spellings[0], &labels));
     found
 }
 
-/// Adds the name of the company or site, without the part of the site that it may name.
+/// Adds the name of the company or site, without the section of the site that it may name.
 fn add_brand(found: &mut Vec<Named>, name: &str, labels: &[String]) {
     let name = clean(name);
     if labels.iter().any(|label| *label == squeeze(&name)) {
@@ -154,7 +154,7 @@ fn add_brand(found: &mut Vec<Named>, name: &str, labels: &[String]) {
             || (!rest.contains(' ') && !is_of_ordinary_words(rest))
     };
     let brand = without_part(&name);
-    // Some companies are called a center or a store.
+    // Some company names end with a word such as center or store.
     if brand.len() == name.len() || is_brand(brand) {
         add(found, brand);
     } else if !ends_with_help(&name) {
@@ -162,7 +162,7 @@ fn add_brand(found: &mut Vec<Named>, name: &str, labels: &[String]) {
     }
 }
 
-/// The name without the words at its end that call it a part of a site.
+/// Returns the name without the words at its end that name a section of a site.
 fn without_part(name: &str) -> &str {
     let mut rest = name;
     while let Some(last) = rest.split([' ', '_']).next_back()
@@ -178,7 +178,7 @@ fn ends_with_help(name: &str) -> bool {
     matches!(text::fold(last).as_ref(), "help" | "support")
 }
 
-/// Whether a site's domain is or begins with the name: `Steam` in `steampowered.com`.
+/// Returns whether a site's domain is or begins with the name: `Steam` in `steampowered.com`.
 fn is_in_domain(name: &str, labels: &[String]) -> bool {
     let name = squeeze(name);
     labels
@@ -186,7 +186,7 @@ fn is_in_domain(name: &str, labels: &[String]) -> bool {
         .any(|label| *label == name || (name.len() >= 4 && label.starts_with(&name)))
 }
 
-/// Whether each word is one of the language: `Gift Cards`.
+/// Returns whether each word is an ordinary word: `Gift Cards`.
 fn is_of_ordinary_words(name: &str) -> bool {
     !name.split_whitespace().any(is_camel_case)
         && text::words(name).all(|word| {
@@ -194,7 +194,7 @@ fn is_of_ordinary_words(name: &str) -> bool {
         })
 }
 
-/// Writes a name in capitals as the prose of the pages mostly does: `Comcast` for `COMCAST`.
+/// Replaces a name in capitals with the most frequent form in the prose of the pages: `Comcast` for `COMCAST`.
 fn unshout(named: &mut Named, pages: &[Page]) {
     let capitals = named.spellings[0].clone();
     if !is_in_capitals(&capitals) {
@@ -221,7 +221,7 @@ fn unshout(named: &mut Named, pages: &[Page]) {
     }
 }
 
-/// Adds the names of products; `rivals` are none of them.
+/// Adds the names of products, except `rivals`.
 pub(super) fn add_products(found: &mut Vec<Named>, pages: &[Page], rivals: &[String]) {
     let listed = pages.iter().flat_map(products).take(MAX_PRODUCTS);
     let declared = pages
@@ -239,8 +239,7 @@ pub(super) fn add_products(found: &mut Vec<Named>, pages: &[Page], rivals: &[Str
     }
 }
 
-/// Adds the name of a product. One that is also a word of the language counts only behind the company's:
-/// `Google Maps`.
+/// Adds the name of a product. One that is also an ordinary word only counts after the company's: `Google Maps`.
 fn add_product(found: &mut Vec<Named>, name: &str) {
     let name = clean(name);
     let is_known = |name: &str, found: &[Named]| found.iter().any(|named| named.is_spelled(name));
@@ -267,14 +266,14 @@ fn add_product(found: &mut Vec<Named>, name: &str) {
     }
 }
 
-/// What the page's markup says outright.
+/// Returns the names that the page's markup declares.
 fn declared(page: &Page) -> Vec<String> {
     let mut names = vec![page.text.site_name.clone()];
     names.extend(page.text.structured_names.iter().cloned());
     names
 }
 
-/// The text of the link to the front page is most often the brand.
+/// Returns the texts of links to the front page, which are usually the brand.
 fn home_links(page: &Page) -> Vec<String> {
     let is_home = |href: &str| {
         Url::parse(href).is_ok_and(|url| {
@@ -288,7 +287,7 @@ fn home_links(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// Parts of the title that the page speaks of, or that the domain repeats.
+/// Returns parts of the title that the page also uses as a name, or that the domain repeats.
 fn from_titles(page: &Page) -> Vec<String> {
     let label = domain::label(&page.url).unwrap_or_default();
     let parts = split_title(&page.text.title);
@@ -313,7 +312,7 @@ fn from_titles(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// Whether a part of the title is no phrase of the language, and the page or its footer uses it as a name.
+/// Returns whether a part of the title is not an ordinary phrase, and the page or its footer uses it as a name.
 fn is_spoken_of(page: &Page, name: &str) -> bool {
     let is_made_up =
         |word: &str| is_camel_case(word) || !background::is_known(&text::stem(&text::fold(word)));
@@ -343,7 +342,7 @@ fn is_spoken_of(page: &Page, name: &str) -> bool {
             || (name.split_whitespace().any(is_camel_case) && mentions() > 0))
 }
 
-/// A company that a line of the page names, and how the line says that it is the customer's.
+/// Returns the companies that lines of the page name, and how certain it is that they are the customer's.
 fn companies(page: &Page) -> Vec<(companies::Tie, String)> {
     let text = &page.text;
     let titles = [&text.title, &text.og_title];
@@ -386,7 +385,7 @@ fn split_title(title: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Adds a name, or a further spelling of one that is there: `Tunnelry VPN` is `Tunnelry`.
+/// Adds a name, or a further spelling of an existing one: `Tunnelry VPN` is `Tunnelry`.
 fn add(found: &mut Vec<Named>, name: &str) {
     let name = clean(name);
     if !is_name(&name) || found.len() >= MAX_NAMES {
@@ -438,7 +437,7 @@ fn push_spelling(named: &mut Named, spelling: String) {
     }
 }
 
-/// Whether it can be a name at all: `Home` and `Official site` cannot.
+/// Returns whether it can be a name at all: `Home` and `Official site` cannot.
 fn is_name(name: &str) -> bool {
     let words: Vec<_> = text::words(name).collect();
     let says_something = |word: &text::Token<'_>| {
@@ -448,7 +447,7 @@ fn is_name(name: &str) -> bool {
             && word.text.chars().any(char::is_alphabetic)
     };
     let is_legal = words.iter().any(|word| LEGAL.contains(&word.text.as_ref()));
-    // Of scripts without spaces, each character is a word to matching.
+    // In scripts without spaces, matching treats each character as a word.
     let count = match words.iter().any(|word| word.kind == text::Kind::Character) {
         true => name.split_whitespace().count(),
         false => words.len(),
@@ -460,7 +459,7 @@ fn is_name(name: &str) -> bool {
         && words.iter().any(says_something)
 }
 
-/// The domain's label where it is a spelling of a name, or a made-up word of its own.
+/// Adds the domain's label if it is a spelling of a name, or an invented word.
 fn add_domain(found: &mut Vec<Named>, page: &Page) {
     let Some(label) = domain::label(&page.url) else {
         return;
@@ -475,7 +474,7 @@ fn add_domain(found: &mut Vec<Named>, page: &Page) {
     }
 }
 
-/// Handles that look like a name, or that are the only one on their network.
+/// Adds handles that look like a name, or that are the only one on their network.
 fn add_handles(found: &mut [Named], pages: &[Page]) {
     let links = pages.iter().flat_map(|page| &page.text.links);
     let mut handles: Vec<String> = links
@@ -510,7 +509,7 @@ fn add_handles(found: &mut [Named], pages: &[Page]) {
     }
 }
 
-/// `United` for `United Airlines`, `Neiman` for `Neiman Marcus`.
+/// Adds a short form: `United` for `United Airlines`, `Neiman` for `Neiman Marcus`.
 fn add_short_form(named: &mut Named) {
     let name = named.spellings[0].clone();
     let mut words = name.split_whitespace();
@@ -529,7 +528,7 @@ fn add_short_form(named: &mut Named) {
     }
 }
 
-/// Short items under a heading such as `Products` that are written like names.
+/// Returns short items under a heading such as `Products` that are written like names.
 fn products(page: &Page) -> Vec<String> {
     let is_list_of_products = |heading: usize| {
         page.text.headings.get(heading).is_some_and(|heading| {

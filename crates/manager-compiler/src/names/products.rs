@@ -1,9 +1,7 @@
-//! Products that the pages speak of by name: always capitalised in the middle of a sentence, and tied to the
-//! customer.
+//! Products that the pages name: always capitalised in the middle of a sentence, and connected to the customer.
 //!
-//! Pages name much that is not theirs: places, platforms, rivals. So a name counts where it stands behind one
-//! of the customer's (`Amazon Kindle`), in a title or main heading, or where a link on the same host leads to
-//! it.
+//! Pages name many things that are not theirs: places, platforms, rivals. So a name only counts after one of the
+//! customer's names (`Amazon Kindle`), in a title or main heading, or as the target of a link on the same host.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +16,11 @@ use crate::{
     figures,
 };
 
-/// Mentions that make a name of a word of the language or of a known name, and of an invented word.
+/// Minimum mentions of an ordinary word or a known name, and of an invented word.
 const MIN_MENTIONS: u32 = 3;
 const MIN_MENTIONS_INVENTED: u32 = 2;
 const MAX_PRODUCTS: usize = 10;
-/// Behind these stands a place more often than a product.
+/// Words that more often precede a place than a product.
 const OF_PLACES: [&str; 10] = [
     "in",
     "at",
@@ -35,7 +33,7 @@ const OF_PLACES: [&str; 10] = [
     "en",
     "em",
 ];
-/// What others make, and pages say that they work with.
+/// Platforms of other companies that pages name as compatible.
 const OF_OTHERS: &str = "windows mac macos linux unix android ios iphone ipad apple google microsoft amazon facebook
 instagram youtube twitter linkedin tiktok slack excel word outlook gmail wordpress shopify github paypal visa
 mastercard stripe zapier chrome firefox safari internet bluetooth wifi web usb pdf api english german french
@@ -51,11 +49,11 @@ const OWNERS: [(&str, &str); 8] = [
     ("mozilla", "firefox"),
     ("salesforce", "slack"),
 ];
-/// Places of a site where links lead to what others make, or to places and languages.
+/// Path segments of links that lead to other companies' products, or to places and languages.
 const FOREIGN_PATHS: &str = "apps integration integrations plugin plugins partner partners connect download downloads
 addons marketplace compare comparison vs alternatives customers blog news author authors people team city cities
 location locations country countries language languages lang";
-/// Words of a sentence that says what a product works with, folded. It may begin with them.
+/// Words of a sentence that lists integrations, folded. It may begin with them.
 const INTEGRATIONS: [&str; 13] = [
     "integra",
     "works with",
@@ -82,10 +80,10 @@ struct Mentions {
     form: String,
 }
 
-/// Names in the order of the alphabet.
+/// Returns product names in alphabetical order.
 pub(super) fn spoken_of(pages: &[Page], own: &[Named]) -> Vec<String> {
     let mut mentions: BTreeMap<String, Mentions> = BTreeMap::new();
-    // German writes every noun large.
+    // German capitalises every noun.
     for page in pages.iter().filter(|page| page.text.lang != "de") {
         let blocks = page.text.blocks.iter().map(|block| block.text.as_str());
         for text in blocks.chain([page.text.description.as_str()]) {
@@ -125,12 +123,12 @@ pub(super) fn spoken_of(pages: &[Page], own: &[Named]) -> Vec<String> {
         .collect()
 }
 
-/// Whether others make it, and many pages name it.
+/// Returns whether another company makes it, and many pages name it.
 pub(super) fn is_of_others(folded: &str) -> bool {
     OF_OTHERS.split_whitespace().any(|other| other == folded)
 }
 
-/// Whether the pages belong to the maker of a product.
+/// Returns whether the pages belong to the maker of a product.
 fn is_made_by(folded: &str, own: &[Named], pages: &[Page]) -> bool {
     let is_customer = |owner: &str| {
         own.iter().any(|named| named.is_spelled(owner))
@@ -144,14 +142,14 @@ fn is_made_by(folded: &str, own: &[Named], pages: &[Page]) -> bool {
     owners.any(|(owner, _)| is_customer(owner))
 }
 
-/// Whether a line says what the customer's product works with.
+/// Returns whether a line lists integrations of the customer's product.
 pub(super) fn is_about_integration(line: &str) -> bool {
     let line = text::fold(line);
     INTEGRATIONS.iter().any(|phrase| line.contains(phrase))
 }
 
-/// Whether a word is unmistakably a name, the site has a link of this name to itself, and at least two
-/// places of the pages mention it.
+/// Returns whether a word is unmistakably a name, the site has a link with this text to itself, and at least two
+/// locations on the pages mention it.
 fn is_linked_product(folded: &str, mentions: &Mentions, pages: &[Page]) -> bool {
     const MIN_PLACES: usize = 2;
     if mentions.of_integrations > 0 || background::usage(&text::stem(folded)) != Usage::Name {
@@ -176,7 +174,7 @@ fn is_linked_product(folded: &str, mentions: &Mentions, pages: &[Page]) -> bool 
     pages.iter().any(has_link) && places.take(MIN_PLACES).count() == MIN_PLACES
 }
 
-/// Whether a link leads to a part of the page's site that shows what is the customer's.
+/// Returns whether a link leads to a section of the page's site that presents the customer's own products.
 fn is_part_of_site(page: &Url, href: &str) -> bool {
     Url::parse(href).is_ok_and(|url| {
         let mut segments = url.path().split(['/', '-', '_']);
@@ -186,12 +184,12 @@ fn is_part_of_site(page: &Url, href: &str) -> bool {
     })
 }
 
-/// `CRM`, `PCs`: what the trade calls a thing.
+/// Returns whether the form is an abbreviation that is common in the trade: `CRM`, `PCs`.
 fn is_abbreviation(form: &str) -> bool {
     form.trim_end_matches('s').chars().all(char::is_uppercase)
 }
 
-/// Whether it is part of a name: `Airlines` of `Southwest Airlines`.
+/// Returns whether it is part of a name: `Airlines` of `Southwest Airlines`.
 fn has_word(named: &Named, folded: &str) -> bool {
     let mut words = named
         .spellings
@@ -202,7 +200,7 @@ fn has_word(named: &Named, folded: &str) -> bool {
 
 fn count(text: &str, own: &[Named], mentions: &mut BTreeMap<String, Mentions>) {
     let words: Vec<&str> = text.split_whitespace().collect();
-    // A line of capitals is a headline, whatever it is marked as.
+    // A line in capitals is a headline, regardless of its markup.
     let capitals = words
         .iter()
         .filter(|word| word.starts_with(char::is_uppercase))
@@ -239,7 +237,7 @@ fn count(text: &str, own: &[Named], mentions: &mut BTreeMap<String, Mentions>) {
     }
 }
 
-/// Whether a page's title, main headings or links to the same host show it.
+/// Returns whether a page's title, main headings or links to the same host contain it.
 fn is_presented(page: &Page, folded: &str) -> bool {
     let has = |line: &str| {
         text::words(line).any(|word| word.text == folded) || {

@@ -198,7 +198,7 @@ fn unmistakable_names_match_in_any_spelling() {
             .collect::<Vec<_>>()
     };
     assert_eq!(spellings("GitLab"), ["GitLab", "Git Lab"]);
-    // Everybody has a drop box.
+    // `drop box` is an ordinary phrase.
     assert_eq!(spellings("DropBox"), ["DropBox"]);
     assert_eq!(
         super::Named::new("DropBox".to_owned()).doubtful,
@@ -230,7 +230,7 @@ fn names_given_in_capitals_need_their_case_but_no_context() {
         ("GAP", false),
         ("HP", true),
         ("Gap", true),
-        // A stop word in capitals is more often shouted than a name.
+        // A stop word in capitals is more often emphasis than a name.
         ("WHO", true),
     ] {
         let names = Names::find(std::slice::from_ref(&page), &[name.to_owned()]);
@@ -324,7 +324,7 @@ fn products_that_their_owner_links_are_own_names() {
         own("https://about.google.com/", &html("Google")),
         ["Google", "Flickr", "Gmail"]
     );
-    // On the pages of others these are platforms.
+    // On pages of other companies these are platforms.
     assert!(!own("https://tunnelry.example/", &html("Tunnelry")).contains(&"Gmail".to_owned()));
 }
 
@@ -479,7 +479,7 @@ fn people_are_neither_rivals_nor_own_names() {
     let names = Names::find(&pages, &[]);
     assert_eq!(names.own.len(), 1, "{:?}", names.own);
     assert_eq!(watched(&pages), ["QuickBooks"]);
-    // The same name counts where no one is quoted by it.
+    // The same name counts if it is not the author of a quotation.
     let names = Names::find(&[ledger("", &signed("Eve Marsh"))], &[]);
     assert_eq!(names.own.len(), 2, "{:?}", names.own);
 }
@@ -495,7 +495,7 @@ fn products_stand_for_well_known_names() {
         .map(|name| name.text)
         .collect();
     assert!(products.contains(&"iPhone".to_owned()), "{products:?}");
-    // A mention of it is one of Apple.
+    // A mention of the product is a mention of Apple.
     assert!(
         !products.contains(&"Apple Watch".to_owned()),
         "{products:?}"

@@ -1,16 +1,16 @@
-//! Whom the pages compare their subject with: `X vs Y`, `alternative to Y`, links to comparisons.
+//! Names that the pages compare their subject with: `X vs Y`, `alternative to Y`, links to comparisons.
 
 use matching::text;
 
 use super::{Named, comparisons, is_person, squeeze};
 use crate::{background, compile::Page, figures};
 
-/// Longer lines are prose, where what stands beside `vs` is seldom a whole name.
+/// Maximum length of a line; longer lines are prose, where the words next to `vs` are rarely a whole name.
 const MAX_LINE_WORDS: usize = 12;
 const MAX_NAME_WORDS: usize = 4;
 const MAX_RIVALS: usize = 15;
 
-/// Names of others: those that a line states first, each in reading order.
+/// Returns names of others: first those in lines, each in reading order.
 pub(super) fn rivals(pages: &[Page], own: &[Named]) -> Vec<String> {
     let is_own = |name: &str| {
         let name = squeeze(name);
@@ -40,7 +40,7 @@ fn lines(page: &Page) -> impl Iterator<Item = &str> {
         .chain(page.blocks.iter().map(|block| block.text.as_str()))
 }
 
-/// Both sides of a comparison, and what something is an alternative to.
+/// Returns both sides of a comparison, and the names that something is an alternative to.
 fn of_line(line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let folded: Vec<String> = words.iter().map(|word| squeeze(word)).collect();
@@ -63,7 +63,7 @@ fn of_line(line: &str) -> Vec<String> {
     names
 }
 
-/// The run of capitalised words that begins here.
+/// Returns the run of capitalised words that begins here.
 pub(super) fn name_after(words: &[&str]) -> Option<String> {
     let mut name: Vec<&str> = Vec::new();
     for word in words.iter().take(MAX_NAME_WORDS) {
@@ -71,7 +71,7 @@ pub(super) fn name_after(words: &[&str]) -> Option<String> {
             break;
         }
         name.push(word);
-        // Punctuation ends a name, but for the stop inside of `proxy.sh`.
+        // Punctuation ends a name, except for the full stop inside `proxy.sh`.
         if word.ends_with([',', '.', ';', ':', '!', '?', ')', '|']) {
             break;
         }
@@ -79,7 +79,7 @@ pub(super) fn name_after(words: &[&str]) -> Option<String> {
     checked(&name)
 }
 
-/// The run of capitalised words that ends here.
+/// Returns the run of capitalised words that ends here.
 pub(super) fn name_before(words: &[&str]) -> Option<String> {
     let from = words
         .iter()

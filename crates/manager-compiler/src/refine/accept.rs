@@ -1,8 +1,8 @@
-//! What of a model's proposals counts.
+//! Rules for accepting a model's proposals.
 //!
-//! A given term changes its weight within bounds. A new one gets a weight of our own making, which the
-//! model may lower or raise a little; a few may be such as no page has. Names have to stand on the
-//! pages, save for a few competitors, which pages seldom name. Nothing that was compiled is taken away.
+//! The weight of a given term changes within limits. A new term gets a weight that we compute, which the model may
+//! lower or raise a little. A few new terms may be absent from all pages. Names must occur on the pages, except a few
+//! competitors, which pages rarely name. Nothing that was compiled is removed.
 
 use std::collections::HashSet;
 
@@ -19,12 +19,12 @@ use crate::{
     terms,
 };
 
-/// What a given weight is multiplied by at least and at most, as with feedback.
+/// Lowest and highest factor for a given weight, the same as for feedback.
 const FACTORS: (f64, f64) = (0.4, 1.5);
-/// More of either are not even read.
+/// Maximum number of proposed terms, and of names, that are read.
 const MAX_READ: usize = 60;
 const MAX_NEW_TERMS: usize = 16;
-/// Of these, such as no page has; they weigh half.
+/// Maximum number of new terms that occur on no page; they get half of the weight.
 const MAX_UNSEEN_TERMS: usize = 8;
 const UNSEEN: f64 = 0.5;
 const MAX_TERM_WORDS: usize = 3;
@@ -58,7 +58,7 @@ pub(super) fn accept(
     refined
 }
 
-/// Trims, and tells whether it is a term by the rules for instructions that customers write.
+/// Trims the text, and returns whether it is a valid term in customers' instructions.
 fn tidy(text: &mut String) -> bool {
     match instructions::term(&Value::String(std::mem::take(text))) {
         Ok(term) => {
@@ -78,7 +78,7 @@ fn add_terms(refined: &mut Instructions, proposed: &[Term], seen: &HashSet<Strin
     let (mut added, mut unseen) = (0, 0);
     for term in proposed {
         let stems = key(&term.text);
-        // The first word on a term counts.
+        // The first proposal for a term counts.
         if !known.insert(stems.clone()) {
             continue;
         }
@@ -106,7 +106,7 @@ fn add_terms(refined: &mut Instructions, proposed: &[Term], seen: &HashSet<Strin
     terms::sort(&mut refined.include);
 }
 
-/// As near to `wanted` as may be.
+/// Returns the value nearest to `wanted` within the limits.
 fn within(own: f64, wanted: f64) -> f64 {
     let weight = wanted.clamp(own * FACTORS.0, own * FACTORS.1);
     (weight * 1e3).round().max(1.0) / 1e3
@@ -152,7 +152,7 @@ fn add_names(
     }
 }
 
-/// One line of words: no markup, no links, nothing for a reader to be led astray by.
+/// Accepts a single line of words: no markup and no links that could mislead a reader.
 fn plain(brief: &str) -> Option<String> {
     let brief = brief.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = brief.chars().any(char::is_alphabetic);

@@ -1,4 +1,4 @@
-//! What a model gets to read of the pages, and whether a proposal stands there.
+//! The text of the pages that a model reads, and a check whether a proposal occurs in it.
 
 use std::collections::HashSet;
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::{compile::Seed, extract::PageText};
 
-/// Of all pages together: some three thousand tokens.
+/// Maximum length of the text of all pages together: about three thousand tokens.
 const MAX_CHARS: usize = 12_000;
-/// The most terms and names that are shown of what was compiled.
+/// Maximum number of compiled terms and names that are shown.
 const MAX_SHOWN: usize = 60;
 
 /// The beginnings of the pages, each with an equal share.
@@ -38,7 +38,7 @@ impl Material {
         }
     }
 
-    /// One JSON value: no text in it can end the quotation that it stands in.
+    /// Returns the question as one JSON value, so that no text in it can end its quotation.
     pub(super) fn question(&self, focus: Focus, compiled: &Instructions) -> Value {
         let pages = self.pages.iter();
         let pages = pages.map(|(host, text)| json!({"host": host, "text": text}));
@@ -53,7 +53,7 @@ impl Material {
         })
     }
 
-    /// Which of `texts` occur on the pages, by the rules by which they are found in posts.
+    /// Returns those `texts` that occur on the pages, by the same rules as for posts.
     pub(super) fn occurring<'a>(&self, texts: impl Iterator<Item = &'a str>) -> HashSet<String> {
         let include = texts.map(|text| Term {
             text: text.to_owned(),

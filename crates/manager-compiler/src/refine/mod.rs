@@ -1,10 +1,9 @@
-//! Lets a model refine what was compiled, where the operator has one.
+//! Lets a model refine the compiled instructions, if the operator has configured one.
 //!
-//! The model reads what the pages say ([`material`]) and proposes terms, names and a brief; each proposal
-//! is checked by our own rules ([`accept`]) before it counts. It has no say in feeds, focus, threshold,
-//! `require` and `exclude`. Pages are strangers' words: one that talks the model into something gains
-//! no more than a few terms and names, which it could have had by printing them. Without an answer in
-//! time, or with one of another form, the instructions stay as they were compiled.
+//! The model reads the text of the pages ([`material`]) and proposes terms, names and a brief. Our own rules check each
+//! proposal ([`accept`]). The model cannot change feeds, focus, threshold, `require` and `exclude`. Pages are
+//! untrusted: a page that manipulates the model gains only a few terms and names, which it could also get by printing
+//! them. Without an answer in time, or with an answer in another format, the compiled instructions stay unchanged.
 
 mod accept;
 mod material;
@@ -33,7 +32,7 @@ the company offers. Repeat a given term to change its weight; weights are betwee
 `names`: names that are missing. OWN are the company's, its products' and handles; WATCHED are its competitors'. At most 20.\n\
 `brief`: what is relevant, in one or two sentences of plain words.";
 
-/// What a model answers: this and nothing else.
+/// The expected answer of the model; other fields are rejected.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Proposal {
@@ -52,9 +51,9 @@ struct ProposedName {
     kind: NameKind,
 }
 
-/// The refined instructions, or those that were given. Takes as long as the endpoint's time-out at most.
+/// Returns the refined instructions, or the given ones. Takes at most the endpoint's timeout.
 ///
-/// `names_are_given` where the customer says whom to watch: then nobody else is.
+/// `names_are_given` means that the customer listed the names to watch: then no others are watched.
 pub(crate) async fn refine(
     endpoint: &Endpoint,
     compiled: Instructions,
@@ -75,7 +74,7 @@ pub(crate) async fn refine(
     match Plan::compile(&refined) {
         Ok(_) => refined,
         Err(problem) => {
-            tracing::warn!(%problem, "what the model proposed cannot be executed");
+            tracing::warn!(%problem, "the model's proposal cannot be executed");
             compiled
         }
     }

@@ -1,7 +1,7 @@
-//! Words of what a customer sells, apart from the field around it.
+//! Words for what a customer sells, without the field around it.
 //!
-//! A page about backup software speaks of files, drives and laptops; its title, menu and short headings name what it
-//! sells. A post that asks for something in the field is a lead only if it names the offer.
+//! A page about backup software mentions files, drives and laptops; its title, menu and short headings name the offer.
+//! A post that asks for something in the field is a lead only if it names the offer.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -12,15 +12,15 @@ use super::content_words;
 use crate::{background, compile::Page, extract::LinkKind, figures, language::CommonWords};
 
 const MAX_OFFERS: usize = 12;
-/// Commoner words name no offer.
+/// Minimum inverse document frequency; commoner words do not name an offer.
 const MIN_IDF: f64 = 1.8;
 const MAX_IDF: f64 = 6.0;
-/// Menu entries and headings of more words are sentences.
+/// Maximum words of a menu entry or heading; longer ones are sentences.
 const MAX_LABEL_WORDS: usize = 4;
-/// The offer of this rank counts 1, and so do those before it.
+/// Offers up to this rank count 1.
 const FULL_RANK: usize = 3;
 
-/// Where a word stands.
+/// Location of a word.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Title,
@@ -120,7 +120,7 @@ fn count_occurrences(page: &Page, counts: &mut BTreeMap<String, Count>) {
     }
 }
 
-/// The line up to the word behind which it says for whom, or from whom.
+/// Returns the line up to the word that introduces the customer or the provider.
 fn before_purpose(line: &str) -> &str {
     const PURPOSE: &str = "for by from für von pour par para por";
     let mut at = 0;
@@ -138,7 +138,7 @@ fn is_label(line: &str) -> bool {
     (1..=MAX_LABEL_WORDS).contains(&line.split_whitespace().count())
 }
 
-/// Whether a link leads to a section of the page's own site, one or two levels down.
+/// Returns whether a link leads to a section of the page's own site, one or two levels down.
 fn is_section(page: &Page, href: &str) -> bool {
     url::Url::parse(href).is_ok_and(|url| {
         let parts = url.path().split('/').filter(|part| !part.is_empty());

@@ -93,7 +93,7 @@ fn a_word_of_more_blocks_weighs_more() {
     assert!(weight("espresso") > weight("tampers"), "{terms:?}");
 }
 
-/// What a page of another language is about, and what it only says.
+/// Checks the terms of a page in another language: the expected ones, and ones that must be absent.
 #[track_caller]
 fn assert_terms(html: &str, subjects: &str, grammar: &str) {
     let found = texts(html);

@@ -1,4 +1,4 @@
-//! From invented pages to instructions, and from those to decisions on invented posts.
+//! Compiles invented pages to instructions, and uses them to decide on invented posts.
 
 use domain::{Focus, Instructions, Sensitivity, instructions::NameKind};
 use manager_compiler::{
@@ -33,7 +33,7 @@ fn compiled(url: &str, body: &str, focus: Focus, watch: &[&str]) -> Instructions
     .expect("usable pages")
 }
 
-/// The texts of the posts that match.
+/// Returns the texts of the posts that match.
 fn matching<'a>(instructions: &Instructions, posts: &[&'a str]) -> Vec<&'a str> {
     let plan = Plan::compile(instructions).expect("sound instructions");
     let value = |post: &&&str| {

@@ -1,4 +1,4 @@
-//! What customers and the model's operator name leads nowhere that it should not.
+//! URLs of customers and of the model's operator never reach a forbidden address.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use test_support::{Answer, TestServer};
 
 use crate::support::World;
 
-/// A server that nobody may reach.
+/// A server that must not be reached.
 async fn inside() -> TestServer {
     TestServer::start(|_, _| Answer::page("<h1>Secrets of the operator</h1><p>All of them.")).await
 }
@@ -48,7 +48,7 @@ async fn no_spelling_of_an_address_inside_is_read() {
     ];
     let mut waiting = BTreeMap::new();
     for host in hosts {
-        // As if it had been written by an older version, which checked less.
+        // Stored directly, as by an older version that checked less.
         let name = world.automatic(&[format!("http://{host}:{port}/")]).await;
         world.tell(name, 1).await;
         waiting.insert(host, name);
@@ -68,7 +68,7 @@ async fn no_spelling_of_an_address_inside_is_read() {
     compiler.stop().await;
 }
 
-/// A redirect is looked at as the first address was, at each step.
+/// Each step of a redirect is checked like the first address.
 #[tokio::test]
 async fn no_redirect_leads_inside() {
     let world = World::new().await;
@@ -85,7 +85,7 @@ async fn no_redirect_leads_inside() {
         let name = world.automatic(&[server.url(path)]).await;
         world.tell(name, 1).await;
         let error = world.until(name, "APPLY_FAILED").await.apply_error.unwrap();
-        // What is no address on the web is none that is forbidden.
+        // A URL that is not a web address is not a forbidden one.
         let expected = match path {
             "/scheme" => ApplyErrorCode::NoReachableUrl,
             _ => ApplyErrorCode::ForbiddenAddress,
@@ -95,7 +95,7 @@ async fn no_redirect_leads_inside() {
     compiler.stop().await;
 }
 
-/// The endpoint may be anywhere, since the operator named it; where it sends us on, nobody named.
+/// The operator chose the endpoint, so it may be anywhere; a redirect target was not chosen.
 #[tokio::test]
 async fn the_model_s_endpoint_sends_our_key_nowhere_else() {
     let mut world = World::new().await;

@@ -1,4 +1,4 @@
-//! Pages and posts that are not English.
+//! Pages and posts in other languages than English.
 
 use domain::{Focus, Sensitivity};
 use manager_compiler::compile::{FetchedPage, compile};

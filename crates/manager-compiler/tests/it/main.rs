@@ -1,4 +1,4 @@
-//! The compiler on invented pages, and the service around it over a real database.
+//! The compiler on invented pages, and the service around it with a real database.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

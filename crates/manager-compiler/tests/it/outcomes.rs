@@ -1,4 +1,4 @@
-//! What becomes of submissions: applied, or refused with a reason that names the cause.
+//! Results of submissions: applied, or refused with a reason that names the cause.
 
 use std::{io::Write, time::Duration};
 
@@ -54,7 +54,7 @@ async fn customer() -> TestServer {
             ],
             body: bomb()[..1_000].to_vec(),
         },
-        // In windows-1252, whatever the head says.
+        // Encoded in windows-1252, although the head says otherwise.
         "/charset" => Answer::Full {
             status: 200,
             headers: vec![("content-type", "text/html; charset=utf-8".to_owned())],
@@ -62,7 +62,7 @@ async fn customer() -> TestServer {
                 <p>Our espresso machines na\xefvely brew caf\xe9. Portafilters of the caf\xe9.</p>"
                 .to_vec(),
         },
-        // Nothing in it can be text of the encoding that it names.
+        // Contains no text that is valid in the declared encoding.
         "/gibberish" => Answer::Full {
             status: 200,
             headers: vec![("content-type", "text/html; charset=utf-16".to_owned())],
@@ -79,7 +79,7 @@ async fn customer() -> TestServer {
     .await
 }
 
-/// Some thirty kilobytes that unfold to thirty megabytes.
+/// Returns about thirty kilobytes that decompress to thirty megabytes.
 fn bomb() -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     for _ in 0..30 {
@@ -88,7 +88,7 @@ fn bomb() -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// A page that names another encoding than it has is read by what it has: its words count.
+/// A page that declares the wrong encoding is read in its real encoding: its words count.
 #[tokio::test]
 async fn a_wrong_charset_costs_no_words() {
     let world = World::new().await;
@@ -195,14 +195,16 @@ async fn what_cannot_be_compiled_says_why() {
         let error = manager.apply_error.unwrap();
         let heading = match code {
             NoReachableUrl => "no url answered: ",
-            ForbiddenAddress => "no url is allowed to be read: ",
+            ForbiddenAddress => "no url is allowed: ",
             _ => "no usable content on any url: ",
         };
         let advice = match code {
-            NoReachableUrl => "Apply again when one of them answers from outside, or give others.",
+            NoReachableUrl => {
+                "Apply again when one of them is reachable from the internet, or give other urls."
+            }
             ForbiddenAddress => "Give urls on the public internet.",
             _ => {
-                "Give a public page whose text is in its HTML, not drawn by scripts nor behind a login."
+                "Give a public page with its text in the HTML, not rendered by scripts or behind a login."
             }
         };
         let told = error.message.starts_with(&format!("{heading}{url}: "))
@@ -245,7 +247,7 @@ async fn one_url_that_is_forbidden_decides_and_all_are_told_within_bounds() {
     world.tell(name, 1).await;
     let error = world.until(name, "APPLY_FAILED").await.apply_error.unwrap();
     assert_eq!(error.code, ApplyErrorCode::ForbiddenAddress);
-    let heading = "not every url is allowed to be read, and no other says what to listen for: ";
+    let heading = "some urls are not allowed, and no other page describes the subject: ";
     assert!(error.message.starts_with(heading), "{}", error.message);
     assert!(
         error.message.contains("http://10.0.0.1/: "),

@@ -1,5 +1,5 @@
-//! A floor under the quality of decisions, on invented customers and posts: a change that makes the
-//! product worse shall not pass unseen. What is reached on real posts is in `docs/matching-quality.md`.
+//! A lower limit for the quality of decisions, on invented customers and posts: a change that makes the product worse
+//! must not go unnoticed. The results on real posts are in `docs/matching-quality.md`.
 
 use std::{collections::BTreeSet, path::Path};
 

@@ -1,4 +1,4 @@
-//! Compiling again what is applied: when it is due, by one, and never for the worse.
+//! Recompilation of applied Managers: when it is due, by one process, and never to a worse result.
 
 use std::{
     sync::{
@@ -17,7 +17,7 @@ use crate::support::{SOON, World, applied};
 const ESPRESSO: &str = include_str!("pages/espresso.html");
 const BIKES: &str = include_str!("pages/bikes.html");
 
-/// A customer's server whose page changes, hangs or fails by the number that is set.
+/// A customer's server whose page changes, hangs or fails, depending on the number that is set.
 async fn customer() -> (TestServer, Arc<AtomicU8>) {
     let mood = Arc::new(AtomicU8::new(0));
     let shown = Arc::clone(&mood);
@@ -32,7 +32,7 @@ async fn customer() -> (TestServer, Arc<AtomicU8>) {
     (server, mood)
 }
 
-/// Applied by a compiler of its own, which is gone by then.
+/// Creates a Manager that another compiler, already stopped, has applied.
 async fn at_work(world: &World, server: &TestServer) -> ManagerName {
     let compiler = world.compiler();
     let name = world.automatic(&[server.url("/")]).await;
@@ -74,7 +74,7 @@ async fn changed_pages_are_read_again_at_the_interval_by_one_of_two() {
     let event = applied(&mut news).await;
     assert_eq!((event.name, event.generation), (name, 1));
     assert_eq!(world.get(name).await.state.as_str(), "APPLIED");
-    // Both had a turn by now.
+    // Both have had a turn after this time.
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(server.count(), before + 1, "both compiled it");
     for compiler in compilers {
@@ -123,7 +123,7 @@ async fn a_compiler_that_dies_with_a_claim_leaves_it_to_another() {
         has_term(&world, name, "espresso").await,
         "the old ones stay at work"
     );
-    // As if the pause were over.
+    // Simulates the end of the pause.
     let freed = world
         .database
         .run("UPDATE managers SET recompile_after = now() - interval '1 s' WHERE recompile_after > now()")
@@ -164,7 +164,7 @@ async fn a_change_by_the_customer_meanwhile_wins() {
     compiler.stop().await;
 }
 
-/// Scans of so many posts, by the term that made them.
+/// Scans of this many posts, with the term that led to them.
 async fn scanned(world: &World, name: ManagerName, count: usize) {
     let matched: domain::Match = serde_json::from_value(
         serde_json::json!({"score": 0.6, "terms": ["espresso"], "focus": "SALES"}),
@@ -216,13 +216,11 @@ async fn five_verdicts_are_worth_a_compile_and_four_are_not() {
     .await;
     let heeded = world.get(name).await.instructions.unwrap();
     assert!(
-        heeded
-            .brief
-            .contains("Of 5 matches that were judged, 5 were not"),
+        heeded.brief.contains("Of 5 judged matches, 5 were not"),
         "{}",
         heeded.brief
     );
-    // What was heeded is not heeded for ever anew.
+    // A verdict that was applied does not trigger another recompilation.
     let asked = server.count();
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(server.count(), asked);
@@ -253,7 +251,7 @@ async fn a_page_that_is_away_takes_nothing_from_the_old_instructions() {
     compiler.stop().await;
     assert_eq!(world.get(name).await.instructions.unwrap(), old);
 
-    // One that is gone for good is given up, and the customer told.
+    // A page that is gone permanently is dropped, and the customer is informed.
     mood.store(4, Ordering::SeqCst);
     age(&world).await;
     world

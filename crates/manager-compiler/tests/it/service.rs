@@ -1,4 +1,4 @@
-//! Events that come twice, late, or never.
+//! Events that arrive twice, late, or never.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{SOON, World, applied, input};
 const ESPRESSO: &str = include_str!("pages/espresso.html");
 const BIKES: &str = include_str!("pages/bikes.html");
 
-/// A page about espresso, late, and at once another about bicycles.
+/// A server with a slow page about espresso, and a fast one about bicycles.
 async fn customer() -> TestServer {
     TestServer::start(|_, request| match &*request.path {
         "/bikes" => Answer::page(BIKES),
@@ -52,7 +52,7 @@ async fn a_result_for_an_older_input_is_dropped() {
     let event = applied(&mut news).await;
     assert_eq!((event.name, event.generation), (name, 2));
     let brief = world.get(name).await.instructions.unwrap().brief;
-    // The older page has come by then.
+    // The older page has arrived by this time.
     tokio::time::sleep(Duration::from_millis(1_000)).await;
     let manager = world.get(name).await;
     assert_eq!(manager.instructions.unwrap().brief, brief);
@@ -83,7 +83,7 @@ async fn two_compilers_and_repeated_events_apply_once() {
     assert_eq!(versions, [before + 1, before + 2, before + 3]);
     for name in names {
         world.until(name, "APPLIED").await;
-        // Late, and of no consequence.
+        // A late event has no effect.
         world.tell(name, 1).await;
     }
     eventually("all events are handled", SOON, async || {
@@ -104,7 +104,7 @@ async fn a_manager_whose_event_is_lost_is_compiled_all_the_same() {
     let server = customer().await;
     let name = world.automatic(&[server.url("/bikes")]).await;
     let mut waiting = vec![(name, "input", 20)];
-    // As if a version to come had written them, all the first in line: more than one look finds.
+    // Rows of a later version, all at the head of the queue: more than one poll reads.
     for _ in 0..25 {
         let broken = world.automatic(&[server.url("/bikes")]).await;
         waiting.push((broken, "'{\"type\": \"TELEPATHY\"}'", 30));
@@ -158,7 +158,7 @@ async fn pages_that_never_answer_hold_up_neither_manual_managers_nor_other_accou
         world.tell(name, 1).await;
         world.until(name, "APPLIED").await;
     }
-    // They came last and were first: most of those before them are not even taken up.
+    // They arrived last and were claimed first: most of the earlier ones are not even started.
     let waiting = "managers WHERE state = 'PENDING_APPLY' AND compiled_by";
     let (taken, untaken) = (
         world
@@ -168,7 +168,7 @@ async fn pages_that_never_answer_hold_up_neither_manual_managers_nor_other_accou
         world.database.count(&format!("{waiting} IS NULL")).await,
     );
     assert!(taken <= 4, "{taken} of one account at a time");
-    assert!(untaken > 0, "{untaken} were taken up after");
+    assert!(untaken > 0, "{untaken} were started after");
     compiler.kill();
 }
 
@@ -191,7 +191,7 @@ async fn slow_pages_are_no_lost_event() {
         .run("UPDATE managers SET submit_time = now() - interval '30 s'")
         .await;
     world.until(name, "APPLIED").await;
-    assert_eq!(server.count(), 1, "a sweep compiled it beside");
+    assert_eq!(server.count(), 1, "a sweep compiled it meanwhile");
     compiler.stop().await;
 }
 
@@ -216,7 +216,7 @@ async fn lost_connections_and_a_killed_compiler_lose_no_submission() {
     })
     .await;
     first.kill();
-    // Its event is gone with it: another takes its claim over.
+    // Its event is lost with it: another process takes its claim.
     let second = world.compiler();
     world.until(name, "APPLIED").await;
     second.stop().await;
@@ -254,7 +254,7 @@ async fn comments_are_heard_by_who_asks_for_them() {
         ),
         ("{COMMENT}", vec!["hackernews:comments", "lemmy:comments"]),
     ] {
-        // Without feeds: those of the newest posts.
+        // Without feeds, it watches the newest posts.
         let mut instructions = test_support::instructions("kettle");
         instructions.feeds.clear();
         let name = world.manual(SourceType::Forum, instructions).await;

@@ -26,7 +26,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// With two forums and one network.
+    /// Creates a world with two forums and one network.
     pub(crate) async fn new() -> Self {
         let database = TestDatabase::create().await;
         let fixture = Fixture::create(&mut database.connect().await).await;
@@ -63,18 +63,18 @@ impl World {
         })
     }
 
-    /// An AUTOMATIC Manager that waits, of which no event tells.
+    /// Creates a waiting AUTOMATIC Manager without an event.
     pub(crate) async fn automatic(&self, urls: &[String]) -> ManagerName {
         self.waiting(SourceType::Forum, input(urls)).await
     }
 
-    /// What stands for another account.
+    /// Returns a fixture of another account.
     pub(crate) async fn beside(&self, account: &str) -> Fixture {
         let mut conn = self.database.connect().await;
         self.fixture.beside(&mut conn, account).await
     }
 
-    /// A MANUAL one.
+    /// Creates a waiting MANUAL Manager.
     pub(crate) async fn manual(
         &self,
         source: SourceType,
@@ -88,7 +88,7 @@ impl World {
         self.waiting_of(&self.fixture, source, origin).await
     }
 
-    /// One of any account.
+    /// Creates a waiting Manager of any account.
     pub(crate) async fn waiting_of(
         &self,
         fixture: &Fixture,
@@ -153,7 +153,7 @@ pub(crate) fn input(urls: &[String]) -> Origin {
     })
 }
 
-/// The next ManagerApplied.
+/// Returns the next ManagerApplied event.
 pub(crate) async fn applied(news: &mut Box<dyn Subscription>) -> ManagerApplied {
     loop {
         let next = tokio::time::timeout(SOON, news.next()).await;

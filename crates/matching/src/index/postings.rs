@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
 #[derive(Default)]
 pub(super) struct PostingsBuilder {
     postings: Postings,
-    /// For each term: the number of watches of the current feed that have it, and then the position of its next posting.
+    /// For each term: the number of watches of the current feed that have it, then the position of its next posting.
     of_term: Vec<u32>,
     /// The terms of the current feed.
     terms: Vec<u32>,
