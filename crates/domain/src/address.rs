@@ -1,10 +1,10 @@
-//! Which IP addresses Earshot may talk to on a customer's word.
+//! IP addresses that Earshot may contact for a customer.
 //!
-//! The rule is by allowance, not by blame: an address must be globally routable unicast by the IANA
-//! special-purpose registries, so that a block nobody thought of is refused. What an operator allows
-//! on top, or denies, stands in [`AddressPolicy`]; what is denied is denied whatever else allows it. Ports that
-//! browsers refuse are refused, since other protocols than HTTP live there. `outbound` asks for every address before each connection;
-//! [`crate::web_url`] asks for literal addresses when a customer enters them.
+//! The rule is an allowlist: an address must be globally routable unicast according to the IANA special-purpose
+//! registries, so that a forgotten block is refused. [`AddressPolicy`] has the operator's exceptions in both
+//! directions; a denied address stays denied even if another rule allows it. Ports that browsers refuse are
+//! refused, because they belong to other protocols than HTTP. `outbound` checks every address before each
+//! connection; [`crate::web_url`] checks literal addresses when a customer enters them.
 //!
 //! Registries: <https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
@@ -13,24 +13,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// What the operator lets customers' addresses be, beyond the public internet over https.
+/// The operator's rules for customers' addresses, beyond the public internet over https.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
-    /// Allowed although not public.
+    /// Allowed even if not public.
     pub allow_cidrs: Vec<IpNet>,
-    /// Refused although public or allowed.
+    /// Refused even if public or allowed.
     pub deny_cidrs: Vec<IpNet>,
     /// The only ports that are allowed; empty for all that are not [bad](is_bad_port).
     pub allow_ports: Vec<u16>,
-    /// Whether Connections may be `http://`. Seeds always may.
+    /// True if Connections may be `http://`. Seeds always may.
     pub allow_http: bool,
 }
 
 impl AddressPolicy {
-    /// Whether a connection to `ip` may be made.
+    /// Returns true if a connection to `ip` is permitted.
     ///
-    /// An IPv4-mapped address is judged by the lists in both its forms, since the system connects it
-    /// to the IPv4 one. So is one that embeds an IPv4 address for NAT64, by the list of denied networks.
+    /// An IPv4-mapped address is checked against the lists in both forms, because the system connects it to the
+    /// IPv4 one. An address that embeds an IPv4 address for NAT64 is also checked against the denied networks.
     #[must_use]
     pub fn permits(&self, ip: IpAddr) -> bool {
         let canonical = ip.to_canonical();
@@ -43,14 +43,14 @@ impl AddressPolicy {
         !denied && (is_public(ip) || allowed)
     }
 
-    /// Whether a connection to this port may be made.
+    /// Returns true if a connection to this port is permitted.
     #[must_use]
     pub fn permits_port(&self, port: u16) -> bool {
         let listed = self.allow_ports.is_empty() || self.allow_ports.contains(&port);
         listed && !is_bad_port(port)
     }
 
-    /// What of this machine's own loopback is permitted: where `localhost` leads (RFC 6761 6.3).
+    /// The permitted loopback addresses of this machine, for `localhost` (RFC 6761 6.3).
     #[must_use]
     pub fn permitted_loopback(&self) -> Vec<IpAddr> {
         [
@@ -63,8 +63,8 @@ impl AddressPolicy {
     }
 }
 
-/// Ports of other protocols, which may take a request for one of theirs: the "bad ports" of the Fetch standard,
-/// <https://fetch.spec.whatwg.org/#port-blocking>. Ascending.
+/// Ports of other protocols, whose servers may accept an HTTP request as a command: the "bad ports" of the
+/// Fetch standard, <https://fetch.spec.whatwg.org/#port-blocking>. Ascending.
 const BAD_PORTS: [u16; 83] = [
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
     102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,
@@ -73,13 +73,13 @@ const BAD_PORTS: [u16; 83] = [
     6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Whether browsers refuse to speak HTTP to this port.
+/// Returns true if browsers refuse to speak HTTP to this port.
 #[must_use]
 pub fn is_bad_port(port: u16) -> bool {
     BAD_PORTS.binary_search(&port).is_ok()
 }
 
-/// Whether `ip` is globally routable unicast, and no cloud's metadata service.
+/// Returns true if `ip` is globally routable unicast and not a cloud's metadata service.
 #[must_use]
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
@@ -115,22 +115,22 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
     })
 }
 
-/// Blocks inside global unicast, 2000::/3, that are not for hosts of the public internet.
+/// Blocks inside global unicast, 2000::/3, that are not for hosts on the public internet.
 const REFUSED_V6: &[(Ipv6Addr, u8)] = &[
-    // Protocol assignments, RFC 2928: Teredo, benchmarking, ORCHID, DRIP. The few global ones among
-    // them are anycast for protocols other than HTTP.
+    // Protocol assignments, RFC 2928: Teredo, benchmarking, ORCHID, DRIP. The few global ones are anycast for
+    // protocols other than HTTP.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation, RFC 3849
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),     // 6to4, RFC 3056: embeds any IPv4
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),     // documentation, RFC 9637
 ];
 
-/// Global unicast is 2000::/3 (RFC 4291, and nothing else is assigned). What lies outside is
-/// refused as it is: unspecified, loopback, IPv4-mapped and -compatible, local NAT64 (RFC 8215),
-/// discard (RFC 6666), SRv6, unique local (AWS's metadata among it), link- and site-local, multicast.
+/// Global unicast is 2000::/3 (RFC 4291, and nothing else is assigned). Everything outside is refused:
+/// unspecified, loopback, IPv4-mapped and -compatible, local NAT64 (RFC 8215), discard (RFC 6666), SRv6, unique
+/// local (including AWS's metadata), link- and site-local, multicast.
 ///
-/// The exception is 64:ff9b::/96 (RFC 6052): on a NAT64 network every IPv4 site looks like that, and
-/// the address reaches exactly the IPv4 one that it embeds.
+/// The exception is 64:ff9b::/96 (RFC 6052): on a NAT64 network every IPv4 site has such an address, and it
+/// reaches exactly the IPv4 address that it embeds.
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     if let Some(IpAddr::V4(target)) = nat64_target(ip.into()) {
         return is_public_v4(target);
@@ -145,7 +145,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
             .any(|(base, prefix)| within(*base, *prefix))
 }
 
-/// The IPv4 address that one of 64:ff9b::/96 reaches.
+/// The IPv4 address that an address in 64:ff9b::/96 reaches.
 fn nat64_target(ip: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(ip) = ip else { return None };
     let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = ip.segments() else {

@@ -1,4 +1,4 @@
-//! A request to look through the past of what a Manager listens to.
+//! A request to search the past posts of a Manager's feeds.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::{Issue, Issues, Timestamp, json::Object, replay::parse_time};
 
-/// No further back; from there on where nothing is said.
+/// Maximum distance of the start from now, and the default.
 pub const MAX_BACK: Duration = Duration::from_hours(30 * 24);
-/// By which a client's clock may be behind ours.
+/// Allowed delay of a client's clock.
 const SLACK: Duration = Duration::from_mins(1);
 
 /// A valid request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreateBackfill {
     pub start_time: Timestamp,
-    /// Whether what is found is delivered.
+    /// True if the matches are delivered.
     pub notify: bool,
 }
 
@@ -41,7 +41,7 @@ impl CreateBackfill {
                 notify: notify?,
             })
         });
-        // A draft is missing only where an issue was noted.
+        // `None` only after an issue was noted.
         issues.into_inner().or(())?;
         draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
     }

@@ -15,7 +15,7 @@ pub use request::{ConnectionChange, CreateConnection, PATHS};
 pub use secret::{ParseSecretError, SigningSecret};
 
 pub const MAX_SIGNING_SECRETS: usize = 2;
-/// Of `maxPerSecond`.
+/// Bounds of `maxPerSecond`.
 pub const PER_SECOND: std::ops::RangeInclusive<u32> = 1..=10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl Method {
 #[serde(rename_all = "UPPERCASE")]
 pub enum ConnectionState {
     Active,
-    /// Nothing is sent; what comes waits.
+    /// The Connection sends nothing; deliveries wait.
     Disabled,
 }
 
@@ -61,11 +61,11 @@ impl ConnectionState {
     }
 }
 
-/// The shape of the body that is sent.
+/// Format of the request body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Format {
-    /// Our own: type, name and post.
+    /// Earshot's own: type, name and post.
     #[default]
     Earshot,
     Slack,
@@ -85,19 +85,19 @@ impl Format {
     }
 }
 
-/// Custom headers by name. Values are secrets: they are in no `Debug` output.
+/// Custom headers by name. Values are secrets: `Debug` does not print them.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Headers(pub BTreeMap<String, String>);
 
 impl Headers {
-    /// What stands for headers that the service cannot open any more; not even their names are known.
+    /// Placeholder for headers that the service cannot decrypt any more; not even their names are known.
     #[must_use]
     pub fn unreadable() -> Self {
         Self([("***".to_owned(), "***".to_owned())].into())
     }
 
-    /// What a key without write permission sees.
+    /// The headers as a key without write permission sees them.
     #[must_use]
     pub fn masked(&self) -> Self {
         Self(
@@ -136,7 +136,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// What a key without write permission sees: of the URL scheme and host, of headers the names.
+    /// The Connection as a key without write permission sees it: only the URL's scheme and host, and the
+    /// headers' names.
     #[must_use]
     pub fn masked(mut self) -> Self {
         let host = self.url.find("://").map_or(0, |at| at + "://".len());
@@ -147,8 +148,8 @@ impl Connection {
         self
     }
 
-    /// A Connection that changes can be checked against where there is none: what is wrong with a request
-    /// is said before what it asks for is missed.
+    /// A sample Connection for checking a change to one that does not exist: errors in a request are reported
+    /// before the missing resource.
     #[must_use]
     pub fn specimen(name: ConnectionName) -> Self {
         let headers =

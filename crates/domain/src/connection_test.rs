@@ -1,13 +1,13 @@
-//! What came of a test of a Connection: one sample event, sent now.
+//! Result of a test of a Connection: one sample event, sent now.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestResult {
-    /// Whether it was acknowledged; of what was only checked, whether it could be sent.
+    /// True if it was acknowledged; for a check without sending, true if it could be sent.
     pub ok: bool,
-    /// Whether a request was made.
+    /// True if a request was made.
     pub sent: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_code: Option<u16>,
@@ -17,7 +17,7 @@ pub struct TestResult {
 }
 
 impl TestResult {
-    /// No request was made, and why.
+    /// Result without a request, and the reason.
     #[must_use]
     pub fn unsent(error: impl Into<String>, latency_ms: u32) -> Self {
         Self {

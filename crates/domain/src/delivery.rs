@@ -1,4 +1,4 @@
-//! Deliveries: one Scan on its way to one Connection.
+//! Deliveries: one Scan for one Connection.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use crate::{DeliveryName, ScanName, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum DeliveryState {
-    /// Not tried yet.
+    /// Waiting for its first attempt.
     Pending,
-    /// A dispatcher has it in hand: its request is open, or next.
+    /// A dispatcher holds it: its request is open, or next.
     InFlight,
     /// Acknowledged by a 2xx.
     Succeeded,
     /// Failed, and due again later.
     Retrying,
-    /// Given up; the reason stands in the log.
+    /// Given up; the reason is in the log.
     Exhausted,
-    /// Its Connection or Scan is gone.
+    /// Its Connection or Scan was deleted.
     Cancelled,
 }
 
@@ -43,7 +43,7 @@ impl DeliveryState {
         }
     }
 
-    /// Nothing more happens by itself; a person may reopen it.
+    /// Returns true if nothing more happens automatically; a person may reopen it.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         match self {
@@ -53,7 +53,7 @@ impl DeliveryState {
     }
 }
 
-/// One attempt, as the log shows it.
+/// One attempt in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryAttempt {
@@ -66,12 +66,12 @@ pub struct DeliveryAttempt {
     pub phases: AttemptPhases,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The first 4 KiB of the answer, as text.
+    /// The first 4 KiB of the response, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
 }
 
-/// Where the time of an attempt went; absent is what did not take place.
+/// Durations of an attempt's phases; a phase that did not take place is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptPhases {
@@ -85,7 +85,7 @@ pub struct AttemptPhases {
     pub first_byte_ms: Option<u32>,
 }
 
-/// A delivery on its own, with its attempts, the earliest first.
+/// A single delivery with its attempts, the earliest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryWithAttempts {
     #[serde(flatten)]
@@ -93,7 +93,7 @@ pub struct DeliveryWithAttempts {
     pub attempts: Vec<DeliveryAttempt>,
 }
 
-/// A delivery as the log lists it.
+/// A delivery in the list of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {

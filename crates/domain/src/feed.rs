@@ -1,4 +1,4 @@
-//! Names of feeds: `<platform>:<what>`, one pollable thing on one configured platform.
+//! Names of feeds: `<platform>:<what>`, one pollable part of one configured platform.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -23,7 +23,7 @@ impl FeedName {
         &self.text[..self.colon]
     }
 
-    /// What to watch there; the platform's adapter knows its form.
+    /// The second part of the name; the platform's adapter knows its form.
     #[must_use]
     pub fn what(&self) -> &str {
         &self.text[self.colon + 1..]
@@ -34,8 +34,8 @@ impl FeedName {
         &self.text
     }
 
-    /// The web address that names the feed, where a customer chose it. Anyone can name such a feed and publish
-    /// anything there, so its posts are kept apart from those of every other feed.
+    /// The web address that names the feed, if a customer chose it. Anyone can name such a feed and publish
+    /// anything there, so its posts are kept separate from those of every other feed.
     #[must_use]
     pub fn address(&self) -> Option<&str> {
         let (scheme, _) = self.what().split_once(':')?;
@@ -45,7 +45,7 @@ impl FeedName {
             .then(|| self.what())
     }
 
-    /// The name as logs, traces and errors may show it: an address in it is masked.
+    /// The name for logs, traces and errors: an address in it is masked.
     #[must_use]
     pub fn masked(&self) -> Cow<'_, str> {
         let Some(address) = self.address() else {
@@ -55,7 +55,7 @@ impl FeedName {
         Cow::Owned(format!("{}:{address}", self.platform()))
     }
 
-    /// Whether `name` can be the first part of a feed's name.
+    /// Returns true if `name` is valid as the first part of a feed's name.
     #[must_use]
     pub fn is_platform_name(name: &str) -> bool {
         (1..=64).contains(&name.len())
@@ -97,28 +97,28 @@ impl fmt::Display for FeedName {
 
 crate::text::serde_as_text!(FeedName);
 
-/// Which feeds this deployment can watch, told without asking any platform.
+/// The feeds that this deployment can watch, decided without a request to a platform.
 pub trait FeedRules: Sync {
-    /// Whether a Manager of `source`, where that is known, may watch `feed`.
+    /// Checks that a Manager of `source` (if known) may watch `feed`.
     ///
     /// # Errors
-    /// What is wrong: a platform that is not configured is `not_found`, one of another source a
-    /// `conflict`, a feed that the platform has no form for `invalid_format`.
+    /// The reason: `not_found` for a platform that is not configured, `conflict` for one of another source,
+    /// `invalid_format` for a feed whose form the platform does not have.
     fn check(&self, feed: &FeedName, source: Option<SourceType>) -> Result<(), Issue>;
 }
 
-/// For tests: Hacker News, with its newest posts alone.
-/// How far back a feed can be read, as its platform allows.
+/// How far back a feed can be read on its platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Not at all: what was not heard is not to be had.
+    /// Only new posts: missed ones cannot be read later.
     Nothing,
-    /// So far in time.
+    /// A period of this length.
     Time(std::time::Duration),
-    /// So many posts, about.
+    /// About this many posts.
     Posts(u32),
 }
 
+/// Hacker News with only its newest posts.
 #[cfg(test)]
 pub(crate) struct OneForum;
 
@@ -154,7 +154,7 @@ mod tests {
         for (name, is_address) in [
             ("blogs:https://example.com/feed.xml", true),
             ("blogs:HTTP://example.com/feed.xml", true),
-            // What `Url` mends.
+            // `Url` repairs this one.
             ("blogs:https:example.com", true),
             ("blog:newest", false),
             ("lemmy:c/rust", false),

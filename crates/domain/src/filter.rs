@@ -1,8 +1,8 @@
-//! The `filter` of lists: AIP-160 cut down to conjunctive normal form.
+//! The `filter` of lists: AIP-160, limited to conjunctive normal form.
 //!
-//! `OR` binds tighter than `AND`, so `a AND b OR c` reads `a AND (b OR c)`, which is the normal form
-//! already. Literals are checked against the kind of their field here, so that what comes out can be
-//! put to a database without another look.
+//! `OR` binds tighter than `AND`, so `a AND b OR c` means `a AND (b OR c)`, which is already the normal form.
+//! Literals are checked against the kind of their field here, so that the result can be used in a database
+//! query without another check.
 
 use crate::{
     Issue, Issues, Timestamp,
@@ -46,7 +46,7 @@ pub enum Op {
     Has,
 }
 
-/// A value of the kind of its field.
+/// A value with the kind of its field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Literal {
     Text(String),
@@ -55,7 +55,7 @@ pub enum Literal {
     Number(f64),
 }
 
-/// What is wrong with a filter, and at which column (from 1, in characters).
+/// An error in a filter, and its column (from 1, in characters).
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
     issue: Issue,
@@ -64,7 +64,7 @@ struct Fault {
 }
 
 impl Filter {
-    /// Parses `text` over a list's `fields`. Blank text is the filter that keeps everything.
+    /// Parses `text` over a list's `fields`. Blank text gives the filter that matches everything.
     ///
     /// # Errors
     /// One issue on `filter`, whose hint names the column.

@@ -1,9 +1,8 @@
-//! Resource ids: lower-case ULIDs that carry the microsecond of their making.
+//! Resource ids: lower-case ULIDs that contain the microsecond of their creation.
 //!
-//! A ULID holds 48 bits of milliseconds and 80 bits of chance. Ours put the microsecond within the
-//! millisecond into the uppermost ten bits of the latter, so that ids order as their creation times
-//! do, and the creation time of a row can be read off its id. Tables that are partitioned by time
-//! find a row by id alone that way (ADR 0002).
+//! A ULID has 48 bits of milliseconds and 80 random bits. Ours store the microsecond within the millisecond in
+//! the first ten of the random bits, so that ids sort like their creation times, and the id contains the
+//! creation time of its row. So tables that are partitioned by time find a row by its id alone (ADR 0002).
 
 use std::{
     fmt,
@@ -23,7 +22,7 @@ const CHANCE_BITS: u32 = 70;
 pub struct Id(Ulid);
 
 impl Id {
-    /// The id of nothing.
+    /// The id with only zero bits.
     pub const NIL: Self = Self(Ulid::nil());
 
     /// A new id, later than every other that this process has generated.
@@ -39,7 +38,7 @@ impl Id {
         Self::at_micros(now.max(last + 1))
     }
 
-    /// A new id whose [`Id::time`] is `time`.
+    /// A new id with `time` as its [`Id::time`].
     #[must_use]
     pub fn at(time: Timestamp) -> Self {
         Self::at_micros(time.micros())
@@ -52,13 +51,13 @@ impl Id {
         Self(Ulid::from_parts(micros / 1000, within | chance))
     }
 
-    /// When the id was made. For an id that we did not make: some moment within its millisecond or
-    /// the next, which belongs to no row.
+    /// Creation time of the id. For an id that we did not create: some time within its millisecond or the next,
+    /// which belongs to no row.
     #[must_use]
     pub fn time(self) -> Timestamp {
         let millis = i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX / 1000);
         let within = i64::try_from(self.0.random() >> CHANCE_BITS).unwrap_or(0);
-        // 48 bits of milliseconds reach the year 10889, well inside of chrono's calendar.
+        // 48 bits of milliseconds reach the year 10889, well within chrono's calendar.
         Timestamp::from_micros(millis * 1000 + within).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
@@ -93,7 +92,7 @@ pub struct ParseIdError;
 impl FromStr for Id {
     type Err = ParseIdError;
 
-    /// Takes the canonical form only: an id has one spelling.
+    /// Accepts only the canonical form: an id has one spelling.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parsed = Ulid::from_string(text).ok().map(Self).ok_or(ParseIdError)?;
         let mut canonical = [0_u8; ulid::ULID_LEN];
@@ -138,7 +137,7 @@ mod tests {
         ] {
             assert!(wrong.parse::<Id>().is_err(), "{wrong}");
         }
-        // Crockford's alphabet reads `o` as zero; an id does not.
+        // Crockford's alphabet reads `o` as zero; our ids do not allow it.
         assert!("01jd0000000000000000000o00".parse::<Id>().is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Instructions: what a Manager looks for, compiled from pages or written by hand.
+//! Instructions: the criteria of a Manager, compiled from pages or written by hand.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,19 +14,19 @@ pub const MAX_GROUPS: usize = 20;
 pub const MAX_RELATED_TERMS: usize = 100;
 pub const MAX_OFFERS: usize = 50;
 pub const MAX_TERM_CHARS: usize = 100;
-/// Of weights and thresholds: sums of them stay exact enough to compare.
+/// Bound of weights and thresholds: their sums stay exact enough to compare.
 pub const MAX_WEIGHT: f64 = 1e6;
 pub const MAX_BRIEF_CHARS: usize = 2_000;
 
-/// What makes a post worth attention, beside its topic.
+/// The reason why a post is worth attention, in addition to its topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Focus {
-    /// Somebody wants to choose, buy or hire.
+    /// Someone wants to choose, buy or hire.
     Sales,
-    /// A competitor is named, compared or judged.
+    /// A competitor is mentioned, compared or rated.
     Competitor,
-    /// Somebody complains about the customer.
+    /// Someone complains about the customer.
     Crisis,
 }
 
@@ -43,12 +43,12 @@ impl Focus {
     }
 }
 
-/// What the scanner executes. A Manager with the same instructions decides the same, whoever wrote
-/// them (MATCHING.md part 1).
+/// The input of the scanner. Two Managers with the same instructions make the same decisions, regardless of who
+/// wrote them (MATCHING.md part 1).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Instructions {
-    /// Which feeds to watch.
+    /// The feeds to watch.
     #[serde(default)]
     pub feeds: Vec<FeedName>,
     /// Every group must have at least one term that occurs.
@@ -59,31 +59,31 @@ pub struct Instructions {
     pub include: Vec<Term>,
     #[serde(default)]
     pub names: Vec<WatchedName>,
-    /// Any of these vetoes.
+    /// Any of these excludes the post.
     #[serde(default)]
     pub exclude: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<Focus>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// Topic scores that one in ten, in a hundred and in a thousand ordinary posts reach. With a focus
-    /// they tell how unusual a post's topic is; without them usual figures are assumed.
+    /// Topic scores that one in ten, in a hundred and in a thousand ordinary posts reach. With a focus they
+    /// show how unusual a post's topic is; without them typical values are assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_scores: Option<[f64; 3]>,
-    /// Words that ordinary posts about the topic contain. With a focus they tell whether a mention of a
-    /// name is about the topic. They never make a post match by themselves.
+    /// Words that ordinary posts about the topic contain. With a focus they show whether a mention of a name is
+    /// about the topic. They never make a post match alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related_terms: Vec<String>,
-    /// Words of what the customer sells, weights 0 to 1. With the focus SALES a post that names none of it
-    /// scores low.
+    /// Words for the customer's products, weights 0 to 1. With the focus SALES, a post that contains none of
+    /// them scores low.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Term>,
-    /// What is relevant, in a sentence or two of plain words.
+    /// Description of relevant posts, in a sentence or two of plain words.
     #[serde(default)]
     pub brief: String,
 }
 
-/// A word or phrase and what it counts.
+/// A word or phrase and its weight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
@@ -91,13 +91,13 @@ pub struct Term {
     pub weight: f64,
 }
 
-/// Whose name it is.
+/// The owner of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum NameKind {
     /// The customer's own brand, product or handle.
     Own,
-    /// Another's: a competitor's, or one the customer entered.
+    /// Someone else's: a competitor's, or one the customer entered.
     Watched,
 }
 
@@ -112,15 +112,15 @@ pub struct WatchedName {
     /// For names that are also words: `Apple`, not `apple`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub case_sensitive: bool,
-    /// When given, one of these must occur too for the name to count.
+    /// If given, the name counts only if one of these occurs too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
-    /// Percentage of ordinary posts with the name that are about the subject: 3 for `Mint` where money is
-    /// the subject, and Linux has the name too. With a focus, less of it asks for more of the topic.
+    /// Percentage of ordinary posts with the name that are about the subject: 3 for `Mint` if money is the
+    /// subject, because Linux has the name too. With a focus, a lower value requires more of the topic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_topic_percent: Option<u8>,
-    /// How many of 10,000 ordinary posts contain the name. With a focus, mentions of a name that everyone
-    /// uses need more of the topic.
+    /// Number of posts with the name among 10,000 ordinary posts. With a focus, mentions of a common name
+    /// require more of the topic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordinary_posts: Option<u16>,
 }

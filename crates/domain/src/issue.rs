@@ -1,8 +1,8 @@
-//! What can be wrong with a field of a request, in the words that clients branch on.
+//! Errors in the fields of a request, as words that clients branch on.
 
 use serde::Serialize;
 
-/// The reason why a field failed. The published list: API.md part 4.
+/// Reason why a field failed. The published list: API.md part 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Issue {
@@ -14,31 +14,31 @@ pub enum Issue {
     TooLong,
     /// More items than allowed.
     TooMany,
-    /// A number outside of its bounds.
+    /// A number outside its bounds.
     OutOfRange,
     /// Another JSON type than expected.
     InvalidType,
     /// Right type, wrong form.
     InvalidFormat,
-    /// Not one of the closed set of words.
+    /// A word outside the defined set.
     InvalidEnum,
     /// Takes longer than one request may; the message says how to narrow it.
     TooCostly,
     /// No field or query parameter has this name.
     UnknownField,
-    /// The same thing twice where it may stand once.
+    /// A repeated item in a list without repetitions.
     Duplicate,
-    /// What the field names does not exist.
+    /// The resource that the field names does not exist.
     NotFound,
-    /// The resource still holds others; `force` deletes them too.
+    /// The resource still contains others; `force` deletes them too.
     NotEmpty,
-    /// Another resource still names this one; `force` takes it out there.
+    /// Another resource still refers to this one; `force` removes the reference.
     InUse,
     /// Well-formed, but not allowed here.
     Forbidden,
     /// The address is not a public one.
     ForbiddenAddress,
-    /// The field contradicts another, or the resource as it stands.
+    /// The field contradicts another field or the state of the resource.
     Conflict,
 }
 
@@ -47,7 +47,7 @@ pub enum Issue {
 pub struct FieldIssue {
     pub field: String,
     pub issue: Issue,
-    /// Said in the message of the answer, for people; clients branch on `issue`.
+    /// Text for people in the message of the response; clients branch on `issue`.
     #[serde(skip)]
     pub hint: Option<String>,
 }
@@ -100,10 +100,10 @@ impl Issues {
         self.0.extend(other.0);
     }
 
-    /// `Ok(value)` when nothing failed.
+    /// Returns `Ok(value)` if nothing failed.
     ///
     /// # Errors
-    /// The issues, when there are any.
+    /// The issues, if there are any.
     pub fn or<T>(self, value: T) -> Result<T, Self> {
         if self.is_empty() {
             Ok(value)

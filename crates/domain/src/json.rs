@@ -1,8 +1,8 @@
-//! Reads JSON that strangers wrote.
+//! Reads untrusted JSON.
 //!
-//! [`parse`] takes what RFC 8259 allows and no two readers understand differently: duplicate keys,
-//! wrong UTF-8, numbers that no f64 holds and nesting past 128 levels are errors. [`Object`] then takes
-//! fields one by one and notes everything that is wrong, so that a client learns all of it at once.
+//! [`parse`] accepts unambiguous RFC 8259 JSON: duplicate keys, invalid UTF-8, numbers that do not fit an f64
+//! and nesting past 128 levels are errors. [`Object`] then takes the fields one by one and notes all errors, so
+//! that a client sees all of them at once.
 
 use std::{cell::RefCell, collections::HashSet, fmt};
 
@@ -13,13 +13,13 @@ use serde_json::{Map, Number, Value};
 
 use crate::{Issue, Issues};
 
-/// The bytes are not the JSON that we take.
+/// The bytes are not JSON that we accept.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ParseJsonError(String);
 
 /// # Errors
-/// With line and column, when the bytes are not one JSON value, or an ambiguous one.
+/// With line and column, if the bytes are not exactly one JSON value, or an ambiguous one.
 pub fn parse(bytes: &[u8]) -> Result<Value, ParseJsonError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Strict
@@ -29,7 +29,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, ParseJsonError> {
     Ok(value)
 }
 
-/// Deserializes into a [`Value`], refusing an object that has a key twice.
+/// Deserializes into a [`Value`], and refuses an object with a duplicate key.
 struct Strict;
 
 impl<'de> DeserializeSeed<'de> for Strict {
@@ -98,9 +98,9 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
-/// A JSON object whose fields are taken one by one; what is wrong is noted in the shared [`Issues`].
+/// A JSON object whose fields are taken one by one; errors are noted in the shared [`Issues`].
 ///
-/// `null` counts as absent. [`Object::finish`] notes the fields that nobody took.
+/// `null` counts as absent. [`Object::finish`] notes the fields that were not taken.
 pub struct Object<'a> {
     map: &'a Map<String, Value>,
     path: String,
@@ -109,7 +109,7 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The whole body; a value that is no object is an issue on the field `body`.
+    /// The whole body; a value that is not an object is an issue on the field `body`.
     pub fn root(value: &'a Value, issues: &'a RefCell<Issues>) -> Option<Self> {
         Self::at(value, String::new(), issues)
     }
@@ -146,7 +146,7 @@ impl<'a> Object<'a> {
         self.issues.borrow_mut().add(self.path(field), issue);
     }
 
-    /// An issue of the object as a whole.
+    /// Notes an issue with the object as a whole.
     pub fn note_whole(&self, issue: Issue) {
         self.issues.borrow_mut().add(self.path.clone(), issue);
     }
@@ -156,19 +156,19 @@ impl<'a> Object<'a> {
         self.issues
     }
 
-    /// Whether the body has the field at all, be it `null`.
+    /// Returns true if the body has the field, even if it is `null`.
     #[must_use]
     pub fn has(&self, field: &str) -> bool {
         self.map.contains_key(field)
     }
 
-    /// What `parse` makes of the field, where the object has it, be it `null`: of a change, what it does
-    /// not have stays.
+    /// Result of `parse` if the object has the field, even if it is `null`. A change leaves absent fields
+    /// unchanged.
     pub fn given<T>(&self, field: &str, parse: impl FnOnce() -> Option<T>) -> Option<T> {
         self.has(field).then(parse).flatten()
     }
 
-    /// Whether a list or object is absent or has nothing in it.
+    /// Returns true if a list or object is absent or empty.
     #[must_use]
     pub fn is_empty(&self, field: &str) -> bool {
         match self.map.get(field) {
@@ -185,7 +185,7 @@ impl<'a> Object<'a> {
         self.map.get(field).filter(|value| !value.is_null())
     }
 
-    /// As [`Object::take`], and a missing value is an issue.
+    /// Like [`Object::take`], but a missing value is an issue.
     pub fn require(&self, field: &'static str) -> Option<&'a Value> {
         let value = self.take(field);
         if value.is_none() {
@@ -194,7 +194,7 @@ impl<'a> Object<'a> {
         value
     }
 
-    /// A string as it stands.
+    /// A string, unchanged.
     pub fn text(&self, field: &'static str, value: Option<&'a Value>) -> Option<&'a str> {
         let text = value?.as_str();
         if text.is_none() {
@@ -222,7 +222,7 @@ impl<'a> Object<'a> {
         None
     }
 
-    /// An integer within `bounds`; `5.0` is one too.
+    /// An integer within `bounds`; `5.0` counts as one.
     pub fn whole_number(
         &self,
         field: &'static str,
@@ -250,7 +250,7 @@ impl<'a> Object<'a> {
         flag
     }
 
-    /// One of a closed set of words.
+    /// One of a fixed set of words.
     pub fn word<T: Deserialize<'a>>(
         &self,
         field: &'static str,
@@ -292,7 +292,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A key as an error may repeat it: bounded, and without control characters.
+/// A key for an error message: bounded, and without control characters.
 fn shown(key: &str) -> String {
     if key.is_empty() {
         return r#""""#.to_owned();

@@ -1,11 +1,11 @@
-//! API keys: `esk_<id>_<secret>`, and what the bearer may do.
+//! API keys: `esk_<id>_<secret>`, and their permissions.
 //!
-//! The secret is 32 bytes in URL-safe base64, 43 characters; only its SHA-256 is stored. A hash without salt
-//! or work factor is enough for a secret that no one can guess: 27 of the bytes are random, and some bits more.
+//! The secret is 32 bytes in URL-safe base64, 43 characters; only its SHA-256 is stored. A hash without salt or
+//! work factor is enough for a secret that no one can guess: 27 of the bytes, and a few bits more, are random.
 //!
-//! The last six characters are a checksum of all before them: the CRC-32 (of IEEE 802.3) of the key's text up to there, in
-//! URL-safe base64 of its four bytes. By it, scanners for leaked secrets tell a key from what only looks like one. It is not
-//! checked here: keys that were made before have none.
+//! The last six characters are a checksum of the text before them: its CRC-32 (IEEE 802.3), in URL-safe base64
+//! of its four bytes. With it, scanners for leaked secrets recognise real keys. It is not checked here, because
+//! older keys have none.
 
 use std::{fmt, str::FromStr};
 
@@ -16,15 +16,15 @@ use subtle::ConstantTimeEq;
 
 use crate::Id;
 
-/// What a key may do within its account.
+/// Permissions of a key within its account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Role {
-    /// Everything, and creating and deleting Namespaces.
+    /// Everything, including creating and deleting Namespaces.
     Owner,
-    /// Everything inside of Namespaces.
+    /// Everything inside Namespaces.
     Editor,
-    /// Reads.
+    /// Only reads.
     Viewer,
 }
 
@@ -55,7 +55,7 @@ impl Role {
     }
 }
 
-/// The text is no role.
+/// The text is not a role.
 #[derive(Debug, thiserror::Error)]
 #[error("role must be OWNER, EDITOR or VIEWER")]
 pub struct ParseRoleError;
@@ -74,8 +74,8 @@ impl FromStr for Role {
 /// The characters of the checksum at the end of a key.
 const CHECKSUM_CHARS: usize = 6;
 
-/// A whole key, as its bearer holds it. Neither `Debug` nor `Display` tell it, and nothing but
-/// [`ApiKey::matches`] compares it.
+/// A whole key with its secret. Neither `Debug` nor `Display` prints it, and only [`ApiKey::matches`] compares
+/// it.
 #[derive(Clone)]
 pub struct ApiKey {
     pub id: Id,
@@ -88,7 +88,7 @@ impl ApiKey {
         Self::with_checksum(Id::generate(), rand::random())
     }
 
-    /// The key with this id whose secret is these bytes, the last of them replaced by the checksum.
+    /// The key with this id and this secret, whose last bytes are replaced by the checksum.
     fn with_checksum(id: Id, secret: [u8; 32]) -> Self {
         let text = Self { id, secret }.expose();
         let body = &text[..text.len() - CHECKSUM_CHARS];
@@ -99,7 +99,7 @@ impl ApiKey {
             .expect("the bits that a secret leaves unused are unused by a checksum too")
     }
 
-    /// The key with this id whose secret was derived elsewhere.
+    /// The key with this id and a secret that was derived elsewhere.
     #[must_use]
     pub fn from_parts(id: Id, secret: [u8; 32]) -> Self {
         Self { id, secret }
@@ -133,7 +133,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// The text is no API key; it is not repeated here.
+/// The text is not an API key; the error does not repeat it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an API key of the form `esk_<id>_<secret>`")]
 pub struct ParseApiKeyError;
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn keys_end_with_a_checksum() {
-        // The check value of the catalogue of CRCs.
+        // The check value in the catalogue of CRCs.
         assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
         for _ in 0..100 {
             let text = ApiKey::generate().expose();

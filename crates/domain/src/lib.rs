@@ -1,9 +1,8 @@
-//! What Earshot talks about: resource names, resources, states, instructions, and the rules that
-//! make a request valid.
+//! Earshot's domain: resource names, resources, states, instructions, and the rules for valid requests.
 //!
-//! Everything here is a value or a pure rule: no I/O, no async, no SQL. Input is parsed once, at the
-//! edge, into a type that proves it; every rule that a client can break is reported as an
-//! [`issue::Issue`] on the path of the field that broke it, all of them at once.
+//! Everything here is a value or a pure rule: no I/O, no async, no SQL. Input is parsed once, at the edge, into
+//! a type that proves that it is valid. Every broken rule is reported as an [`issue::Issue`] on the path of its
+//! field, all of them at once.
 
 mod text;
 

@@ -1,4 +1,4 @@
-//! What lists have in common: fields to filter and order by, page sizes, and the order itself.
+//! Common parts of lists: fields to filter and order by, page sizes, and the order itself.
 
 use crate::{
     Issue, Issues, Timestamp,
@@ -11,23 +11,23 @@ pub const MAX_PAGE_SIZE: u32 = 100;
 const MAX_ORDER_BYTES: usize = 2_048;
 const MAX_ORDER_FIELDS: usize = 10;
 
-/// A field that lists of a resource can be filtered and ordered by, named as in the JSON.
+/// A field for filtering and ordering the lists of a resource, named as in the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     pub name: &'static str,
     pub kind: Kind,
 }
 
-/// What a field holds, and so which operators and literals it takes.
+/// Kind of a field. It determines the allowed operators and literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Text,
     Time,
     Bool,
     Number,
-    /// A list of text, which can be searched and not ordered by.
+    /// A list of texts, which can be searched but not ordered by.
     Texts,
-    /// A closed set of words.
+    /// A fixed set of words.
     Word(&'static [&'static str]),
 }
 
@@ -43,7 +43,7 @@ impl Kind {
     }
 
     /// # Errors
-    /// The issue, when `text` is no value of this kind.
+    /// The issue, if `text` is not a value of this kind.
     pub fn literal(self, text: &str) -> Result<Literal, Issue> {
         let literal = match self {
             Self::Text | Self::Texts => Some(Literal::Text(text.to_owned())),
@@ -238,12 +238,13 @@ pub enum Direction {
     Descending,
 }
 
-/// The fields to order by, the strongest first. The name breaks every tie, in the last one's direction.
+/// The fields to order by, the most significant first. The name breaks every tie, in the direction of the last
+/// field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderBy(pub Vec<(Field, Direction)>);
 
 impl OrderBy {
-    /// `createTime desc`, which every list has.
+    /// `createTime desc`, the default of every list.
     #[must_use]
     pub fn newest_first() -> Self {
         Self(vec![(time("createTime"), Direction::Descending)])
@@ -292,11 +293,11 @@ impl OrderBy {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListQuery {
     pub page_size: u32,
-    /// The place of the last item seen; `None` for the first page.
+    /// The position of the last item on the previous page; `None` for the first page.
     pub after: Option<PageToken>,
     pub filter: Filter,
     pub order: OrderBy,
-    /// What page tokens of this list are bound to.
+    /// The data that page tokens of this list are bound to.
     pub binding: String,
 }
 
@@ -351,7 +352,7 @@ impl ListQuery {
     }
 }
 
-/// A token that is damaged, or of another list.
+/// The issue of a token that is damaged or belongs to another list.
 #[must_use]
 pub fn foreign_token() -> Issues {
     let mut issues = Issues::default();
@@ -375,7 +376,7 @@ fn parse_page_size(text: Option<&str>) -> Result<u32, Issues> {
     if text.starts_with('-') && !zero {
         return Err(Issues::one("pageSize", Issue::OutOfRange));
     }
-    // What is too long for an u32 is over the maximum anyway.
+    // A number that is too long for an u32 is over the maximum anyway.
     Ok(match digits.parse::<u32>() {
         Ok(0) => DEFAULT_PAGE_SIZE,
         Ok(size) => size.min(MAX_PAGE_SIZE),
@@ -384,7 +385,7 @@ fn parse_page_size(text: Option<&str>) -> Result<u32, Issues> {
     })
 }
 
-/// The value of `field` in the JSON of an item, by which a page token remembers the item's place.
+/// The value of `field` in the JSON of an item, for the position in a page token.
 #[must_use]
 pub fn value_of(item: &serde_json::Value, field: &Field) -> Option<Literal> {
     let mut value = item;

@@ -15,7 +15,7 @@ pub use change::{Editable, ManagerChange};
 pub use create::{CreateManager, Origin, Rules};
 pub use fields::NamedConnection;
 
-/// What a PATCH may name.
+/// The paths that a PATCH may name.
 pub const PATHS: Paths = Paths {
     settable: &[
         "nickname",
@@ -64,7 +64,7 @@ pub enum ManagerType {
     FeedManager,
 }
 
-/// Where the instructions come from.
+/// Source of the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Mode {
@@ -74,15 +74,15 @@ pub enum Mode {
     Manual,
 }
 
-/// How far the present `input` or `instructions` have come.
+/// Progress of the current `input` or `instructions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ManagerState {
-    /// Waiting for the compiler; older instructions, if any, stay at work.
+    /// Waiting for the compiler; older instructions, if any, stay active.
     PendingApply,
-    /// At work.
+    /// Active.
     Applied,
-    /// Could not be compiled, for the reason in `applyError`; older instructions, if any, stay at work.
+    /// Could not be compiled; `applyError` has the reason. Older instructions, if any, stay active.
     ApplyFailed,
 }
 
@@ -129,14 +129,14 @@ pub enum InputType {
     Structured,
 }
 
-/// What an AUTOMATIC Manager is compiled from.
+/// Input for compiling an AUTOMATIC Manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
     #[serde(rename = "type")]
     pub input_type: InputType,
     pub urls: Vec<String>,
     pub focus: InputFocus,
-    /// Absent in rows that older releases wrote.
+    /// Absent in rows from older releases.
     #[serde(default)]
     pub sensitivity: Sensitivity,
 }
@@ -190,7 +190,7 @@ pub struct Notice {
     pub connection: ConnectionName,
 }
 
-/// Why a Manager could not be compiled, in words that clients branch on.
+/// Reason why a Manager could not be compiled, as words that clients branch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApplyErrorCode {
@@ -237,7 +237,7 @@ pub struct Manager {
     pub source: Source,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Input>,
-    /// Those at work; of a MANUAL Manager that is PENDING_APPLY, those submitted.
+    /// The active ones; for a MANUAL Manager in PENDING_APPLY, the submitted ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
     pub notices: Vec<Notice>,

@@ -1,4 +1,4 @@
-//! Namespaces: the containers of everything else.
+//! Namespaces: they contain all other resources.
 
 use std::cell::RefCell;
 
@@ -21,12 +21,12 @@ pub struct Namespace {
     pub create_time: Timestamp,
     pub update_time: Timestamp,
     pub nickname: String,
-    /// Of all its Managers, beside their own.
+    /// Apply to all its Managers, in addition to their own mutes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mutes: Vec<Mute>,
 }
 
-/// What a PATCH may name.
+/// The paths that a PATCH may name.
 pub const PATHS: Paths = Paths {
     settable: &["nickname", "mutes"],
     output_only: &["name", "createTime", "updateTime"],
@@ -57,7 +57,7 @@ impl CreateNamespace {
     }
 }
 
-/// A valid request to change a Namespace: `None` stays as it is.
+/// A valid request to change a Namespace: `None` means unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceChange {
     pub nickname: Option<String>,
@@ -65,7 +65,7 @@ pub struct NamespaceChange {
 }
 
 impl NamespaceChange {
-    /// From what [`Patch::apply`] made of a request.
+    /// Parses the result of [`Patch::apply`].
     ///
     /// # Errors
     /// Every field that fails.

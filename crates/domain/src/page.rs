@@ -1,8 +1,8 @@
-//! Page tokens: the place of the last item of a page, bound to the list that gave it.
+//! Page tokens: the position of the last item of a page, bound to its list.
 //!
-//! Opaque to clients. A checksum over the place and the list's parent, filter and order finds damage
-//! and use with another list; it is no secret, since a forged place shows nothing that the caller may
-//! not list anyway.
+//! Opaque to clients. A checksum over the position and the list's parent, filter and order detects damage and
+//! use with another list. It is not secret, because a forged position shows nothing that the caller may not
+//! list anyway.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
@@ -20,18 +20,18 @@ const MAX_TOKEN_BYTES: usize = 16 * 1024;
 /// The values of the fields that the list is ordered by, and the id that breaks ties.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageToken {
-    /// One a field of the order; `None` where the item has no value.
+    /// One value for each field of the order; `None` if the item has no value.
     pub values: Vec<Option<Literal>>,
     pub id: Id,
 }
 
-/// The token is damaged, or of another list.
+/// The token is damaged, or belongs to another list.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a page token of this list")]
 pub struct ParsePageTokenError;
 
 impl PageToken {
-    /// The token as clients get it.
+    /// The token in the form for clients.
     #[must_use]
     pub fn encode(&self, binding: &str) -> String {
         let mut parts: Vec<Value> = vec![Value::from(self.id.to_string())];
@@ -40,14 +40,14 @@ impl PageToken {
             Some(Literal::Text(text)) => Value::from(text.as_str()),
             Some(Literal::Time(time)) => Value::from(time.micros()),
             Some(Literal::Bool(flag)) => Value::from(*flag),
-            // serde_json is off by a little where it reads numbers, which moves the place.
+            // serde_json reads some numbers slightly wrong, which would move the position.
             Some(Literal::Number(number)) => Value::from(number.to_string()),
         }));
         Self::forge(Value::from(parts).to_string().as_bytes(), binding)
     }
 
-    /// A token with a right checksum over whatever `place` is, as anybody can make it: so that tests reach
-    /// what is behind the checksum.
+    /// A token with a valid checksum over any `place`, as anyone can create it, so that tests reach the code
+    /// after the checksum.
     #[must_use]
     pub fn forge(place: &[u8], binding: &str) -> String {
         let mut bytes = checksum(binding, place).to_vec();
@@ -56,7 +56,7 @@ impl PageToken {
     }
 
     /// # Errors
-    /// When `token` was not encoded with the same `binding`.
+    /// If `token` was not encoded with the same `binding`.
     pub fn parse(token: &str, binding: &str, order: &OrderBy) -> Result<Self, ParsePageTokenError> {
         Self::try_parse(token, binding, order).ok_or(ParsePageTokenError)
     }
@@ -87,7 +87,7 @@ impl PageToken {
     }
 }
 
-/// The outer `None` when the value is not of this kind.
+/// The outer `None` means that the value is not of this kind.
 #[expect(
     clippy::option_option,
     reason = "an absent value has a place in the order too"

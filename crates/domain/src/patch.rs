@@ -1,9 +1,9 @@
-//! Changes of a resource: JSON merge patch (RFC 7396), cut down by an update mask (AIP-161).
+//! Changes of a resource: JSON merge patch (RFC 7396), limited by an update mask (AIP-161).
 //!
-//! A resource says which paths clients may set; [`Patch::apply`] then makes a document that holds the
-//! fields named and nothing else, each with the value that it will have. The parsers that creation uses
-//! read it: [`Object::given`] runs one where the document has its field. So a new field needs a line in
-//! the table of paths, one in the parser of the change, and one in the store.
+//! A resource defines the paths that clients may set. [`Patch::apply`] then builds a document with only the
+//! named fields, each with its new value. The parsers for creation read it: [`Object::given`] runs one if the
+//! document has its field. So a new field needs a line in the table of paths, one in the parser of the change,
+//! and one in the store.
 //!
 //! [`Object::given`]: crate::json::Object::given
 
@@ -12,15 +12,15 @@ use serde_json::{Map, Value};
 use crate::{Issue, Issues};
 
 const MAX_MASK_BYTES: usize = 2_048;
-/// A path that nobody has is repeated up to this.
+/// Maximum length of an unknown path in a message.
 const MAX_SHOWN_CHARS: usize = 80;
 
 /// The fields of a resource, as paths below it: `input`, `input.urls`.
 #[derive(Debug, Clone, Copy)]
 pub struct Paths {
-    /// What clients may set. Maps and lists have no paths below them: a mask replaces them whole.
+    /// Paths that clients may set. Maps and lists have no paths below them: a mask replaces them whole.
     pub settable: &'static [&'static str],
-    /// What the service sets: a mask may name it, which changes nothing.
+    /// Fields that the service sets: a mask may name them, without effect.
     pub output_only: &'static [&'static str],
 }
 
@@ -41,7 +41,7 @@ impl Paths {
     }
 }
 
-/// What a PATCH names, and the values that it gives.
+/// The fields of a PATCH and their values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
     body: Map<String, Value>,
@@ -50,19 +50,19 @@ pub struct Patch {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Mask {
-    /// No mask: what the body has is merged.
+    /// No mask: the fields of the body are merged.
     Body,
     /// `*`: the whole resource is replaced.
     All,
-    /// These alone, each replaced.
+    /// Only these, each replaced.
     Paths(Vec<String>),
 }
 
 impl Patch {
-    /// An empty mask is none.
+    /// An empty mask counts as none.
     ///
     /// # Errors
-    /// Issues on `updateMask`, and on `body` when it is no object.
+    /// Issues on `updateMask`, and on `body` if it is not an object.
     pub fn parse(body: &Value, mask: Option<&str>, paths: Paths) -> Result<Self, Issues> {
         let mut issues = Issues::default();
         let mask = parse_mask(mask.unwrap_or_default(), paths, &mut issues);
@@ -76,7 +76,7 @@ impl Patch {
         })
     }
 
-    /// What is merged into a field that is an object or a map; `None` where it is replaced or not named.
+    /// The object that is merged into an object or map; `None` if the field is replaced or not named.
     #[must_use]
     pub fn merged_into(&self, field: &str) -> Option<&Map<String, Value>> {
         match self.mask {
@@ -85,9 +85,8 @@ impl Patch {
         }
     }
 
-    /// The fields that change and the values that they will have, given the resource as it is now. A
-    /// field that is cleared is `null`. What the body has that no client may set stays in, for the
-    /// parser to judge.
+    /// Returns the changed fields with their new values, given the current resource. A cleared field is `null`.
+    /// Fields of the body that clients may not set stay in, so that the parser reports them.
     #[must_use]
     pub fn apply(&self, current: &Value, paths: Paths) -> Value {
         let mut document: Map<String, Value> = self
@@ -123,7 +122,7 @@ impl Patch {
         Value::Object(document)
     }
 
-    /// Puts the body's value at `path` into the document, over that of the resource.
+    /// Puts the body's value at `path` into the document, instead of the resource's value.
     fn replace(&self, path: &str, current: &Value, document: &mut Map<String, Value>) {
         let mut parts = path.split('.');
         let field = parts.next().unwrap_or_default();
@@ -135,11 +134,11 @@ impl Patch {
             match given {
                 Value::Object(fields) => given = fields.get(part).unwrap_or(&Value::Null),
                 Value::Null => {}
-                // No object, where the path goes on: the parser says so.
+                // Not an object, but the path continues: the parser reports it.
                 _ => break,
             }
             if given.is_null() && !place.is_object() {
-                // There is nothing to clear, and nothing to make for it.
+                // There is nothing to clear, so nothing is created for it.
                 return;
             }
             if !place.is_object() {
@@ -179,13 +178,13 @@ fn parse_mask(mask: &str, paths: Paths, issues: &mut Issues) -> Mask {
             named.push(path.to_owned());
         }
     }
-    // A path after those below it, so that the whole is not undone by its parts.
+    // A path comes after the paths below it, so that its parts do not undo it.
     named.sort_unstable_by(|a, b| b.cmp(a));
     named.dedup();
     Mask::Paths(named)
 }
 
-/// RFC 7396 section 2. `patch` is no deeper than what [`crate::json::parse`] takes.
+/// RFC 7396 section 2. `patch` is not deeper than [`crate::json::parse`] allows.
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
@@ -303,7 +302,7 @@ mod tests {
             applied(&body, Some("in.deep,in")),
             json!({"in": {"x": 7, "deep": {"y": 8}}})
         );
-        // Named and absent, or null, is cleared.
+        // A named field that is absent or null is cleared.
         assert_eq!(
             applied(&json!({"in": {"x": null}}), Some("a,in.x,in.deep.y")),
             json!({"a": null, "in": {"x": null, "deep": {"y": null, "z": 3}}})

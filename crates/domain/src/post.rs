@@ -1,28 +1,28 @@
-//! Posts: what a platform published, in the one shape that every platform is brought into.
+//! Posts of all platforms, in one common form.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// The kind of post, by the family of its platform.
+/// Kind of post, determined by the family of its platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum PostType {
     ForumLink,
-    /// An answer below a forum's post; an extension, for Managers that ask for comments.
+    /// A reply to a forum's post; an extension, for Managers that ask for comments.
     ForumComment,
     MicroblogTweet,
     NetworkPost,
 }
 
-/// A post as SPEC.md 2.6 has it. Text is plain text: markup is taken out at the adapter.
+/// A post as in SPEC.md 2.6. Text is plain text: the adapter removes markup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Post {
     #[serde(rename = "type")]
     pub post_type: PostType,
     pub time: Timestamp,
-    /// Unique over everything that a receiver may get.
+    /// Unique among all posts that a receiver may get.
     pub id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -34,7 +34,7 @@ pub struct Post {
     pub user: User,
 }
 
-/// Where in a forum the post stands.
+/// The part of a forum that contains the post.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subforum {
@@ -43,7 +43,7 @@ pub struct Subforum {
     pub url: String,
 }
 
-/// The author; the feed or site itself where the platform names none.
+/// The author, or the feed or site itself if the platform names no author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {

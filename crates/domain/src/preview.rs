@@ -1,4 +1,4 @@
-//! What a Manager would make of posts: a dry run.
+//! A dry run of a Manager on posts.
 
 use std::cell::RefCell;
 
@@ -21,17 +21,17 @@ const ID_CHARS: std::ops::RangeInclusive<usize> = 1..=2_048;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preview {
     pub subject: Subject,
-    /// In the place of those at work.
+    /// Used instead of the active ones.
     pub instructions: Option<Instructions>,
 }
 
-/// Which posts.
+/// Selection of posts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     Given(Vec<Post>),
-    /// So many of the newest that the Manager's feeds brought.
+    /// This many of the newest posts from the Manager's feeds.
     Recent(u32),
-    /// Those that were read, by their addresses.
+    /// Posts that were read, by their addresses.
     Urls(Vec<String>),
 }
 
@@ -41,23 +41,23 @@ impl Default for Subject {
     }
 }
 
-/// What would become of one post.
+/// Result for one post.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PreviewResult {
-    /// As it was asked for.
+    /// The address in the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Where it was not part of the request.
+    /// Set if the request did not contain the post.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post: Option<Post>,
-    /// Whether it would be a Scan.
+    /// True if it would become a Scan.
     pub value: bool,
     #[serde(rename = "match")]
     pub matched: Match,
     pub reason: PreviewReason,
 }
 
-/// What decided.
+/// Deciding reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum PreviewReason {
@@ -68,12 +68,12 @@ pub enum PreviewReason {
     Muted,
     Language,
     NotWatched,
-    /// Nobody read such a post lately.
+    /// No such post was read recently.
     NeverSeen,
 }
 
 impl Preview {
-    /// For a Manager of `source`, where there is one.
+    /// Parses a preview for a Manager of `source`, if there is one.
     ///
     /// # Errors
     /// Every field that fails.
@@ -162,7 +162,7 @@ fn posts(fields: &Object<'_>) -> Vec<Post> {
         .collect()
 }
 
-/// A post in the form in which Scans have it.
+/// A post in the same form as in Scans.
 fn post(fields: Object<'_>) -> Option<Post> {
     let post_type = fields.word::<PostType>("type", fields.require("type"));
     let time = fields

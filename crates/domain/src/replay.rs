@@ -1,4 +1,4 @@
-//! Replays: a window of deliveries that is sent again, as a job that a client can watch and cancel.
+//! Replays: deliveries of a time window that are sent again, as a job that a client can watch and cancel.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ use crate::{DeliveryState, Issue, Issues, ReplayName, Timestamp, json::Object};
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReplayState {
     Running,
-    /// Every delivery of the window was reopened; what became of them since, the log tells.
+    /// Every delivery of the window was reopened; their results are in the log.
     Done,
     Cancelled,
 }
@@ -24,13 +24,13 @@ pub struct Replay {
     pub update_time: Timestamp,
     pub start_time: Timestamp,
     pub end_time: Timestamp,
-    /// Of the deliveries that are reopened; absent for all.
+    /// States of the deliveries to reopen; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub states: Option<Vec<DeliveryState>>,
     pub state: ReplayState,
-    /// How many deliveries are to be reopened; of a very large window at least so many, until counted.
+    /// Number of deliveries to reopen; for a very large window a lower bound, until counted.
     pub total: u64,
-    /// How many were.
+    /// Number of deliveries reopened so far.
     pub done: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct Replay {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateReplay {
     pub start_time: Timestamp,
-    /// Now, where absent.
+    /// Default: now.
     pub end_time: Option<Timestamp>,
     pub states: Option<Vec<DeliveryState>>,
 }
@@ -64,7 +64,7 @@ impl CreateReplay {
                 states,
             })
         });
-        // A draft is missing only where an issue was noted.
+        // `None` only after an issue was noted.
         issues.into_inner().or(())?;
         draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
     }
@@ -80,7 +80,7 @@ pub(crate) fn parse_time(
         return None;
     };
     let time: Option<Timestamp> = text.parse().ok();
-    // Between the years that the database knows.
+    // Within the years that the database supports.
     let known = |time: &Timestamp| (0..253_402_300_800_000_000).contains(&time.micros());
     if time.is_none() {
         fields.note(field, Issue::InvalidFormat);
@@ -90,7 +90,7 @@ pub(crate) fn parse_time(
     time.filter(known)
 }
 
-/// An empty list would replay nothing, and is surely meant otherwise.
+/// An empty list would replay nothing, and is surely a mistake.
 fn parse_states(fields: &Object<'_>) -> Option<Vec<DeliveryState>> {
     let items = fields.array("states", fields.take("states"))?;
     if items.is_empty() {

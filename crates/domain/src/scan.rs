@@ -10,11 +10,11 @@ use crate::{
 };
 
 pub const MAX_LABELS: usize = 10;
-/// The most places of one Scan; a post that is found in more is in none of the others.
+/// Maximum number of places of one Scan; further ones are not recorded.
 pub const MAX_PLACES: usize = 50;
 const LABEL_CHARS: std::ops::RangeInclusive<usize> = 1..=50;
 
-/// What a PATCH may name.
+/// The paths that a PATCH may name.
 pub const PATHS: Paths = Paths {
     settable: &["value", "labels"],
     output_only: &[
@@ -35,25 +35,25 @@ pub struct Scan {
     pub create_time: Timestamp,
     pub update_time: Timestamp,
     pub post: Post,
-    /// The verdict: true at creation, the customer's once they set it.
+    /// The verdict: true at creation, then the customer's once they set it.
     pub value: bool,
-    /// The customer's own words for it, in the order given.
+    /// The customer's labels, in the order given.
     #[serde(default)]
     pub labels: Vec<String>,
     #[serde(rename = "match")]
     pub matched: Match,
-    /// Where the same was found again, in the order of finding, for a Manager that collapses duplicates.
+    /// Other places with the same content, in the order of discovery, for a Manager that collapses duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<Place>,
 }
 
-/// Where a post stands that says what another one says.
+/// The place of a post with the same content as another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     pub url: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subforum: Option<Subforum>,
-    /// When it was made.
+    /// Creation time of the post.
     pub time: Timestamp,
 }
 
@@ -68,23 +68,23 @@ impl Place {
     }
 }
 
-/// Why a post matched.
+/// Reason why a post matched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Match {
-    /// With a focus: the probability that a person would keep the post, 0 where the gate ruled it out.
-    /// Without: the sum of the weights of the terms that occur.
+    /// With a focus: the probability that a person would keep the post, 0 if the gate excluded it. Without: the
+    /// sum of the weights of the terms that occur.
     pub score: f64,
     /// The terms and names that counted, strongest first.
     pub terms: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<Focus>,
-    /// Where the terms stand, in the order of the post; not all of very many.
+    /// Positions of the terms, in the order of the post; the list is limited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<Span>,
-    /// With a focus: what kind of post it is.
+    /// With a focus: the kind of post.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signals: Option<Signals>,
-    /// True if the LLM filter decided. The score can then lie below the threshold.
+    /// True if the LLM filter decided. The score can then be below the threshold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
 }
@@ -94,7 +94,7 @@ pub struct Match {
 pub struct Span {
     pub field: SpanField,
     pub start: usize,
-    /// The first code point behind it.
+    /// The first code point after it.
     pub end: usize,
     pub term: String,
 }
@@ -106,18 +106,18 @@ pub enum SpanField {
     Text,
 }
 
-/// How far a post is of each kind, whatever it is about: 0 to 1.
+/// How strongly a post is of each kind, regardless of its topic: 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Signals {
-    /// Somebody wants to choose, buy or hire.
+    /// Someone wants to choose, buy or hire.
     pub buying: f64,
-    /// Things are weighed against each other.
+    /// Products or services are compared.
     pub comparison: f64,
-    /// Somebody complains or needs help.
+    /// Someone complains or needs help.
     pub trouble: f64,
 }
 
-/// A valid request to change a Scan: `None` stays as it is.
+/// A valid request to change a Scan: `None` means unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScanChange {
     pub value: Option<bool>,
@@ -125,7 +125,7 @@ pub struct ScanChange {
 }
 
 impl ScanChange {
-    /// From what [`Patch::apply`] made of a request.
+    /// Parses the result of [`Patch::apply`].
     ///
     /// # Errors
     /// Every field that fails.

@@ -1,8 +1,8 @@
-//! What a customer keeps out of its Scans, whatever the instructions say.
+//! A customer's rules for leaving posts out of its Scans, regardless of the instructions.
 //!
-//! It is the customer's own: a compile never touches it, and posts are held against it after the
-//! instructions matched. A mute that has expired has no effect from that moment on. `kinds` alone has its
-//! effect before: comments are feeds of their own, which a compile adds or leaves out.
+//! They belong to the customer: a compile never changes them, and posts are checked against them after the
+//! instructions matched. An expired mute has no effect. Only `kinds` has its effect earlier: comments have
+//! separate feeds, which a compile adds or leaves out.
 
 use std::{fmt, str::FromStr};
 
@@ -17,13 +17,13 @@ pub const MAX_LANGUAGES: usize = 20;
 pub const MAX_SCANS_PER_DAY: u32 = 100_000;
 const VALUE_CHARS: std::ops::RangeInclusive<usize> = 1..=200;
 
-/// A Manager's part of it.
+/// A Manager's rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Screen {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mutes: Vec<Mute>,
-    /// Posts in others are left out; without any, all languages are welcome.
+    /// Posts in other languages are left out; if empty, all languages pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub languages: Vec<Language>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub struct Screen {
     pub duplicates: Duplicates,
 }
 
-/// What kinds of posts are heard; at least one, in this order.
+/// Kinds of posts that count; at least one, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Kinds(Vec<PostKind>);
@@ -43,7 +43,7 @@ pub struct Kinds(Vec<PostKind>);
 #[serde(rename_all = "UPPERCASE")]
 pub enum PostKind {
     Post,
-    /// What is said below posts, where the platform has that as a feed.
+    /// Comments on posts, if the platform has a feed for them.
     Comment,
 }
 
@@ -64,7 +64,7 @@ impl Default for Kinds {
 }
 
 impl Kinds {
-    /// Of words that a table has; those of a newer version are left out.
+    /// Parses words from a table; words of a newer version are skipped.
     #[must_use]
     pub fn stored(words: &[String]) -> Self {
         let all = [PostKind::Post, PostKind::Comment];
@@ -92,14 +92,14 @@ impl Kinds {
     }
 }
 
-/// What becomes of a post that says what an earlier one said.
+/// Handling of a post with the same content as an earlier one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Duplicates {
-    /// A Scan of its own.
+    /// Make a separate Scan.
     #[default]
     Keep,
-    /// Another place of the earlier one's Scan.
+    /// Add another place to the earlier one's Scan.
     Collapse,
 }
 
@@ -118,14 +118,14 @@ impl Duplicates {
     }
 }
 
-/// Posts not to hear of.
+/// Posts to leave out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mute {
     #[serde(rename = "type")]
     pub mute_type: MuteType,
     pub value: String,
-    /// Without, it stands until it is taken out.
+    /// End of the mute; absent for a permanent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expire_time: Option<Timestamp>,
 }
@@ -140,22 +140,22 @@ impl Mute {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum MuteType {
-    /// By the author's id, name or address.
+    /// Author by id, name or address.
     Author,
-    /// By the subforum's id, name or address.
+    /// Subforum by id, name or address.
     Subforum,
-    /// By the host of the post's address, and those below it.
+    /// Host of the post's address, and its subdomains.
     Site,
-    /// By a word or phrase of title or text.
+    /// Word or phrase in the title or text.
     Term,
 }
 
-/// A language that can be told from others, by its ISO 639-1 code.
+/// A detectable language, by its ISO 639-1 code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Language(&'static str);
 
 impl Language {
-    /// What can be told apart.
+    /// The detectable languages.
     pub const CODES: &'static [&'static str] = &[
         "af", "ak", "am", "ar", "az", "be", "bg", "bn", "ca", "cs", "cy", "da", "de", "el", "en",
         "eo", "es", "et", "fa", "fi", "fr", "gu", "he", "hi", "hr", "hu", "hy", "id", "it", "ja",
@@ -180,11 +180,11 @@ impl fmt::Display for Language {
 pub enum ParseLanguageError {
     #[error("not a language tag")]
     Malformed,
-    #[error("not a language that is told from others")]
+    #[error("not a language that can be detected")]
     Unknown,
 }
 
-/// Takes BCP 47 tags, of which the language alone counts: `pt-BR` is `pt`.
+/// Parses BCP 47 tags. Only the language counts: `pt-BR` is `pt`.
 impl FromStr for Language {
     type Err = ParseLanguageError;
 
@@ -214,7 +214,7 @@ impl FromStr for Language {
 
 serde_as_text!(Language);
 
-/// The optional list `mutes`; `None` where an issue was noted.
+/// The optional list `mutes`; `None` after an issue was noted.
 pub(crate) fn mutes(fields: &Object<'_>) -> Option<Vec<Mute>> {
     let Some(value) = fields.take("mutes") else {
         return Some(Vec::new());
@@ -273,7 +273,7 @@ fn noted<T>(object: &Object<'_>, result: Result<T, Issue>) -> Option<T> {
     result.map_err(|issue| object.note("value", issue)).ok()
 }
 
-/// A host in the form that addresses have it in.
+/// A host in the same form as in addresses.
 fn host(text: &str) -> Result<String, Issue> {
     match Host::parse(text) {
         Ok(Host::Domain(host)) if !host.is_empty() => Ok(host.trim_end_matches('.').to_owned()),
@@ -314,7 +314,7 @@ fn language(item: &Value) -> Result<Language, Issue> {
     })
 }
 
-/// The optional number `maxScansPerDay`; `Some(None)` where it is not given.
+/// The optional number `maxScansPerDay`; `Some(None)` if it is not given.
 pub(crate) fn max_scans_per_day(fields: &Object<'_>) -> Option<Option<u32>> {
     match fields.take("maxScansPerDay") {
         None => Some(None),
@@ -363,7 +363,7 @@ pub(crate) fn duplicates(fields: &Object<'_>) -> Option<Duplicates> {
     }
 }
 
-/// All of it.
+/// All fields of the screen.
 pub(crate) fn screen(fields: &Object<'_>) -> Option<Screen> {
     let (mutes, languages) = (mutes(fields), languages(fields));
     let max_scans_per_day = max_scans_per_day(fields);
@@ -377,8 +377,8 @@ pub(crate) fn screen(fields: &Object<'_>) -> Option<Screen> {
     })
 }
 
-/// Mutes as a table has them. What a newer version wrote and this one does not know is left out, and
-/// counted: one must not undo the others.
+/// Parses mutes from a table. Unknown ones of a newer version are skipped and counted, so that one does not
+/// disable the others.
 #[must_use]
 pub fn stored_mutes(json: &Value) -> (Vec<Mute>, usize) {
     let items = json.as_array().map(Vec::as_slice).unwrap_or_default();

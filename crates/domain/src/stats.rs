@@ -1,4 +1,4 @@
-//! Statistics over time: which ones a client may ask for, and how an answer reads.
+//! Statistics over time: the valid queries, and the format of the result.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -6,10 +6,10 @@ use serde::{Serialize, Serializer};
 
 use crate::{Issue, Issues, Timestamp};
 
-/// Points of one answer.
+/// Maximum number of points in one response.
 const MAX_POINTS: u64 = 1_000;
 
-/// How much time a point stands for. Points begin at whole minutes, hours and days in UTC.
+/// Length of a point's interval. Points start at whole minutes, hours and days in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Interval {
     Minute,
@@ -38,7 +38,7 @@ impl Interval {
         })
     }
 
-    /// How long points of this kind are kept.
+    /// Retention period of points of this kind.
     #[must_use]
     pub fn retention(self) -> Duration {
         const DAY: u64 = 86_400;
@@ -49,7 +49,7 @@ impl Interval {
         })
     }
 
-    /// The beginning of the point that `time` falls into.
+    /// Start of the point that contains `time`.
     #[must_use]
     pub fn floor(self, time: Timestamp) -> Timestamp {
         let width = self.micros();
@@ -83,18 +83,18 @@ impl Serialize for Interval {
     }
 }
 
-/// A span of time and how finely it is asked for, checked.
+/// A validated period and interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatsQuery {
     pub interval: Interval,
-    /// The beginning of the first point.
+    /// Start of the first point.
     first: Timestamp,
     count: u64,
 }
 
 impl StatsQuery {
-    /// Parses the query parameters of statistics; each is the raw text or absent. Without an end the
-    /// span ends `now`. The points that the span touches are in the answer, the first and the last whole.
+    /// Parses the query parameters of statistics; each is the raw text or absent. Without an end the period
+    /// ends `now`. The response contains all points that overlap the period, the first and the last whole.
     ///
     /// # Errors
     /// Every parameter that fails.
@@ -144,19 +144,19 @@ impl StatsQuery {
         })
     }
 
-    /// Where the first point begins.
+    /// Start of the first point.
     #[must_use]
     pub fn start(&self) -> Timestamp {
         self.first
     }
 
-    /// Where the last point ends.
+    /// End of the last point.
     #[must_use]
     pub fn end(&self) -> Timestamp {
         self.first.plus(self.width(self.count))
     }
 
-    /// The beginnings of all points, in order.
+    /// The starts of all points, in order.
     pub fn times(&self) -> impl Iterator<Item = Timestamp> + use<> {
         let query = *self;
         (0..query.count).map(move |at| query.first.plus(query.width(at)))
@@ -168,32 +168,32 @@ impl StatsQuery {
     }
 }
 
-/// The answer.
+/// The response.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stats {
     pub interval: Interval,
     pub points: Vec<Point>,
 }
 
-/// What happened in one interval; `None` is what the resource does not have.
+/// Counts for one interval; `None` for those that the resource does not have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Point {
     pub time: Timestamp,
-    /// Read from the feeds that are watched now.
+    /// Posts read from the currently watched feeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub posts: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scans: Option<u64>,
-    /// Matches of which no Scan was made, for there were too many.
+    /// Matches that got no Scan because there were too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<DeliveryCounts>,
-    /// From the making of a post to its Scan.
+    /// Delay from the creation of a post to its Scan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan_delay_ms: Option<Quantiles>,
-    /// From a Scan to the acknowledgement by the customer's server.
+    /// Delay from a Scan to the acknowledgement by the customer's server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_delay_ms: Option<Quantiles>,
 }
@@ -206,7 +206,7 @@ pub struct DeliveryCounts {
     pub exhausted: u64,
 }
 
-/// In milliseconds; zero where nothing was measured.
+/// In milliseconds; zero without measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Quantiles {
     pub p50: u64,

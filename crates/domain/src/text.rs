@@ -1,4 +1,4 @@
-//! Types whose JSON form is a string: the one that they print and parse.
+//! Types whose JSON form is a string: the same one that they print and parse.
 
 /// Implements serde for types with `Display` and `FromStr`.
 macro_rules! serde_as_text {

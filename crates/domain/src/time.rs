@@ -1,19 +1,19 @@
 //! Timestamps: RFC 3339, UTC, exactly six fractional digits.
 //!
-//! Microseconds are what PostgreSQL keeps, so a timestamp that a client was given compares equal to
-//! the one stored. Any RFC 3339 offset is accepted as input.
+//! PostgreSQL stores microseconds, so a timestamp from a response equals the stored one. Input may have any RFC
+//! 3339 offset.
 
 use std::{fmt, str::FromStr};
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-/// A moment in UTC with a precision of one microsecond.
+/// A time in UTC with a precision of one microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
 
 impl Timestamp {
     pub const UNIX_EPOCH: Self = Self(DateTime::UNIX_EPOCH);
 
-    /// The wall clock, cut to microseconds.
+    /// The current time, truncated to microseconds.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
@@ -23,7 +23,7 @@ impl Timestamp {
         Self::from(Utc::now())
     }
 
-    /// `None` outside of the years that chrono can hold.
+    /// `None` outside the years that chrono supports.
     #[must_use]
     pub fn from_micros(micros: i64) -> Option<Self> {
         DateTime::from_timestamp_micros(micros).map(Self)
@@ -56,14 +56,14 @@ impl Timestamp {
             .map_or(Self(DateTime::<Utc>::MIN_UTC), Self)
     }
 
-    /// How long ago `earlier` was; zero when it lies ahead.
+    /// Time since `earlier`; zero if it is in the future.
     #[must_use]
     pub fn since(self, earlier: Self) -> std::time::Duration {
         (self.0 - earlier.0).to_std().unwrap_or_default()
     }
 }
 
-/// Cut to microseconds; a leap second is the second after it, as databases have it.
+/// Truncated to microseconds; a leap second becomes the second after it, as in databases.
 impl From<DateTime<Utc>> for Timestamp {
     fn from(time: DateTime<Utc>) -> Self {
         Self(DateTime::from_timestamp_micros(time.timestamp_micros()).unwrap_or(time))

@@ -1,7 +1,7 @@
-//! The rules for headers that customers add to their webhooks.
+//! Rules for headers that customers add to their webhooks.
 //!
-//! Refused are the fields by which HTTP frames messages and manages connections: they are the
-//! client's to set, and a wrong one smuggles requests. Everything else is the customer's own affair.
+//! Fields for HTTP message framing and connection management are refused: only the client may set them, and a
+//! wrong one allows request smuggling. All other fields are up to the customer.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ pub fn check_headers(headers: &[(String, String)]) -> Issues {
         issues.add_with_hint("headers", Issue::TooMany, "at most 8 KiB in all");
     }
     if !issues.is_empty() {
-        // The paths below repeat the names; too much of them is not to be echoed.
+        // The paths below repeat the names, and a response must not contain that many.
         return issues;
     }
     let mut seen = HashSet::new();
@@ -55,8 +55,8 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// RFC 9110 5.5, without the obsolete bytes beyond ASCII. White space at the ends would not arrive,
-/// so that a receiver who compares a secret would never find it equal.
+/// RFC 9110 5.5, without the obsolete bytes beyond ASCII. White space at the ends is refused because it would
+/// be lost, and a receiver that compares a secret would never find it equal.
 fn is_field_value(value: &str) -> bool {
     value.trim_matches([' ', '\t']) == value
         && value
@@ -70,7 +70,7 @@ pub fn is_forbidden(name: &str) -> bool {
     const FORBIDDEN: [&str; 11] = [
         "host",
         "content-length",
-        // The body is sent as it is; a receiver would try to decode it.
+        // The body is sent unencoded; a receiver would try to decode it.
         "content-encoding",
         "transfer-encoding",
         "connection",

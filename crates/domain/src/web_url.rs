@@ -1,8 +1,8 @@
-//! URLs that customers name: the pages to start from, and the endpoints to deliver to.
+//! URLs from customers: the pages to start from, and the endpoints to deliver to.
 //!
-//! Parsing refuses what can be told from the text alone: form, scheme, credentials, ports and literal
-//! addresses that the policy does not permit, names that are never public. Where a name leads is
-//! known only when it is resolved, so `outbound` judges that at every connection.
+//! Parsing refuses everything that the text alone shows: form, scheme, credentials, ports and literal addresses
+//! that the policy does not permit, names that are never public. The addresses of a name are known only after
+//! DNS, so `outbound` checks them at every connection.
 
 use std::{
     fmt,
@@ -15,16 +15,16 @@ use crate::{Issue, address::AddressPolicy};
 
 pub const MAX_BYTES: usize = 2_048;
 
-/// What the URL is for, which decides whether `http://` will do.
+/// Purpose of the URL, which decides whether `http://` is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A page to read. Its scheme is its owner's choice.
+    /// A page to read. Its owner chooses the scheme.
     Seed,
-    /// An endpoint that gets customers' data, hence https unless the operator allows http.
+    /// An endpoint that gets customers' data, so https unless the operator allows http.
     Connection,
 }
 
-/// A URL that the policy had nothing against.
+/// A URL that the policy permits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebUrl {
     text: String,
@@ -33,13 +33,13 @@ pub struct WebUrl {
 
 impl WebUrl {
     /// # Errors
-    /// `TooLong`, `InvalidFormat`, `ForbiddenAddress`, or `Forbidden` for http where https is wanted.
+    /// `TooLong`, `InvalidFormat`, `ForbiddenAddress`, or `Forbidden` for http if https is required.
     pub fn parse(text: &str, policy: &AddressPolicy, kind: Kind) -> Result<Self, Issue> {
         if text.len() > MAX_BYTES {
             return Err(Issue::TooLong);
         }
         check_form(text)?;
-        // The cause adds nothing that the issue does not say.
+        // The cause adds nothing to the issue.
         let url = Url::parse(text).ok().ok_or(Issue::InvalidFormat)?;
         check(&url, policy, kind)?;
         Ok(Self {
@@ -48,13 +48,13 @@ impl WebUrl {
         })
     }
 
-    /// As the customer wrote it.
+    /// The URL as the customer wrote it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Normalised: what is requested.
+    /// The normalised URL, for requests.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
@@ -67,10 +67,10 @@ impl fmt::Display for WebUrl {
     }
 }
 
-/// Judges a URL that came parsed, as the target of a redirect does.
+/// Checks a parsed URL, for example a redirect's target.
 ///
 /// # Errors
-/// As [`WebUrl::parse`], save `TooLong`.
+/// Same as [`WebUrl::parse`], except `TooLong`.
 pub fn check(url: &Url, policy: &AddressPolicy, kind: Kind) -> Result<(), Issue> {
     let is_http = match url.scheme() {
         "http" => true,
@@ -81,7 +81,7 @@ pub fn check(url: &Url, policy: &AddressPolicy, kind: Kind) -> Result<(), Issue>
         return Err(Issue::InvalidFormat);
     }
     let permitted = match url.host().ok_or(Issue::InvalidFormat)? {
-        // `Url` has turned 0x7f.1, 2130706433, 017700000001 and their like into this form.
+        // `Url` has converted 0x7f.1, 2130706433, 017700000001 and similar forms to this one.
         Host::Ipv4(ip) => policy.permits(ip.into()),
         Host::Ipv6(ip) => policy.permits(ip.into()),
         Host::Domain(name) if is_localhost(name) => !policy.permitted_loopback().is_empty(),
@@ -99,12 +99,12 @@ pub fn check(url: &Url, policy: &AddressPolicy, kind: Kind) -> Result<(), Issue>
     Ok(())
 }
 
-/// The URL as logs, errors and other people may see it: without user information and fragment, and with `***` for
-/// its query, for these may hold secrets.
+/// The URL for logs, errors and other people: without user information and fragment, and with `***` for its
+/// query, because these may contain secrets.
 #[must_use]
 pub fn masked(url: &Url) -> String {
     let mut masked = url.clone();
-    // A URL that has a host takes both.
+    // A URL with a host accepts both.
     let _ = (masked.set_username(""), masked.set_password(None));
     masked.set_fragment(None);
     if url.query().is_some() {
@@ -113,7 +113,7 @@ pub fn masked(url: &Url) -> String {
     masked.into()
 }
 
-/// The address that the host of a URL spells out, if it does.
+/// The literal address in the host of a URL, if any.
 #[must_use]
 pub fn literal_address(host: &str) -> Option<IpAddr> {
     match host
@@ -125,15 +125,15 @@ pub fn literal_address(host: &str) -> Option<IpAddr> {
     }
 }
 
-/// `localhost` and all below it lead to loopback without being looked up (RFC 6761 6.3).
+/// Returns true for `localhost` and its subdomains, which resolve to loopback without DNS (RFC 6761 6.3).
 #[must_use]
 pub fn is_localhost(name: &str) -> bool {
     is_under(name, "localhost")
 }
 
-/// Names that never are a public site. Where a private network resolves them they lead inside.
+/// Names that are never a public site. If a private network resolves them, they are internal.
 ///
-/// `.test` and `.example` are left to resolution: they stand for public names in what people try out.
+/// `.test` and `.example` are left to DNS: people use them for public names in experiments.
 const RESERVED_SUFFIXES: &[&str] = &[
     "local",     // RFC 6762; `svc.cluster.local` too
     "internal",  // ICANN 2024; `metadata.google.internal`
@@ -162,15 +162,15 @@ pub fn is_reserved_name(name: &str) -> bool {
             .any(|suffix| is_under(bare, suffix))
 }
 
-/// Whether `name` is `suffix` or lies below it. Hosts of web URLs are lower case already.
+/// Returns true if `name` is `suffix` or a subdomain of it. Hosts of web URLs are already lower case.
 fn is_under(name: &str, suffix: &str) -> bool {
     let bare = name.strip_suffix('.').unwrap_or(name);
     bare.strip_suffix(suffix)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// Refuses what `Url` would mend in silence, so that what a customer reads is what is requested:
-/// spaces around and line breaks inside, backslashes, missing slashes, empty credentials.
+/// Refuses text that `Url` would silently repair, so that the customer sees the URL that is requested:
+/// surrounding spaces, line breaks inside, backslashes, missing slashes, empty credentials.
 fn check_form(text: &str) -> Result<(), Issue> {
     let (scheme, rest) = text.split_once("://").ok_or(Issue::InvalidFormat)?;
     let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");

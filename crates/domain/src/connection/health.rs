@@ -1,4 +1,4 @@
-//! How it stands with a Connection.
+//! Health of a Connection.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,32 +8,32 @@ use crate::{Connection, Timestamp};
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Breaker {
     Closed,
-    /// Nothing is sent but what a person asks for.
+    /// The Connection sends nothing, except what a person requests.
     Open,
-    /// One request shows whether it closes.
+    /// One request decides whether the circuit closes.
     HalfOpen,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
-    /// Of the last attempts, 20 at most; absent before the first.
+    /// Share of successful attempts among the last 20; absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_rate: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_success_time: Option<Timestamp>,
-    /// Deliveries that wait, counted up to [`MAX_COUNTED`].
+    /// Waiting deliveries, counted up to [`MAX_COUNTED`].
     pub pending: u32,
-    /// When the oldest of those was created.
+    /// Creation time of the oldest waiting delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_pending_time: Option<Timestamp>,
     pub breaker: Breaker,
 }
 
-/// As many or more: a backlog of millions is not counted for each look at its Connection.
+/// This many or more: a backlog of millions is not counted at each read of its Connection.
 pub const MAX_COUNTED: u32 = 1_000;
 
-/// A Connection as it is read.
+/// A Connection as clients read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionWithHealth {
     #[serde(flatten)]

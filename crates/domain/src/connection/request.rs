@@ -1,4 +1,4 @@
-//! Requests to create and to change a Connection, checked. One parser a field serves both.
+//! Validated requests to create and to change a Connection. Both use the same parser for each field.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ use crate::{
     web_url::{self, WebUrl},
 };
 
-/// What a PATCH may name.
+/// The paths that a PATCH may name.
 pub const PATHS: Paths = Paths {
     settable: &[
         "nickname",
@@ -62,7 +62,7 @@ impl CreateConnection {
             let format = format(&fields);
             let max_per_second = max_per_second(&fields);
             let signing_secrets = signing_secrets(&fields);
-            // A new Connection is active: its state is not for the client to say yet.
+            // A new Connection is active: a client cannot set its state yet.
             fields.ignore(&["state"]);
             fields.ignore(OUTPUT_ONLY);
             fields.finish();
@@ -77,13 +77,13 @@ impl CreateConnection {
                 signing_secrets: signing_secrets?,
             })
         });
-        // A draft is missing only where an issue was noted.
+        // `None` only after an issue was noted.
         issues.into_inner().or(())?;
         draft.ok_or_else(|| Issues::one("body", Issue::InvalidFormat))
     }
 }
 
-/// A valid request to change a Connection: `None` stays as it is.
+/// A valid request to change a Connection: `None` means unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectionChange {
     pub nickname: Option<String>,
@@ -97,11 +97,11 @@ pub struct ConnectionChange {
 }
 
 impl ConnectionChange {
-    /// What `patch` makes of the Connection.
+    /// Returns the change that `patch` makes to the Connection.
     ///
     /// # Errors
-    /// Every field that fails; a `conflict` on `headers` that are to be merged with some that nobody can
-    /// read any more.
+    /// Every field that fails; a `conflict` on `headers` if new ones must be merged with stored ones that
+    /// cannot be decrypted any more.
     pub fn of(
         patch: &Patch,
         current: &Connection,
@@ -115,7 +115,7 @@ impl ConnectionChange {
             return Err(issues);
         }
         let mut current = current.clone();
-        // Case does not tell names apart: what is named takes the place of what there is.
+        // Names are case-insensitive: a header in the patch replaces the stored one.
         for name in named.into_iter().flat_map(|headers| headers.keys()) {
             let same = current
                 .headers
@@ -128,7 +128,7 @@ impl ConnectionChange {
                 current.headers.0.insert(name.clone(), value);
             }
         }
-        // Connections of ours always have a JSON form.
+        // Our Connections always have a JSON form.
         let current = serde_json::to_value(&current).unwrap_or_default();
         Self::parse(&patch.apply(&current, PATHS), addresses)
     }

@@ -1,4 +1,4 @@
-//! Secrets that deliveries are signed with, in the form of Standard Webhooks: `whsec_` and base64.
+//! Secrets that sign deliveries, in the format of Standard Webhooks: `whsec_` and base64.
 
 use std::{fmt, str::FromStr};
 
@@ -7,26 +7,26 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 const PREFIX: &str = "whsec_";
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// One signing secret. It is in no `Debug` output.
+/// One signing secret. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret {
     text: String,
     key: Vec<u8>,
 }
 
-/// The text is no signing secret. It is not repeated: it may be most of one.
+/// The text is not a signing secret. The error does not repeat it: it may be most of a secret.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a signing secret must be `{PREFIX}` and base64 of 24 to 64 bytes")]
 pub struct ParseSecretError;
 
 impl SigningSecret {
-    /// The bytes that sign.
+    /// The bytes of the key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// As the customer wrote it.
+    /// The secret as the customer wrote it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.text

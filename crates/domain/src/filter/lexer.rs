@@ -1,4 +1,4 @@
-//! Cuts a filter into words, operators and quoted text, and knows the column of each.
+//! Splits a filter into words, operators and quoted text, with the column of each.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::Issue;
 pub(super) enum Token<'a> {
     /// A field, a number, or a bare word, keywords included.
     Word(&'a str),
-    /// A literal in double quotes, its escapes undone.
+    /// A literal in double quotes, unescaped.
     Text(String),
     Op(Op),
     Minus,
@@ -17,7 +17,7 @@ pub(super) enum Token<'a> {
     Close,
 }
 
-/// Of a word that a message repeats.
+/// Maximum length of a word in a message.
 const MAX_SHOWN_CHARS: usize = 40;
 
 impl fmt::Display for Token<'_> {
@@ -38,7 +38,7 @@ impl fmt::Display for Token<'_> {
 
 pub(super) struct Lexer<'a> {
     text: &'a str,
-    /// Byte offsets: where the next token is looked for, and where the last one began.
+    /// Byte offsets: start of the next token, and start of the last one.
     position: usize,
     start: usize,
     peeked: Option<(Option<Token<'a>>, usize, usize)>,
@@ -54,7 +54,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The column of the token that was read last, from 1, in characters.
+    /// The column of the last token, from 1, in characters.
     pub(super) fn column(&self) -> usize {
         self.text[..self.start].chars().count() + 1
     }
@@ -142,7 +142,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Of the word that `rest` begins with. A sign belongs to it as that of a number's exponent: `1e-3`.
+/// Length of the word that `rest` starts with. A sign may be part of it, for a number's exponent: `1e-3`.
 fn word_length(rest: &str) -> usize {
     let end = |from: usize| {
         rest[from..]

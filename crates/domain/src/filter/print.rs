@@ -1,4 +1,4 @@
-//! Filters as text, in a form that parses back equal.
+//! Prints filters as text that parses back to an equal filter.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ impl fmt::Display for Literal {
             }
             Self::Time(time) => write!(f, "\"{time}\""),
             Self::Bool(flag) => write!(f, "{flag}"),
-            // With an exponent, for the largest has 309 digits without.
+            // With an exponent, because the largest has 309 digits without.
             Self::Number(number) => write!(f, "{number:e}"),
         }
     }

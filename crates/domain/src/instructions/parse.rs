@@ -1,4 +1,4 @@
-//! Instructions that a client wrote, checked.
+//! Validates instructions from a client.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{FeedName, Issue, feed::FeedRules, json::Object, manager::SourceType};
 
-/// Takes an object of the form of [`Instructions`] whose feeds are such as `rules` allow for a Manager of
-/// `source`, and finishes it; `None` where an issue was noted.
+/// Takes an object in the form of [`Instructions`] whose feeds `rules` allow for a Manager of `source`, and
+/// finishes it; `None` after an issue was noted.
 pub fn parse(
     object: Object<'_>,
     source: Option<SourceType>,
@@ -65,7 +65,7 @@ pub fn parse(
         .iter()
         .all(|field| object.is_empty(field));
     if says_nothing {
-        // Such instructions would match every post there is.
+        // Such instructions would match every post.
         object.note("include", Issue::Required);
     }
     let count = require.iter().flatten().map(Vec::len).sum::<usize>()
@@ -107,13 +107,13 @@ pub fn parse(
 /// A word or phrase of 1 to 100 characters once trimmed.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The issue with it.
 pub fn term(item: &Value) -> Result<String, Issue> {
     let text = item.as_str().ok_or(Issue::InvalidType)?.trim();
     match text.chars().count() {
         0 => Err(Issue::TooShort),
         count if count > MAX_TERM_CHARS => Err(Issue::TooLong),
-        // Marks alone are no word, and occur nowhere.
+        // Punctuation alone is not a word, and never occurs.
         _ if !text.chars().any(char::is_alphanumeric) || text.contains('\0') => {
             Err(Issue::InvalidFormat)
         }
@@ -142,7 +142,7 @@ fn parse_feeds(
     Some(feeds)
 }
 
-/// Three numbers, none negative. They may come in any order, as a JSON schema cannot ask for one.
+/// Three numbers, not negative. They may come in any order, because a JSON schema cannot require one.
 fn parse_background_scores(object: &Object<'_>) -> Option<[f64; 3]> {
     let value = object.take("backgroundScores")?;
     let Some(items) = value.as_array() else {
@@ -254,7 +254,7 @@ fn noted<T>(object: &Object<'_>, field: &str, result: Result<T, Issue>) -> Optio
     result.map_err(|issue| object.note(field, issue)).ok()
 }
 
-/// An optional list; absent is empty. `parse` returns `Ok(None)` where it noted the issue itself.
+/// An optional list; an absent one is empty. `parse` returns `Ok(None)` if it noted the issue itself.
 fn items<T>(
     object: &Object<'_>,
     field: &'static str,

@@ -1,7 +1,7 @@
-//! A request to change a Manager, checked.
+//! A validated request to change a Manager.
 //!
-//! `input` and `instructions` are two ways to the same end: naming one leaves the other, and with it the
-//! mode. A client that sends back all that it read names both; then the one that it changed counts.
+//! `input` and `instructions` are alternatives: setting one drops the other, and changes the mode. A client
+//! that sends back everything it read sets both; then the one that differs counts.
 
 use std::cell::RefCell;
 
@@ -19,17 +19,17 @@ use crate::{
     screen::{self, Duplicates, Kinds, Language, Mute, Screen},
 };
 
-/// A Manager as a change finds it.
+/// A Manager before a change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Editable {
     pub manager: Manager,
-    /// What the client wrote last, of a MANUAL Manager; the Manager shows it only while it is pending.
+    /// For a MANUAL Manager, the instructions that the client wrote last. The Manager shows them only while
+    /// they are pending.
     pub submitted: Option<Instructions>,
     pub generation: i64,
 }
 
-/// A valid request to change a Manager: `None` stays as it is. Whether its Connections exist is for the
-/// store to say.
+/// A valid request to change a Manager: `None` means unchanged. The store checks that its Connections exist.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ManagerChange {
     pub nickname: Option<String>,
@@ -39,16 +39,16 @@ pub struct ManagerChange {
     pub notices: Option<Vec<ConnectionName>>,
     pub mutes: Option<Vec<Mute>>,
     pub languages: Option<Vec<Language>>,
-    /// `Some(None)` takes the bound away.
+    /// `Some(None)` removes the limit.
     pub max_scans_per_day: Option<Option<u32>>,
-    /// Only where it is another one.
+    /// Set only if it differs.
     pub kinds: Option<Kinds>,
     pub duplicates: Option<Duplicates>,
 }
 
 impl ManagerChange {
-    /// What `patch` makes of the Manager, or every field that fails; and beside it the place and name of
-    /// each notice that could be read, as [`CreateManager::parse_with_notices`] gives them.
+    /// Returns the change that `patch` makes to the Manager, or every field that fails. Also returns the index
+    /// and name of each notice that could be read, like [`CreateManager::parse_with_notices`].
     ///
     /// [`CreateManager::parse_with_notices`]: super::CreateManager::parse_with_notices
     pub fn parse(
@@ -85,7 +85,7 @@ impl ManagerChange {
         (parsed, named)
     }
 
-    /// Whether the Manager must be compiled again.
+    /// Returns true if the Manager must be compiled again.
     #[must_use]
     pub fn resubmits(&self) -> bool {
         self.source.is_some() || self.origin.is_some() || self.kinds.is_some()
@@ -93,8 +93,8 @@ impl ManagerChange {
 }
 
 impl Editable {
-    /// A Manager that changes can be checked against where there is none: what is wrong with a request
-    /// is said before what it asks for is missed.
+    /// A sample Manager for checking a change to one that does not exist: errors in a request are reported
+    /// before the missing resource.
     #[must_use]
     pub fn specimen(name: ManagerName) -> Self {
         Self {
@@ -131,7 +131,7 @@ impl Editable {
         }
     }
 
-    /// The instructions that a change of them starts from.
+    /// The instructions before the change.
     fn instructions(&self) -> Option<&Instructions> {
         self.manager
             .instructions
@@ -139,9 +139,9 @@ impl Editable {
             .or(self.submitted.as_ref())
     }
 
-    /// What a patch is merged with: the Manager as its client sees it.
+    /// The document that a patch is merged into: the Manager as its client sees it.
     fn document(&self) -> Value {
-        // Managers of ours always have a JSON form.
+        // Our Managers always have a JSON form.
         let mut document = serde_json::to_value(&self.manager).unwrap_or_default();
         if let (Some(fields), Some(instructions)) = (document.as_object_mut(), self.instructions())
         {
@@ -197,12 +197,12 @@ fn origin(
     }
 }
 
-/// Whether `value` says what stands there now; `1` is `1.0`.
+/// Returns true if `value` equals the current one; `1` equals `1.0`.
 fn equals<T: serde::de::DeserializeOwned + PartialEq>(value: &Value, current: Option<&T>) -> bool {
     T::deserialize(value).is_ok_and(|value| current == Some(&value))
 }
 
-/// Notes the feeds that a MANUAL Manager watches and that are not of its new source.
+/// Notes the feeds of a MANUAL Manager that do not belong to its new source.
 fn foreign_feeds(fields: &Object<'_>, current: &Editable, source: SourceType, rules: Rules<'_>) {
     let feeds = current.submitted.iter().flat_map(|own| &own.feeds);
     for (at, feed) in feeds.enumerate() {
@@ -466,7 +466,7 @@ mod tests {
     #[test]
     fn of_all_that_was_read_what_changed_counts() {
         let mut body = serde_json::to_value(&applied().manager).unwrap();
-        // As clients print numbers.
+        // Clients print numbers like this.
         body["instructions"]["include"][0]["weight"] = json!(1);
         for mask in [None, Some("*")] {
             assert_eq!(
@@ -504,7 +504,7 @@ mod tests {
                 required
             );
         }
-        // Of an AUTOMATIC one, instructions are the service's to set and clear.
+        // The service sets and clears the instructions of an AUTOMATIC one.
         let change = changed(&applied(), &json!({"instructions": null}), None).unwrap();
         assert!(!change.resubmits());
     }

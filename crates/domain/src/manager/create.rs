@@ -1,4 +1,4 @@
-//! A request to create a Manager, checked.
+//! A validated request to create a Manager.
 
 use std::cell::RefCell;
 
@@ -17,21 +17,21 @@ use crate::{
     screen::{self, Screen},
 };
 
-/// What the deployment allows.
+/// Rules of the deployment.
 #[derive(Clone, Copy)]
 pub struct Rules<'a> {
     pub addresses: &'a AddressPolicy,
     pub feeds: &'a dyn FeedRules,
 }
 
-/// What the instructions are made from.
+/// Source of the instructions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Origin {
     Input(Input),
     Instructions(Instructions),
 }
 
-/// A valid request to create a Manager. Whether its Connections exist is for the store to say.
+/// A valid request to create a Manager. The store checks that its Connections exist.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateManager {
     pub nickname: String,
@@ -49,8 +49,8 @@ impl CreateManager {
         Self::parse_with_notices(body, rules).0
     }
 
-    /// As [`CreateManager::parse`], with the place and name of each notice that could be read, whatever else
-    /// fails, so that those that do not exist can be reported together with the other fields.
+    /// Like [`CreateManager::parse`], but also returns the index and name of each notice that could be read,
+    /// even if other fields fail, so that missing Connections can be reported together with the other fields.
     pub fn parse_with_notices(
         body: &Value,
         rules: Rules<'_>,
@@ -63,7 +63,7 @@ impl CreateManager {
             fields.finish();
             draft
         });
-        // A draft is missing only where an issue was noted.
+        // `None` only after an issue was noted.
         let parsed = issues
             .into_inner()
             .or(())

@@ -1,4 +1,4 @@
-//! One parser a field, for requests that create and that change a Manager.
+//! One parser for each field, for requests that create and that change a Manager.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ const MAX_URLS: usize = 20;
 const MAX_NAMES: usize = 50;
 const MAX_NOTICES: usize = 10;
 
-/// A Connection that a request names: its place in `notices`, and its name.
+/// A Connection in a request: its index in `notices`, and its name.
 pub type NamedConnection = (usize, ConnectionName);
 
 pub(super) fn manager_type(fields: &Object<'_>) -> Option<ManagerType> {
@@ -36,7 +36,7 @@ pub(super) fn source(fields: &Object<'_>) -> Option<SourceType> {
     word
 }
 
-/// Of the Manager's `source`, where that could be read.
+/// Parses `instructions` for the Manager's `source`, if that could be read.
 pub(super) fn instructions(
     fields: &Object<'_>,
     value: &Value,
@@ -67,7 +67,7 @@ pub(super) fn input(input: Object<'_>, rules: Rules<'_>) -> Option<Input> {
                 .map_err(|issue| input.note(&field, issue))
                 .ok()
             });
-            // All are looked at, so that each failing one is named.
+            // All are parsed, so that each failing one is reported.
             let urls: Vec<Option<String>> = urls.collect();
             urls.into_iter().collect::<Option<Vec<String>>>()
         });
@@ -117,7 +117,7 @@ fn texts(object: &Object<'_>, field: &'static str, max: usize) -> Option<Vec<Str
     texts.into_iter().collect()
 }
 
-/// Every Connection that can be read is put into `named`, once.
+/// Parses `notices`, and adds every readable Connection to `named`, once.
 pub(super) fn notices(
     fields: &Object<'_>,
     named: &mut Vec<NamedConnection>,

@@ -1,16 +1,16 @@
-//! Whether a Manager does what its customer expects of it.
+//! Health of a Manager: whether it does what its customer expects.
 
 use serde::{Deserialize, Serialize};
 
-/// Worst first: a Manager is in the first state that one of its reasons stands for.
+/// Worst first: a Manager has the worst state of all its reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum HealthState {
-    /// It does not do what was asked of it.
+    /// The Manager does not work as configured.
     Failing,
-    /// It finds more than is wanted.
+    /// The Manager finds more than the customer wants.
     Noisy,
-    /// It has nothing to find.
+    /// The Manager has nothing to find.
     Quiet,
     Ok,
 }
@@ -18,17 +18,17 @@ pub enum HealthState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthReason {
-    /// `applyError` tells why; what was at work before still is.
+    /// `applyError` has the reason; older instructions, if any, stay active.
     ApplyFailed,
-    /// A newer release wrote the instructions, and the one that answers cannot read them.
+    /// A newer release wrote the instructions, and this one cannot read them.
     InstructionsUnreadable,
-    /// None of its feeds could be read lately.
+    /// All its feeds failed recently.
     FeedsFailing,
-    /// `maxScansPerDay` holds matches of today back.
+    /// `maxScansPerDay` is reached: further matches of today are suppressed.
     Flooded,
-    /// Most of the Scans that were judged lately were judged to be of no value.
+    /// Most of the recently judged Scans were judged to be of no value.
     FeedbackBad,
-    /// Its feeds had no post for a day and more.
+    /// Its feeds had no post for more than a day.
     NoPosts,
 }
 
@@ -48,7 +48,7 @@ impl HealthReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
     pub state: HealthState,
-    /// What speaks against `OK`; none when it is.
+    /// The reasons against `OK`; empty if the state is `OK`.
     pub reasons: Vec<HealthReason>,
 }
 
