@@ -1,12 +1,11 @@
-//! The customer: Hivelight, who makes scales and sensors for beehives. Invented.
+//! The customer: Hivelight, an invented maker of scales and sensors for beehives.
 
 use serde_json::{Value, json};
 
-/// The product's page, with all that a real one has around what it says.
+/// The product's page, with the boilerplate that a real one has around its text.
 pub(crate) const PAGE: &str = include_str!("data/hivelight.html");
 
-/// Words of the page that say nothing about the product: navigation, cookie bar, testimonials, footer,
-/// scripts.
+/// Words of the page that say nothing about the product: navigation, cookie bar, testimonials, footer, scripts.
 pub(crate) const BOILERPLATE: [&str; 24] = [
     "pricing",
     "careers",
@@ -34,7 +33,7 @@ pub(crate) const BOILERPLATE: [&str; 24] = [
     "shrubbery",
 ];
 
-/// What a person would look for first. Each of these words must be in some term.
+/// Words that a person would search for first. Each of them must be in some term.
 pub(crate) const SENSIBLE: [&str; 7] = [
     "hive",
     "scale",
@@ -45,7 +44,7 @@ pub(crate) const SENSIBLE: [&str; 7] = [
     "brood",
 ];
 
-/// A Manager for the pages given, in the form of SPEC.md part 4.
+/// A Manager for the given pages, in the form of SPEC.md part 4.
 pub(crate) fn manager(nickname: &str, source: &str, urls: &[String], connection: &str) -> Value {
     json!({
         "nickname": nickname, "type": "FEED_MANAGER", "enable": true,
@@ -55,7 +54,7 @@ pub(crate) fn manager(nickname: &str, source: &str, urls: &[String], connection:
     })
 }
 
-/// A Manager that takes every post with `word`, for tests of what comes after matching.
+/// A Manager that matches every post with `word`, for tests of the steps after matching.
 pub(crate) fn word_manager(source: &str, word: &str, connection: &str) -> Value {
     json!({
         "nickname": word, "type": "FEED_MANAGER", "source": {"type": source},

@@ -1,15 +1,15 @@
-//! Black-box tests of the whole service, over HTTP and webhooks alone.
+//! Black-box tests of the whole service, only over HTTP and webhooks.
 //!
-//! Each scenario runs twice: against `earshot dev` (`tests/dev.rs`), and against the four services with
-//! a PostgreSQL and a RabbitMQ of their own (`tests/distributed.rs`). The platforms are the simulator;
-//! the customer's pages and receivers are ours. Nothing here knows the insides of the services: what
-//! the tests hold them to is what a customer and an operator can see.
+//! Each scenario runs twice: against `earshot dev` (`tests/dev.rs`), and against the four services with a private
+//! PostgreSQL and RabbitMQ (`tests/distributed.rs`). The platforms are the simulator; the customer's pages and
+//! receivers are test servers. The tests use no internals of the services: they only check what a customer and an
+//! operator can see.
 //!
-//! The programs are taken from beside the test program, so the workspace must have been built.
-//! `cargo xtask test` does that; after `cargo build --workspace` so does `cargo test -p tests-e2e`.
+//! The programs must be in the directory of the test program, so the workspace must have been built. `cargo xtask test`
+//! does that; after `cargo build --workspace`, `cargo test -p tests-e2e` also works.
 //!
-//! [`harness`] starts, kills and talks to things; [`customer`] and [`posts`] are the invented world;
-//! [`scenarios`] are the tests. [`faults`] are tests of their own, by seeds, on replicas of everything.
+//! [`harness`] starts, kills and calls the services; [`customer`] and [`posts`] are the invented world; [`scenarios`]
+//! are the tests. [`faults`] are separate tests with random seeds, on replicas of everything.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -34,9 +34,9 @@ pub use faults::run as run_faults;
 pub use harness::Kind;
 use harness::Stack;
 
-/// Runs all scenarios on one stack, one after the other, and stops it.
+/// Runs all scenarios on one stack in sequence, and stops it.
 ///
-/// One after the other, since several measure time, and the last ones kill what others would need.
+/// They run in sequence because several measure time, and the last ones kill what others need.
 #[must_use]
 pub fn run(kind: Kind) -> ExitCode {
     let mut arguments = Arguments::from_args();
@@ -52,7 +52,7 @@ pub fn run(kind: Kind) -> ExitCode {
     conclusion.exit_code()
 }
 
-/// What the scenarios of one run share. The stack is started by the first that asks for it.
+/// State that the scenarios of one run share. The first scenario that needs the stack starts it.
 pub(crate) struct Shared {
     pub(crate) kind: Kind,
     runtime: Runtime,
@@ -82,7 +82,7 @@ impl Shared {
         })
     }
 
-    /// A scenario that needs no stack, or one of its own.
+    /// A scenario that needs no stack, or starts a separate one.
     pub(crate) fn trial_alone<F>(self: &Arc<Self>, name: &str, scenario: F) -> Trial
     where
         F: AsyncFnOnce() + Send + 'static,

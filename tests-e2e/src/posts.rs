@@ -1,14 +1,14 @@
-//! Two hundred invented posts on three platforms, and what a matcher should think of each.
+//! Two hundred invented posts on three platforms, and the expected decision on each.
 //!
-//! The files in `data` hold a post a block, its title first; `{a|b|c}` makes three posts of one. The
-//! order and the platforms are mixed, always in the same way.
+//! The files in `data` contain one post per block, its title first; `{a|b|c}` expands to three posts. The order and the
+//! platforms are mixed, always in the same way.
 
 use serde_json::{Value, json};
 
 use crate::harness::config::{HACKER_NEWS, LEMMY};
 
 const VARIANTS: usize = 3;
-/// Of five posts in a row. A feed shows its last 50 entries alone, so the blog gets the fewest.
+/// Platforms of five consecutive posts. The blog gets the fewest, because a feed shows only its last 50 entries.
 const PLATFORMS: [Platform; 5] = [
     Platform::HackerNews,
     Platform::Lemmy,
@@ -26,13 +26,13 @@ const AUTHORS: [&str; 7] = [
     "Rosalind",
 ];
 
-/// What a matcher should think of a post.
+/// Expected decision on a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Label {
-    /// Somebody wants to buy what the customer sells.
+    /// The author wants to buy what the customer sells.
     Relevant,
     Irrelevant,
-    /// About the customer's things; whether anybody wants one is a matter of opinion.
+    /// About the customer's products; whether the author wants one is a matter of opinion.
     Fuzzy,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// As the simulator's control API takes it.
+    /// Returns the post in the format of the simulator's control API.
     pub(crate) fn json(&self) -> Value {
         let (platform, community) = match self.platform {
             Platform::HackerNews => (HACKER_NEWS, None),
@@ -67,7 +67,7 @@ impl Post {
         })
     }
 
-    /// About nothing but a word.
+    /// A post that only contains a word.
     pub(crate) fn about(word: &str, number: usize) -> Self {
         Self {
             platform: PLATFORMS[number % PLATFORMS.len()],
@@ -79,7 +79,7 @@ impl Post {
     }
 }
 
-/// The two hundred, in the order of their publication.
+/// Returns the two hundred posts, in the order of their publication.
 pub(crate) fn two_hundred() -> Vec<Post> {
     let files = [
         (Label::Relevant, VARIANTS, include_str!("data/relevant.txt")),
@@ -123,7 +123,7 @@ pub(crate) fn two_hundred() -> Vec<Post> {
     posts.collect()
 }
 
-/// Takes the `variant`-th of each `{a|b|c}`.
+/// Expands each `{a|b|c}` to its `variant`-th part.
 fn choose(text: &str, variant: usize) -> String {
     let mut pieces = text.split('{');
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -136,7 +136,7 @@ fn choose(text: &str, variant: usize) -> String {
     out
 }
 
-/// Fisher and Yates, with a small generator of numbers that never changes.
+/// Fisher-Yates shuffle with a small random generator that never changes.
 fn shuffle<T>(items: &mut [T]) {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     for end in (1..items.len()).rev() {

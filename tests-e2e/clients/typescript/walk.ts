@@ -1,5 +1,5 @@
-// The walk of README with a client that openapi-typescript made of the served document: from a key to a
-// Scan, by polling and by webhook. Fails where the document and the service differ, be it in a type.
+// Runs the walkthrough of README with a client that openapi-typescript generated from the served document: from a
+// key to a Scan, by polling and by webhook. Fails if the document and the service differ, even in a type.
 //
 //   API=http://127.0.0.1:8080 KEY=esk_… npm run walk     against `earshot dev --demo`
 
@@ -28,7 +28,7 @@ function environment(name: string): string {
   return value;
 }
 
-/** The last segments of a name, which path parameters are. */
+/** Returns the ids in a name, which are the path parameters. */
 function ids(name: string): string[] {
   return name.split("/").filter((_, position) => position % 2 === 1);
 }

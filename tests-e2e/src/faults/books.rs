@@ -1,4 +1,4 @@
-//! Whether everything is where it belongs, after all faults.
+//! Invariant checks after all faults: every post, Scan and delivery is where it belongs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,18 +17,18 @@ use super::{
 };
 use crate::harness::eventually;
 
-/// Many times what a replica takes when it is idle: more is a leak.
+/// Many times the memory of an idle replica: more is a leak.
 const MOST_MEMORY: u64 = 400 << 20;
 const MOST_FILES: usize = 200;
-/// Of PostgreSQL, by eight replicas with pools of ten, and their readers of migrations and news.
+/// Sessions of PostgreSQL: eight replicas with pools of ten, and their readers of migrations and broadcasts.
 const MOST_SESSIONS: u64 = 120;
-/// How long the books are watched for what should not come any more.
+/// How long the checks wait for arrivals that must not happen.
 const CALM: Duration = Duration::from_secs(2);
 
 const LEFT: [(&str, &str); 3] = [
     ("events in the outbox", "SELECT count(*) FROM outbox"),
     (
-        "deliveries in somebody's hand",
+        "leased deliveries",
         "SELECT count(*) FROM deliveries WHERE leased_by IS NOT NULL OR state = 'IN_FLIGHT'",
     ),
     (
@@ -40,7 +40,7 @@ const LEFT: [(&str, &str); 3] = [
 
 pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Instant) {
     let (api, client) = (fleet.apis().remove(0), fleet.client());
-    // By Manager: the Scans by post.
+    // Scans by post, for each Manager.
     let mut scans: Vec<BTreeMap<String, Value>> = Vec::new();
     for watching in &world.managers {
         scans.push(all_scanned(&client, watching, done).await);
@@ -65,10 +65,10 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
             .keys()
             .filter(|scan| !due.contains(*scan))
             .collect();
-        assert!(strange.is_empty(), "nobody asked for {strange:?}");
+        assert!(strange.is_empty(), "unexpected Scans: {strange:?}");
         let requests: usize = received.values().sum();
         let log = recorded(&client, connection, &due).await;
-        // What failed was asked for again with reason.
+        // A retry of a failed attempt is expected.
         let attempts: u64 = log
             .iter()
             .map(|one| one["attemptCount"].as_u64().unwrap())
@@ -81,7 +81,7 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
         );
     }
     let recovered = mended.elapsed();
-    println!("the books balance {recovered:.1?} after everything was mended");
+    println!("all invariants hold {recovered:.1?} after everything was repaired");
     for (nickname, created) in &done.created {
         api.applied(created, RECOVERY).await;
         let all = listed(&client, &format!("{}/managers", world.namespace)).await;
@@ -91,7 +91,7 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
         assert_eq!(same.count(), 1, "Managers that are called {nickname}");
     }
     nothing_is_left(fleet).await;
-    // Nothing comes twice late, and no post once more.
+    // No late duplicate arrives, and no further post.
     sleep(CALM).await;
     for (watching, before) in world.managers.iter().zip(&scans) {
         assert_eq!(by_post(&client, watching).await.len(), before.len());
@@ -99,7 +99,7 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
     nothing_is_leaked(fleet);
 }
 
-/// Waits until a Manager has a Scan of each post that it is for; it may have no other, and none twice.
+/// Waits until a Manager has a Scan of each post that it must match; it may have no other, and no duplicate.
 async fn all_scanned(client: &Client, watching: &Watching, done: &Done) -> BTreeMap<String, Value> {
     let posts: BTreeSet<&str> = done
         .posts
@@ -117,7 +117,7 @@ async fn all_scanned(client: &Client, watching: &Watching, done: &Done) -> BTree
             .collect();
         if told.elapsed() > RECOVERY / 4 {
             told = Instant::now();
-            eprintln!("{} posts are no Scans yet: {missing:?}", missing.len());
+            eprintln!("{} posts have no Scan yet: {missing:?}", missing.len());
         }
         missing.is_empty().then_some(scans)
     })
@@ -126,10 +126,7 @@ async fn all_scanned(client: &Client, watching: &Watching, done: &Done) -> BTree
         .keys()
         .filter(|post| !posts.contains(post.as_str()))
         .collect();
-    assert!(
-        strange.is_empty(),
-        "Scans of posts that nobody published: {strange:?}"
-    );
+    assert!(strange.is_empty(), "Scans of unknown posts: {strange:?}");
     scans
 }
 
@@ -144,9 +141,9 @@ async fn by_post(client: &Client, watching: &Watching) -> BTreeMap<String, Value
     posts
 }
 
-/// Waits until the log has one delivery of each Scan, all of them succeeded.
+/// Waits until the log has one delivery of each Scan, and all of them have succeeded.
 async fn recorded(client: &Client, connection: &str, due: &BTreeSet<String>) -> Vec<Value> {
-    let what = format!("{} deliveries stand in the log as succeeded", due.len());
+    let what = format!("{} deliveries are logged as succeeded", due.len());
     let log = eventually(&what, RECOVERY, async || {
         let log = listed(client, &format!("{connection}/deliveries")).await;
         let all = log.len() >= due.len() && log.iter().all(|one| one["state"] == "SUCCEEDED");
@@ -159,7 +156,7 @@ async fn recorded(client: &Client, connection: &str, due: &BTreeSet<String>) -> 
     log
 }
 
-/// What is held by processes that have nothing to do any more.
+/// Checks the resources of idle processes.
 fn nothing_is_leaked(fleet: &Fleet) {
     let (mut memory, mut files) = (0, 0);
     for replica in fleet.replicas() {
@@ -181,7 +178,7 @@ fn nothing_is_leaked(fleet: &Fleet) {
     );
 }
 
-/// All of a list.
+/// Returns all items of a list.
 async fn listed(client: &Client, collection: &str) -> Vec<Value> {
     let pages = client.pages(collection, Query::default());
     pages.all().await.unwrap()
@@ -196,7 +193,7 @@ async fn nothing_is_left(fleet: &Fleet) {
         })
         .await;
     }
-    // Nonsense is set aside, where an operator finds it: that is no work.
+    // Malformed messages are set aside, where an operator finds them; they do not count as work.
     eventually("no messages in the queues of work", RECOVERY, async || {
         let depths = depths(fleet);
         let left = depths

@@ -1,6 +1,6 @@
-//! A replica's clock that jumps, by libfaketime; timers, which count from some moment on, are left alone.
+//! A replica's clock that jumps, using libfaketime. Timers, which count from a moment on, are not affected.
 //!
-//! Without the library (`apt-get install libfaketime`) clocks stay right, and the test says so.
+//! Without the library (`apt-get install libfaketime`) clocks stay correct, and the test says so.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// Debian's, by architecture, and others'.
+/// Folders of Debian, by architecture, and of other systems.
 const FOLDERS: [&str; 4] = [
     "/usr/lib/x86_64-linux-gnu/faketime",
     "/usr/lib/aarch64-linux-gnu/faketime",
@@ -19,12 +19,12 @@ const FOLDERS: [&str; 4] = [
 const LIBRARY: &str = "libfaketimeMT.so.1";
 
 pub(super) struct Clock {
-    /// By how much it is wrong.
+    /// File with the clock's error.
     offset: PathBuf,
 }
 
 impl Clock {
-    /// `name` is this clock's own in `directory`.
+    /// `name` is the name of this clock's file in `directory`.
     pub(super) fn new(directory: &Path, name: &str) -> Self {
         let clock = Self {
             offset: directory.join(format!("{name}.clock")),
@@ -37,11 +37,11 @@ impl Clock {
         let sign = if ahead { '+' } else { '-' };
         let new = self.offset.with_extension("new");
         fs::write(&new, format!("{sign}{}\n", by.as_secs_f64())).unwrap();
-        // Whole, whenever it is read.
+        // A rename is atomic, so a reader never sees half a file.
         fs::rename(&new, &self.offset).unwrap();
     }
 
-    /// Has a program that is yet to be started go by this clock.
+    /// Makes a program that is not started yet use this clock.
     pub(super) fn apply(&self, command: &mut Command) {
         let Some(library) = library() else { return };
         command

@@ -1,4 +1,4 @@
-//! The four services, two replicas of each, with the servers that they share.
+//! Two replicas of each of the four services, with the servers that they share.
 
 use std::{
     path::PathBuf,
@@ -32,10 +32,10 @@ const SERVICES: [&str; 4] = [
     "webhook-dispatcher",
 ];
 
-/// Dropping it stops all of it, processes before the servers that they use.
+/// A running fleet. Dropping it stops everything, processes before the servers that they use.
 pub(super) struct Fleet {
     replicas: Vec<Replica>,
-    /// The ways to PostgreSQL and to RabbitMQ.
+    /// Proxies to PostgreSQL and to RabbitMQ.
     pub(super) links: [Proxy; 2],
     rabbitmq: Mutex<RabbitMq>,
     postgres: Mutex<Postgres>,
@@ -45,7 +45,7 @@ pub(super) struct Fleet {
     directory: TempDir,
 }
 
-/// One process at a time, at the same addresses over restarts.
+/// A replica: one process at a time, with the same addresses across restarts.
 pub(super) struct Replica {
     pub(super) program: &'static str,
     api: String,
@@ -107,7 +107,7 @@ impl Fleet {
         fleet
     }
 
-    /// What `earshot …` prints, which must succeed.
+    /// Runs `earshot …`, which must succeed, and returns its output.
     fn operator(&self, arguments: &[&str]) -> String {
         let mut command = programs::command("earshot");
         command.args(arguments).arg("--config").arg(&self.config);
@@ -120,7 +120,7 @@ impl Fleet {
         &self.replicas
     }
 
-    /// What customers' programs use, of the first gateway.
+    /// Returns a client of the first gateway, as customers' programs use it.
     pub(super) fn client(&self) -> Client {
         let mut gateways = self.replicas.iter();
         let gateway = gateways.find(|replica| replica.program == "api-gateway");
@@ -128,7 +128,7 @@ impl Fleet {
         Client::new(url.parse().unwrap(), self.key.as_str().into()).unwrap()
     }
 
-    /// A client of each gateway.
+    /// Returns a client of each gateway.
     pub(super) fn apis(&self) -> Vec<Api> {
         let gateways = self
             .replicas
@@ -147,13 +147,13 @@ impl Fleet {
         self.rabbitmq.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a replica that does not run.
+    /// Starts a replica that is not running.
     pub(super) fn start_replica(&self, replica: &Replica) {
         let mut process = replica.process();
         if process.as_mut().is_some_and(|one| one.ended().is_none()) {
             return;
         }
-        // The former's watcher goes before its process id may be another's.
+        // Drop the old process's watcher before another process can reuse its process id.
         *process = None;
         let mut command = programs::command(replica.program);
         command.arg("--config").arg(&self.config);
@@ -164,7 +164,7 @@ impl Fleet {
         *process = Some(Process::spawn(replica.program, &mut command, directory));
     }
 
-    /// Starts what does not run, and returns when everything is ready.
+    /// Starts everything that is not running, and returns when all is ready.
     pub(super) async fn mend(&self) {
         for replica in &self.replicas {
             replica.resume();
@@ -175,7 +175,7 @@ impl Fleet {
         }
     }
 
-    /// SIGTERM to each; all must drain and exit 0.
+    /// Sends SIGTERM to each; all must drain and exit 0.
     pub(super) fn terminate(&self) {
         for replica in &self.replicas {
             replica.terminate();
@@ -192,14 +192,14 @@ impl Fleet {
 }
 
 impl Replica {
-    /// `kill -9`.
+    /// Kills the replica with SIGKILL.
     pub(super) fn kill(&self) {
         if let Some(process) = &mut *self.process() {
             process.kill();
         }
     }
 
-    /// SIGTERM; it must drain and exit 0.
+    /// Sends SIGTERM; the replica must drain and exit 0.
     pub(super) fn terminate(&self) {
         let mut process = self.process();
         let process = process.as_mut().expect("it runs");
@@ -217,21 +217,21 @@ impl Replica {
         .await;
     }
 
-    /// SIGSTOP.
+    /// Stops the replica with SIGSTOP.
     pub(super) fn freeze(&self) {
         if let Some(process) = &*self.process() {
             process.pause();
         }
     }
 
-    /// SIGCONT.
+    /// Resumes the replica with SIGCONT.
     pub(super) fn resume(&self) {
         if let Some(process) = &*self.process() {
             process.resume();
         }
     }
 
-    /// Bytes of memory, and how many files and sockets are open.
+    /// Returns the bytes of memory, and the number of open files and sockets.
     pub(super) fn holds(&self) -> (u64, usize) {
         let id = self.process().as_ref().expect("it runs").id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();

@@ -1,4 +1,4 @@
-//! What customers and platforms do meanwhile.
+//! Load from customers and platforms during the faults.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +24,7 @@ use crate::{
 
 const WORD: &str = "mosswhistle";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Answers of the receiver that is not always well, from the first on.
+/// Number of scripted answers of the receiver that sometimes fails.
 const SCRIPT: usize = 2_000;
 const LONGEST_PAUSE_MS: u64 = 250;
 const LARGEST_BURST: u64 = 6;
@@ -33,7 +33,7 @@ const LARGEST_BURST: u64 = 6;
 pub(super) struct World {
     pub(super) namespace: String,
     pub(super) connections: Vec<(String, Receiver)>,
-    /// The ways to their receivers, in the same order.
+    /// Proxies to their receivers, in the same order.
     pub(super) ways: Vec<Proxy>,
     pub(super) managers: Vec<Watching>,
 }
@@ -41,7 +41,7 @@ pub(super) struct World {
 pub(super) struct Watching {
     pub(super) manager: Value,
     pub(super) source: &'static str,
-    /// By their places in the world.
+    /// Connections by their index in the world.
     pub(super) connections: Vec<usize>,
 }
 
@@ -49,7 +49,7 @@ impl World {
     pub(super) async fn new(fleet: &Fleet) -> Self {
         let api = fleet.apis().remove(0);
         let namespace = api.create_namespace("faults").await;
-        // Never so many failures in a row, nor of the last twenty, that a breaker opens.
+        // Never enough failures in a row, or among the last twenty, to open a breaker.
         let sometimes =
             (0..SCRIPT).map(|at| Behaviour::Answer(if at % 9 == 8 { 503 } else { 200 }));
         let receivers = [
@@ -98,13 +98,13 @@ impl World {
     }
 }
 
-/// What was done while there were faults.
+/// Record of the load during the faults.
 pub(super) struct Done {
-    /// Those that were published, with their sources.
+    /// Published posts, with their sources.
     pub(super) posts: BTreeSet<(String, &'static str)>,
-    /// Answered calls.
+    /// Number of answered calls.
     pub(super) calls: u32,
-    /// Managers that were asked for, by nickname; each was answered as created.
+    /// Created Managers by nickname, each as it was answered.
     pub(super) created: Vec<(String, Value)>,
 }
 
@@ -140,12 +140,12 @@ impl<'a> Load<'a> {
                 _ => self.publish(1 + chance.below(LARGEST_BURST)).await,
             }
         }
-        // Something comes after the last fault's beginning too.
+        // Some posts arrive after the last fault has begun.
         self.publish(LARGEST_BURST).await;
         self.done
     }
 
-    /// Publishes evenly, so many every tenth of a second.
+    /// Publishes this many posts every tenth of a second.
     pub(super) async fn keep_publishing(&mut self, count: u64, go_on: impl Fn() -> bool) {
         let mut ticks = tokio::time::interval(Duration::from_millis(100));
         while go_on() {
@@ -158,7 +158,7 @@ impl<'a> Load<'a> {
         self.done
     }
 
-    /// Of twenty posts one is on the blog, whose feed shows no more than the last fifty.
+    /// One of twenty posts is on the blog, whose feed shows only the last fifty.
     async fn publish(&mut self, count: u64) {
         let mut posts = Vec::new();
         for _ in 0..count {
@@ -179,7 +179,7 @@ impl<'a> Load<'a> {
         self.done.posts.extend(ids.into_iter().zip(sources));
     }
 
-    /// Reads some list, of whichever gateway.
+    /// Reads a list from a random gateway.
     async fn look(&mut self, chance: &mut Chance) {
         let api = &self.apis[usize::try_from(chance.below(self.apis.len() as u64)).unwrap()];
         let path = format!("/v1/{}/connections", self.world.namespace);
@@ -189,12 +189,12 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Asks for a Manager until somebody says that it is there, with one `Idempotency-Key`: there must be one.
+    /// Requests a Manager until a gateway confirms it, with one `Idempotency-Key`: exactly one must exist.
     async fn create(&mut self, chance: &mut Chance) {
         let nickname = format!("made amid faults {}", self.done.created.len());
         let mut request = self.world.manager("FORUM", &[0]);
         request["nickname"] = json!(nickname);
-        // It takes nothing, so that the others' books stay simple.
+        // It matches nothing, so that the checks of the other Managers stay simple.
         request["instructions"] = json!({"require": [[format!("{WORD}nothing")]]});
         let path = format!("/v1/{}/managers", self.world.namespace);
         let key = nickname.replace(' ', "-");
@@ -218,7 +218,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// What was asked for, or that the service cannot just now.
+/// Asserts the expected status, or a temporary unavailability of the service.
 fn assert_ordinary(answer: &api::Answer, expected: u16) {
     let ordinary = [expected, 503].contains(&answer.status);
     let body = String::from_utf8_lossy(&answer.body);

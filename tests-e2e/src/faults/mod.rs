@@ -1,15 +1,16 @@
-//! Faults at random moments, on the distributed form with two replicas of each service; at the end the
-//! books must balance.
+//! Faults at random moments, on the distributed form with two replicas of each service. At the end all invariants must
+//! hold.
 //!
-//! Three things go on at once, each by its own numbers from the seed: [`load`] publishes posts and calls the
-//! API, [`services`] kills and freezes replicas and has their clocks jump, [`servers`] restarts, moves, purges, blocks and cuts PostgreSQL and
-//! RabbitMQ and the ways to them. Then everything is mended, nobody helps any further, and [`books`] are checked: every post that
-//! a platform shows is one Scan of each Manager that it concerns, every Scan one delivery to each Connection,
-//! received and recorded; no event, lease or message is left, and nothing is leaked. [`pressure`] slows one stage after
-//! the other instead, under even load; [`upgrade`] changes the schema below it.
+//! Three tasks run concurrently, each with its own random numbers from the seed. [`load`] publishes posts and calls the
+//! API. [`services`] kills and freezes replicas and makes their clocks jump. [`servers`] restarts, moves, purges,
+//! blocks and disconnects PostgreSQL and RabbitMQ and the connections to them. Then everything is repaired, the service
+//! must recover without help, and [`books`] checks the invariants: every post that a platform shows is one Scan of each
+//! matching Manager, and every Scan is one delivery to each Connection, received and recorded. No event, lease or
+//! message is left, and nothing is leaked. [`pressure`] slows one stage after the other instead, under constant load;
+//! [`upgrade`] changes the schema during operation.
 //!
-//! `EARSHOT_FAULTS_SEEDS` names the seeds, with commas, and `EARSHOT_FAULTS_SECONDS` how long each goes on. A seed
-//! gives the same faults in the same order; what they hit is up to the machine.
+//! `EARSHOT_FAULTS_SEEDS` lists the seeds, separated by commas, and `EARSHOT_FAULTS_SECONDS` sets how long each one
+//! runs. A seed gives the same faults in the same order; their effects depend on the machine.
 
 mod books;
 mod clock;
@@ -39,10 +40,10 @@ const SECONDS: u64 = 40;
 const SEEDS: &str = "1";
 const PRESSURE: &str = "slow_stages_hold_nobody_up";
 const UPGRADE: &str = "a_later_schema_serves_the_services_of_before";
-/// From the last fault on, for everything to be where it belongs. On an idle machine it takes a few seconds.
+/// Deadline for the recovery after the last fault. On an idle machine it takes a few seconds.
 const RECOVERY: Duration = Duration::from_secs(90);
 
-/// One test for each seed, one after the other.
+/// Returns one test for each seed, to run in sequence.
 #[must_use]
 pub fn run() -> ExitCode {
     let mut arguments = Arguments::from_args();
@@ -74,7 +75,7 @@ pub fn run() -> ExitCode {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a test is told by its environment, like Cargo's own"
+    reason = "tests are configured by environment variables, like Cargo's own"
 )]
 fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -87,7 +88,7 @@ fn number(name: &str) -> Option<u64> {
 fn trial(seed: u64, length: Duration) {
     println!("seed {seed}: faults for {length:?}");
     if clock::library().is_none() {
-        println!("SKIPPED: clocks do not jump without libfaketime");
+        println!("SKIPPED: clocks cannot jump without libfaketime");
     }
     let runtime = Runtime::new().unwrap();
     let fleet = runtime.block_on(Fleet::start(&Options::throwaway()));
@@ -96,7 +97,7 @@ fn trial(seed: u64, length: Duration) {
     });
 }
 
-/// When it fails, the ends of all logs are printed.
+/// Runs a test; when it fails, prints the ends of all logs.
 fn with_logs(runtime: &Runtime, fleet: Fleet, run: impl AsyncFnOnce(&Arc<Fleet>)) {
     let fleet = Arc::new(fleet);
     let run = AssertUnwindSafe(|| runtime.block_on(run(&fleet)));
@@ -111,7 +112,7 @@ fn with_logs(runtime: &Runtime, fleet: Fleet, run: impl AsyncFnOnce(&Arc<Fleet>)
 async fn disturb_and_check(fleet: &Arc<Fleet>, seed: u64, length: Duration) {
     let world = World::new(fleet).await;
     let until = Instant::now() + length;
-    // Each its own, so that how fast one goes on does not change what another does.
+    // Each task has its own generator, so that the speed of one does not change what another does.
     let chance = |lane: u64| Chance::new(seed.wrapping_mul(8).wrapping_add(lane));
     let (own, mine) = (Arc::clone(fleet), chance(0));
     let services = tokio::spawn(async move { services::disturb(&own, mine, until).await });

@@ -1,4 +1,4 @@
-//! One stage after the other is slow: nothing piles up in memory, the API answers, and work goes on afterwards.
+//! Slows one stage after the other: memory stays bounded, the API answers, and work continues afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -19,15 +19,15 @@ use crate::harness::{eventually, proxy::Flow};
 
 const STAGES: [Stage; 3] = [Stage::Commits, Stage::Broker, Stage::Receivers];
 const LENGTH: Duration = Duration::from_secs(8);
-/// Every tenth of a second.
+/// Posts per tenth of a second.
 const POSTS: u64 = 4;
-/// From the stage's recovery on.
+/// Deadline after the stage has recovered.
 const RECOVERY: Duration = Duration::from_secs(60);
-/// What is promised, held with `EARSHOT_LARGE_TESTS=1` on a machine that does nothing else; and what is left of it on one
-/// that does.
+/// The promised response time, checked with `EARSHOT_LARGE_TESTS=1` on an otherwise idle machine; below it the limit
+/// for a busy machine.
 const SLOWEST_ANSWER: Duration = Duration::from_millis(300);
 const SLOWEST_ON_BUSY_MACHINES: Duration = Duration::from_secs(2);
-/// What a replica may take more than before: a few thousand posts, by allocators that give back late.
+/// Allowed growth of a replica's memory: a few thousand posts, with allocators that return memory late.
 const MORE_MEMORY: u64 = 48 << 20;
 
 const WAITING: &str = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM scans WHERE NOT fanned_out) \
@@ -35,11 +35,11 @@ const WAITING: &str = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) F
 
 #[derive(Debug, Clone, Copy)]
 enum Stage {
-    /// Each takes PostgreSQL 50 ms.
+    /// Each commit takes PostgreSQL 50 ms.
     Commits,
-    /// Its disk is full: it takes no message.
+    /// The broker's disk is full: it accepts no message.
     Broker,
-    /// None answers.
+    /// No receiver answers.
     Receivers,
 }
 
@@ -113,7 +113,7 @@ impl Stage {
     }
 }
 
-/// How long answers of the API take, of which each fourth is of a change.
+/// Returns the response times of the API; every fourth request is a change.
 async fn ask(fleet: &Fleet, world: &World, until: Instant) -> Vec<Duration> {
     let apis = fleet.apis();
     let mut answers = Vec::new();

@@ -1,4 +1,4 @@
-//! PostgreSQL and RabbitMQ that die, move, block, forget and lie, and the ways to them that are slow or end nowhere.
+//! Faults of PostgreSQL and RabbitMQ (they die, move, block, lose and falsify data), and of the connections to them.
 
 use std::time::{Duration, Instant};
 
@@ -7,21 +7,21 @@ use tokio::{task::block_in_place, time::sleep};
 use super::fleet::Fleet;
 use crate::{chance::Chance, harness::proxy::Flow};
 
-/// The queues of work, as docs/operations names them.
+/// The work queues, as docs/operations lists them.
 pub(super) const QUEUES: [&str; 2] = [
     "manager-compiler.manager-submitted",
     "webhook-dispatcher.scan-created",
 ];
 const TRIES: u32 = 8;
 const LONGEST_ABSENCE_MS: u64 = 1_000;
-/// Longer than a lease outlives its replica's last heartbeat.
+/// Longer than a lease remains valid after its replica's last heartbeat.
 const LONGEST_SILENCE_MS: u64 = 7_000;
 const LONGEST_DELAY_MS: u64 = 100;
 const LONGEST_SLOWNESS_MS: u64 = 4_000;
 const LONGEST_ALARM_MS: u64 = 4_000;
 const LONGEST_PAUSE_MS: u64 = 1_500;
 
-/// Some events are published twice from now on, under the same id, as by a relay that dies after it did.
+/// Publishes some events twice, with the same id, as a relay does that dies after it has published.
 const REPEAT_EVENTS: &str = "\
 CREATE FUNCTION repeat_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
     IF pg_trigger_depth() = 1 AND random() < 0.2 THEN \
@@ -31,7 +31,7 @@ CREATE FUNCTION repeat_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
     RETURN NULL; \
 END $$; \
 CREATE TRIGGER repeat_event AFTER INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION repeat_event()";
-/// Some events come later, when others of their kind have overtaken them.
+/// Publishes some events later, after other events of their kind.
 const WITHHOLD_EVENTS: &str = "\
 CREATE TABLE withheld (LIKE outbox); \
 CREATE FUNCTION withhold_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
@@ -51,7 +51,7 @@ SELECT count(*) FROM late";
 const CUT_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
     WHERE datname = current_database() AND pid <> pg_backend_pid()";
 
-/// Answers how many faults there were.
+/// Returns the number of faults.
 pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -> u32 {
     query(fleet, REPEAT_EVENTS);
     query(fleet, WITHHOLD_EVENTS);
@@ -89,7 +89,7 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
             }
             4 => {
                 let bytes = chance.below(64);
-                println!("{bytes} bytes of nonsense are put into each queue");
+                println!("a malformed message of {bytes} bytes is put into each queue");
                 for queue in QUEUES {
                     nonsense(fleet, queue, bytes);
                 }
@@ -106,7 +106,7 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
                 let (at, name) = link(&mut chance);
                 let delay = Duration::from_millis(chance.below(LONGEST_DELAY_MS));
                 let length = Duration::from_millis(chance.below(LONGEST_SLOWNESS_MS));
-                println!("{name} is {delay:?} further away for {length:?}");
+                println!("{name} answers {delay:?} later for {length:?}");
                 fleet.links[at].set(Flow::Late(delay));
                 sleep(length).await;
                 fleet.links[at].set(Flow::Free);
@@ -114,7 +114,7 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
             7 => {
                 let (at, name) = link(&mut chance);
                 let length = Duration::from_millis(chance.below(LONGEST_ABSENCE_MS));
-                println!("{name} is out of reach for {length:?}");
+                println!("{name} is unreachable for {length:?}");
                 fleet.links[at].cut();
                 sleep(length).await;
                 fleet.links[at].mend().await;
@@ -133,7 +133,7 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
                 fleet.links[0].aim(&format!("127.0.0.1:{port}"));
                 fleet.links[0].mend().await;
             }
-            9 => println!("{} events come late", query(fleet, LET_THEM_COME)),
+            9 => println!("{} events arrive late", query(fleet, LET_THEM_COME)),
             _ => {
                 let cut = query(fleet, CUT_SESSIONS);
                 println!("{cut} sessions of PostgreSQL are cut");
@@ -149,7 +149,7 @@ fn query(fleet: &Fleet, sql: &str) -> String {
     block_in_place(|| fleet.postgres().query(sql)).unwrap()
 }
 
-/// One of [`Fleet::links`].
+/// Returns one of [`Fleet::links`].
 fn link(chance: &mut Chance) -> (usize, &'static str) {
     match chance.below(2) {
         0 => (0, "PostgreSQL"),
@@ -157,13 +157,13 @@ fn link(chance: &mut Chance) -> (usize, &'static str) {
     }
 }
 
-/// RabbitMQ's: it takes nothing then.
+/// Fills RabbitMQ's disk: it then accepts no message.
 pub(super) fn fill_disk(fleet: &Fleet, full: bool) {
     let limit = if full { "100000000000000" } else { "50MB" };
     control(fleet, &["set_disk_free_limit", limit]);
 }
 
-/// A node that was just restarted may not have all of its queues yet.
+/// A node that has just restarted may not have all of its queues yet.
 fn control(fleet: &Fleet, arguments: &[&str]) -> String {
     block_in_place(|| {
         let mut tries = 0;
@@ -179,7 +179,7 @@ fn control(fleet: &Fleet, arguments: &[&str]) -> String {
     })
 }
 
-/// A message that is no event, as anybody with the broker's password can send it.
+/// Sends a message that is not an event, as anyone with the broker's password can.
 fn nonsense(fleet: &Fleet, queue: &str, bytes: u64) {
     let publish = format!(
         "rabbit_basic:publish(rabbit_misc:r(<<\"/\">>, exchange, <<>>), <<\"{queue}\">>, [], \
@@ -188,7 +188,7 @@ fn nonsense(fleet: &Fleet, queue: &str, bytes: u64) {
     control(fleet, &["eval", &publish]);
 }
 
-/// Of each queue that is there, how many messages it holds, in hand or not.
+/// Returns the number of messages in each existing queue, including unacknowledged ones.
 pub(super) fn depths(fleet: &Fleet) -> Vec<(String, u64)> {
     let listed = control(fleet, &["list_queues", "name", "messages"]);
     let lines = listed.lines().filter_map(|line| line.split_once('\t'));

@@ -1,4 +1,4 @@
-//! Replicas that die, replicas that freeze, and replicas whose clocks jump.
+//! Replicas that die, replicas that freeze, and replicas with jumping clocks.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,15 @@ use tokio::time::sleep;
 use super::{clock, fleet::Fleet};
 use crate::chance::Chance;
 
-/// Longer than a lease outlives its replica's last heartbeat: one that wakes up then has lost what it holds.
+/// Longer than a lease remains valid after its replica's last heartbeat: a replica that wakes up has lost its leases.
 const LONGEST_FREEZE_MS: u64 = 7_000;
 const LONGEST_ABSENCE_MS: u64 = 1_500;
-/// More than any lease.
+/// Longer than any lease.
 const LARGEST_JUMP_MS: u64 = 30_000;
 const LONGEST_SKEW_MS: u64 = 5_000;
 const LONGEST_PAUSE_MS: u64 = 800;
 
-/// Answers how many faults there were.
+/// Returns the number of faults.
 pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -> u32 {
     let mut faults = 0;
     while Instant::now() < until {
@@ -24,7 +24,7 @@ pub(super) async fn disturb(fleet: &Fleet, mut chance: Chance, until: Instant) -
         let at = usize::try_from(chance.below(count)).unwrap();
         let replica = &fleet.replicas()[at];
         faults += 1;
-        // Half of all deaths are a dispatcher's or a scanner's by number alone; what lasts is rarer.
+        // The number of replicas makes half of all deaths a dispatcher's or a scanner's; long faults are rarer.
         match chance.below(6) {
             0 | 1 => {
                 let length = Duration::from_millis(500 + chance.below(LONGEST_FREEZE_MS));

@@ -1,8 +1,9 @@
-//! The first half of an upgrade, under load: the schema becomes a later one, and the services are still of before.
-//! Then they are replaced one after the other, by programs that find a schema later than theirs, as after a rollback.
+//! The first half of an upgrade, under load: the schema becomes a later version while the old services still run. Then
+//! they are replaced one after the other by programs with an older schema version than the database, as after a
+//! rollback.
 //!
-//! What a later version may do to the schema before its services are there is to add: each table gets columns, one of
-//! them never null, and there is a table more.
+//! Before its services run, a later version may only add to the schema: each table gets columns, one of them not null,
+//! and there is a new table.
 
 use std::{
     sync::Arc,
@@ -21,7 +22,7 @@ use super::{
     load::{Load, World},
 };
 
-/// Every tenth of a second.
+/// Posts per tenth of a second.
 const POSTS: u64 = 2;
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -36,7 +37,7 @@ pub(super) async fn run(fleet: &Arc<Fleet>) {
     let mut load = Load::new(fleet, &world);
     let own = Arc::clone(fleet);
     let runtime = Handle::current();
-    // On a thread of its own: it waits for processes.
+    // On a separate thread, because it waits for processes.
     let upgrade = spawn_blocking(move || runtime.block_on(upgrade(&own)));
     let goes_on = || !upgrade.is_finished();
     let (answers, ()) = tokio::join!(
@@ -44,7 +45,7 @@ pub(super) async fn run(fleet: &Arc<Fleet>) {
         load.keep_publishing(POSTS, &goes_on)
     );
     upgrade.await.unwrap();
-    println!("{answers} answers of the API meanwhile, none of them an error");
+    println!("{answers} API responses meanwhile, none of them an error");
     books::check(fleet, &world, &load.done(), Instant::now()).await;
     fleet.terminate();
 }
@@ -60,7 +61,7 @@ async fn upgrade(fleet: &Fleet) {
         ));
     }
     run(LATER);
-    println!("the schema is a later one");
+    println!("the schema has a later version");
     sleep(PAUSE).await;
     for replica in fleet.replicas() {
         replica.terminate();
@@ -69,7 +70,7 @@ async fn upgrade(fleet: &Fleet) {
     }
 }
 
-/// As through a load balancer, that asks the other gateway where one is away; how often.
+/// Sends requests as through a load balancer, which tries the other gateway if one is away. Returns their number.
 async fn ask(fleet: &Fleet, world: &World, goes_on: impl Fn() -> bool) -> u32 {
     let apis = fleet.apis();
     let list = format!("/v1/{}/connections", world.namespace);

@@ -1,4 +1,4 @@
-//! A client of the REST API that holds every error to SPEC.md part 7.
+//! A client of the REST API that checks every error against SPEC.md part 7.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Answer {
     }
 }
 
-/// Sends a request that must be answered, whatever the answer.
+/// Sends a request that must be answered, with any status.
 pub(crate) async fn send(
     client: &Client,
     method: Method,
@@ -52,7 +52,7 @@ pub(crate) async fn send(
     answer.unwrap_or_else(|error| panic!("{method} {url}: {error}"))
 }
 
-/// As [`send`]; an error is a server that is not there.
+/// Works like [`send`], but returns an error if there is no server.
 pub(crate) async fn try_send(
     client: &Client,
     method: Method,
@@ -82,7 +82,7 @@ pub(crate) async fn try_send(
     })
 }
 
-/// A caller with a key.
+/// A client with a key.
 pub(crate) struct Api {
     base_url: String,
     key: String,
@@ -102,7 +102,7 @@ impl Api {
         &self.base_url
     }
 
-    /// Any request with this key; `path` from the root on.
+    /// Sends any request with this key; `path` starts at the root.
     pub(crate) async fn request(
         &self,
         method: Method,
@@ -114,7 +114,7 @@ impl Api {
         answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// As [`Self::request`]; `None` when nobody answers.
+    /// Works like [`Self::request`]; returns `None` when no server answers.
     pub(crate) async fn try_request(
         &self,
         method: Method,
@@ -153,7 +153,7 @@ impl Api {
             .await
     }
 
-    /// Creates a resource and answers it.
+    /// Creates a resource and returns it.
     async fn create(&self, path: &str, body: &Value) -> Value {
         let answer = self.post(path, body).await;
         let created = answer.json();
@@ -163,7 +163,7 @@ impl Api {
         created
     }
 
-    /// Answers its name.
+    /// Creates a Namespace and returns its name.
     pub(crate) async fn create_namespace(&self, nickname: &str) -> String {
         let body = json!({"nickname": nickname});
         let created = self.create("/v1/namespaces", &body).await;
@@ -171,7 +171,7 @@ impl Api {
         created["name"].as_str().unwrap().to_owned()
     }
 
-    /// Answers its name.
+    /// Creates a Connection and returns its name.
     pub(crate) async fn create_connection(
         &self,
         namespace: &str,
@@ -187,7 +187,7 @@ impl Api {
         created["name"].as_str().unwrap().to_owned()
     }
 
-    /// The Manager as it was answered.
+    /// Creates a Manager and returns it as it was answered.
     pub(crate) async fn create_manager(&self, namespace: &str, manager: &Value) -> Value {
         let path = format!("/v1/{namespace}/managers");
         let created = self.create(&path, manager).await;
@@ -195,7 +195,7 @@ impl Api {
         created
     }
 
-    /// Waits until a Manager is compiled, for better or worse.
+    /// Waits until a Manager is compiled, successfully or not.
     pub(crate) async fn compiled(&self, manager: &Value, within: Duration) -> Value {
         let name = manager["name"].as_str().unwrap();
         eventually(&format!("{name} is compiled"), within, async || {
@@ -207,14 +207,14 @@ impl Api {
         .await
     }
 
-    /// Waits until a Manager works.
+    /// Waits until a Manager is APPLIED.
     pub(crate) async fn applied(&self, manager: &Value, within: Duration) -> Value {
         let manager = self.compiled(manager, within).await;
         assert_eq!(manager["state"], "APPLIED", "{manager:#}");
         manager
     }
 
-    /// One page of a Manager's Scans.
+    /// Returns one page of a Manager's Scans.
     pub(crate) async fn scans_page(&self, manager: &Value, query: &[(&str, &str)]) -> Value {
         let name = manager["name"].as_str().unwrap();
         let mut url = url::Url::parse("http://host/").unwrap();
@@ -226,7 +226,7 @@ impl Api {
         page
     }
 
-    /// All Scans of a Manager, newest first, read in pages of `page_size`.
+    /// Returns all Scans of a Manager, newest first, read in pages of `page_size`.
     pub(crate) async fn scans(&self, manager: &Value, page_size: usize) -> Vec<Value> {
         let size = page_size.to_string();
         let mut scans = Vec::new();

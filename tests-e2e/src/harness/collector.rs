@@ -1,4 +1,4 @@
-//! A collector of traces: takes OTLP over HTTP, and remembers every span.
+//! A collector of traces: accepts OTLP over HTTP, and records every span.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use prost::Message;
 
 use super::server::{AsyncHandler, Body, Server, answer};
 
-/// A span as it came, with the service that it is of.
+/// A span as it was received, with its service.
 #[derive(Debug, Clone)]
 pub(crate) struct Span {
     pub(crate) service: String,
@@ -22,10 +22,10 @@ pub(crate) struct Span {
     pub(crate) kind: SpanKind,
     pub(crate) trace: Vec<u8>,
     pub(crate) id: Vec<u8>,
-    /// Empty for the first of a trace.
+    /// Empty for the first span of a trace.
     pub(crate) parent: Vec<u8>,
     pub(crate) attributes: Vec<(String, String)>,
-    /// The traces and spans that it is linked to.
+    /// The linked traces and spans.
     pub(crate) links: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -48,12 +48,12 @@ impl Collector {
         Self { server, spans }
     }
 
-    /// For `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    /// Returns the value for `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub(crate) fn url(&self) -> String {
         self.server.url("")
     }
 
-    /// All so far.
+    /// Returns all spans so far.
     pub(crate) fn spans(&self) -> Vec<Span> {
         self.spans.lock().unwrap().clone()
     }

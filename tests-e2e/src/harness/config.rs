@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-/// The names that the simulator's ids take for granted.
+/// The platform names that the simulator's ids require.
 pub(crate) const HACKER_NEWS: &str = "hackernews";
 pub(crate) const LEMMY: &str = "lemmy";
 pub(crate) const BLOG: &str = "blog";
 
-/// So short that tests need not wait, and long enough that idle stacks leave the machine to others.
+/// Short enough that tests need not wait, and long enough that idle stacks do not load the machine.
 const POLL_INTERVAL: &str = "200ms";
 const RETRY_SCHEDULE: &str =
     r#"["300ms", "600ms", "1s", "1s", "2s", "2s", "5s", "5s", "5s", "10s"]"#;
 
-/// What both stacks have in common.
+/// Configuration that both stacks share.
 pub(crate) fn common(simulator: &str) -> String {
     format!(
         r#"
@@ -47,7 +47,7 @@ poll_interval = "{POLL_INTERVAL}"
     )
 }
 
-/// What the services need beside that.
+/// Additional configuration of the services.
 pub(crate) fn distributed(simulator: &str, database: &str, broker: &str) -> String {
     let mut config = common(simulator);
     write!(

@@ -1,7 +1,7 @@
-//! What the scenarios stand on.
+//! The test harness of the scenarios.
 //!
-//! [`stack`] is the service under test, [`process`] and [`programs`] are what it is made of;
-//! [`simulator`], [`site`], [`receiver`] and [`collector`] are the world around it; [`api`] is a client.
+//! [`stack`] is the service under test, built from [`process`] and [`programs`]. [`simulator`], [`site`], [`receiver`]
+//! and [`collector`] are its environment; [`api`] is a client.
 
 pub(crate) mod api;
 pub(crate) mod collector;
@@ -21,7 +21,7 @@ pub use stack::Kind;
 pub(crate) use stack::{Part, Stack, busy_address, dev_command, free_address, word};
 pub(crate) use wait::eventually;
 
-/// Microseconds since 1970, as the simulator tells them.
+/// Microseconds since 1970, as the simulator returns them.
 pub(crate) fn now_micros() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     i64::try_from(since.unwrap().as_micros()).unwrap()

@@ -1,7 +1,7 @@
 //! A program that runs in the background, with its log.
 //!
-//! It ends with us, however we end: a small shell reads from a pipe that only we hold open, and kills
-//! it when the kernel closes that pipe.
+//! The program ends with the test, however the test ends: a small shell reads from a pipe that only the test holds
+//! open, and kills the program when the kernel closes that pipe.
 
 use std::{
     fs::{self, OpenOptions},
@@ -19,18 +19,18 @@ use nix::{
 const LAST_LINES: usize = 60;
 const TICK: Duration = Duration::from_millis(10);
 
-/// Dropping it kills it.
+/// A running program. Dropping it kills the program.
 pub(crate) struct Process {
     name: String,
     child: Child,
     watcher: Child,
     log: PathBuf,
-    /// Where the output of this run begins in the log.
+    /// Offset in the log where the output of this run begins.
     log_start: u64,
 }
 
 impl Process {
-    /// What it prints goes to `<name>.log` in `directory`, behind what former runs printed.
+    /// Starts the program. Its output goes to `<name>.log` in `directory`, after the output of earlier runs.
     pub(crate) fn spawn(name: &str, command: &mut Command, directory: &Path) -> Self {
         let log = directory.join(format!("{name}.log"));
         let file = OpenOptions::new()
@@ -68,40 +68,40 @@ impl Process {
         self.child.id()
     }
 
-    /// `kill -9`.
+    /// Kills the program with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         self.child.wait().unwrap();
     }
 
-    /// SIGSTOP: it stays, and does nothing.
+    /// Pauses the program with SIGSTOP.
     pub(crate) fn pause(&self) {
         self.signal(Signal::SIGSTOP);
     }
 
-    /// SIGCONT.
+    /// Resumes the program with SIGCONT.
     pub(crate) fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
 
-    /// SIGTERM, and how it ended; panics when it does not within `patience`.
+    /// Sends SIGTERM and returns the exit status; panics when the program does not end within `patience`.
     pub(crate) fn terminate(&mut self, patience: Duration) -> ExitStatus {
         self.ask_to_end();
         self.wait_for_end(patience)
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM.
     pub(crate) fn ask_to_end(&self) {
         self.signal(Signal::SIGTERM);
     }
 
-    /// SIGTERM to all that it started too, as a terminal that is closed gives it.
+    /// Sends SIGTERM to the program and its children, as a closed terminal does.
     pub(crate) fn ask_all_to_end(&self) {
         let group = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         let _ = killpg(group, Signal::SIGTERM);
     }
 
-    /// How it ended; panics when it does not within `patience`.
+    /// Waits for the exit status; panics when the program does not end within `patience`.
     pub(crate) fn wait_for_end(&mut self, patience: Duration) -> ExitStatus {
         let begin = Instant::now();
         loop {
@@ -121,7 +121,7 @@ impl Process {
         self.child.try_wait().unwrap()
     }
 
-    /// What this run has printed.
+    /// Returns the output of this run.
     pub(crate) fn output(&self) -> String {
         let bytes = fs::read(&self.log).unwrap();
         let start = usize::try_from(self.log_start).unwrap();
@@ -150,7 +150,7 @@ impl Process {
         }
     }
 
-    /// The last lines of its log, former runs included.
+    /// Prints the last lines of its log, including earlier runs.
     pub(crate) fn print_log(&self) {
         let bytes = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);

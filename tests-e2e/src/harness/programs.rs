@@ -12,9 +12,9 @@ use nix::{
     unistd::Pid,
 };
 
-/// A program of the workspace: built in the same profile, two directories above this test program.
+/// Returns the path of a program of the workspace, built in the same profile: two directories above this test program.
 ///
-/// A missing one fails the test, since a suite that skips tells nothing.
+/// A missing program fails the test, because a suite that skips its tests proves nothing.
 pub(crate) fn path(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let profile = own.ancestors().nth(2).unwrap();
@@ -32,7 +32,7 @@ pub(crate) fn path(name: &str) -> PathBuf {
     program
 }
 
-/// The program without the settings of whoever runs the tests.
+/// Returns the program's command without the settings of the user who runs the tests.
 pub(crate) fn command(name: &str) -> Command {
     let mut command = Command::new(path(name));
     command.stdin(Stdio::null());
@@ -46,7 +46,7 @@ pub(crate) fn command(name: &str) -> Command {
     command
 }
 
-/// How a program ended that should end by itself.
+/// Result of a program that must end by itself.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -55,19 +55,19 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// All that it said.
+    /// Returns all output.
     pub(crate) fn said(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 }
 
-/// Runs a program to its end, which must come `within` that time.
+/// Runs a program until it ends, which must happen `within` that time.
 pub(crate) fn finish(command: &mut Command, within: Duration) -> Ended {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let id = Pid::from_raw(i32::try_from(child.id()).unwrap());
     let (ended, has_ended) = mpsc::channel();
-    // Beside reading what it prints, which would hold it up where nobody did.
+    // Waits concurrently with reading the output; a program whose output is not read would block.
     let waiting = std::thread::spawn(move || {
         let late = has_ended.recv_timeout(within).is_err();
         if late {

@@ -1,4 +1,4 @@
-//! A network that can be slow, stand still or be cut: what comes to its port goes on to another one.
+//! A network that can be slow, stall or be cut: forwards connections from its port to another one.
 
 use std::{io, sync::Mutex, time::Duration};
 
@@ -19,13 +19,13 @@ pub(crate) struct Proxy {
     carrying: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What becomes of bytes on their way, in both directions.
+/// Handling of bytes, in both directions.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Flow {
     Free,
-    /// Each 16 KiB, or less, comes so much later; so there are fewer in a second, too.
+    /// Delays each chunk of up to 16 KiB by this time, which also lowers the throughput.
     Late(Duration),
-    /// Nothing comes, and nobody is told.
+    /// Forwards nothing, and reports no error.
     Held,
 }
 
@@ -42,7 +42,7 @@ impl Proxy {
         proxy
     }
 
-    /// `host:port`.
+    /// Returns `host:port`.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -55,7 +55,7 @@ impl Proxy {
         self.flow.send_replace(flow);
     }
 
-    /// Where what comes goes on to, from the next [`Self::mend`] on.
+    /// Sets the target of new connections after the next [`Self::mend`].
     pub(crate) fn aim(&self, target: &str) {
         target.clone_into(&mut self.target.lock().unwrap());
     }
@@ -73,7 +73,7 @@ impl Proxy {
         let target = self.target.lock().unwrap().clone();
         let flow = self.flow.subscribe();
         let carry = tokio::spawn(async move {
-            // Dropped with this task, and all that it carries with it.
+            // Dropped with this task, together with all connections.
             let mut connections = JoinSet::new();
             while let Ok((near, _)) = listener.accept().await {
                 let (target, flow) = (target.clone(), flow.clone());
@@ -82,7 +82,7 @@ impl Proxy {
                         let _ = both_ways(near, far, &flow).await;
                     }
                 });
-                // Those that have ended are not kept.
+                // Removes connections that have ended.
                 while connections.try_join_next().is_some() {}
             }
         });
@@ -124,7 +124,7 @@ async fn carry(
             Flow::Free => {}
             Flow::Late(by) => sleep(by).await,
             Flow::Held => {
-                // The proxy is gone when nobody can set it free.
+                // The proxy is gone when no sender is left.
                 let _ = flow.wait_for(|flow| *flow != Flow::Held).await;
             }
         }

@@ -1,4 +1,4 @@
-//! A customer's server: does as it is told, and remembers every request.
+//! A customer's server: follows a script, and records every request.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,25 +17,25 @@ use super::{
     server::{AsyncHandler, Body, Server, answer},
 };
 
-/// What a receiver does with a request.
+/// How a receiver handles a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behaviour {
     Answer(u16),
-    /// Takes the request and never answers.
+    /// Accepts the request and never answers.
     Hang,
 }
 
-/// A request exactly as it came.
+/// A request exactly as it was received.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// As many as came, in lower case.
+    /// All headers that were received, in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
     pub(crate) arrived: Instant,
     pub(crate) arrived_micros: i64,
-    /// When the sender gave up on one that hangs, counted from its arrival.
+    /// Time from the arrival of a hanging request until the sender gave up.
     pub(crate) cut_after: Option<Duration>,
 }
 
@@ -44,7 +44,7 @@ impl Delivery {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The name of the Scan that it brings.
+    /// Returns the name of the Scan in it.
     pub(crate) fn scan(&self) -> String {
         self.json()["name"].as_str().unwrap().to_owned()
     }
@@ -61,24 +61,24 @@ pub(crate) struct Receiver {
 }
 
 struct State {
-    /// How long each answer takes.
+    /// Delay of each answer.
     delay: Duration,
     script: Mutex<VecDeque<Behaviour>>,
     deliveries: Mutex<Vec<Delivery>>,
 }
 
 impl Receiver {
-    /// Answers 204.
+    /// Starts a receiver that answers 204.
     pub(crate) async fn start() -> Self {
         Self::new([], Duration::ZERO).await
     }
 
-    /// Answers 204, each time after `delay`.
+    /// Starts a receiver that answers 204, each time after `delay`.
     pub(crate) async fn slow(delay: Duration) -> Self {
         Self::new([], delay).await
     }
 
-    /// Does as `script` says, one request after the other, and answers 204 after that.
+    /// Starts a receiver that follows `script`, one request after the other, and answers 204 after that.
     pub(crate) async fn scripted(script: impl IntoIterator<Item = Behaviour>) -> Self {
         Self::new(script, Duration::ZERO).await
     }
@@ -97,17 +97,17 @@ impl Receiver {
         self.server.url("/hooks/earshot?from=earshot")
     }
 
-    /// All so far, in the order of their arrival.
+    /// Returns all requests so far, in the order of their arrival.
     pub(crate) fn deliveries(&self) -> Vec<Delivery> {
         self.state.deliveries.lock().unwrap().clone()
     }
 
-    /// How many so far.
+    /// Returns the number of requests so far.
     pub(crate) fn count(&self) -> usize {
         self.state.deliveries.lock().unwrap().len()
     }
 
-    /// How often each Scan came.
+    /// Returns how often each Scan arrived.
     pub(crate) fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for delivery in self.deliveries() {
@@ -116,7 +116,7 @@ impl Receiver {
         counts
     }
 
-    /// Waits until `count` requests have come.
+    /// Waits until `count` requests have arrived.
     pub(crate) async fn wait_for(&self, count: usize, within: Duration) -> Vec<Delivery> {
         eventually(&format!("{count} requests"), within, async || {
             let deliveries = self.deliveries();

@@ -11,14 +11,14 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
-/// Stops when dropped, open connections too.
+/// A running server. Dropping it stops the server and closes its connections.
 pub(crate) struct Server {
     addr: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Server {
-    /// A handler that is dropped before it has answered lost its client.
+    /// A handler that is dropped before it has answered has lost its client.
     pub(crate) async fn start<H>(handler: H) -> Self
     where
         H: AsyncHandler,
@@ -39,7 +39,7 @@ impl Server {
                     async move { Ok::<_, Infallible>(handler.handle(request).await) }
                 });
                 connections.spawn(async move {
-                    // A client that goes away is no failure of ours.
+                    // A client that disconnects is not an error.
                     let _ = http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), service)
                         .await;

@@ -1,10 +1,10 @@
-//! The shapes that SPEC.md gives to errors, timestamps and posts.
+//! The shapes that SPEC.md defines for errors, timestamps and posts.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// RFC 3339 in UTC with exactly six fractional digits.
+/// Asserts RFC 3339 in UTC with exactly six fractional digits.
 #[track_caller]
 pub(crate) fn assert_timestamp(value: &Value) {
     let text = value
@@ -21,7 +21,7 @@ pub(crate) fn assert_timestamp(value: &Value) {
     );
 }
 
-/// Part 7: `{code, message, details?: [{field, issue}]}`, and nothing more.
+/// Asserts the shape of part 7: `{code, message, details?: [{field, issue}]}`, and nothing more.
 #[track_caller]
 pub(crate) fn assert_error(status: u16, body: &Value) {
     let fields = body
@@ -43,7 +43,7 @@ pub(crate) fn assert_error(status: u16, body: &Value) {
     }
 }
 
-/// Part 2.6, for the kind of post.
+/// Asserts the shape of part 2.6, for the kind of post.
 #[track_caller]
 pub(crate) fn assert_post(post: &Value) {
     let mut wanted = vec!["id", "text", "time", "title", "type", "url", "user"];
@@ -54,7 +54,7 @@ pub(crate) fn assert_post(post: &Value) {
             assert_party(&post["subforum"]);
         }
         "NETWORK_POST" => {}
-        other => panic!("a post of no type of ours: {other}"),
+        other => panic!("a post of an unknown type: {other}"),
     }
     assert_eq!(keys(post), wanted, "{post}");
     assert_timestamp(&post["time"]);
@@ -68,7 +68,7 @@ pub(crate) fn assert_post(post: &Value) {
     assert_address(&post["url"]);
 }
 
-/// `{id, name, url}`.
+/// Asserts `{id, name, url}`.
 #[track_caller]
 fn assert_party(party: &Value) {
     assert_eq!(keys(party), ["id", "name", "url"], "{party}");
@@ -90,7 +90,7 @@ fn assert_address(value: &Value) {
     );
 }
 
-/// The names of an object's fields, sorted.
+/// Returns the names of an object's fields, sorted.
 pub(crate) fn keys(value: &Value) -> Vec<&str> {
     let object = value
         .as_object()

@@ -1,4 +1,4 @@
-//! The platforms, as the `platform-simulator` program plays them.
+//! The platforms, simulated by the `platform-simulator` program.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -32,12 +32,12 @@ impl Simulator {
         }
     }
 
-    /// `http://host:port`.
+    /// Returns `http://host:port`.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Publishes posts as the control API takes them; answers the `Post.id` of each.
+    /// Publishes posts in the format of the control API; returns the `Post.id` of each.
     pub(crate) async fn publish(&self, posts: &[Value]) -> Vec<String> {
         let answer = self
             .control(Method::POST, "posts", Some(json!(posts)))
@@ -48,7 +48,7 @@ impl Simulator {
             .collect()
     }
 
-    /// By `Post.id`, the microsecond at which each post was first part of an answer.
+    /// Returns the microsecond when each post was first part of an answer, by `Post.id`.
     pub(crate) async fn served(&self) -> BTreeMap<String, i64> {
         let served = self.control(Method::GET, "served", None).await;
         let served = served.as_object().unwrap().iter();

@@ -1,4 +1,4 @@
-//! The web as customers name it: a product's pages, and pages that nobody should have named.
+//! The customer's website: a product's pages, and pages that a customer should not use.
 
 use std::{
     convert::Infallible,
@@ -48,18 +48,18 @@ impl Site {
     /// | `/moved` | a redirect to `/` |
     /// | `/huge` | 100 MB of HTML |
     /// | `/metadata` | a redirect to 169.254.169.254 |
-    /// | `/empty` | a page that says nothing |
-    /// | all else | 404 |
+    /// | `/empty` | a page without content |
+    /// | all others | 404 |
     pub(crate) fn url(&self, path: &str) -> String {
         self.server.url(path)
     }
 
-    /// How much of the huge page was taken by whoever asked for it.
+    /// Returns how much of the huge page was read by clients.
     pub(crate) fn huge_sent_bytes(&self) -> u64 {
         self.counters.huge_sent.load(Ordering::Relaxed)
     }
 
-    /// How often the slow page was asked for.
+    /// Returns how often the slow page was requested.
     pub(crate) fn slow_requests(&self) -> u64 {
         self.counters.slow_requests.load(Ordering::Relaxed)
     }
@@ -93,7 +93,7 @@ fn redirect(to: &str) -> Response<Body> {
     response
 }
 
-/// Without a length, so that only reading tells how long it is.
+/// Returns a page without `content-length`, so that a client must read it to learn its length.
 fn huge(counters: Arc<Counters>) -> Response<Body> {
     let chunk = Bytes::from(CHUNK.repeat(800));
     let length = u64::try_from(chunk.len()).unwrap();

@@ -1,4 +1,4 @@
-//! The service under test, in either form, with the world around it.
+//! The service under test, in either form, with its environment.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ const START: Duration = Duration::from_secs(90);
 const COMMAND: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(30);
 
-/// The form of the service.
+/// Form of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `earshot dev`.
@@ -45,10 +45,10 @@ impl Kind {
     }
 }
 
-/// What can be killed by itself.
+/// A part that can be killed separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    /// `earshot dev`, all of it.
+    /// The whole `earshot dev`.
     Dev,
     Gateway,
     Compiler,
@@ -79,25 +79,25 @@ impl Part {
     }
 }
 
-/// A running service. Dropping it stops all of it.
+/// A running service. Dropping it stops everything.
 pub(crate) struct Stack {
     pub(crate) kind: Kind,
     pub(crate) api: Api,
     pub(crate) simulator: Simulator,
     pub(crate) site: Site,
     pub(crate) api_url: String,
-    /// The OWNER's, with which `api` calls.
+    /// The OWNER's key, which `api` uses.
     pub(crate) owner_key: String,
     config: PathBuf,
     addresses: Addresses,
     running: Mutex<Running>,
-    /// Of processes that are started from now on.
+    /// Environment of processes that are started from now on.
     variables: Mutex<Vec<(String, String)>>,
-    /// Logs and data.
+    /// Directory for logs and data.
     directory: TempDir,
 }
 
-/// The same over restarts.
+/// Addresses that stay the same across restarts.
 struct Addresses {
     api: String,
     ops: BTreeMap<Part, String>,
@@ -152,7 +152,7 @@ impl Stack {
         self.restart(Part::Dev).await
     }
 
-    /// The services are started first: the order does not matter to them.
+    /// Starts the services first, because the order must not matter.
     async fn start_distributed(&self) -> String {
         let home = self.directory.path();
         let (postgres, rabbitmq) = block_in_place(|| {
@@ -182,7 +182,7 @@ impl Stack {
         self.key("acme", "OWNER")
     }
 
-    /// `earshot …` on this stack's database.
+    /// Runs `earshot …` on this stack's database.
     pub(crate) fn operator(&self, arguments: &[&str]) -> programs::Ended {
         let mut command = programs::command("earshot");
         command.args(arguments);
@@ -193,7 +193,7 @@ impl Stack {
         block_in_place(|| programs::finish(&mut command, COMMAND))
     }
 
-    /// A new key of an account.
+    /// Returns a new key of an account.
     pub(crate) fn key(&self, account: &str, role: &str) -> String {
         let created = self.operator(&["keys", "create", "--account", account, "--role", role]);
         let key = created.stdout.trim().to_owned();
@@ -202,12 +202,12 @@ impl Stack {
         key
     }
 
-    /// A client with another key.
+    /// Returns a client with another key.
     pub(crate) fn client(&self, key: &str) -> Api {
         Api::new(&self.api_url, key)
     }
 
-    /// `kill -9`.
+    /// Kills the part with SIGKILL.
     pub(crate) fn kill(&self, part: Part) {
         let mut running = self.running.lock().unwrap();
         match part {
@@ -217,8 +217,8 @@ impl Stack {
         }
     }
 
-    /// Starts what was killed, or not yet started, where it was; returns when it is ready. Answers
-    /// the key that `earshot dev` prints.
+    /// Starts a part at its previous address, if it was killed or not yet started, and returns when it is ready.
+    /// Returns the key that `earshot dev` prints.
     pub(crate) async fn restart(&self, part: Part) -> String {
         if part == Part::RabbitMq {
             let mut rabbitmq = self.running.lock().unwrap().rabbitmq.take().unwrap();
@@ -252,7 +252,7 @@ impl Stack {
         word(&line, "key=").to_owned()
     }
 
-    /// SIGTERM to `earshot dev`, or to each service; all must drain and exit 0.
+    /// Sends SIGTERM to `earshot dev`, or to each service; all must drain and exit 0.
     pub(crate) fn terminate(&self) {
         let mut running = self.running.lock().unwrap();
         for (part, process) in &mut running.processes {
@@ -261,12 +261,12 @@ impl Stack {
         }
     }
 
-    /// What processes that are started from now on find in their environment beside what they need.
+    /// Sets additional environment variables for processes that are started from now on.
     pub(crate) fn set_variables(&self, variables: Vec<(String, String)>) {
         *self.variables.lock().unwrap() = variables;
     }
 
-    /// What `/metrics` of a service answers.
+    /// Returns the `/metrics` of a service.
     pub(crate) async fn metrics(&self, part: Part) -> String {
         let url = format!("http://{}/metrics", self.addresses.ops[&part]);
         let answer = api::send(&api::client(), Method::GET, &url, &[], None).await;
@@ -274,12 +274,12 @@ impl Stack {
         String::from_utf8(answer.body.to_vec()).unwrap()
     }
 
-    /// SIGTERM to one service.
+    /// Sends SIGTERM to one service.
     pub(crate) fn ask_to_end(&self, part: Part) {
         self.running.lock().unwrap().processes[&part].ask_to_end();
     }
 
-    /// Waits for what was asked to; it must drain and exit 0.
+    /// Waits for a part that was sent SIGTERM; it must drain and exit 0.
     pub(crate) fn wait_for_end(&self, part: Part) {
         let mut running = self.running.lock().unwrap();
         let process = running.processes.get_mut(&part).unwrap();
@@ -287,7 +287,7 @@ impl Stack {
         assert!(status.success(), "{}: {status}", part.program());
     }
 
-    /// What `/readyz` of a service answers; none when nobody does.
+    /// Returns the status of a service's `/readyz`; `None` when no server answers.
     pub(crate) async fn readiness(&self, part: Part) -> Option<u16> {
         let url = format!("http://{}/readyz", self.addresses.ops[&part]);
         let answer = api::try_send(&api::client(), Method::GET, &url, &[], None).await;
@@ -337,7 +337,7 @@ impl Stack {
     }
 }
 
-/// `earshot dev` by itself, for tests of its start and its idleness.
+/// Returns the command of `earshot dev`, for tests of its start and its idle cost.
 pub(crate) fn dev_command(config: &Path, data_dir: &Path) -> Command {
     let mut command = programs::command("earshot");
     command.args([
@@ -352,14 +352,14 @@ pub(crate) fn dev_command(config: &Path, data_dir: &Path) -> Command {
     command
 }
 
-/// What follows `start` in a line of words.
+/// Returns the word after `start` in a line of words.
 pub(crate) fn word<'a>(line: &'a str, start: &str) -> &'a str {
     let mut words = line.split(' ');
     let found = words.find_map(|word| word.strip_prefix(start));
     found.unwrap_or_else(|| panic!("no `{start}` in: {line}"))
 }
 
-/// An address on which somebody listens, for as long as that lives.
+/// Returns an address in use, and the listener that occupies it.
 pub(crate) fn busy_address() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

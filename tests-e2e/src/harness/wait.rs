@@ -1,10 +1,10 @@
-//! Waiting by asking.
+//! Waiting by polling.
 
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_millis(20);
 
-/// Asks until there is an answer; panics, naming `what`, when there is none `within` that time.
+/// Polls until there is an answer; panics, naming `what`, if none arrives `within` that time.
 pub(crate) async fn eventually<T>(
     what: &str,
     within: Duration,

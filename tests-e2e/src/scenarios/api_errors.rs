@@ -107,7 +107,7 @@ pub(crate) async fn strangers(stack: &Stack) {
         format!("/v1/{}/scans", name(&manager)),
     ];
 
-    // Without a key, with none of ours, and with one whose secret is wrong.
+    // Without a key, with an unknown key, and with a wrong secret.
     let key = stack.key("stranger", "OWNER");
     let last = if key.ends_with('A') { "B" } else { "A" };
     let forged = format!("Bearer {}{last}", &key[..key.len() - 1]);
@@ -129,7 +129,7 @@ pub(crate) async fn strangers(stack: &Stack) {
         }
     }
 
-    // Another account's key reads nothing and makes nothing.
+    // Another account's key can neither read nor create anything.
     let stranger = stack.client(&key);
     for path in &mine {
         assert_eq!(stranger.get(path).await.status, 403, "{path}");
@@ -139,7 +139,7 @@ pub(crate) async fn strangers(stack: &Stack) {
     let list = stranger.get("/v1/namespaces").await;
     assert_eq!(list.json(), json!({"namespaces": []}));
 
-    // A reader of another account, who may not write even at home.
+    // A viewer of another account, who has no write access even there.
     let viewer = stack.client(&stack.key("stranger", "VIEWER"));
     let answer = viewer
         .post("/v1/namespaces", &json!({"nickname": "Mine"}))
@@ -169,7 +169,7 @@ pub(crate) async fn strangers(stack: &Stack) {
     }
 }
 
-/// `x-test`: the answer of the real call, and nothing stored.
+/// `x-test` returns the answer of the real call, and stores nothing.
 pub(crate) async fn test_mode(stack: &Stack) {
     let namespace = stack.api.create_namespace("Only a test").await;
     let path = format!("/v1/{namespace}/connections");

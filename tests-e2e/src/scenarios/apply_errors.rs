@@ -1,4 +1,4 @@
-//! Pages from which no instructions can be made: APPLY_FAILED, and the customer is told why.
+//! Pages that give no instructions: APPLY_FAILED, with the reason for the customer.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(crate) async fn run(stack: &Stack) {
         "{sent} bytes of the huge page were read"
     );
 
-    // One good page among bad ones is enough.
+    // One good page among bad ones is sufficient.
     let urls = [closed, site("/huge"), site("/moved")];
     let request = customer::manager("Mixed", "FORUM", &urls, &customer.connection);
     let created = stack

@@ -1,8 +1,8 @@
-//! Secrets that are easily recognised, in all places where secrets go: none of them comes out anywhere.
+//! Recognisable secrets in all places that hold secrets: no output may contain one of them.
 //!
-//! The service runs for a while with everything that holds a secret in use, most of it refused by whom it is
-//! for, since failures say more than successes; then its servers die and come back. What it wrote meanwhile, at
-//! `debug`, and what it answers, is searched. Each secret is seen to have been used where that can be seen.
+//! The service runs for a while with every secret in use. Most requests with a secret are refused by their target,
+//! because failures reveal more than successes. Then its servers die and come back. The test searches the logs, at
+//! `debug`, and the answers of the service. Where possible, it checks that each secret was really used.
 
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf, process::Command, time::Duration};
 
@@ -35,12 +35,12 @@ const SERVICES: [&str; 4] = [
 ];
 const TRIED_KEY: &str =
     "esk_01arz3ndektsv4rrffq69g5fav_c4n4ryTriedKeyc4n4ryTriedKeyc4n4ryTriedKeyA";
-/// Of 24 bytes, in base64.
+/// 24 bytes, in base64.
 const SIGNING: &str = "c4n4rySigningSecretc4n4rySigning";
 const PAYLOAD: &str = "c4n4ryPayload";
 const WORD: &str = "beeswax";
 
-/// What must not come out, by what it is.
+/// Secrets that must not appear, by their purpose.
 struct Secrets(BTreeMap<&'static str, String>);
 
 impl Secrets {
@@ -75,7 +75,7 @@ impl Secrets {
     }
 
     fn add_key(&mut self, what: &'static str, key: &str) {
-        // What is behind the name; it may have an underscore itself.
+        // The part after the name, which may contain an underscore.
         let secret = key.splitn(3, '_').nth(2).unwrap();
         self.0.insert(what, secret.to_owned());
     }
@@ -92,7 +92,7 @@ impl Secrets {
     }
 }
 
-/// The service, with servers of its own.
+/// The service, with private servers.
 struct World {
     secrets: Secrets,
     config: PathBuf,
@@ -140,7 +140,7 @@ pub(crate) async fn run(kind: Kind) {
 
     let mut lines = 0;
     for process in &world.processes {
-        // `earshot dev` tells its owner the key, once, and on purpose.
+        // `earshot dev` prints the owner's key once, on purpose.
         let log: String = process
             .output()
             .lines()
@@ -167,7 +167,7 @@ pub(crate) async fn run(kind: Kind) {
     );
 }
 
-/// At rest, header values and signing secrets are sealed, and keys hashed.
+/// In the database, header values and signing secrets are sealed, and keys hashed.
 fn stored(secrets: &Secrets, postgres: &Postgres) {
     let all = "SELECT query_to_xml(format('SELECT t::text FROM %I AS t', table_name), true, true, '') \
                FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'";
@@ -220,7 +220,7 @@ impl World {
                 world.owner = word(&line, "key=").to_owned();
             }
             Kind::Distributed => {
-                // They wait for the schema, and say so.
+                // They wait for the schema, and log it.
                 SERVICES
                     .into_iter()
                     .for_each(|program| world.spawn(program));
@@ -236,7 +236,7 @@ impl World {
         world
     }
 
-    /// Both want a password: what they say of the rest of the settings.
+    /// Starts both servers with passwords, and returns the settings that name them.
     fn start_servers(&mut self) -> String {
         let home = self.directory.path();
         let (postgres, rabbitmq) = block_in_place(|| {
@@ -336,7 +336,7 @@ allow_http = true
         command.arg("--config").arg(&self.config);
         command.env("EARSHOT_GATEWAY__LISTEN", listen);
         command.env("EARSHOT_OPS__LISTEN", &ops);
-        // Texts stand in it as they are.
+        // Protobuf contains texts unencoded.
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", origin(&self.collector));
         command.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
         command.env("OTEL_TRACES_SAMPLER", "always_on");
@@ -365,7 +365,7 @@ allow_http = true
         block_in_place(|| programs::finish(&mut command, PATIENCE))
     }
 
-    /// Which service a command line is about.
+    /// Sets the directory and configuration of a command.
     fn place(&self, command: &mut Command) {
         if self.postgres.is_some() {
             command.arg("--config").arg(&self.config);
@@ -387,7 +387,7 @@ allow_http = true
         created.stdout.trim().to_owned()
     }
 
-    /// Both servers die, requests fail, and all comes back.
+    /// Both servers die, requests fail, and everything recovers.
     async fn lose_servers(&mut self) {
         let (mut postgres, mut rabbitmq) =
             (self.postgres.take().unwrap(), self.rabbitmq.take().unwrap());
@@ -413,7 +413,7 @@ allow_http = true
         self.ready().await;
     }
 
-    /// All that the collector got, once some came.
+    /// Returns all that the collector received, once there is something.
     async fn traces(&self) -> String {
         eventually("traces are sent", PATIENCE, async || {
             (self.collector.count() > 2).then_some(())
@@ -425,7 +425,7 @@ allow_http = true
             .collect()
     }
 
-    /// A setting that is wrong is named, and not repeated.
+    /// An invalid setting is named, and its value is not repeated.
     fn refusals(&self, kind: Kind) {
         let program = if kind == Kind::Dev {
             "earshot"
@@ -462,7 +462,7 @@ fn origin(server: &Receiver) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Makes each secret go where it goes; answers the customer's server.
+/// Uses each secret for its purpose; returns the customer's server.
 async fn use_everything(world: &World) -> Receiver {
     let api = Api::new(&world.api_url, &world.owner);
     let receiver = Receiver::start().await;
@@ -506,7 +506,7 @@ async fn use_everything(world: &World) -> Receiver {
     receiver
 }
 
-/// What the service says to whoever asks, by where it says it.
+/// Returns the responses of the service, by their source.
 async fn ask(world: &World) -> Vec<(String, String)> {
     let client = api::client();
     let mut answers = Vec::new();

@@ -1,4 +1,4 @@
-//! The customer's command line as a person and a script meet it, and `earshot mcp` as a model's host does.
+//! The customer's command line as a person and a script use it, and `earshot mcp` as a model's host uses it.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -30,7 +30,7 @@ fn done(stack: &Stack, arguments: &[&str]) -> Value {
 }
 
 pub(crate) async fn run(stack: &Stack) {
-    // One object a line, piped.
+    // One object per line when piped.
     let namespace = done(stack, &["namespaces", "create", "--set", "nickname==cmd()"]);
     let namespace = name(&namespace).to_owned();
     let within = |arguments: &[&str]| {
@@ -75,7 +75,7 @@ pub(crate) async fn run(stack: &Stack) {
 }
 
 fn exit_codes(stack: &Stack, namespace: &str, connection: &Value) {
-    // Refused: the field, the issue, what was given, a way out, the request id.
+    // The request is refused: the output has the field, the issue, the value, a fix and the request id.
     let ended = cli(stack, &["namespaces", "create", "--set", "nickname= "]);
     assert_eq!(ended.code, Some(1), "{ended:#?}");
     for part in [
@@ -111,7 +111,7 @@ fn exit_codes(stack: &Stack, namespace: &str, connection: &Value) {
         ended.code == Some(1) && ended.stderr.contains("EARSHOT_API_KEY"),
         "{ended:#?}"
     );
-    // A receiver that is not there.
+    // A receiver that does not exist.
     let nowhere = format!("url=http://{}/", free_address());
     let changed = cli(
         stack,
@@ -123,7 +123,7 @@ fn exit_codes(stack: &Stack, namespace: &str, connection: &Value) {
         ended.code == Some(1) && ended.stdout.contains("\"ok\":false"),
         "{ended:#?}"
     );
-    // Wrong usage; nothing is asked of anybody.
+    // Wrong usage; no request is sent.
     for arguments in [
         &["namespaces", "create"][..],
         &["scans", "get", "x"],
@@ -132,7 +132,7 @@ fn exit_codes(stack: &Stack, namespace: &str, connection: &Value) {
     ] {
         assert_eq!(cli(stack, arguments).code, Some(2), "{arguments:?}");
     }
-    // Nobody there.
+    // No server at this address.
     let ended = cli_at(
         &format!("http://{}", free_address()),
         "esk_x",
@@ -166,7 +166,7 @@ fn forms(stack: &Stack, namespace: &str) {
         table.starts_with("NICKNAME") && !table.contains('\u{1b}'),
         "{table}"
     );
-    // With --dry-run nothing stays.
+    // `--dry-run` changes nothing.
     let tried = done(
         stack,
         &[
@@ -194,7 +194,7 @@ fn forms(stack: &Stack, namespace: &str) {
     );
 }
 
-/// The other end of `earshot mcp`.
+/// The host that talks to `earshot mcp`.
 struct Host {
     child: Child,
     answers: BufReader<std::process::ChildStdout>,
@@ -251,7 +251,7 @@ impl Host {
         answer
     }
 
-    /// What a tool says, and whether it failed.
+    /// Returns the text of a tool's answer, and whether it failed.
     fn tool(&mut self, tool: &str, arguments: &Value) -> (String, bool) {
         let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
         let text = answer["result"]["content"][0]["text"].as_str();
@@ -294,7 +294,7 @@ fn tools(stack: &Stack, namespace: &str, manager: &Value) {
     assert!(!failed && text.contains("points"), "{text}");
     let (text, failed) = host.tool("explain_scan", &json!({ "scan": "../../caller" }));
     assert!(failed && text.contains("no name"), "{text}");
-    // What is not offered is not done.
+    // A tool that is not offered cannot be called.
     let enable = json!({"manager": name(manager), "enable": true});
     let answer = host.ask(
         "tools/call",
@@ -306,7 +306,7 @@ fn tools(stack: &Stack, namespace: &str, manager: &Value) {
     host.write("{not json");
     assert_eq!(host.read()["error"]["code"], -32_700);
 
-    // Of a key that may not write, no writing either.
+    // With a read-only key there are no write tools.
     let viewer = stack.key(account(stack), "VIEWER");
     let mut reading = Host::start(stack, &["--allow-writes"], &viewer);
     assert!(!reading.names().contains(&"enable_manager".to_owned()));
@@ -315,7 +315,7 @@ fn tools(stack: &Stack, namespace: &str, manager: &Value) {
     assert!(!failed && text.contains("\"enable\": true"), "{text}");
 }
 
-/// Whose the stack's own key is.
+/// Returns the account of the stack's own key.
 fn account(stack: &Stack) -> &'static str {
     match stack.kind {
         crate::Kind::Dev => "dev",

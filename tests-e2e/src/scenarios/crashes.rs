@@ -1,4 +1,4 @@
-//! `kill -9` in the middle of two hundred posts: no Scan lost, none twice, each delivered at least once.
+//! SIGKILL in the middle of two hundred posts: no Scan is lost or duplicated, and each is delivered at least once.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
 
 const WORD: &str = "quillfern";
 const BATCH: usize = 10;
-/// So that there is always some request under way.
+/// Ensures that there is always a request in progress.
 const ANSWER_DELAY: Duration = Duration::from_millis(250);
 const RECOVERY: Duration = Duration::from_secs(60);
 
@@ -37,14 +37,14 @@ pub(crate) async fn run(stack: &Stack) {
                 let same = part != Part::Dev || key == stack.owner_key;
                 assert!(same, "the key stays the same for a data directory");
             }
-            // The next one is killed while these are on their way.
+            // The next process is killed while these posts are being processed.
             None => served(stack, &ids).await,
         }
     }
     let scans = customer.scans_of(&managers, &expected, RECOVERY).await;
     customer.delivered(&scans, RECOVERY).await;
 
-    // What comes after all that is read, matched and delivered after it.
+    // Posts that are published afterwards are read, matched and delivered after all others.
     let last: Vec<Post> = (0..3).map(|number| Post::about(WORD, number)).collect();
     publish(stack, &last, &mut expected).await;
     let scans = customer.scans_of(&managers, &expected, RECOVERY).await;
@@ -68,7 +68,7 @@ pub(crate) async fn run(stack: &Stack) {
     }
 }
 
-/// The two hundred; those that somebody should see hold the word.
+/// Returns the two hundred posts; those that must match contain the word.
 fn marked() -> Vec<Post> {
     let mut posts = posts::two_hundred();
     for post in posts
@@ -82,7 +82,7 @@ fn marked() -> Vec<Post> {
     posts
 }
 
-/// Who is killed before which batch is published, and started again after it: in every other one.
+/// Returns the part that is killed before a batch is published, and restarted after it, for every other batch.
 fn victim(kind: Kind, batch: usize) -> Option<Part> {
     const PARTS: [Part; 9] = [
         Part::Dispatcher,
@@ -102,7 +102,7 @@ fn victim(kind: Kind, batch: usize) -> Option<Part> {
     }
 }
 
-/// Has the compiler in the middle of a page, where it is what will be killed.
+/// Keeps the compiler busy with a page, if it is the part to be killed.
 async fn busy(customer: &Customer<'_>, part: Part, batch: usize) -> Option<Value> {
     if !matches!(part, Part::Compiler | Part::Dev) {
         return None;
@@ -121,7 +121,7 @@ async fn busy(customer: &Customer<'_>, part: Part, batch: usize) -> Option<Value
     Some(manager)
 }
 
-/// Adds those that must become Scans to `expected`; answers all ids.
+/// Adds the posts that must become Scans to `expected`; returns all ids.
 async fn publish(stack: &Stack, posts: &[Post], expected: &mut BTreeSet<String>) -> Vec<String> {
     let json: Vec<Value> = posts.iter().map(Post::json).collect();
     let ids = stack.simulator.publish(&json).await;

@@ -1,5 +1,5 @@
-//! The main job: a page becomes a Manager, and of two hundred posts on three platforms those that
-//! matter reach the customer, by webhook and by polling, and the others do not.
+//! The main job: a page becomes a Manager. Of two hundred posts on three platforms the relevant ones reach the
+//! customer, by webhook and by polling, and the others do not.
 
 use std::{
     cell::Cell,
@@ -18,7 +18,7 @@ use crate::{
 
 const APPLY: Duration = Duration::from_secs(10);
 const BATCH: usize = 20;
-/// After the last Scan. One that comes later was lost to whoever polls.
+/// Quiet time after the last Scan. A later Scan would be lost for a client that polls.
 const QUIET: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(150);
 
@@ -76,11 +76,11 @@ pub(crate) async fn run(stack: &Stack) {
     );
 }
 
-/// Creates a Manager of the product's page and watches it become APPLIED.
+/// Creates a Manager for the product's page and waits until it is APPLIED.
 async fn apply(customer: &Customer<'_>, source: &str) -> Value {
     let urls = [customer.stack.site.url("/")];
     let mut request = customer::manager("Beekeepers", source, &urls, &customer.connection);
-    // The default, which answers show.
+    // The default, which responses contain.
     request["input"]["sensitivity"] = "BALANCED".into();
     let begin = Instant::now();
     let created = customer
@@ -101,7 +101,7 @@ async fn apply(customer: &Customer<'_>, source: &str) -> Value {
     manager
 }
 
-/// What a person would expect of instructions made from the page.
+/// Checks what a person would expect of instructions that were compiled from the page.
 fn assert_sensible(instructions: &Value, source: &str) {
     let texts = |field: &str| -> Vec<String> {
         let items = instructions[field].as_array().unwrap().iter();
@@ -148,8 +148,7 @@ fn assert_sensible(instructions: &Value, source: &str) {
     assert_eq!(feeds, expected);
 }
 
-/// Publishes the posts in batches, and waits until the platforms have given all of them away; answers
-/// their ids.
+/// Publishes the posts in batches, and waits until the platforms have served all of them; returns their ids.
 async fn publish(stack: &Stack, posts: &[Post]) -> Vec<String> {
     let mut ids = Vec::new();
     for batch in posts.chunks(BATCH) {
@@ -165,8 +164,8 @@ async fn publish(stack: &Stack, posts: &[Post]) -> Vec<String> {
     ids
 }
 
-/// Polls as a customer without a webhook does, each time from the last createTime on, until all
-/// posts are read and nothing more comes. Answers the names of the Scans found.
+/// Polls like a customer without a webhook, each time from the last createTime on, until all posts are read and no more
+/// arrive. Returns the names of the Scans found.
 async fn poll(stack: &Stack, managers: &[Value], done: &Cell<bool>) -> BTreeSet<String> {
     let begin = Instant::now();
     let mut found = BTreeSet::new();
@@ -220,7 +219,7 @@ fn assert_relevant(posts: &[Post], published: &[String], scans: &BTreeMap<String
     );
 }
 
-/// SPEC.md 2.6, with what was published.
+/// Compares a Scan's post (SPEC.md 2.6) with the published one.
 fn assert_is(found: &Value, post: &Post, id: &str, stack: &Stack) {
     assert_eq!(found["id"], id);
     assert_eq!(found["title"], post.title);
@@ -258,7 +257,7 @@ fn assert_is(found: &Value, post: &Post, id: &str, stack: &Stack) {
     }
 }
 
-/// Pages of any size, in either order, hold the same Scans.
+/// Pages of any size, in either order, contain the same Scans.
 async fn pages_agree(stack: &Stack, managers: &[Value], scans: &BTreeMap<String, Value>) {
     for page_size in [1, 7, 100] {
         let mut listed = BTreeSet::new();

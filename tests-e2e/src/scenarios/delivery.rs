@@ -16,12 +16,12 @@ pub(crate) async fn third_try(stack: &Stack) {
     let script = [Behaviour::Answer(500), Behaviour::Answer(503)];
     let deliveries = one_post(stack, "thimblewick", &script, 3, PATIENCE).await;
     let waits: Vec<Duration> = waits(&deliveries);
-    // The schedule says 300 ms and 600 ms, each give or take a fifth.
+    // The schedule is 300 ms and 600 ms, each with a jitter of one fifth.
     assert!(waits[0] >= Duration::from_millis(235), "{waits:?}");
     assert!(waits[1] >= Duration::from_millis(475), "{waits:?}");
 }
 
-/// One that hangs is cut at 10 s, and asked again.
+/// A hanging request is cut off after 10 s, and retried.
 pub(crate) async fn hanging(stack: &Stack) {
     let deliveries = one_post(stack, "brambleford", &[Behaviour::Hang], 2, PATIENCE).await;
     let cut_after = deliveries[0].cut_after.expect("the first request was cut");
@@ -31,7 +31,7 @@ pub(crate) async fn hanging(stack: &Stack) {
     assert!(waits(&deliveries)[0] >= cut_after, "not before it was cut");
 }
 
-/// One post for a receiver with a script; waits for `count` requests and sees that no more come.
+/// Delivers one post to a scripted receiver; waits for `count` requests and checks that no more arrive.
 async fn one_post(
     stack: &Stack,
     word: &str,
@@ -47,7 +47,7 @@ async fn one_post(
         .publish(&[Post::about(word, 0).json()])
         .await;
     customer.receiver.wait_for(count, within).await;
-    // Longer than the schedule would wait for one more.
+    // Longer than the delay before another attempt.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let deliveries = customer.receiver.deliveries();
     assert_eq!(deliveries.len(), count, "tries");

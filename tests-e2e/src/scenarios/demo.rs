@@ -1,4 +1,4 @@
-//! `earshot dev --demo`: Scans are seen to arrive, with no network and no credentials.
+//! `earshot dev --demo`: Scans arrive without a network and without credentials.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ pub(crate) async fn run() {
         begin.elapsed()
     );
 
-    // The ready line is all that one needs to see them by the API.
+    // The ready line contains all that is needed to read them with the API.
     let api = Api::new(word(&line, "api="), word(&line, "key="));
     let only = async |path: &str, key: &str| {
         let answer = api.get(path).await.json();

@@ -1,5 +1,5 @@
-//! SIGTERM to each service while all of them are busy: none is late, no request fails, no Scan is lost, and
-//! none is delivered twice.
+//! SIGTERM to each service while all of them are busy: none exits late, no request fails, no Scan is lost, and none is
+//! delivered twice.
 
 use std::{
     collections::BTreeSet,
@@ -28,11 +28,11 @@ use crate::{
 
 const WORD: &str = "ashlantern";
 const BATCH: usize = 60;
-/// So that there is always some request under way.
+/// Ensures that there is always a request in progress.
 const ANSWER_DELAY: Duration = Duration::from_millis(100);
 const RECOVERY: Duration = Duration::from_secs(60);
 const CLIENTS: usize = 4;
-/// How long a load balancer takes to see that a replica is not ready.
+/// Time until a load balancer sees that a replica is not ready.
 const LAG: Duration = Duration::from_millis(300);
 
 pub(crate) async fn run(stack: &Stack) {
@@ -52,7 +52,7 @@ pub(crate) async fn run(stack: &Stack) {
     {
         let arrived = customer.receiver.count();
         expected.extend(publish(stack, nth).await);
-        // In the middle of it.
+        // During the batch.
         customer.receiver.wait_for(arrived + 5, RECOVERY).await;
         match part {
             Part::Gateway => drain_gateway(stack).await,
@@ -70,7 +70,7 @@ pub(crate) async fn run(stack: &Stack) {
         stack.api.applied(manager, RECOVERY).await;
     }
     assert_eq!(scans_by_post(stack, &managers).await.len(), expected.len());
-    // What would come a second time had a lease to outlive.
+    // A duplicate would arrive after its lease has expired.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let counts = customer.receiver.counts();
     for scan in scans.values() {
@@ -93,7 +93,7 @@ async fn publish(stack: &Stack, batch: usize) -> Vec<String> {
     stack.simulator.publish(&posts).await
 }
 
-/// A Manager whose page is being read.
+/// Creates a Manager whose page is being fetched.
 async fn slow_manager(customer: &Customer<'_>) -> Value {
     let stack = customer.stack;
     let urls = [stack.site.url("/slow")];
@@ -111,8 +111,8 @@ async fn slow_manager(customer: &Customer<'_>) -> Value {
     manager
 }
 
-/// The gateway, as clients see it through a load balancer: they come until a while after it has said that it is
-/// not ready.
+/// Drains the gateway as clients see it through a load balancer: requests arrive for a while after it has become not
+/// ready.
 async fn drain_gateway(stack: &Stack) {
     let leave = Arc::new(AtomicBool::new(false));
     let client = api::client();
@@ -134,8 +134,8 @@ async fn drain_gateway(stack: &Stack) {
     stack.wait_for_end(Part::Gateway);
 }
 
-/// One request after the other, reads and writes, over connections that are kept. Answers how many connections
-/// it was told to close.
+/// Sends requests in sequence, reads and writes, over kept-alive connections. Returns how many connections the gateway
+/// asked to close.
 fn busy_client(
     stack: &Stack,
     client: &Client,

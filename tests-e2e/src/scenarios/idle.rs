@@ -1,4 +1,4 @@
-//! What `earshot dev` costs while nothing happens.
+//! The cost of an idle `earshot dev`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::harness::{config, dev_command, process::Process, simulator::Simulator
 const LIMIT_KB: u64 = 100 * 1000;
 const WATCHED: Duration = Duration::from_secs(3);
 
-/// The resident memory of the one process, PostgreSQL not counted, over three quiet seconds.
+/// Measures the resident memory of the one process, without PostgreSQL, over three quiet seconds.
 pub(crate) async fn memory() {
     let directory = tempfile::tempdir().unwrap();
     let simulator = Simulator::start(directory.path()).await;
@@ -31,7 +31,7 @@ pub(crate) async fn memory() {
     assert!(process.terminate(Duration::from_secs(30)).success());
 }
 
-/// In kB.
+/// Returns a field in kB.
 fn field(status: &str, name: &str) -> u64 {
     let line = status
         .lines()

@@ -1,9 +1,8 @@
-//! `kill -9` of dispatcher, broker and database at random moments of many deliveries: none is lost, what
-//! comes twice was open, or not yet written down, when a dispatcher was killed, and soon after the last
-//! restart everything is there, with nobody's help.
+//! SIGKILL of dispatcher, broker and database at random moments during many deliveries. No delivery is lost. A
+//! duplicate was in progress, or not yet recorded, when a dispatcher was killed. Soon after the last restart everything
+//! has arrived, without help.
 //!
-//! A thousand deliveries and nine kills, the same each time; ten thousand and fifty where
-//! `EARSHOT_LARGE_TESTS` is `1`.
+//! A thousand deliveries and nine kills, the same each time; ten thousand and fifty if `EARSHOT_LARGE_TESTS` is `1`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,14 +21,14 @@ use crate::{
 const WORD: &str = "tarnmoss";
 const ANSWER_DELAY: Duration = Duration::from_millis(30);
 const RECOVERY: Duration = Duration::from_secs(60);
-/// The same moments each time.
+/// Seed of the moments, the same each time.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-/// From a request's arrival to its written record, on a busy machine.
+/// Time from a request's arrival to its record in the database, on a busy machine.
 const WRITTEN: Duration = Duration::from_millis(1_500);
-/// As long after the database's death may a dispatcher hold what it could not write.
+/// A dispatcher may hold unrecorded results for this long after the database's death.
 const HELD: Duration = Duration::from_secs(8);
 
-/// Of the short run, so that each is hit; the moments are random.
+/// Victims of the short run, so that each part is hit; the moments are random.
 const VICTIMS: [Part; 9] = [
     Part::Dispatcher,
     Part::RabbitMq,
@@ -45,7 +44,7 @@ const VICTIMS: [Part; 9] = [
 struct Size {
     victims: Vec<Part>,
     deliveries: usize,
-    /// After the last restart.
+    /// Deadline after the last restart.
     recovery: Duration,
 }
 
@@ -122,7 +121,7 @@ pub(crate) async fn run(stack: &Stack) {
     assert!(recovered <= size.recovery, "{recovered:?}");
 }
 
-/// None on the blog, whose feed shows no more than the last fifty.
+/// Publishes posts, but none on the blog, whose feed shows only the last fifty.
 async fn publish(stack: &Stack, published: &mut usize, count: usize) -> Vec<String> {
     let posts: Vec<Value> = (0..)
         .map(|nth| Post::about(WORD, nth))
@@ -135,7 +134,7 @@ async fn publish(stack: &Stack, published: &mut usize, count: usize) -> Vec<Stri
     stack.simulator.publish(&posts).await
 }
 
-/// Whether a request that arrived then may not have been written down when a dispatcher was killed.
+/// Returns whether a request that arrived then may have been unrecorded when a dispatcher was killed.
 fn was_at_risk(arrived: Instant, kills: &[(Part, Instant)]) -> bool {
     let dispatchers = kills.iter().filter(|(part, _)| *part == Part::Dispatcher);
     dispatchers.into_iter().any(|(_, killed)| {
@@ -145,7 +144,7 @@ fn was_at_risk(arrived: Instant, kills: &[(Part, Instant)]) -> bool {
             .map(|(_, at)| *at)
             .min();
         let from = held_since.map_or(*killed, |at| at.min(*killed)) - WRITTEN;
-        // The connection outlives its process by a moment.
+        // A connection outlives its process by a moment.
         (from..*killed + ANSWER_DELAY).contains(&arrived)
     })
 }

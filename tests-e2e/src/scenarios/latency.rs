@@ -1,4 +1,4 @@
-//! How long it takes from a platform's answer to the customer's server.
+//! Latency from a platform's answer to the customer's server.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,7 +13,7 @@ const WORD: &str = "moonquill";
 const POSTS: usize = 60;
 const PAUSE: Duration = Duration::from_millis(70);
 
-/// Measures sixty posts that come one by one on three platforms.
+/// Measures sixty posts that are published one by one on three platforms.
 pub(crate) async fn measure(stack: &Stack) {
     let customer = Customer::new(stack, WORD, Receiver::start().await).await;
     customer.watch_word(WORD).await;
@@ -49,7 +49,7 @@ pub(crate) async fn measure(stack: &Stack) {
     assert!(latencies[0] >= 0, "delivered before it was served");
     let limit = match stack.kind {
         Kind::Dev => Duration::from_millis(100),
-        // The same promise is made of one process only; this finds what waits for a sweep.
+        // The promise is only made for one process; this limit detects waits for a sweep.
         Kind::Distributed => Duration::from_millis(300),
     };
     assert!(at(50) < limit, "the median is {:?}", at(50));

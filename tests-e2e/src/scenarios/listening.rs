@@ -1,5 +1,5 @@
-//! `earshot listen` over a laptop's day: it is killed, ended and started, sleeps, loses its network, and the
-//! gateway behind it dies. A thousand Scans come meanwhile: none is missed, and none is printed twice.
+//! `earshot listen` over a laptop's day: it is killed, stopped and started, sleeps, loses its network, and its gateway
+//! dies. A thousand Scans arrive meanwhile: none is missed, and none is printed twice.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -18,7 +18,7 @@ const WORD: &str = "fernwhistle";
 const BATCH: usize = 50;
 const LONG: Duration = Duration::from_secs(90);
 
-/// What happens before each batch of posts, twenty in all.
+/// Event before each batch of posts, twenty in all.
 const DAY: [Event; 20] = [
     Event::Nothing,
     Event::Kill,
@@ -100,7 +100,7 @@ pub(crate) async fn run(stack: &Stack) {
             .collect();
         stack.simulator.publish(&posts).await;
         published += BATCH;
-        // Some of it is polled and printed before the next blow falls.
+        // Some Scans are polled and printed before the next event.
         tokio::time::sleep(Duration::from_millis(400)).await;
     }
     let expected = eventually("all posts are Scans", LONG, async || {

@@ -26,16 +26,16 @@ use libtest_mimic::Trial;
 
 use crate::{Kind, Shared};
 
-/// Whether scenarios with a long form take it.
+/// Returns whether scenarios with a long form run it.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a test is told by its environment, like Cargo's own"
+    reason = "tests are configured by environment variables, like Cargo's own"
 )]
 fn are_large() -> bool {
     std::env::var_os("EARSHOT_LARGE_TESTS").is_some_and(|value| value == "1")
 }
 
-/// In the order in which they run: what kills comes last.
+/// Returns the scenarios in the order of execution: those that kill processes come last.
 pub(crate) fn all(shared: &Arc<Shared>) -> Vec<Trial> {
     let kind = shared.kind;
     let mut trials = vec![

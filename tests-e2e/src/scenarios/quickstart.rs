@@ -1,7 +1,7 @@
-//! The quickstart of README, line by line, as somebody who has just come: in a fresh folder, with nothing set.
+//! Runs the quickstart of README line by line like a new user: in an empty folder, with no settings.
 //!
-//! The lines are README's own. Only `git clone` and `cargo` are played: the clone is this working copy, and
-//! what `cargo xtask up` builds is built already. Ports are free ones.
+//! The lines are copied from README. Only `git clone` and `cargo` are replaced: the clone is this working copy, and the
+//! programs that `cargo xtask up` builds are already built. Ports are free ones.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ const RECEIVER_PORT: &str = "4000";
 
 pub(crate) async fn run() {
     if Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: the quickstart of README was not run, for want of python3");
+        eprintln!("SKIPPED: the quickstart of README was not run: python3 is missing");
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -59,7 +59,7 @@ pub(crate) async fn run() {
     first.wait_for_end(START);
 }
 
-/// The blocks of shell under the heading, without comments.
+/// Returns the shell blocks under the heading, without comments.
 fn blocks(readme: &str) -> Vec<String> {
     let section = readme.split("\n## Quickstart\n").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
@@ -105,10 +105,10 @@ impl World {
         }
     }
 
-    /// A terminal in which these lines are typed.
+    /// Starts a terminal that runs these lines.
     fn shell(&self, name: &str, lines: &str, at: &Path) -> Process {
         let lines = lines.replace(RECEIVER_PORT, &self.receiver_port);
-        // The shell ends after what it started.
+        // The shell ends after its children.
         let script = format!("trap : TERM\n{lines}\nwait\nwait\n");
         let mut command = Command::new("bash");
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.players.display());
@@ -124,10 +124,10 @@ impl World {
         Process::spawn(name, &mut command, self.home.parent().unwrap())
     }
 
-    /// Wherever the one of these tests is.
+    /// Reads the setting of the test run.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a test is told by its environment, like Cargo's own"
+        reason = "tests are configured by environment variables, like Cargo's own"
     )]
     fn with_python(&self, path: &str) -> String {
         format!("{path}:{}", std::env::var("PATH").unwrap_or_default())

@@ -1,5 +1,5 @@
-//! The sample receivers of `docs/receivers`, each run by what is there to run it: they take what is genuine,
-//! refuse what is not, and take nothing twice.
+//! Runs the sample receivers of `docs/receivers` whose interpreter is installed: they accept genuine requests, refuse
+//! forged ones, and process nothing twice.
 
 use std::{
     path::{Path, PathBuf},
@@ -41,7 +41,7 @@ pub(crate) async fn run(stack: &Stack) {
             .stderr(Stdio::null())
             .status();
         if !there.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: docs/receivers/{file} was not run, for want of {program}");
+            eprintln!("SKIPPED: docs/receivers/{file} was not run: {program} is missing");
             continue;
         }
         let mut command = Command::new(program);
@@ -63,7 +63,7 @@ async fn sample(stack: &Stack, command: &mut Command, file: &str) {
     let mut process = Process::spawn(file, command, folder.path());
     process.line("ready ", PATIENCE).await;
 
-    // By the dispatcher itself: header and signature.
+    // A delivery by the dispatcher: header and signature.
     let namespace = stack.api.create_namespace(file).await;
     let connection = |secret: &str, signing: &str| {
         json!({
@@ -97,7 +97,7 @@ async fn sample(stack: &Stack, command: &mut Command, file: &str) {
     );
     end(process);
 
-    // What comes twice is taken once; what is none of ours is refused.
+    // A duplicate is processed once; a forged request is refused.
     command.env_remove("WEBHOOK_SECRET");
     let name = "again";
     let mut process = Process::spawn(name, command, folder.path());
@@ -129,10 +129,10 @@ async fn sample(stack: &Stack, command: &mut Command, file: &str) {
         "{file}: {output}"
     );
     end(process);
-    println!("docs/receivers/{file} takes what is genuine, once");
+    println!("docs/receivers/{file} accepts genuine requests, once");
 }
 
-/// With what it started: `go run` runs what it has built.
+/// Ends the program and its children: `go run` starts a compiled program.
 fn end(mut process: Process) {
     process.ask_all_to_end();
     process.wait_for_end(PATIENCE);

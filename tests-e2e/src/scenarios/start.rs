@@ -1,4 +1,4 @@
-//! Starts that cannot succeed: each says what is wrong, in a way that its operator can act on.
+//! Starts that cannot succeed: each error tells the operator what is wrong and how to fix it.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,7 +24,7 @@ const SERVICES: [&str; 4] = [
     "scanner",
     "webhook-dispatcher",
 ];
-/// What is missing, and why.
+/// Words of the error: the missing server, and the reason.
 const NO_DATABASE: [&str; 2] = ["database", "refused"];
 const WITHIN: Duration = Duration::from_secs(30);
 
@@ -49,7 +49,7 @@ impl Place {
         self.directory.path().join("data")
     }
 
-    /// Each program of this form of the service, with this configuration.
+    /// Returns each program of this form of the service, with this configuration.
     fn commands(&self, kind: Kind) -> Vec<Command> {
         match kind {
             Kind::Dev => vec![dev_command(&self.config, &self.data_dir())],
@@ -66,7 +66,7 @@ fn service(name: &str, config: &Path) -> Command {
     command
 }
 
-/// A configuration of the services whose database and broker are not there.
+/// Returns a configuration of the services whose database and broker do not exist.
 fn nobody_there() -> String {
     let database = format!("postgres://earshot:hush@{}/earshot", free_address());
     let broker = format!("amqp://guest:guest@{}/%2f", free_address());
@@ -143,7 +143,7 @@ pub(crate) async fn missing_database(kind: Kind) {
         return;
     }
 
-    // Without an address the services do not start; with one they wait, say so, and are not ready.
+    // Without an address the services do not start; with one they wait, log it, and are not ready.
     let empty = Place::new("");
     for mut command in empty.commands(kind) {
         assert_refused(&mut command, &["database.url", "bus.url"]);
@@ -157,7 +157,7 @@ pub(crate) async fn missing_database(kind: Kind) {
     }
 }
 
-/// Alive, not ready, and clear about why.
+/// Asserts that the process is alive, is not ready, and gives the reason.
 async fn assert_waits(name: &str, mut process: Process, ops: &str) {
     let client = api::client();
     let url = |path: &str| format!("http://{ops}{path}");
@@ -250,7 +250,7 @@ pub(crate) fn wrong_usage(kind: Kind) {
     }
 }
 
-/// It says whether the configuration is good, without a database, a broker or a port.
+/// `check-config` validates the configuration without a database, a broker or a port.
 pub(crate) fn check_config(kind: Kind) {
     let (_listener, address) = busy_address();
     let settings = match kind {

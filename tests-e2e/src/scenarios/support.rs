@@ -1,4 +1,4 @@
-//! What several scenarios do.
+//! Shared steps of the scenarios.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use crate::{
 
 pub(crate) const SECRET_HEADER: &str = "x-webhook-secret";
 pub(crate) const SECRET: &str = "0pen sesame, but longer";
-/// How long what takes a moment may take on a machine that is busy.
+/// Deadline, on a busy machine, for steps that usually take a moment.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A customer with a Namespace and a Connection to a receiver.
@@ -45,7 +45,7 @@ impl<'a> Customer<'a> {
         }
     }
 
-    /// Managers that take each post with `word`: of the forums, and of the blog.
+    /// Creates Managers that match each post with `word`: of the forums, and of the blog.
     pub(crate) async fn watch_word(&self, word: &str) -> [Value; 2] {
         [
             self.watch_word_on("FORUM", word).await,
@@ -64,7 +64,7 @@ impl<'a> Customer<'a> {
         self.stack.api.applied(&manager, PATIENCE).await
     }
 
-    /// Waits until all of these posts are Scans of the Managers; answers the Scans by `Post.id`.
+    /// Waits until all of these posts are Scans of the Managers; returns the Scans by `Post.id`.
     pub(crate) async fn scans_of(
         &self,
         managers: &[Value],
@@ -81,7 +81,7 @@ impl<'a> Customer<'a> {
                 .count();
             if left != missing {
                 missing = left;
-                eprintln!("{left} of {} posts are still to come", posts.len());
+                eprintln!("{left} of {} posts have not arrived yet", posts.len());
             }
             (left == 0).then_some(scans)
         });
@@ -100,7 +100,7 @@ impl<'a> Customer<'a> {
     }
 }
 
-/// The Scans of all these Managers; none may be for a post, or have a name, that another has.
+/// Returns the Scans of all these Managers; no two may share a post or a name.
 pub(crate) async fn scans_by_post(stack: &Stack, managers: &[Value]) -> BTreeMap<String, Value> {
     let mut names = BTreeSet::new();
     let mut posts = BTreeMap::new();
@@ -119,7 +119,7 @@ pub(crate) fn name(resource: &Value) -> &str {
     resource["name"].as_str().unwrap()
 }
 
-/// SPEC.md 2.5, and what API.md adds.
+/// Asserts the shape of SPEC.md 2.5, and of the additions in API.md.
 #[track_caller]
 pub(crate) fn assert_scan(scan: &Value, manager: &Value) {
     let fields = shape::keys(scan);
@@ -143,7 +143,7 @@ pub(crate) fn assert_scan(scan: &Value, manager: &Value) {
     assert!(name(scan).starts_with(&parent), "{scan}");
 }
 
-/// SPEC.md part 6.
+/// Asserts the shape of SPEC.md part 6.
 #[track_caller]
 pub(crate) fn assert_delivery(delivery: &Delivery, scan: &Value) {
     let expected = json!({"type": "SCAN", "name": scan["name"], "post": scan["post"]});

@@ -1,4 +1,4 @@
-//! The metrics of all services after all that came before, held to `docs/operations/metrics.md`.
+//! Compares the metrics of all services, after the other scenarios, with `docs/operations/metrics.md`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,10 +8,9 @@ use std::{
 
 use crate::harness::{Part, Stack, eventually};
 
-/// Of one process, buckets of histograms not counted.
+/// Maximum number of series of one process, without histogram buckets.
 const MOST_SERIES: usize = 400;
-/// What nothing in these tests need make happen since the last start of a service, or their configuration
-/// leaves out.
+/// Metrics that these tests need not trigger after the last start of a service, or that the configuration disables.
 const RARE: &[&str] = &[
     "earshot_backfilled_scans_total",
     "earshot_breaker_changes_total",
@@ -36,10 +35,10 @@ const RARE: &[&str] = &[
     "earshot_telemetry_dropped_total",
     "earshot_tls_certificate_expiry_timestamp_seconds",
 ];
-/// Some are looked at every fifteen seconds.
+/// Some metrics are updated every fifteen seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Names, and the labels that were seen of each.
+/// Metric names, and the labels that were seen of each.
 type Metrics = BTreeMap<String, BTreeSet<String>>;
 
 pub(crate) async fn metrics(stack: &Stack) {
@@ -51,7 +50,7 @@ pub(crate) async fn metrics(stack: &Stack) {
         );
     }
     let mut before = Vec::new();
-    let told = eventually("every metric is told", PATIENCE, async || {
+    let told = eventually("every metric is reported", PATIENCE, async || {
         let told = scrape(stack).await;
         let missing = without(&documented, &told);
         let missing: Vec<String> = missing
@@ -75,13 +74,13 @@ pub(crate) async fn metrics(stack: &Stack) {
     }
 }
 
-/// The names of `all` that `others` lacks.
+/// Returns the names in `all` that are missing in `others`.
 fn without(all: &Metrics, others: &Metrics) -> Vec<String> {
     let names = all.keys().filter(|name| !others.contains_key(*name));
     names.cloned().collect()
 }
 
-/// Of all services together.
+/// Returns the metrics of all services together.
 async fn scrape(stack: &Stack) -> Metrics {
     let mut told = Metrics::new();
     for part in Part::SERVICES {
@@ -105,7 +104,7 @@ async fn scrape(stack: &Stack) -> Metrics {
     told
 }
 
-/// The name of a line's series, and of its labels.
+/// Returns the name of a line's series, and its label names.
 fn labels(line: &str) -> (String, BTreeSet<String>) {
     let Some((name, rest)) = line.split_once('{') else {
         let name = line.split(' ').next().unwrap();
@@ -118,7 +117,7 @@ fn labels(line: &str) -> (String, BTreeSet<String>) {
     (name.to_owned(), names.collect())
 }
 
-/// Of a series of a histogram, the histogram's name.
+/// Returns the histogram's name for one of its series.
 fn family(name: &str, told: &Metrics) -> String {
     if told.contains_key(name) {
         return name.to_owned();
@@ -128,7 +127,7 @@ fn family(name: &str, told: &Metrics) -> String {
     base.unwrap_or(name).to_owned()
 }
 
-/// Names and labels by the tables of the reference: `| `name` | kind | `label`, `label` | meaning |`.
+/// Returns names and labels from the tables of the reference: `| `name` | kind | `label`, `label` | meaning |`.
 fn documented() -> Metrics {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operations/metrics.md");
     let text = std::fs::read_to_string(path).unwrap();

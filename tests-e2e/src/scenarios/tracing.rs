@@ -1,4 +1,4 @@
-//! What a collector of traces gets to see: the way from a request to a webhook as one trace, through RabbitMQ.
+//! Traces in a collector: the steps from a request to a webhook are one trace, through RabbitMQ.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 const WORD: &str = "larkspindle";
-/// Spans leave so often.
+/// Export interval of spans.
 const INTERVAL: Duration = Duration::from_secs(2);
 const EXPORT: Duration = Duration::from_secs(30);
 const BACKFILLS: usize = 4;
@@ -70,7 +70,7 @@ const CREATED: &[Step] = &[
     ),
 ];
 
-/// Service (any, where empty: every process relays events), name and kind.
+/// Service (empty matches any, because every process relays events), name and kind.
 type Step = (&'static str, &'static str, SpanKind);
 
 pub(crate) async fn run(stack: &Stack) {
@@ -92,7 +92,7 @@ pub(crate) async fn run(stack: &Stack) {
         stack.restart(part).await;
     }
     let spans = traced(stack, &collector).await;
-    // Whoever is started from here on is not traced.
+    // Processes that start from here on are not traced.
     stack.set_variables(Vec::new());
 
     for (steps, what) in [
@@ -114,7 +114,8 @@ pub(crate) async fn run(stack: &Stack) {
     statements_are_told_without_values(&spans);
 }
 
-/// One post that is polled, whose first delivery fails; the same post found in the past by another Manager.
+/// Creates traces: one polled post whose first delivery fails, and the same post found by a backfill of another
+/// Manager.
 async fn traced(stack: &Stack, collector: &Collector) -> Vec<Span> {
     let receiver = Receiver::scripted([Behaviour::Answer(500)]).await;
     let customer = Customer::new(stack, WORD, receiver).await;
@@ -124,7 +125,7 @@ async fn traced(stack: &Stack, collector: &Collector) -> Vec<Span> {
     customer.receiver.wait_for(2, PATIENCE).await;
     bring_trace_contexts(stack).await;
 
-    // One that is looked through together with what an earlier Manager waits for is linked, and not a part of the way.
+    // A backfill that shares its search with an earlier Manager's is linked, and is not part of the trace.
     for nth in 0..BACKFILLS {
         let later = customer::word_manager("FORUM", WORD, &customer.connection);
         let later = stack.api.create_manager(&customer.namespace, &later).await;
@@ -148,7 +149,7 @@ async fn traced(stack: &Stack, collector: &Collector) -> Vec<Span> {
     .await
 }
 
-/// The spans from which these steps lead to the beginning of their trace.
+/// Returns the spans whose ancestors, up to the start of their trace, are these steps.
 fn ways<'a>(spans: &'a [Span], steps: &[Step]) -> Vec<&'a Span> {
     let is = |span: &Span, (service, name, kind): Step| {
         (service.is_empty() || span.service == service) && span.name == name && span.kind == kind
@@ -172,7 +173,7 @@ fn ways<'a>(spans: &'a [Span], steps: &[Step]) -> Vec<&'a Span> {
     spans.iter().filter(leads).collect()
 }
 
-/// Sends one request with the key that has worked here, and one with no key, each with a trace context.
+/// Sends one request with the valid key, and one without a key, each with a trace context.
 async fn bring_trace_contexts(stack: &Stack) {
     let context = |trace: u128| format!("00-{trace:032x}-b7ad6b7169203331-01");
     let (known, unknown) = (context(KNOWN_TRACE), context(UNKNOWN_TRACE));
@@ -195,7 +196,7 @@ fn only_known_callers_choose_a_trace(spans: &[Span]) {
     );
 }
 
-/// A first attempt, and the retry of it. What was delivered for others before may be retried now.
+/// Returns a first attempt and its retry. Deliveries of earlier scenarios may be retried now.
 fn retried(spans: &[Span]) -> Option<(&Span, &Span)> {
     let attempt = |span: &&Span, nth: &str| {
         span.name == "deliver webhook" && span.attribute("http.request.resend_count") == Some(nth)
@@ -211,7 +212,7 @@ fn retried(spans: &[Span]) -> Option<(&Span, &Span)> {
         })
 }
 
-/// A retry is a trace of its own, and tells of the one that it is a retry of.
+/// A retry is a separate trace, with a link to the attempt that it repeats.
 fn retries_are_linked(spans: &[Span], poll: &Span) {
     let (first, retry) = retried(spans).unwrap();
     assert!(retry.parent.is_empty() && retry.trace != poll.trace);
