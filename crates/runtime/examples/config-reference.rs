@@ -1,4 +1,4 @@
-//! Writes the page `docs/operations/configuration.md`; with `--check`, tells whether it is up to date.
+//! Writes the page `docs/operations/configuration.md`; with `--check`, only checks that it is up to date.
 
 use std::{fs, path::Path, process::ExitCode};
 

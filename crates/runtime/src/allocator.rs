@@ -1,16 +1,16 @@
-//! The allocator of every program that links this crate, and how it is set.
+//! The allocator of every program that links this crate, and its settings.
 //!
-//! Requests are allocated by one thread and freed by another, in bursts. With glibc's heaps what a burst left between
-//! other things was kept for good, and a soak grew by 180 MB an hour.
+//! One thread allocates a request and another frees it, in bursts. With glibc's heaps, memory of a burst
+//! between other allocations was never freed, and a soak test grew by 180 MB an hour.
 
 use tikv_jemallocator::Jemalloc;
 
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// Read by jemalloc when it begins; `_RJEM_MALLOC_CONF` in the environment comes after it. Its own settings are for
-/// machines with memory to spare: four arenas for each processor, and up to twenty freed buffers of 32 kB kept by each
-/// thread: 6.6 MB in a busy scanner, and 1.4 with these.
+/// jemalloc reads this at start; `_RJEM_MALLOC_CONF` in the environment overrides it. Its defaults are for
+/// machines with much memory: four arenas per processor, and up to twenty freed buffers of 32 kB cached by each
+/// thread: 6.6 MB in a busy scanner, and 1.4 with these settings.
 #[used]
 #[expect(
     unsafe_code,

@@ -1,11 +1,11 @@
-//! How long to wait for a dependency that is away.
+//! Waits between attempts to reach an unavailable dependency.
 
 use std::time::Duration;
 
 use rand::Rng;
 
-/// Doubles from `min` to `max`, and spreads each wait over its upper half, so that replicas that
-/// lost the same broker do not come back as one.
+/// Doubles from `min` to `max`, and randomises each wait over its upper half, so that replicas that lost the
+/// same broker do not reconnect at the same time.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     min: Duration,
@@ -24,13 +24,13 @@ impl Backoff {
         }
     }
 
-    /// For a broker or a database that is away: from a tenth of a second to five.
+    /// For an unavailable broker or database: from a tenth of a second to five seconds.
     #[must_use]
     pub fn reconnect() -> Self {
         Self::new(Duration::from_millis(100), Duration::from_secs(5))
     }
 
-    /// How long to wait now; longer the next time.
+    /// Returns the next wait; later ones are longer.
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator that never ends would invite to be collected"
@@ -41,12 +41,12 @@ impl Backoff {
         wait.mul_f64(rand::rng().random_range(0.5..=1.0))
     }
 
-    /// Waits that long.
+    /// Sleeps for the next wait.
     pub async fn wait(&mut self) {
         tokio::time::sleep(self.next()).await;
     }
 
-    /// The dependency is back.
+    /// Starts again from the shortest wait, because the dependency is back.
     pub fn reset(&mut self) {
         self.next = self.min;
     }

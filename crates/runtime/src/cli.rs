@@ -6,21 +6,21 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::{Config, ConfigError, build_info, config, environment};
 
-/// What every service takes on its command line.
+/// Command-line arguments of every service.
 #[derive(Debug, Clone, Parser)]
 #[command(about = None)]
 pub struct Arguments {
-    /// The configuration file; `EARSHOT_SECTION__KEY` variables win over it.
+    /// The configuration file; `EARSHOT_SECTION__KEY` variables override it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Read and check the configuration, touch nothing, and exit: 0 when it is good, 1 when not.
+    /// Only check the configuration, without side effects, and exit: 0 if it is valid, 1 if not.
     #[arg(long)]
     pub check_config: bool,
 }
 
 impl Arguments {
-    /// Reads the command line of `service`. Asked for help or the version, or used wrongly, it
-    /// prints and gives the exit code: 2 for wrong usage.
+    /// Parses the command line of `service`. For help, the version, or wrong usage, it prints and returns the
+    /// exit code: 2 for wrong usage.
     ///
     /// # Errors
     ///
@@ -37,17 +37,17 @@ impl Arguments {
             .try_get_matches_from(arguments)
             .and_then(|matches| Self::from_arg_matches(&matches))
             .map_err(|error| {
-                // A closed stdout is no reason for another exit code.
+                // A closed stdout must not change the exit code.
                 let _ = error.print();
                 ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
             })
     }
 
-    /// The configuration of `service`, complete.
+    /// The complete configuration of `service`.
     ///
     /// # Errors
     ///
-    /// Lists everything that is wrong.
+    /// Lists all errors.
     pub fn load(&self, service: &str) -> Result<Config, ConfigError> {
         let config = config::load(self.config.as_deref(), environment::variables())?;
         config.check_service(service)?;

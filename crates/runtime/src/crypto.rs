@@ -1,9 +1,9 @@
 //! The TLS implementation of a process.
 
-/// Makes ring the one that every TLS client and server uses; a second call changes nothing.
+/// Makes ring the default of every TLS client and server; a second call changes nothing.
 ///
-/// Each process calls this first: a client made without one panics.
+/// Each process calls this first: creating a client without it panics.
 pub fn install() {
-    // An error only says that it is installed already.
+    // An error only means that it is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

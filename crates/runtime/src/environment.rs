@@ -1,6 +1,6 @@
 //! The only place that reads environment variables.
 
-/// All variables of this process; one that is not UTF-8 is none of ours.
+/// All variables of this process, except those that are not UTF-8.
 #[must_use]
 pub fn variables() -> Vec<(String, String)> {
     std::env::vars_os()
@@ -8,7 +8,7 @@ pub fn variables() -> Vec<(String, String)> {
         .collect()
 }
 
-/// One of the standard `OTEL_*` variables, which name no setting of ours.
+/// One of the standard `OTEL_*` variables, which are not settings of ours.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place that reads variables"

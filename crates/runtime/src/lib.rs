@@ -1,9 +1,8 @@
-//! What every process of Earshot needs before it does anything of its own: configuration, logs and
-//! traces, health endpoints, signals.
+//! The base of every Earshot process: configuration, logs and traces, health endpoints, signals.
 //!
-//! A service is a function `run(Arc<Config>, Context)`. [`service_main`] turns it into a binary;
-//! `earshot dev` runs four of them over one configuration, one [`ops`] server and one set of logs.
-//! This is the only crate that reads the environment, and it does so once, at start.
+//! A service is a function `run(Arc<Config>, Context)`. [`service_main`] turns it into a binary; `earshot dev`
+//! runs four of them with one configuration, one [`ops`] server and one log. This is the only crate that reads
+//! the environment, and it does so once, at start.
 
 mod allocator;
 pub mod backoff;
@@ -25,12 +24,12 @@ pub use config::{Config, ConfigError};
 pub use health::{Check, Health};
 pub use service::service_main;
 
-/// What a running service is given beside its configuration.
+/// Arguments of a running service, in addition to its configuration.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// Cancelled when the service shall stop taking work and finish what it holds.
+    /// Cancelled when the service must take no more work and finish its current work.
     pub shutdown: CancellationToken,
-    /// Where the service says how it is.
+    /// The service reports its health here.
     pub health: Health,
     /// The name of the binary: `scanner`.
     pub service: &'static str,

@@ -11,11 +11,11 @@ use crate::{
     telemetry::{self, Output},
 };
 
-/// The whole `main` of a service: reads command line and configuration, starts logs, traces, the
-/// ops server and signals, runs `run`, and gives it [`crate::config::Ops::grace_period`] to drain.
+/// The whole `main` of a service: reads command line and configuration, starts logs, traces, the ops server and
+/// signals, runs `run`, and gives it [`crate::config::Ops::grace_period`] to drain.
 ///
-/// Exits 0 after a drain in time, 1 when the configuration is wrong or the service failed, 2 on
-/// wrong usage.
+/// Exits with 0 after a drain in time, 1 if the configuration is wrong or the service failed, 2 after wrong
+/// usage.
 pub fn service_main<F, R>(service: &'static str, run: R) -> ExitCode
 where
     R: FnOnce(Arc<Config>, Context) -> F,
@@ -53,7 +53,7 @@ where
     code
 }
 
-/// Prints what is wrong with a configuration to stderr, one problem a line.
+/// Prints the errors in a configuration to stderr, one per line.
 pub fn print_config_error(program: &str, error: &ConfigError) {
     eprintln!("{program}: the configuration is wrong:\n{error}");
 }
@@ -85,16 +85,16 @@ where
         )
         .await
     });
-    // Whatever the service left behind must not keep the process.
+    // Tasks that the service left behind must not keep the process alive.
     runtime.shutdown_background();
     outcome
 }
 
-/// Runs a service until it ends; once `shutdown` is cancelled it has `grace` to do so.
+/// Runs a service until it ends; after `shutdown` is cancelled it has `grace` to finish.
 ///
 /// # Errors
 ///
-/// The service's own, or that it did not finish in time.
+/// The service's error, or that it did not finish in time.
 pub async fn drain(
     service: impl Future<Output = anyhow::Result<()>>,
     shutdown: &CancellationToken,

@@ -1,7 +1,7 @@
 //! Signals that end a process.
 //!
-//! They are waited for on a thread and runtime of their own, so that they count from the first moment
-//! on, and whatever the service's threads are stuck in.
+//! A separate thread and runtime wait for them, so that they work from the first moment, even if all threads of
+//! the service are blocked.
 
 use std::{io, process, thread};
 
@@ -12,16 +12,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Returns a token that the first SIGINT or SIGTERM cancels; the second one ends the process at
-/// once, with 130 or 143, as if it had had no handler.
+/// Returns a token that the first SIGINT or SIGTERM cancels; the second one ends the process at once, with 130
+/// or 143, as without a handler.
 ///
-/// Needs no runtime, and from its return on no signal is lost: call it before anything slow.
+/// It needs no runtime, and no signal is lost after it returns: call it before anything slow.
 ///
 /// # Errors
 ///
-/// When the system refuses handlers for signals, or a thread.
+/// If the system refuses signal handlers, or a thread.
 pub fn on_signal() -> io::Result<CancellationToken> {
-    // Whoever started us may have held them back, and we would have inherited it.
+    // The parent process may have blocked them, and we would have inherited that.
     SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]).thread_unblock()?;
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let signals = {
@@ -41,11 +41,11 @@ pub fn on_signal() -> io::Result<CancellationToken> {
 
 fn wait(runtime: &Runtime, mut signals: Signals, token: &CancellationToken) {
     let (name, _) = runtime.block_on(signals.next());
-    // Before it is told: a log that nobody reads may block.
+    // Cancel before logging: writing to a log without a reader may block.
     token.cancel();
     tracing::info!(signal = name, "shutting down");
     let (_, number) = runtime.block_on(signals.next());
-    // What a shell says of a process that a signal ended.
+    // The exit code that a shell shows for a process that a signal ended.
     process::exit(128 + number.as_raw_value());
 }
 

@@ -1,6 +1,6 @@
-//! `service_main` as a process: exit codes, signals, logs, and traces that nobody takes.
+//! `service_main` as a process: exit codes, signals, logs, and traces without a collector.
 //!
-//! The test runs itself: with a mode in the environment it is a service, else the test of one.
+//! The test runs itself: with a mode in the environment it is a service, else the test of a service.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -25,7 +25,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 
 const MODE: &str = "TEST_SERVICE_MODE";
-/// Nothing takes so long, even on a busy machine.
+/// More than enough, even on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
@@ -108,15 +108,15 @@ fn signal(child: &Child, name: &str) {
     assert!(status.unwrap().success());
 }
 
-/// A process, which does not outlive its test.
+/// A process that does not outlive its test.
 struct Running {
     child: Child,
-    /// What it wrote to stdout since it started to work.
+    /// Its stdout since it started to work.
     log: mpsc::Receiver<Value>,
 }
 
 impl Running {
-    /// The exit code. A process that does not end fails the test and tells what it was doing.
+    /// Returns the exit code. A process that does not end fails the test, with a description of its threads.
     fn code(&mut self) -> Option<i32> {
         let deadline = Instant::now() + SOON;
         while Instant::now() < deadline {
@@ -137,7 +137,7 @@ impl Drop for Running {
     }
 }
 
-/// What each thread of the process waits in, as far as the kernel tells.
+/// The kernel function that each thread of the process waits in, if known.
 fn threads(child: &Child) -> String {
     let mut told = String::new();
     let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id()));
@@ -150,12 +150,12 @@ fn threads(child: &Child) -> String {
     told
 }
 
-/// The process, and its log lines up to the first that says `message`.
+/// The process, and its log lines up to the first with `message`.
 fn started(command: &mut Command, message: &str) -> (Running, Vec<Value>) {
     let mut child = command.spawn().unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
     let (sender, log) = mpsc::channel();
-    // Reads to the end, whoever listens: a full pipe would block the process.
+    // Reads to the end even without a receiver: a full pipe would block the process.
     thread::spawn(move || {
         for line in stdout.lines() {
             let _ = sender.send(serde_json::from_str(&line.unwrap()).unwrap());
@@ -278,10 +278,10 @@ fn signal_to_the_stuck() {
     assert_eq!(running.code(), Some(143));
 }
 
-/// The first signal has been taken: a second of the same kind is not merged with it.
+/// The first signal has been handled: a second one of the same kind is not merged with it.
 fn until_told(running: &Running) {
     loop {
-        let line = running.log.recv_timeout(SOON).expect("the signal is told");
+        let line = running.log.recv_timeout(SOON).expect("the signal is seen");
         if line["message"] == "shutting down" {
             return;
         }
@@ -343,10 +343,10 @@ fn traces() {
     assert!(request.contains("earshot-scanner"), "{request}");
 }
 
-/// What a gRPC server is asked: path and message.
+/// A request to a gRPC server: path and message.
 type Asked = (String, Vec<u8>);
 
-/// Answers each call as a collector does that took all of it: an empty message, and status 0 behind it.
+/// Answers each call like a collector that accepted everything: an empty message, followed by status 0.
 async fn serve_grpc(listener: TcpListener, asked: mpsc::Sender<Asked>) {
     listener.set_nonblocking(true).unwrap();
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();

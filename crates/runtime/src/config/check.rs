@@ -1,4 +1,4 @@
-//! Rules that bounds of a single number cannot say.
+//! Rules that the bounds of a single number cannot express.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,7 +13,7 @@ const MAX_RETRY_WAIT: Duration = Duration::from_secs(30 * 86_400);
 const NO_HOST: &str = "names no host";
 const NO_PORT: &str = "has a port that is not a number between 1 and 65535";
 
-/// Reports whatever of the settings does not go together.
+/// Reports settings that contradict each other.
 pub(super) fn check(config: &Config, reader: &mut Reader) {
     let url = config.database.url.expose_secret();
     if !url.is_empty()
@@ -94,7 +94,7 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
     }
 }
 
-/// As browsers send it (RFC 6454 6.2): scheme, host and port, and nothing else.
+/// In the form that browsers send (RFC 6454 6.2): scheme, host and port, and nothing else.
 fn is_origin(text: &str) -> bool {
     text == "*"
         || Url::parse(text).is_ok_and(|url| {
@@ -102,8 +102,8 @@ fn is_origin(text: &str) -> bool {
         })
 }
 
-/// As the driver reads it: several servers, and sockets whose path is encoded or follows as `?host=`.
-/// No reason repeats a part of the URL: where it is malformed, any part may be the password.
+/// Parses the URL like the driver: several servers, and sockets whose path is encoded or follows as `?host=`.
+/// Errors repeat no part of the URL: if it is malformed, any part may be the password.
 fn check_database(url: &str) -> Result<(), String> {
     let rest = ["postgres://", "postgresql://"]
         .iter()

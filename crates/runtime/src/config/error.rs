@@ -1,8 +1,8 @@
-//! What is wrong with a configuration.
+//! Errors in a configuration.
 
 use std::fmt;
 
-/// Everything that is wrong, each on the full path of its key.
+/// All errors in a configuration, each with the full path of its key.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub problems: Vec<Problem>,
@@ -13,9 +13,9 @@ pub struct ConfigError {
 pub struct Problem {
     /// `scanner.poll_interval_min`, or the name of a file that could not be read.
     pub key: String,
-    /// Without any value that could be secret.
+    /// Never contains a value that could be secret.
     pub reason: String,
-    /// The file or variable that said so; nothing for a key that is missing.
+    /// The file or variable that set the key; `None` for a missing key.
     pub origin: Option<String>,
 }
 

@@ -1,10 +1,10 @@
-//! Which log lines are written.
+//! Filter of the log lines.
 
 use tracing_subscriber::EnvFilter;
 
 use super::setting::Setting;
 
-/// A level or directives of `tracing`, known to be well-formed.
+/// A level or directives of `tracing`, checked to be well-formed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFilter(String);
 
@@ -15,8 +15,8 @@ impl LogFilter {
     }
 
     pub(crate) fn to_env_filter(&self) -> EnvFilter {
-        // Libraries that tell what only they care for, or, as lapin does, call an error what the bus
-        // mends and says itself, and print whole messages. Whoever names them hears them.
+        // Quiets libraries that log internal details. lapin, for example, logs errors that the bus handles and
+        // logs itself, and prints whole messages. A filter that names a library overrides this.
         EnvFilter::new(format!(
             "actix_server=warn,actix_http=off,lapin=off,{}",
             self.0
@@ -34,7 +34,7 @@ impl Setting for LogFilter {
     const FORM: &'static str = "a level or directives such as \"info,scanner=debug\"";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        // A lone word that is no level would be taken for a target, and silence everything else.
+        // A single word that is not a level would count as a target, and silence everything else.
         let lone_word = !text.contains(['=', ',', '[']);
         if lone_word && text.parse::<tracing::level_filters::LevelFilter>().is_err() {
             return Err(format!("expected {}, not `{text}`", Self::FORM));

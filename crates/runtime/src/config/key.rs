@@ -1,4 +1,4 @@
-//! Encryption keys as they are configured.
+//! Encryption keys in the configuration.
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use super::setting::Setting;
 
 const KEY_BYTES: usize = 32;
 
-/// A key that encrypts what we store, under the id that is stored beside it.
+/// A key for encrypting stored data. Its id is stored with the data.
 #[derive(Clone)]
 pub struct EncryptionKey {
     id: String,
@@ -17,7 +17,7 @@ pub struct EncryptionKey {
 }
 
 impl EncryptionKey {
-    /// For a process that makes its own key, as `earshot dev` does.
+    /// For a process that creates its own key, like `earshot dev`.
     #[must_use]
     pub fn new(id: impl Into<String>, bytes: [u8; KEY_BYTES]) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Setting for EncryptionKey {
         if !sane {
             return Err(expected());
         }
-        // The decoder's own error would tell bytes of the key.
+        // The decoder's own error would reveal bytes of the key.
         let decoded = Zeroizing::new(
             BASE64_STANDARD
                 .decode(key)

@@ -22,7 +22,7 @@ use super::{
 ///
 /// # Errors
 ///
-/// Lists everything that is wrong.
+/// Lists all errors.
 pub fn load(
     file: Option<&Path>,
     environment: Vec<(String, String)>,
@@ -34,7 +34,7 @@ pub fn load(
     loader.load()
 }
 
-/// What a process reads its configuration from.
+/// The sources of a process's configuration.
 pub struct Loader {
     base: Config,
     file: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct Loader {
 }
 
 impl fmt::Debug for Loader {
-    /// The environment may hold secrets.
+    /// The environment may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = &self.file;
         f.debug_struct("Loader")
@@ -53,7 +53,7 @@ impl fmt::Debug for Loader {
 }
 
 impl Loader {
-    /// Starts from `base`, which the other sources overlay.
+    /// Starts from `base`; the other sources override it.
     #[must_use]
     pub fn new(base: Config) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Loader {
         self
     }
 
-    /// Takes `DATABASE_URL` for `database.url` where nothing else names the database.
+    /// Uses `DATABASE_URL` as `database.url` if no other source names the database.
     #[must_use]
     pub fn plain_database_url(mut self) -> Self {
         self.plain_database_url = true;
@@ -85,7 +85,7 @@ impl Loader {
 
     /// # Errors
     ///
-    /// Lists everything that is wrong.
+    /// Lists all errors.
     pub fn load(self) -> Result<Config, ConfigError> {
         let origin = Arc::new(self);
         let mut config = origin.read()?;
@@ -149,12 +149,12 @@ fn add_database_url(tree: &mut Tree, environment: &[(String, String)]) {
 }
 
 impl Config {
-    /// What the files say now, those with secrets among them, with the environment as it was at start. None
-    /// where it was not read from anywhere.
+    /// Reads the files again, including those with secrets, with the environment from the start. `None` if the
+    /// configuration does not come from sources.
     ///
     /// # Errors
     ///
-    /// Lists everything that is wrong.
+    /// Lists all errors.
     pub fn read_again(&self) -> Option<Result<Self, ConfigError>> {
         let origin = self.origin.as_ref()?;
         Some(origin.read().map(|config| Self {
@@ -163,7 +163,7 @@ impl Config {
         }))
     }
 
-    /// Checks that what a service cannot do without was given.
+    /// Checks that the required settings of a service are present.
     ///
     /// # Errors
     ///

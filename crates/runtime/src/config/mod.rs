@@ -1,10 +1,10 @@
 //! The configuration: one tree of small structs, read once at start.
 //!
-//! Later sources win: defaults, the TOML file, environment variables. A key `scanner.backfill` is
-//! the variable `EARSHOT_SCANNER__BACKFILL`; a secret may also be the content of a file that
-//! `<key>_file` names. A wrong start names every problem at once, by the full path of its key.
+//! Later sources win: defaults, the TOML file, environment variables. A key `scanner.backfill` is the variable
+//! `EARSHOT_SCANNER__BACKFILL`; a secret may also be in a file that `<key>_file` names. If the configuration is
+//! wrong, the process reports all errors at once, each with the full path of its key.
 //!
-//! [`sections`] and [`platform`] say what can be set; their doc comments are the reference in
+//! [`sections`] and [`platform`] define the settings; their doc comments are the reference in
 //! `docs/operations/configuration.md`. [`Loader`] reads it.
 
 mod check;

@@ -1,4 +1,4 @@
-//! OpenAI-compatible endpoints, which everything works without.
+//! OpenAI-compatible endpoints, which are optional.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -30,7 +30,7 @@ pub struct Judge {
     pub max_open: u32,
 }
 
-/// What the uses of an endpoint differ in.
+/// The differences between the uses of an endpoint.
 struct Answers {
     timeout: Duration,
     within: RangeInclusive<Duration>,
@@ -42,13 +42,13 @@ impl Model {
     pub(super) fn read_if_given(reader: &mut Reader, path: &str) -> Option<Self> {
         reader.section(
             path,
-            "Optional: an OpenAI-compatible endpoint that refines the instructions of AUTOMATIC Managers. What \
-             it cannot do in time is done without it.",
+            "Optional: an OpenAI-compatible endpoint that refines the instructions of AUTOMATIC Managers. If it is \
+             slow or fails, a compile continues without it.",
         );
         let answers = Answers {
             timeout: 20 * SECOND,
             within: SECOND..=MINUTE,
-            doc: "How long one answer may take; a compile takes this much longer at most.",
+            doc: "Time limit for one answer. A compile takes at most this much longer.",
             max_tokens: 1_500,
         };
         Self::read(reader, path, answers)
@@ -59,15 +59,15 @@ impl Model {
         let base_url = reader.required(
             path,
             "base_url",
-            "The address that `/chat/completions` follows. It may lie in a private network; redirects are \
+            "The address without `/chat/completions`. It may be in a private network; redirects are \
              not followed.",
             given,
         );
-        let model = reader.required(path, "model", "The model's name there.", given);
+        let model = reader.required(path, "model", "The endpoint's name for the model.", given);
         let api_key = reader.optional(
             path,
             "api_key",
-            "The bearer token, where the endpoint wants one.",
+            "The bearer token, if the endpoint requires one.",
         );
         let (mut timeout, mut max_tokens) = (answers.timeout, answers.max_tokens);
         reader.read(
@@ -78,7 +78,7 @@ impl Model {
         );
         reader.read(
             &format!("{path}.max_tokens"),
-            "How many tokens one answer may have.",
+            "Maximum number of tokens in one answer.",
             &mut max_tokens,
             Some(Within::of(64..=32_000)),
         );
@@ -103,7 +103,7 @@ impl Judge {
         let answers = Answers {
             timeout: 3 * SECOND,
             within: Duration::from_millis(100)..=8 * SECOND,
-            doc: "How long one answer may take. A poll with candidates takes at most twice this time longer.",
+            doc: "Time limit for one answer. A poll with candidates takes at most twice this time longer.",
             max_tokens: 100,
         };
         let model = Model::read(reader, path, answers);
@@ -122,19 +122,19 @@ impl Judge {
         );
         let max_per_minute = number(
             "max_per_minute",
-            "How many questions are asked in a minute.",
+            "Maximum number of questions per minute.",
             60,
             1..=100_000,
         );
         let max_per_manager_per_day = number(
             "max_per_manager_per_day",
-            "How many questions are asked for one Manager in a day.",
+            "Maximum number of questions for one Manager per day.",
             20,
             1..=100_000,
         );
         let max_open = number(
             "max_open",
-            "How many questions are open at once.",
+            "Maximum number of concurrent questions.",
             4,
             1..=256,
         );

@@ -1,4 +1,4 @@
-//! The platforms that are watched: `[[platforms]]`.
+//! The configured platforms: `[[platforms]]`.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -11,26 +11,26 @@ use super::{
     setting::{Setting, one_of},
 };
 
-/// One configured platform. Two may be of the same kind, under different names.
+/// One configured platform. Two may have the same kind, with different names.
 #[derive(Debug, Clone)]
 pub struct PlatformConfig {
     /// The first part of its feeds' names.
     pub name: String,
-    /// Which adapter speaks to it.
+    /// Name of its adapter.
     pub kind: Kind,
-    /// What it is to customers; given by the kind, save for `feed`.
+    /// Source type for customers; the kind determines it, except for `feed`.
     pub source: SourceType,
-    /// Always there, save for a `feed` that reads whatever feeds customers name.
+    /// Always set, except for a `feed` platform that reads any feed that customers name.
     pub base_url: Option<Url>,
     /// Hacker News: where single items are read, if anywhere. Bluesky: where handles are looked up.
     pub items_url: Option<Url>,
-    /// Kept exactly where given; else the interval adapts.
+    /// Used exactly if set; else the interval adapts.
     pub poll_interval: Option<Duration>,
     pub access: Access,
 }
 
-/// What the operator has agreed with a platform: credentials and budgets. Which of it a kind needs, or
-/// takes at all, is told where its adapter is made.
+/// The operator's credentials and budgets for a platform. The code that creates the adapters decides which of
+/// them a kind needs or accepts.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     pub client_id: Option<String>,
@@ -43,7 +43,7 @@ pub struct Access {
     pub erase_deleted: Option<bool>,
 }
 
-/// Which adapter speaks to a platform.
+/// Kind of a platform's adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     HackerNews,
@@ -58,8 +58,8 @@ pub enum Kind {
     Feed,
 }
 
-const ABOUT: &str = "One block for each platform that is watched. In variables a platform is \
-    known by its place: `EARSHOT_PLATFORMS__0__BASE_URL`.";
+const ABOUT: &str = "One block for each platform to read. In variables a platform is \
+    identified by its index: `EARSHOT_PLATFORMS__0__BASE_URL`.";
 
 impl Kind {
     #[must_use]
@@ -78,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// What platforms of this kind are; a feed may be anything.
+    /// Source type of platforms of this kind; a feed may have any.
     #[must_use]
     pub fn source(self) -> Option<SourceType> {
         match self {
@@ -104,8 +104,8 @@ impl Kind {
         Url::parse(url).ok()
     }
 
-    /// What its adapter cannot do without, beside a `base_url` and credentials. Of those the scanner tells, and
-    /// the others run without.
+    /// Required settings of its adapter, except `base_url` and credentials. The scanner reports missing
+    /// credentials and runs without that platform.
     fn needs(self) -> &'static [&'static str] {
         match self {
             Self::LinkedIn => &["api_version"],
@@ -115,7 +115,7 @@ impl Kind {
         }
     }
 
-    /// How its API's versions are written, where it has any.
+    /// Format of its API's versions, if it has versions.
     fn version_form(self) -> Option<VersionForm> {
         match self {
             Self::LinkedIn => Some(("six digits such as `202610`", is_year_and_month)),
@@ -138,7 +138,7 @@ impl Kind {
     ];
 }
 
-/// In words, and what holds of it.
+/// A description of the format, and a function that checks it.
 type VersionForm = (&'static str, fn(&str) -> bool);
 
 fn is_year_and_month(version: &str) -> bool {
@@ -195,10 +195,10 @@ impl Setting for SourceType {
 }
 
 impl PlatformConfig {
-    /// `None` where the configuration does not speak of platforms.
+    /// `None` if the configuration has no platforms.
     pub(super) fn read_all(reader: &mut Reader) -> Option<Vec<Self>> {
         let indexes = reader.items("platforms")?;
-        // Only variables can leave one out, and then none is where it was thought to be.
+        // Only variables can skip an index, and then the list would have another order than intended.
         if let Some((place, index)) = indexes.iter().enumerate().find(|(at, index)| at != *index) {
             let reason = format!("comes without a `platforms[{place}]` before it");
             reader.reject(&format!("platforms[{index}]"), reason);
@@ -221,7 +221,7 @@ impl PlatformConfig {
         Some(platforms)
     }
 
-    /// Fills the reference with what a platform can be given.
+    /// Adds a platform's settings to the reference.
     pub(super) fn describe(reader: &mut Reader) {
         reader.section("platforms", ABOUT);
         Self::read(reader, "platforms[0]");
@@ -234,19 +234,19 @@ impl PlatformConfig {
             "The first part of its feeds' names: small letters, digits, `.`, `_` and `-`.",
             true,
         );
-        let kind: Option<Kind> = reader.required(path, "kind", "Which adapter speaks to it.", true);
+        let kind: Option<Kind> = reader.required(path, "kind", "The kind of its adapter.", true);
         let source: Option<SourceType> = reader.optional(
             path,
             "source",
-            "What it is to customers. Given by the kind; required where `kind` is `feed`.",
+            "Its source type for customers. The kind determines it; required if `kind` is `feed`.",
         );
         let base_url: Option<Url> = reader.optional(
             path,
             "base_url",
-            "Where its API is. For `hackernews` Algolia's, `https://hn.algolia.com/api/v1` where \
-             not given; for `lemmy`, `discourse` and `mastodon` the instance; for `feed` that one \
-             feed, or, where not given, any feed that a customer's page is or links to. The others \
-             have their platform's own.",
+            "Address of its API. For `hackernews` Algolia's, by default `https://hn.algolia.com/api/v1`; \
+             for `lemmy`, `discourse` and `mastodon` the instance; for `feed` one \
+             feed, or, if not set, any feed that a customer's page is or links to. The other kinds \
+             default to their platform's own.",
         );
         let items_url = reader.optional(
             path,
@@ -257,12 +257,12 @@ impl PlatformConfig {
         let poll_interval: Option<Duration> = reader.optional(
             path,
             "poll_interval",
-            "Kept exactly where given; else the interval adapts to how much each feed brings.",
+            "Used exactly if set; otherwise the interval adapts to the number of posts of each feed.",
         );
 
         let access = Access::read(reader, path);
 
-        // Without a good kind nobody can say which other settings are right.
+        // Without a valid kind, the other settings cannot be checked.
         let Some(kind) = kind else {
             reader.ignore_below(path);
             return None;
@@ -314,7 +314,7 @@ impl PlatformConfig {
     }
 }
 
-/// Whether a User-Agent has the form that Reddit prescribes.
+/// Returns true if a User-Agent has the form that Reddit prescribes.
 fn is_reddit_user_agent(agent: &str) -> bool {
     let Some((program, rest)) = agent.split_once(" (by /u/") else {
         return false;
@@ -325,7 +325,7 @@ fn is_reddit_user_agent(agent: &str) -> bool {
 }
 
 impl Access {
-    /// Reports what `kind` needs and has not got, and what is not of its form.
+    /// Reports missing settings of `kind`, and those with a wrong format.
     fn check(&self, reader: &mut Reader, path: &str, kind: Kind) {
         for name in kind.needs() {
             let given = match *name {
@@ -361,8 +361,8 @@ impl Access {
             client_id: reader.optional(
                 path,
                 "client_id",
-                "For `reddit` the application's id; for `discourse` the user that an API key is of. Credentials \
-                 are for the scanner, and for the compiler where it is to find communities.",
+                "For `reddit` the application's id; for `discourse` the user of the API key. The scanner \
+                 needs the credentials, and the compiler too if it must find communities.",
             ),
             client_secret: reader.optional(
                 path,
@@ -372,13 +372,13 @@ impl Access {
             token: reader.optional(
                 path,
                 "token",
-                "What authorizes the requests: needed to read `x`, `linkedin` and `facebook`, for \
-                 `discourse` an API key, for `mastodon` and `lemmy` where the instance asks for one.",
+                "Token for the requests: required for `x`, `linkedin` and `facebook`; for \
+                 `discourse` an API key; for `mastodon` and `lemmy` if the instance requires one.",
             ),
             user_agent: reader.optional(
                 path,
                 "user_agent",
-                "What requests say they come from; required for `reddit`, which prescribes \
+                "User-Agent of the requests; required for `reddit`, which prescribes \
                  `<platform>:<app id>:<version> (by /u/<name>)`.",
             ),
             api_version: reader.optional(
@@ -390,19 +390,19 @@ impl Access {
             requests_per_minute: reader.optional(
                 path,
                 "requests_per_minute",
-                "The most requests in a minute, over all replicas; what the platform allows where not \
-                 given.",
+                "Maximum number of requests per minute, over all replicas; by default the platform's \
+                 limit.",
             ),
             posts_per_day: reader.optional(
                 path,
                 "posts_per_day",
-                "For `x`, and required there: the most posts in a UTC day that may be paid for.",
+                "Required for `x`: the maximum number of billed posts per UTC day.",
             ),
             erase_deleted: reader.optional(
                 path,
                 "erase_deleted",
-                "Whether stored posts are looked up again and blanked once they are deleted at their \
-                 source. On where the platform's terms ask for it.",
+                "Whether stored posts are checked again and blanked after they are deleted at their \
+                 source. On by default if the platform's terms require it.",
             ),
         }
     }

@@ -1,6 +1,6 @@
-//! Takes settings out of the tree by key, and keeps account of what is wrong and what is left over.
+//! Takes settings out of the tree by key, and collects errors and unknown keys.
 //!
-//! Whoever reads a setting also documents it: reading an empty tree yields the reference.
+//! Reading a setting also documents it: reading an empty tree yields the reference.
 
 use std::{collections::BTreeSet, ops::RangeInclusive, path::Path};
 
@@ -13,10 +13,10 @@ use super::{
     tree::{Given, PREFIX, Raw, Tree, read_bounded},
 };
 
-/// How far apart two keys may be for one to be a slip of the other.
+/// Maximum edit distance between two keys for a typo.
 const MAX_SLIPS: usize = 3;
 
-/// The one list of tables.
+/// The only list of tables.
 const PLATFORMS: &str = "platforms";
 
 pub(super) struct Reader {
@@ -26,7 +26,7 @@ pub(super) struct Reader {
     pub(super) problems: Vec<Problem>,
 }
 
-/// What the reference says, in order.
+/// The entries of the reference, in order.
 #[derive(Debug)]
 pub(super) enum Entry {
     Section {
@@ -61,14 +61,14 @@ impl Reader {
         });
     }
 
-    /// Whether anything was given below `path`.
+    /// Returns true if anything below `path` was set.
     pub(super) fn has_section(&self, path: &str) -> bool {
         self.tree
             .keys()
             .any(|key| lies_below(key, path) || key == path)
     }
 
-    /// Which of `path[0]`, `path[1]`, … were given; `None` where the list was not mentioned.
+    /// The indexes `path[0]`, `path[1]`, … that were set; `None` if the list is absent.
     pub(super) fn items(&self, path: &str) -> Option<BTreeSet<usize>> {
         let indexes = self.tree.keys().filter_map(|key| {
             let (index, _) = key.strip_prefix(path)?.strip_prefix('[')?.split_once(']')?;
@@ -78,7 +78,7 @@ impl Reader {
         (!indexes.is_empty() || self.tree.contains_key(path)).then_some(indexes)
     }
 
-    /// Replaces `slot` when the key was given a good value.
+    /// Replaces `slot` if the key has a valid value.
     pub(super) fn read<T: Setting>(
         &mut self,
         key: &str,
@@ -98,7 +98,7 @@ impl Reader {
         }
     }
 
-    /// A key of a part that may be absent: `path.name`, which must be there when the part is `given`.
+    /// A key of an optional part: `path.name`, which is required if the part is `given`.
     pub(super) fn required<T: Setting>(
         &mut self,
         path: &str,
@@ -121,15 +121,15 @@ impl Reader {
         self.take(&key, None).map(|(value, _)| value)
     }
 
-    /// Reports `key` as it was given.
+    /// Reports an error for `key`, with its origin.
     pub(super) fn reject(&mut self, key: &str, reason: impl Into<String>) {
         let origin = self.tree.get(key).map(|given| given.origin.clone());
         self.problem(key, reason, origin.unwrap_or_default());
     }
 
-    /// Reports a variable that would set a key, had it two underscores where the key has a dot.
+    /// Reports a variable that would set a key if it had two underscores where the key has a dot.
     ///
-    /// Other names with our prefix are not ours to judge: Kubernetes makes such for every service.
+    /// Other names with our prefix are ignored: Kubernetes creates such variables for every service.
     pub(super) fn reject_misspelt(&mut self, known: &[Entry], variable: &str) {
         let meant = known.iter().find_map(|entry| match entry {
             Entry::Key { key, secret, .. } => meant_by(variable, key, *secret),
@@ -141,13 +141,13 @@ impl Reader {
         }
     }
 
-    /// Leaves alone whatever else was given below `path`.
+    /// Ignores everything else below `path`.
     pub(super) fn ignore_below(&mut self, path: &str) {
         let below = self.tree.keys().filter(|key| lies_below(key, path));
         self.used.extend(below.cloned());
     }
 
-    /// Reports every key that nobody asked for, and returns what was found wrong and documented.
+    /// Reports every unknown key, and returns the documentation and the errors.
     pub(super) fn finish(mut self) -> (Vec<Entry>, Vec<Problem>) {
         let left_over: Vec<_> = self
             .tree
@@ -185,7 +185,7 @@ impl Reader {
         self.tree.contains_key(key) || (T::SECRET && self.tree.contains_key(&format!("{key}_file")))
     }
 
-    /// The value and its origin; a value that cannot be read is reported and passed over.
+    /// The value and its origin; an unreadable value is reported and skipped.
     fn take<T: Setting>(&mut self, key: &str, within: Option<&Within<T>>) -> Option<(T, String)> {
         let plain = self.mark(key);
         let file = if T::SECRET {
@@ -197,7 +197,7 @@ impl Reader {
             (None, None) => return None,
             (Some(plain), None) => (plain, false),
             (None, Some(file)) => (file, true),
-            // A variable wins over the file's other spelling; two at once are a mistake.
+            // A variable overrides the file's other spelling; two in the same source are a mistake.
             (Some(plain), Some(file)) if plain.rank > file.rank => (plain, false),
             (Some(plain), Some(file)) if plain.rank < file.rank => (file, true),
             (Some(plain), Some(_)) => {
@@ -281,7 +281,7 @@ impl Reader {
     }
 }
 
-/// The bounds of a setting.
+/// Bounds of a setting.
 pub(super) struct Within<T> {
     shown: String,
     holds: Box<dyn Fn(&T) -> bool>,
@@ -302,7 +302,7 @@ impl<T: Setting + PartialOrd + 'static> Within<T> {
     }
 }
 
-/// The key and its variable, when `variable` is its name but for single underscores.
+/// The key and its variable, if `variable` differs from it only by single underscores.
 fn meant_by(variable: &str, key: &str, secret: bool) -> Option<(String, String)> {
     let index = variable
         .strip_prefix("EARSHOT_PLATFORMS_")

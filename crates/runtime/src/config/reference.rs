@@ -1,4 +1,4 @@
-//! The reference in `docs/operations/configuration.md`, made from the settings' own comments.
+//! The reference in `docs/operations/configuration.md`, generated from the comments of the settings.
 
 use std::fmt::Write;
 
@@ -17,19 +17,19 @@ const INTRODUCTION: &str = "\
 Each process reads the defaults, then the TOML file that `--config` names, then environment
 variables; later ones win. A key `scanner.backfill` is the variable `EARSHOT_SCANNER__BACKFILL`. In a
 variable a list is written with commas, `10.0.0.0/8,fd00::/8`, or as a TOML list, and an empty value
-counts as not given.
+counts as absent.
 
 The value of a key marked *secret* may instead be the content of a file: `<key>_file` names it, as in
-`database.url_file` or `EARSHOT_DATABASE__URL_FILE`. Files are read at start, and those
-of `secrets.encryption_keys` again when they change.
+`database.url_file` or `EARSHOT_DATABASE__URL_FILE`. Files are read at start; those
+of `secrets.encryption_keys` are read again when they change.
 
-Durations carry a unit: `\"500ms\"`, `\"5s\"`, `\"30m\"`, `\"2h\"`, `\"30d\"`; only `0` goes without.
+Durations carry a unit: `\"500ms\"`, `\"5s\"`, `\"30m\"`, `\"2h\"`, `\"30d\"`; only `0` needs none.
 
-A key that is unknown, or has a wrong value, stops the start with a message that names it.
-`--check-config` looks for that and does nothing else. `deploy/earshot.toml` is a sample to start from.
+An unknown key or a wrong value stops the start, with a message that names the key.
+`--check-config` only checks the configuration. `deploy/earshot.toml` is a sample to start from.
 
 Traces follow the standard `OTEL_*` variables and are off unless `OTEL_EXPORTER_OTLP_ENDPOINT` is
-set; they leave as OTLP, over HTTP with Protobuf, or by `OTEL_EXPORTER_OTLP_PROTOCOL` over gRPC.
+set; they are sent as OTLP, over HTTP with Protobuf, or over gRPC if `OTEL_EXPORTER_OTLP_PROTOCOL` is `grpc`.
 ";
 
 /// The whole page.

@@ -1,4 +1,4 @@
-//! How each type of setting is written, in TOML and as text in a variable or a file.
+//! Format of each type of setting, in TOML and as text in a variable or a file.
 
 use std::{
     fmt,
@@ -12,13 +12,13 @@ use secrecy::SecretString;
 use toml::Value;
 use url::Url;
 
-/// A type that a key can have.
+/// A type of a setting.
 ///
-/// A reason never repeats the value of a secret, nor an address that may hold one.
+/// An error message never repeats a secret, nor an address that may contain one.
 pub(super) trait Setting: Sized {
-    /// What a value looks like, to go after "expected".
+    /// Description of a valid value, used after "expected".
     const FORM: &'static str;
-    /// Whether `<key>_file` may name a file that holds the value.
+    /// True if `<key>_file` may name a file with the value.
     const SECRET: bool = false;
 
     fn from_text(text: &str) -> Result<Self, String>;
@@ -30,17 +30,17 @@ pub(super) trait Setting: Sized {
         }
     }
 
-    /// What the reference says of the type; its column has no room for an example.
+    /// The type in the reference, whose column has no room for an example.
     fn describe() -> String {
         let form = Self::FORM;
         form.split(" such as ").next().unwrap_or(form).to_owned()
     }
 
-    /// The value as TOML has it; nothing where there is none, or none to show.
+    /// The value in TOML; empty if there is no value, or it must not be shown.
     fn show(&self) -> String;
 }
 
-/// The reason for a number that its type does not hold; a key with bounds says those instead.
+/// The error for a number that does not fit its type; a key with bounds reports those instead.
 pub(super) const OUT_OF_RANGE: &str = "is out of range";
 
 fn unexpected<T: Setting>(value: &Value) -> String {
@@ -226,7 +226,7 @@ impl Setting for Url {
     }
 }
 
-/// As text the items stand between commas or one a line; brackets around make it a TOML list.
+/// In text, items are separated by commas or line breaks; with brackets it is a TOML list.
 impl<T: Setting> Setting for Vec<T> {
     const FORM: &'static str = "a list";
     const SECRET: bool = T::SECRET;
@@ -270,7 +270,7 @@ fn at(index: usize, reason: &str) -> String {
     format!("item {}: {reason}", index + 1)
 }
 
-/// An enum that is written as one of a few words.
+/// An enum whose values are a few words.
 macro_rules! choice {
     (
         $(#[$meta:meta])*

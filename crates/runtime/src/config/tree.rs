@@ -1,4 +1,4 @@
-//! Settings as they were given: by full path of the key, each with where it came from.
+//! The settings by the full path of the key, each with its origin.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -6,13 +6,13 @@ use toml::{Table, Value};
 
 use super::error::Problem;
 
-/// A configuration is a page or two; more is a mistake, such as the wrong file.
+/// A configuration is one or two pages long; a larger file is a mistake, such as the wrong file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Of every variable of ours.
+/// Prefix of all our variables.
 pub(super) const PREFIX: &str = "EARSHOT_";
 
-/// One setting as given.
+/// One setting with its origin.
 #[derive(Debug, Clone)]
 pub(super) struct Given {
     pub(super) value: Raw,
@@ -26,7 +26,7 @@ pub(super) enum Raw {
     Text(String),
 }
 
-/// Which source wins over which.
+/// Precedence of the sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     File,
@@ -36,11 +36,11 @@ pub(super) enum Rank {
 /// `database.url`, `platforms[0].name` and so on.
 pub(super) type Tree = BTreeMap<String, Given>;
 
-/// Adds what the TOML file says.
+/// Adds the settings of the TOML file.
 pub(super) fn add_file(tree: &mut Tree, path: &Path) -> Result<(), Problem> {
     let key = path.display().to_string();
     let text = read_bounded(path).map_err(|reason| Problem::new(&key, reason))?;
-    // The error's own text would quote the line, and the line may hold a secret.
+    // The error's own text would quote the line, and the line may contain a secret.
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error
             .span()
@@ -63,7 +63,7 @@ pub(super) fn read_bounded(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// Empty tables stay as leaves, so that a misspelt empty section is noticed too.
+/// Empty tables stay as leaves, so that a misspelt empty section is reported too.
 fn flatten(tree: &mut Tree, key: &str, value: Value, origin: &str) {
     match value {
         Value::Table(table) if !table.is_empty() => {
@@ -93,9 +93,9 @@ fn flatten(tree: &mut Tree, key: &str, value: Value, origin: &str) {
     }
 }
 
-/// Adds a variable when it is one of ours: `EARSHOT_SECTION__KEY`.
+/// Adds a variable if it is one of ours: `EARSHOT_SECTION__KEY`.
 ///
-/// An empty value is as good as none, because compose files and charts pass them so.
+/// An empty value counts as absent, because compose files and charts pass empty values.
 pub(super) fn add_variable(tree: &mut Tree, name: &str, value: &str) {
     let Some(path) = name.strip_prefix(PREFIX) else {
         return;

@@ -1,11 +1,11 @@
-//! How a process is: named checks, a heartbeat, and whether it drains.
+//! Health of a process: named checks, a heartbeat, and the drain.
 //!
-//! Services push what they know ([`Check::ok`] and so on), so that answering a probe never waits on
-//! a dependency. A check is unavailable until its service first says otherwise, and so is a process of which
-//! no service has registered a check yet. A main loop that has
-//! once called [`Health::beat`] must go on doing so: 30 s of silence mean that the process hangs.
+//! Services push their state ([`Check::ok`] and so on), so that the response to a probe never waits for a
+//! dependency. A check is unavailable until its service reports otherwise, and so is a process without a
+//! registered check. A main loop that has once called [`Health::beat`] must continue: 30 s of silence mean that
+//! the process hangs.
 //!
-//! Several services of one process share one [`Health`] by [`Health::of_service`].
+//! Several services in one process share one [`Health`] with [`Health::of_service`].
 
 mod report;
 
@@ -20,7 +20,7 @@ use std::{
 
 pub use report::{CheckReport, Report, Status};
 
-/// A main loop that was silent for longer hangs.
+/// A main loop that is silent for longer hangs.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 const BEAT: Duration = Duration::from_secs(5);
@@ -62,8 +62,8 @@ impl Health {
         Self::default()
     }
 
-    /// The same registry for one of several services of a process: its checks are called
-    /// `scanner.database` and so on.
+    /// The same registry for one of several services in a process: its checks are called `scanner.database` and
+    /// so on.
     #[must_use]
     pub fn of_service(&self, service: &'static str) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Health {
         }
     }
 
-    /// Registers a check, unavailable until it is said to be otherwise; the same name is the same
+    /// Registers a check, unavailable until its service reports otherwise; the same name returns the same
     /// check.
     #[must_use]
     pub fn check(&self, name: &str) -> Check {
@@ -90,12 +90,12 @@ impl Health {
         }
     }
 
-    /// The main loop is alive.
+    /// Records that the main loop is alive.
     pub fn beat(&self) {
         self.beat_at("loop", Instant::now());
     }
 
-    /// Beats as long as the present tokio runtime runs tasks. Call it on that runtime.
+    /// Beats as long as the current tokio runtime runs tasks. Call it on that runtime.
     pub fn keep_beating(&self) {
         let health = self.clone();
         tokio::spawn(async move {
@@ -107,12 +107,12 @@ impl Health {
         });
     }
 
-    /// From now on the process takes no more work, and is not ready.
+    /// Marks the process as draining: it takes no more work, and is not ready.
     pub fn drain(&self) {
         self.registry.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Whether every main loop beat lately.
+    /// Returns true if every main loop has beaten recently.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.silent_loop().is_none()
@@ -133,7 +133,7 @@ impl Health {
     }
 
     fn silent_loop_at(&self, now: Instant) -> Option<String> {
-        // Loops end as the process drains; only a runtime that hangs is still a fault.
+        // Loops end while the process drains; only a runtime that hangs is still a fault.
         let draining = self.registry.draining.load(Ordering::Relaxed);
         lock(&self.registry.heartbeats)
             .iter()
@@ -164,12 +164,12 @@ impl Check {
         self.set(Status::Ok, None);
     }
 
-    /// Something is away that the service can do without for now: it stays ready.
+    /// Reports a missing dependency that the service can do without for now: it stays ready.
     pub fn degraded(&self, detail: impl Into<String>) {
         self.set(Status::Degraded, Some(detail.into()));
     }
 
-    /// The service cannot work: it is not ready.
+    /// Reports that the service cannot work: it is not ready.
     pub fn unavailable(&self, detail: impl Into<String>) {
         self.set(Status::Unavailable, Some(detail.into()));
     }
@@ -184,7 +184,7 @@ impl Check {
     }
 }
 
-/// A registry stays usable when a thread panicked while it held the lock: each write is whole.
+/// The registry stays usable after a thread panicked with the lock: each write is complete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

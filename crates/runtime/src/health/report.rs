@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// How a check, or the whole process, is; the worst decides.
+/// Status of a check, or of the whole process; the worst check decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -26,7 +26,7 @@ pub struct CheckReport {
     pub ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// How long ago the check last said so.
+    /// Time since the check last reported this.
     pub age_ms: u64,
 }
 
@@ -43,7 +43,7 @@ impl Report {
             report.add(name, status, detail, age);
         }
         if report.checks.is_empty() {
-            // No service has said yet what it needs.
+            // No service has registered a check yet.
             let detail = Some("starting");
             report.add("process", Status::Unavailable, detail, Duration::ZERO);
         }
@@ -58,7 +58,7 @@ impl Report {
         report
     }
 
-    /// Whether the process may be given work.
+    /// Returns true if the process may get work.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.status < Status::Unavailable

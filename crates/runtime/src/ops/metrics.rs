@@ -1,4 +1,4 @@
-//! The page of metrics: what the process registered, and what it is.
+//! The page of metrics: those that the process registered, and information about the process.
 
 use prometheus::{GaugeVec, Opts, Registry, TextEncoder};
 use tikv_jemalloc_ctl::{epoch, stats};
@@ -10,7 +10,7 @@ use crate::{
 
 /// The default registry's metrics, `earshot_build_info`, `earshot_ready` and `earshot_heap_bytes`.
 pub(super) fn render(report: &Report) -> prometheus::Result<String> {
-    // A registry of its own for each scrape: checks that are gone leave no stale gauge.
+    // A separate registry for each scrape: removed checks leave no stale gauge.
     let registry = Registry::new();
     let build = GaugeVec::new(
         Opts::new("earshot_build_info", "Always 1; the labels tell what runs."),
@@ -42,13 +42,13 @@ pub(super) fn render(report: &Report) -> prometheus::Result<String> {
     TextEncoder::new().encode_to_string(&families)
 }
 
-/// Tells a leak, of which `allocated` grows, from what the allocator keeps beside it.
+/// Separates a leak, which raises `allocated`, from memory that the allocator holds in reserve.
 fn heap() -> prometheus::Result<GaugeVec> {
     let heap = GaugeVec::new(
         Opts::new("earshot_heap_bytes", "Memory of the allocator's."),
         &["kind"],
     )?;
-    // What it counts stands still until it is told to take stock.
+    // jemalloc's statistics are updated only on request.
     let read =
         epoch::advance().and_then(|_| Ok((stats::allocated::read()?, stats::resident::read()?)));
     if let Ok((allocated, resident)) = read {

@@ -1,7 +1,7 @@
 //! The server of `/healthz`, `/readyz` and `/metrics`.
 //!
-//! It runs on a thread and runtime of its own, so that it answers while the process is busy, and
-//! tells a busy process from a dead one. It never asks a dependency: see [`crate::health`].
+//! It runs on a separate thread and runtime, so that it answers while the process is busy, and a probe can
+//! distinguish a busy process from a dead one. It never calls a dependency: see [`crate::health`].
 
 mod metrics;
 
@@ -41,7 +41,7 @@ pub enum Error {
 }
 
 impl OpsServer {
-    /// Where it listens; with port 0 asked for, the port that it got.
+    /// The address it listens on, with the actual port if port 0 was configured.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -59,7 +59,7 @@ impl Drop for OpsServer {
 ///
 /// # Errors
 ///
-/// When the address cannot be listened on.
+/// If it cannot listen on the address.
 pub fn start(listen: SocketAddr, health: Health) -> Result<OpsServer, Error> {
     let failed = |source| Error::Listen {
         address: listen,

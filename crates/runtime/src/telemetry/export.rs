@@ -1,10 +1,10 @@
-//! Hands finished spans to the exporter, on a thread of its own.
+//! Passes finished spans to the exporter, on a separate thread.
 //!
-//! The SDK's batch processor drives an exporter without a tokio runtime, which our HTTP client
-//! needs, and does not tell what it dropped. This one has a runtime, a bounded queue, a count of
-//! what was lost, and a bound on its shutdown that holds whatever the collector does.
+//! The SDK's batch processor runs an exporter without a tokio runtime, which our HTTP client needs, and does
+//! not report dropped spans. This one has a runtime, a bounded queue, a count of lost spans, and a time limit
+//! on shutdown that does not depend on the collector.
 //!
-//! A span costs whoever ends it a lock and a push: the thread is woken for each [`BATCH`], not for each span.
+//! Ending a span costs a lock and a push: the thread is woken for each [`BATCH`], not for each span.
 
 use std::{
     mem,
@@ -32,7 +32,7 @@ static DROPPED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     );
     let counter = IntCounterVec::new(options, &["signal"])
         .expect("the name and label are constants and valid");
-    // Another registry's owner may have been faster only in a test.
+    // Only in a test, another registration may have been first.
     let _ = prometheus::register(Box::new(counter.clone()));
     counter
 });
@@ -45,9 +45,9 @@ pub(super) struct Exporting {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
-    /// There is something for the thread to do.
+    /// Signals the thread that there is work.
     due: Condvar,
-    /// The thread has done what it was asked.
+    /// Signals that the thread has finished a flush.
     flushed: Condvar,
 }
 
@@ -56,7 +56,7 @@ struct Waiting {
     spans: Vec<SpanData>,
     /// Spans that are being exported.
     in_hand: usize,
-    /// How many flushes were asked for, and of these how many are over.
+    /// Number of requested flushes, and of finished ones.
     flushes: u64,
     flushed: u64,
     closed: bool,
@@ -69,7 +69,7 @@ impl Queue {
 }
 
 impl Exporting {
-    /// With the exporter that `make` makes on the thread's runtime.
+    /// Starts the thread. `make` creates the exporter on the thread's runtime.
     pub(super) fn start<E: SpanExporter + 'static>(
         make: impl FnOnce() -> Result<E, String>,
     ) -> Result<Self, String> {
@@ -87,7 +87,7 @@ impl Exporting {
         thread::Builder::new()
             .name("traces".to_owned())
             .spawn(move || {
-                // What the exporter does is not itself a trace.
+                // The exporter's own requests must not create traces.
                 let _suppressed = Context::enter_telemetry_suppressed_scope();
                 run(&of_thread, |batch| {
                     let lost = batch.len();
@@ -200,7 +200,7 @@ mod tests {
 
     use super::{BATCH, DROPPED, Exporting, QUEUE};
 
-    /// Takes a batch and never comes back.
+    /// Takes a batch and never returns.
     #[derive(Debug)]
     struct Stuck;
 

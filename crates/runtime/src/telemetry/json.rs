@@ -1,7 +1,7 @@
 //! Log lines as JSON objects.
 //!
-//! `timestamp, level, target, message, service, version, trace_id, span_id` come first, then the
-//! fields of the spans around the event, outermost first, and its own. The innermost wins a name.
+//! `timestamp, level, target, message, service, version, trace_id, span_id` come first, then the fields of the
+//! spans around the event, outermost first, and the event's own. If names repeat, the innermost wins.
 
 use std::{fmt, io::Write};
 
@@ -17,7 +17,7 @@ use tracing_subscriber::{Layer, fmt::MakeWriter, layer::Context, registry::Looku
 
 use crate::build_info::VERSION;
 
-/// Longer text is cut, so that no input makes a line that a collector refuses.
+/// Longer text is cut, so that no input makes a line too long for a collector.
 const MAX_TEXT_BYTES: usize = 8_192;
 
 const FIRST: [&str; 8] = [
@@ -85,7 +85,7 @@ where
         let mut line = Vec::with_capacity(512);
         if self.write(&mut line, event, &fields).is_ok() {
             line.push(b'\n');
-            // Nothing is left to tell of a log that cannot be written.
+            // If the log cannot be written, the failure cannot be logged.
             let _ = self.writer.make_writer().write_all(&line);
         }
     }
@@ -162,7 +162,7 @@ impl Visit for Fields {
         self.put(field.name(), value.into());
     }
 
-    /// With its causes, which `Display` leaves out.
+    /// Includes the causes, which `Display` leaves out.
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
         let mut chain = value.to_string();
         let mut cause = value.source();

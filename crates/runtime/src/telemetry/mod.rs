@@ -1,9 +1,9 @@
 //! Logs and traces of a process.
 //!
-//! Logs are lines, JSON or text, and name the trace they belong to. Traces leave by OTLP, over HTTP or gRPC,
-//! when the standard variable `OTEL_EXPORTER_OTLP_ENDPOINT` is set. A collector that is away costs
-//! traces, never time: the queue is bounded, what does not fit is counted in
-//! `earshot_telemetry_dropped_total`, and [`Telemetry::shutdown`] takes 3 s at most.
+//! Logs are lines, JSON or text, and contain the id of their trace. Traces are sent as OTLP, over HTTP or gRPC,
+//! if the standard variable `OTEL_EXPORTER_OTLP_ENDPOINT` is set. An unavailable collector costs traces, never
+//! time: the queue is bounded, dropped spans are counted in `earshot_telemetry_dropped_total`, and
+//! [`Telemetry::shutdown`] takes at most 3 s.
 
 mod export;
 mod json;
@@ -18,18 +18,18 @@ use tracing_subscriber::{Layer, fmt::MakeWriter, layer::SubscriberExt, util::Sub
 
 use crate::config::{Log, LogFormat};
 
-/// How long the last traces may take to leave.
+/// Time limit for sending the last traces.
 const FLUSH: Duration = Duration::from_secs(3);
 
-/// Where log lines go.
+/// Target of the log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     Stdout,
-    /// For commands whose stdout is an answer, as that of `earshot dev`.
+    /// For commands that print a result to stdout, such as `earshot dev`.
     Stderr,
 }
 
-/// What is to be flushed at the end.
+/// Flushes the traces at the end.
 #[derive(Debug)]
 #[must_use = "the last traces leave on shutdown"]
 pub struct Telemetry {
@@ -37,7 +37,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Sends the last traces; takes 3 s at most.
+    /// Sends the last traces; takes at most 3 s.
     pub fn shutdown(self) {
         if let Some(provider) = self.provider
             && let Err(error) = provider.shutdown_with_timeout(FLUSH)
@@ -48,7 +48,7 @@ impl Telemetry {
     }
 }
 
-/// Starts logs and traces for `service`; where the process has them already, does nothing.
+/// Starts logs and traces for `service`; does nothing if the process has them already.
 pub fn init(service: &'static str, log: &Log, output: Output) -> Telemetry {
     let provider = otlp::provider(service);
     let (provider, problem) = match provider {

@@ -1,4 +1,4 @@
-//! Sets traces up by the standard `OTEL_*` variables.
+//! Sets up traces according to the standard `OTEL_*` variables.
 
 use opentelemetry::KeyValue;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -10,17 +10,17 @@ use opentelemetry_sdk::{
 use super::export::Exporting;
 use crate::{build_info::VERSION, crypto, environment::variable};
 
-/// The share of traces that is kept where `OTEL_TRACES_SAMPLER` says nothing.
+/// Share of sampled traces unless `OTEL_TRACES_SAMPLER` is set.
 const SAMPLED: f64 = 0.1;
 
-/// Traces that nobody reads: spans get ids, for the logs, and pass on the context they were given.
+/// Traces without an exporter: spans get ids, for the logs, and pass on their trace context.
 pub(super) fn silent_provider() -> SdkTracerProvider {
     SdkTracerProvider::builder()
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOff)))
         .build()
 }
 
-/// What the variables ask for, or why it cannot be had.
+/// The provider that the variables configure, or why it cannot be created.
 pub(super) fn provider(service: &'static str) -> Result<SdkTracerProvider, String> {
     if !is_wanted() {
         return Ok(silent_provider());
@@ -53,7 +53,7 @@ pub(super) fn provider(service: &'static str) -> Result<SdkTracerProvider, Strin
     Ok(builder.build())
 }
 
-/// Trusts the system's authorities; where there are none, as in a small image, it does without, for `http:`.
+/// Trusts the system's authorities. Without any, as in a small image, only `http:` works.
 fn client() -> Result<reqwest::Client, String> {
     let client = reqwest::Client::builder().build();
     client
@@ -70,7 +70,7 @@ fn is_wanted() -> bool {
     !disabled && !none && endpoint.is_some()
 }
 
-/// Whether spans leave by gRPC; else by HTTP.
+/// Returns true if spans are sent over gRPC, else over HTTP.
 fn uses_grpc() -> Result<bool, String> {
     let protocol = variable("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
         .or_else(|| variable("OTEL_EXPORTER_OTLP_PROTOCOL"));

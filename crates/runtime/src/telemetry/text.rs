@@ -1,7 +1,6 @@
-//! Log lines for people: when, how bad, where, what.
+//! Log lines for people: time, level, crate, message.
 //!
-//! Spans are left out: in text they bury the message, and whoever wants them has the JSON lines and the
-//! traces.
+//! Spans are left out, because in text they hide the message. The JSON lines and the traces have them.
 
 use std::fmt;
 
@@ -30,7 +29,7 @@ where
     ) -> fmt::Result {
         SystemTime.format_time(&mut writer)?;
         let metadata = event.metadata();
-        // The crate is enough: the message says the rest.
+        // The crate is enough: the message has the rest.
         let source = metadata.target().split("::").next().unwrap_or_default();
         write!(writer, " {:>5} {source}: ", metadata.level())?;
         context

@@ -1,4 +1,4 @@
-//! The configuration as an operator meets it: files, variables, and what is said about mistakes.
+//! The configuration from an operator's view: files, variables, and error messages.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -67,7 +67,7 @@ fn what_the_sample_comments_out_are_the_defaults() {
     let defaults = load(&sample, &[]).unwrap();
     let settings = |config: &Config| {
         let shown = format!("{config:?}");
-        // Each was read from a file of its own.
+        // Each was read from another file.
         shown.split_once(", origin: ").unwrap().0.to_owned()
     };
     assert_eq!(settings(&config), settings(&defaults));
@@ -338,7 +338,7 @@ fn single_underscores_where_two_are_meant_are_told() {
             )
         );
     }
-    // What Kubernetes sets for services named `earshot` and `earshot-gateway`.
+    // Kubernetes sets these for services named `earshot` and `earshot-gateway`.
     let links = [
         ("EARSHOT_PORT", "tcp://10.0.0.1:80"),
         ("EARSHOT_SERVICE_HOST", "10.0.0.1"),

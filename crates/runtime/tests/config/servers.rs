@@ -1,4 +1,4 @@
-//! Where the database and the broker are, and how they are spoken to.
+//! Addresses of the database and the broker, and TLS for them.
 
 use runtime::config::{Config, Loader};
 use secrecy::ExposeSecret;
