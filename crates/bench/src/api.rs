@@ -1,8 +1,8 @@
-//! Lists and creates over HTTP, beside pgbench with the same SQL on the same cores.
+//! Measures lists and creates over HTTP, and compares them with pgbench running the same SQL on the same cores.
 //!
-//! A private PostgreSQL holds a million Scans; the gateway is the release binary beside this one, in a
-//! process of its own. What pgbench runs is what the gateway was seen to run, read from
-//! `pg_stat_activity`. Load and reference take turns, so that what else the machine does troubles both.
+//! A private PostgreSQL holds a million Scans. The gateway is the release binary from the same directory, in a separate
+//! process. pgbench runs the statements that the gateway ran, read from `pg_stat_activity`. Load and reference take
+//! turns, so that other activity on the machine affects both.
 
 mod cpu;
 mod gateway;
@@ -31,19 +31,19 @@ pub(crate) struct Options {
     /// Connections to the gateway, and of pgbench to the database
     #[arg(long, default_value_t = 8)]
     clients: usize,
-    /// Of each turn of load or reference, in seconds
+    /// Length of each turn of load or reference, in seconds
     #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// Turns of each
     #[arg(long, default_value_t = 3)]
     turns: usize,
-    /// Where the servers live during the run
+    /// Directory of the servers during the run
     #[arg(long, default_value = "target/bench/api-servers")]
     home: PathBuf,
 }
 
 pub(crate) fn run(options: &Options) -> Result<Report> {
-    // One thread: the load is light, and the cores are for those who are measured.
+    // One thread: the load is light, and the cores are for the measured processes.
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
@@ -75,7 +75,7 @@ async fn measure(options: &Options) -> Result<Report> {
         format!("{after:.0} MiB"),
     ));
     report.note(format!(
-        "{} Scans, {} clients, {} turns of {} s each; the median turn is told",
+        "{} Scans, {} clients, {} turns of {} s each; the median turn is reported",
         options.scans, options.clients, options.turns, options.seconds
     ));
     drop(gateway);
@@ -84,7 +84,7 @@ async fn measure(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// A page of five of any Manager, at full speed beside pgbench, and at half of it.
+/// Measures a page of five of any Manager: at full speed compared with pgbench, and at half of it.
 async fn lists(
     options: &Options,
     seeded: &seed::Seeded,
@@ -98,7 +98,7 @@ async fn lists(
         .map(|manager| gateway.get(&seeded.key, &format!("/v1/{manager}/scans")))
         .collect();
     let span = Duration::from_secs(options.seconds);
-    // Plans, caches and the JIT of neither count.
+    // Warms up plans, caches and the JIT of both.
     load::closed(
         gateway.address(),
         &requests,
@@ -113,7 +113,7 @@ async fn lists(
 
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let (mut our_cpu, mut their_cpu) = (Vec::new(), Vec::new());
-    // The gateway, pgbench and the load are this process's, the sessions are the server's.
+    // The gateway, pgbench and the load are descendants of this process; the sessions belong to the server.
     let everybody = [std::process::id(), server_id(&options.home)?];
     for _ in 0..options.turns {
         let begin = cpu::used(&everybody)?;
@@ -138,7 +138,7 @@ async fn lists(
         .reference(format!("pgbench {theirs:.0}/s")),
     );
 
-    // What the rates would be to each other with nobody else on the cores.
+    // The ratio of the rates that would result on otherwise idle cores.
     report.row(
         Row::new(
             "CPU of a list, load and database included",
@@ -172,12 +172,12 @@ async fn lists(
     Ok(())
 }
 
-/// The first page and the thousandth, in turns.
+/// Measures the first page and the thousandth, in turns.
 async fn depth(seeded: &seed::Seeded, gateway: &Gateway, report: &mut Report) -> Result<()> {
     const TURNS: usize = 2_000;
     let path = format!("/v1/{}/scans", seeded.deepest);
     let mut token = String::new();
-    // A token is of a place, not of a page size: fifty pages of a hundred are a thousand of five.
+    // A token marks a position, regardless of the page size: fifty pages of a hundred are a thousand of five.
     for _ in 0..50 {
         let request = gateway.get(
             &seeded.key,
@@ -237,11 +237,14 @@ async fn creates(
     Ok(())
 }
 
-/// The process id of the server that lives in `home`.
+/// Returns the process id of the server with the directory `home`.
 fn server_id(home: &Path) -> Result<u32> {
     let text = std::fs::read_to_string(home.join("data/postmaster.pid"))?;
     let first = text.lines().next().unwrap_or_default();
-    first.trim().parse().context("postmaster.pid names nobody")
+    first
+        .trim()
+        .parse()
+        .context("postmaster.pid contains no process id")
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

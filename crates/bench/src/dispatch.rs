@@ -1,8 +1,8 @@
-//! Deliveries a second, what they cost, and how late they are.
+//! Throughput, cost and latency of deliveries.
 //!
-//! A private PostgreSQL and RabbitMQ, the release binary of the dispatcher in a process of its own, and
-//! receivers in this one, whose time is not counted. CPU seconds are those of dispatcher, PostgreSQL and
-//! RabbitMQ together, from /proc, so that a busy machine does not blur them.
+//! Uses a private PostgreSQL and RabbitMQ, the release binary of the dispatcher in a separate process, and receivers in
+//! this one, whose time is not counted. CPU seconds are those of dispatcher, PostgreSQL and RabbitMQ together, from
+//! /proc, so that other load on the machine does not distort them.
 
 pub(crate) mod cpu;
 mod kills;
@@ -25,7 +25,7 @@ use load::Load;
 use receiver::Receiver;
 use stack::Stack;
 
-/// Not of this run: to know what is usual.
+/// Reference figures that do not come from this run.
 const SVIX: &str = "Svix server 1.100, measured once on such a machine and apart from this run: CPU per 1,000 \
     0.61-0.65 s draining and 1.84 s from accept to answer; draining 1,680-1,809/s; accept to request p50 0.6, \
     p99 19.7 ms, with no outbox; healthy p99 beside an endpoint that hangs 74.9 s; open requests 741 of 500 \
@@ -36,26 +36,26 @@ pub(crate) struct Options {
     /// Deliveries of a backlog
     #[arg(long, default_value_t = 20_000)]
     deliveries: u32,
-    /// Connections that share it
+    /// Connections that share the backlog
     #[arg(long, default_value_t = 8)]
     connections: u32,
-    /// Of each run at a given rate, in seconds
+    /// Length of each run at a given rate, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
     /// Only these parts: drain, broker, latency, hung, memory, limit, replay (which takes minutes); and scaling, which
-    /// is not among them unless named
+    /// only runs if it is named
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Deliveries that are replayed
     #[arg(long, default_value_t = 100_000)]
     replayed: u32,
-    /// Restarts by kill -9 during a run of deliveries; none unless asked for
+    /// Restarts by kill -9 during a run of deliveries
     #[arg(long, default_value_t = 0)]
     kills: u32,
-    /// Of the moments and victims of the kills
+    /// Seed for the moments and victims of the kills
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the servers live during the run
+    /// Directory of the servers during the run
     #[arg(long, default_value = "target/bench/dispatch-servers")]
     home: PathBuf,
 }
@@ -117,7 +117,7 @@ async fn measure(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// A backlog that waits in the database when the dispatcher starts.
+/// Measures a backlog that waits in the database when the dispatcher starts.
 async fn drain(
     options: &Options,
     stack: &mut Stack,
@@ -144,7 +144,7 @@ async fn drain(
     load.all_succeeded().await
 }
 
-/// Stored Scans whose events wait in the outbox.
+/// Measures stored Scans whose events wait in the outbox.
 async fn through_broker(
     options: &Options,
     stack: &mut Stack,
@@ -172,8 +172,8 @@ async fn through_broker(
     load.all_succeeded().await
 }
 
-/// Starts the dispatcher and waits until so many requests more were received and recorded; CPU seconds
-/// since its first request, and the time from it.
+/// Starts the dispatcher and waits until this many more requests were received and recorded. Returns CPU seconds since
+/// its first request, and the elapsed time.
 async fn spend(
     stack: &mut Stack,
     receiver: &Receiver,
@@ -192,7 +192,7 @@ async fn spend(
     })
     .await?;
     let took = begin.elapsed();
-    // What is received last is recorded within 50 ms.
+    // The last request is recorded within 50 ms.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let spent = stack.cpu()? - cpu;
     ensure!(receiver.count() == all, "no request is made twice");
@@ -200,10 +200,10 @@ async fn spend(
     Ok((spent, took))
 }
 
-/// A thousand requests that nobody answers.
+/// Measures a thousand requests that stay unanswered.
 async fn open_requests(stack: &mut Stack, receiver: &Receiver, report: &mut Report) -> Result<()> {
     let mut load = Load::new(stack.url()).await?;
-    // Answered at first, so that no lane is new when its endpoint hangs.
+    // They are answered at first, so that no lane is new when its endpoint hangs.
     let connections = load
         .connections(600, &receiver.url("/ok-then-hang"))
         .await?;
@@ -242,8 +242,8 @@ async fn open_requests(stack: &mut Stack, receiver: &Receiver, report: &mut Repo
     load.forget().await
 }
 
-/// A backlog of 100,000 that may go at ten a second, beside one that is hardly any: what is sent costs the same, and
-/// the rest of the difference is what waits.
+/// Compares a backlog of 100,000 that is limited to ten a second with a tiny backlog: sending costs the same, so the
+/// difference is the cost of waiting.
 async fn rate_limit(stack: &mut Stack, receiver: &Receiver, report: &mut Report) -> Result<()> {
     let (_, few, few_shares) = at_ten_a_second(stack, receiver, 1_000).await?;
     let (rate, many, many_shares) = at_ten_a_second(stack, receiver, 100_000).await?;
@@ -265,7 +265,7 @@ async fn rate_limit(stack: &mut Stack, receiver: &Receiver, report: &mut Report)
     Ok(())
 }
 
-/// How many were sent a second, and what of a core all processes together took meanwhile, in percent.
+/// Returns the requests sent per second, and the CPU use of all processes together, in percent of one core.
 async fn at_ten_a_second(
     stack: &mut Stack,
     receiver: &Receiver,
@@ -278,7 +278,7 @@ async fn at_ten_a_second(
     load.backlog(&connections, backlog).await?;
     load.settle().await?;
     stack.start_dispatcher().await?;
-    // What it does at its start, and what is sent ahead.
+    // Skips the start of the dispatcher, and requests that are sent in advance.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (begin, cpu, before) = (Instant::now(), stack.cpu()?, receiver.count());
     tokio::time::sleep(Duration::from_secs(SECONDS)).await;

@@ -1,9 +1,9 @@
-//! From a post on a platform to its committed Scan.
+//! Latency from a post on a platform to its committed Scan.
 //!
-//! A private PostgreSQL and RabbitMQ, the release binary of the scanner in a process of its own, and the
-//! platforms' simulator in this one. Posts are published at a steady rate to a few feeds; each matches the
-//! plan of one Manager of many. This process looks every few milliseconds which posts are committed; a post
-//! is stored in the transaction that makes its Scan.
+//! Uses a private PostgreSQL and RabbitMQ, the release binary of the scanner in a separate process, and the platforms'
+//! simulator in this one. Posts are published at a steady rate to a few feeds; each matches the plan of one Manager of
+//! many. This process checks every few milliseconds which posts are committed; a post is stored in the transaction that
+//! creates its Scan.
 
 mod knee;
 
@@ -36,7 +36,7 @@ use crate::{
     report::{Report, Row},
 };
 
-/// The feeds that are read. A document has its newest 50 posts, so that each must bring fewer between two polls.
+/// The feeds that are read. A document contains its newest 50 posts, so each must get fewer between two polls.
 #[derive(Clone, Copy)]
 struct Feeds {
     number: u32,
@@ -49,32 +49,33 @@ const FEEDS: Feeds = Feeds {
 };
 const LOOK: Duration = Duration::from_millis(4);
 const WARM_UP_SECONDS: u32 = 3;
-/// Every so many looks one looks far back.
+/// One of this many checks reads far back.
 const SHORT_LOOKS: u32 = 50;
-/// Rows of one statement.
+/// Rows per statement.
 const BULK: usize = 2_000;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Managers, each with a plan of its own
+    /// Managers, each with a different plan
     #[arg(long, default_value_t = 10_000)]
     managers: u32,
-    /// Posts in a second, over all feeds
+    /// Posts per second, over all feeds
     #[arg(long, default_value_t = 200)]
     posts_per_second: u32,
-    /// How long, after a warm-up
+    /// Length of the measurement after a warm-up, in seconds
     #[arg(long, default_value_t = 30)]
     seconds: u32,
-    /// Instead: to 1,000 Connections, at a rising rate until the first queue grows, and then at half of it
+    /// Measure the saturation point instead: with 1,000 Connections, at a rising rate until the first queue grows, and
+    /// then at half of it
     #[arg(long)]
     knee: bool,
-    /// How long at half of it, in seconds; what is kept is judged from two minutes on
+    /// Length at half of that rate, in seconds; memory growth is judged from two minutes on
     #[arg(long, default_value_t = 30, requires = "knee")]
     soak: u32,
-    /// At this rate, and not at half of the knee, which is then not looked for
+    /// Measure at this rate instead of half of the saturation rate, and skip the search for it
     #[arg(long, requires = "knee")]
     rate: Option<u32>,
-    /// Where the servers live during the run
+    /// Directory of the servers during the run
     #[arg(long, default_value = "target/bench/e2e-servers")]
     home: PathBuf,
 }
@@ -106,7 +107,7 @@ async fn measure(options: &Options) -> Result<Report> {
     let amqp_url = rabbitmq.amqp_url();
     let mut scanner = Scanner::start(options, FEEDS, &url, &amqp_url, &simulator).await?;
 
-    // What is read at first is the past of the feeds: of none is there any.
+    // The first poll reads the past of the feeds, which is empty.
     let begin = Instant::now();
     while cursors(&mut conn).await? < i64::from(FEEDS.number) {
         ensure!(
@@ -210,13 +211,13 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
         .unwrap_or(f64::NAN)
 }
 
-/// Posts of one stretch of time, and what became of them.
+/// Posts of one period, and their results.
 struct Load {
-    /// When each was published, in microseconds.
+    /// Time of publication of each post, in microseconds.
     published: HashMap<String, i64>,
-    /// When each was seen committed.
+    /// Time when each was first seen committed.
     committed: HashMap<String, i64>,
-    /// Never seen, without a Scan, or with two.
+    /// Posts without a Scan, or with two.
     wrong: i64,
     looks: u32,
 }
@@ -225,7 +226,7 @@ impl Load {
     async fn run(
         options: &Options,
         seconds: u32,
-        // No post is like another: a Manager is told of what is nearly the same once.
+        // All posts differ, because a Manager gets only one of several near-duplicates.
         next: u64,
         simulator: &Simulator,
         conn: &mut AsyncPgConnection,
@@ -266,8 +267,8 @@ impl Load {
             #[diesel(sql_type = Text)]
             post_id: String,
         }
-        // What is committed late has an earlier time, by the length of its transaction: most are short, and
-        // looking far back at every turn would be most of what PostgreSQL does.
+        // A late commit has an earlier timestamp, by the length of its transaction. Most transactions are short, and
+        // reading far back each time would be most of PostgreSQL's work.
         let back = if self.looks.is_multiple_of(SHORT_LOOKS) {
             Duration::from_secs(20)
         } else {
@@ -305,7 +306,7 @@ impl Load {
     }
 }
 
-/// One that names what one Manager looks for.
+/// A post that contains the term of one Manager.
 fn post(number: u64, managers: u32, feeds: Feeds) -> NewPost {
     let wanted = number * 7_919 % u64::from(managers);
     NewPost {
@@ -332,7 +333,7 @@ async fn cursors(conn: &mut AsyncPgConnection) -> Result<i64> {
     Ok(row.number)
 }
 
-/// Managers at work, each with a term of its own, on all feeds; their Namespace and their ids.
+/// Creates active Managers, each with a different term, on all feeds. Returns their Namespace and ids.
 async fn watch(
     conn: &mut AsyncPgConnection,
     managers: u32,
@@ -453,7 +454,7 @@ impl Scanner {
         Ok(started)
     }
 
-    /// CPU seconds of scanner, PostgreSQL and RabbitMQ.
+    /// Returns the CPU seconds of scanner, PostgreSQL and RabbitMQ.
     fn cpu(&self) -> Result<Vec<f64>> {
         cpu::of_descendants(
             |name| match name {

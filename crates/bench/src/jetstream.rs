@@ -1,8 +1,8 @@
-//! What reading Bluesky's stream costs, and whether it loses anything when it breaks.
+//! Cost of reading Bluesky's stream, and a check that nothing is lost when it breaks.
 //!
-//! The platforms' simulator, in a process of its own, sends numbered posts at a rate. This process reads
-//! them as the scanner does: one poll after the other, each cursor through its JSON. Twice on the way all
-//! connections are closed. What this process used is told by the kernel, and nothing else runs in it.
+//! The platforms' simulator, in a separate process, sends numbered posts at a rate. This process reads them as the
+//! scanner does: one poll after the other, each cursor through its JSON. All connections are closed twice during the
+//! run. The kernel reports the CPU time of this process, which does nothing else.
 
 use std::{
     collections::HashMap,
@@ -26,17 +26,17 @@ use crate::report::{Report, Row};
 /// A tick of `/proc/<pid>/stat`: the same on every Linux (proc(5), `USER_HZ`).
 const TICK: f64 = 0.01;
 const MOST_OF_A_CORE: f64 = 0.3;
-/// The rate is kept when this much of it arrives.
+/// The rate counts as sustained when this share of it arrives.
 const KEPT: f64 = 0.98;
-/// For what is on its way when the time is over.
+/// Extra time for posts in transit at the end.
 const REST: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Posts in a second; a fifth as many events of identities come with them
+    /// Posts per second; a fifth as many identity events are sent with them
     #[arg(long, default_value_t = 1_000)]
     posts_per_second: u32,
-    /// How long
+    /// Length of the run, in seconds
     #[arg(long, default_value_t = 30)]
     seconds: u32,
 }
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         .block_on(measure(options))
 }
 
-/// The simulator, which ends with this.
+/// The simulator, which ends when this is dropped.
 struct Simulator {
     child: Child,
     address: String,
@@ -92,7 +92,7 @@ impl Simulator {
     }
 }
 
-/// What was read, by the posts' numbers.
+/// Posts that were read, by their numbers.
 #[derive(Default)]
 struct Read {
     times: HashMap<u64, u32>,
@@ -122,7 +122,7 @@ async fn measure(options: &Options) -> Result<Report> {
     let cpu = used()? - cpu_before;
     let posts = read.times.len();
     let last = read.times.keys().max().copied().unwrap_or_default();
-    // What came before the first post that was read is none of ours.
+    // Posts before the first one that was read do not count.
     let first = read.times.keys().min().copied().unwrap_or_default();
     let until = Instant::now() + REST;
     while Instant::now() < until {
@@ -203,24 +203,24 @@ async fn poll(adapter: &Jetstream, cursor: &mut Option<Cursor>, read: &mut Read)
         }
     }
     let json = polled.cursor.to_json();
-    // Some: the size is of interest, and costs as much again.
+    // Only some polls are measured: serialising them costs as much again.
     if read.polls.is_multiple_of(20) {
         read.cursor_bytes = read.cursor_bytes.max(json.to_string().len());
     }
     *cursor = Cursor::from_json(&json);
 }
 
-/// Seconds of CPU that this process, and none that it started, has used.
+/// Returns the seconds of CPU that this process has used, without its children.
 fn used() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields = stat
         .rsplit_once(')')
-        .context("the kernel tells no times")?
+        .context("the kernel reports no times")?
         .1;
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u32>().ok());
     let both = ticks(11)
         .zip(ticks(12))
-        .context("the kernel tells no times")?;
+        .context("the kernel reports no times")?;
     Ok(f64::from(both.0 + both.1) * TICK)
 }

@@ -1,8 +1,8 @@
-//! The benches of Earshot: what it promises in figures, measured beside a reference in the same run.
+//! The benchmarks of Earshot: measure its goals in figures, compared with a reference in the same run.
 //!
-//! One module a bench. Each starts what it needs by itself, measures, and returns a [`Report`], which
-//! this program prints as a table and writes to `<out>/<name>.json`. It fails when a goal is missed.
-//! Run by `cargo xtask bench <name>`, in the release profile.
+//! There is one module per bench. Each starts everything it needs, measures, and returns a [`Report`], which this
+//! program prints as a table and writes to `<out>/<name>.json`. It fails when a goal is missed. Run with `cargo xtask
+//! bench <name>`, in the release profile.
 
 mod api;
 mod dispatch;
@@ -21,7 +21,7 @@ use report::Report;
 #[derive(Parser)]
 #[command(name = "bench", about = "Measures Earshot against its goals")]
 struct Arguments {
-    /// Where the figures are written as JSON
+    /// Directory for the figures as JSON
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
     #[command(subcommand)]
@@ -30,15 +30,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// How many posts the index decides on in a second, and how fast
+    /// Measure how many posts the index decides on per second, and how fast
     Match(matching::Options),
-    /// How many deliveries leave in a second, and how late
+    /// Measure how many deliveries are sent per second, and how late
     Dispatch(dispatch::Options),
-    /// What lists and creates cost, beside pgbench with the same SQL
+    /// Measure the cost of lists and creates, compared with pgbench running the same SQL
     Api(api::Options),
-    /// From a post on a platform to its committed Scan, through a scanner with many Managers
+    /// Measure the latency from a post on a platform to its committed Scan, through a scanner with many Managers
     E2e(end_to_end::Options),
-    /// What reading Bluesky's stream costs, and that it loses nothing when it breaks
+    /// Measure the cost of reading Bluesky's stream, and check that nothing is lost when it breaks
     Jetstream(jetstream::Options),
 }
 
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every goal is met.
+/// Runs a bench, and returns whether every goal is met.
 fn run(arguments: &Arguments) -> Result<bool> {
     let report: Report = match &arguments.bench {
         Bench::Match(options) => matching::run(options),

@@ -1,9 +1,9 @@
-//! Posts decided on a second, for a thousand to a hundred thousand Managers.
+//! Measures decisions on posts per second, for a thousand to a hundred thousand Managers.
 //!
-//! One thread, whose processor time is taken, so that what else runs does not count as the index's
-//! time; it still shares caches and memory with it. The best of some rounds counts. Beside the index,
-//! in the same run, stand asking every plan, the automaton of the crate aho-corasick over all terms,
-//! which only finds terms, and PostgreSQL with a `tsquery` for each plan.
+//! Uses one thread and measures its CPU time, so that other processes do not count; they still share caches and memory
+//! with it. The best of several rounds counts. In the same run, the index is compared with evaluating every plan, with
+//! the automaton of the crate aho-corasick over all terms, which only finds terms, and with PostgreSQL with a `tsquery`
+//! for each plan.
 
 mod corpus;
 mod load;
@@ -25,22 +25,22 @@ use crate::report::{Report, Row};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How many Managers
+    /// Numbers of Managers
     #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000])]
     managers: Vec<u64>,
-    /// Posts of a round
+    /// Posts per round
     #[arg(long, default_value_t = 4_000)]
     posts: u64,
-    /// Rounds, of which the best counts
+    /// Rounds; the best counts
     #[arg(long, default_value_t = 15)]
     rounds: usize,
-    /// Posts of this folder, `*.jsonl.gz` of objects with `title` and `text`, instead of made-up ones
+    /// Posts of this folder, `*.jsonl.gz` of objects with `title` and `text`, instead of generated ones
     #[arg(long)]
     corpus: Option<PathBuf>,
-    /// Loads, of `typical`, `focused` and `hot`
+    /// Loads: `typical`, `focused` and `hot`
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Leave the references out, which take most of the time
+    /// Leave out the references, which take most of the time
     #[arg(long)]
     without_references: bool,
     /// Leave PostgreSQL out
@@ -48,7 +48,7 @@ pub(crate) struct Options {
     without_postgresql: bool,
 }
 
-/// What one size is to reach: posts a second, bytes a Manager.
+/// Returns the goals for a size: posts per second, bytes per Manager.
 fn goals(managers: u64) -> Option<(f64, f64)> {
     match managers {
         1_000 => Some((200_000.0, 4_000.0)),
@@ -101,7 +101,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Seconds a post.
+/// Returns the seconds per post.
 fn measure(
     load: &Load,
     (kind, name): (Kind, &str),
@@ -111,7 +111,7 @@ fn measure(
 ) -> Result<f64> {
     eprintln!("{name}, {managers} Managers …");
     let plans = plans(load, managers)?;
-    // They are not dropped within the time taken.
+    // They must not be dropped during the measurement.
     let kept = plans.clone();
     let start = processor_seconds()?;
     let index = Index::build(plans, 1);
@@ -181,7 +181,7 @@ fn measure(
     Ok(each)
 }
 
-/// The index learns from posts which words are common; in service it has seen many.
+/// The index learns from posts which words are common; in production it has seen many.
 fn learn(load: &Load) -> Result<()> {
     let index = Index::build(plans(load, 2_000)?, 1);
     for number in 1_000_000..1_020_000 {
@@ -201,14 +201,14 @@ fn plans(load: &Load, managers: u64) -> Result<Vec<(ManagerName, Arc<Plan>)>> {
         .collect()
 }
 
-/// As the scanner does: from the post's strings.
+/// Decides like the scanner, starting from the post's strings.
 fn decide(index: &Index, post: &load::Post) -> u64 {
     let text = PostText::new(Some(&post.title), Some(&post.text));
     index.matches(&text, &post.feed).len() as u64
 }
 
-/// Seconds from the change to an index that knows it, ascending; by the clock, so that the time is in
-/// them in which something else had the processor. Merges run between, as beside in the scanner.
+/// Returns the seconds from a change until an index contains it, ascending. Measured in real time, so that waiting for
+/// the CPU is included. Merges run concurrently, as in the scanner.
 fn changes(load: &Load, index: Index, managers: u64) -> Result<Vec<f64>> {
     let live = LiveIndex::new(index);
     let mut times = Vec::new();
@@ -226,8 +226,8 @@ fn changes(load: &Load, index: Index, managers: u64) -> Result<Vec<f64>> {
     Ok(times)
 }
 
-/// What heads and lexicons add to a post that needs them: what a post takes with them, less what it takes to
-/// be cut, stemmed and looked up for one plan, which every post is that a plan with a focus watches.
+/// Returns the cost of classifiers and lexicons per post: the time with them, minus the time to cut, stem and look up a
+/// post for one plan, which every post needs that a plan with a focus watches.
 fn weigh(load: &Load, options: &Options) -> Result<Row> {
     let posts: Vec<load::Post> = (0..options.posts).map(|nth| load.post(nth)).collect();
     let index = Index::build(plans(load, 1)?, 1);
@@ -271,7 +271,7 @@ fn name(number: u64) -> Result<ManagerName> {
     })
 }
 
-/// What this thread has used; by the clock of the thread, which `schedstat` lags behind by a tick.
+/// Returns the CPU time of this thread from the thread's clock, because `schedstat` is one tick late.
 fn processor_seconds() -> Result<f64> {
     let used =
         clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).context("read the thread's clock")?;
@@ -283,7 +283,7 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// Of a plan and a post, whether they meet at all.
+/// Returns whether a plan watches a post's feed.
 fn watches(plan: &Plan, feed: &FeedName) -> bool {
     plan.watches(feed)
 }

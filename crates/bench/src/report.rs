@@ -1,4 +1,4 @@
-//! What a bench found: a table for people, JSON for programs that compare runs.
+//! Results of a bench: a table for people, JSON for programs that compare runs.
 
 use std::fmt;
 use std::fs;
@@ -11,19 +11,19 @@ use serde::Serialize;
 pub(crate) struct Report {
     name: &'static str,
     rows: Vec<Row>,
-    /// What a reader must know to read the figures: the machine, what else ran.
+    /// Notes for the interpretation of the figures: the machine, and what else ran.
     notes: Vec<String>,
 }
 
-/// One thing that was measured.
+/// A measurement.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Row {
     what: String,
     goal: String,
     measured: String,
-    /// What another way of doing the same gave in the same run.
+    /// Result of another implementation in the same run.
     reference: String,
-    /// `None` where there is no goal.
+    /// True if the goal is met; `None` if there is no goal.
     ok: Option<bool>,
 }
 
@@ -58,7 +58,7 @@ impl Row {
 }
 
 impl Report {
-    /// Of the bench `name`, which is what its file is called.
+    /// Creates the report of the bench `name`, which is also its file name.
     pub(crate) fn new(name: &'static str) -> Self {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         Self {
@@ -70,7 +70,7 @@ impl Report {
         }
     }
 
-    /// Told at once, too: the table comes at the end, which may be far.
+    /// Adds a row and prints it at once, because the table comes at the end.
     pub(crate) fn row(&mut self, row: Row) {
         eprintln!("{}: {}", row.what, row.measured);
         self.rows.push(row);
@@ -80,7 +80,7 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    /// Whether no goal is missed.
+    /// Returns whether no goal is missed.
     pub(crate) fn is_met(&self) -> bool {
         self.rows.iter().all(|row| row.ok != Some(false))
     }

@@ -1,4 +1,4 @@
-//! What processes cost, told by the kernel: unlike a rate, it does not depend on what else the machine does.
+//! CPU time of processes, measured by the kernel: unlike a rate, it does not depend on the machine's other load.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 /// A tick of `/proc/<pid>/stat`, in seconds: the same on every Linux (proc(5), `USER_HZ`).
 const TICK: f64 = 0.01;
 
-/// Seconds of CPU that `roots` and what they started have used, those included that have ended and were
+/// Returns the seconds of CPU that `roots` and their descendants have used, including those that have ended and were
 /// waited for.
 pub(crate) fn used(roots: &[u32]) -> Result<f64> {
     let mut all = Vec::new();
@@ -16,11 +16,11 @@ pub(crate) fn used(roots: &[u32]) -> Result<f64> {
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        // It may have ended meanwhile.
+        // The process may have ended meanwhile.
         if let Ok(text) = fs::read_to_string(format!("/proc/{pid}/stat")) {
             all.push((
                 pid,
-                Stat::parse(&text).context("the kernel tells no times")?,
+                Stat::parse(&text).context("the kernel reports no times")?,
             ));
         }
     }
@@ -40,7 +40,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // The name, in parentheses, may hold anything.
+        // The name, in parentheses, may contain any character.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
         Some(Self {

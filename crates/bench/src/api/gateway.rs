@@ -1,4 +1,4 @@
-//! The gateway that is measured: the release binary, in a process of its own.
+//! The measured gateway: the release binary, in a separate process.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts the gateway on the database at `url`. Without a broker: events wait in the outbox.
+    /// Starts the gateway on the database at `url`. It has no broker: events wait in the outbox.
     pub(crate) fn start(url: &str, home: &Path) -> Result<Self> {
         let program = std::env::current_exe()?.with_file_name("api-gateway");
         let (address, ops) = (free_address()?, free_address()?);
@@ -40,7 +40,7 @@ impl Gateway {
         Ok(Self { process, address })
     }
 
-    /// Until it takes connections.
+    /// Waits until the gateway accepts connections.
     pub(crate) async fn wait(&self) -> Result<()> {
         for _ in 0..200 {
             if TcpStream::connect(self.address).await.is_ok() {
@@ -73,13 +73,13 @@ impl Gateway {
         Request(head.into_bytes())
     }
 
-    /// What of its memory is in RAM.
+    /// Returns the resident memory of the process.
     pub(crate) fn resident_mib(&self) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib: f64 = line
             .and_then(|text| text.trim().strip_suffix("kB"))
-            .context("the kernel tells no VmRSS")?
+            .context("the kernel reports no VmRSS")?
             .trim()
             .parse()?;
         Ok(kib / 1024.0)
@@ -88,13 +88,13 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Seals nothing that matters.
+/// A key that protects no real data.
 const KEY: &str = "bench:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 fn free_address() -> Result<SocketAddr> {

@@ -1,5 +1,5 @@
-//! Load over HTTP/1.1 that costs little itself: requests are bytes made beforehand, and of answers the
-//! status and the length are read.
+//! Load over HTTP/1.1 with little overhead: requests are prepared bytes, and only the status and the length of answers
+//! are read.
 
 use std::{
     net::SocketAddr,
@@ -13,19 +13,19 @@ use tokio::{
     task::JoinSet,
 };
 
-/// As it goes over the wire.
+/// A request as it is sent over the network.
 #[derive(Clone)]
 pub(crate) struct Request(pub(crate) Vec<u8>);
 
 pub(crate) struct Found {
-    /// Answers a second.
+    /// Answers per second.
     pub(crate) rate: f64,
-    /// In milliseconds; under [`open`] from when the request was due.
+    /// Latency in milliseconds; with [`open`], counted from the due time of the request.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
 }
 
-/// Each client asks again as soon as it has its answer.
+/// Each client sends the next request as soon as it has its answer.
 pub(crate) async fn closed(
     address: SocketAddr,
     requests: &[Request],
@@ -53,7 +53,7 @@ pub(crate) async fn closed(
     gather(tasks, begin).await
 }
 
-/// Requests fall due at `rate`, whether or not answers come: a delay counts from then on.
+/// Requests are due at `rate`, regardless of answers: delays are measured from the due time.
 pub(crate) async fn open(
     address: SocketAddr,
     requests: &[Request],
@@ -86,7 +86,7 @@ pub(crate) async fn open(
     gather(tasks, begin).await
 }
 
-/// The median delays of two requests, asked in turns on one connection, in milliseconds.
+/// Returns the median delays of two requests, sent in turns on one connection, in milliseconds.
 pub(crate) async fn in_turns(
     address: SocketAddr,
     requests: [&Request; 2],
@@ -107,7 +107,7 @@ pub(crate) async fn in_turns(
     Ok((quantile(&one, 50), quantile(&two, 50)))
 }
 
-/// The body of one answer.
+/// Returns the body of one answer.
 pub(crate) async fn one(address: SocketAddr, request: &Request) -> Result<Vec<u8>> {
     let mut wire = Wire::connect(address).await?;
     let body = wire.ask(request).await?;
@@ -152,7 +152,7 @@ impl Wire {
         })
     }
 
-    /// Asks, reads the whole answer, and returns where its body begins.
+    /// Sends a request, reads the whole answer, and returns the start of its body.
     async fn ask(&mut self, request: &Request) -> Result<usize> {
         self.buffer.clear();
         self.stream.write_all(&request.0).await?;

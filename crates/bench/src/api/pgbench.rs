@@ -1,4 +1,4 @@
-//! pgbench with a script of ours, and a look at what the gateway runs.
+//! Runs pgbench with a custom script, and reads the statements that the gateway runs.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ impl PgBench {
         })
     }
 
-    /// Transactions a second, with prepared statements, on `clients` connections.
+    /// Returns the transactions per second, with prepared statements, on `clients` connections.
     pub(crate) fn run(&self, clients: usize, span: Duration) -> Result<f64> {
         let output = Command::new(&self.program)
             .args(["--no-vacuum", "--protocol=prepared", "--file"])
@@ -45,12 +45,12 @@ impl PgBench {
         let rate = text
             .lines()
             .find_map(|line| line.strip_prefix("tps = ")?.split(' ').next())
-            .with_context(|| format!("pgbench told no rate: {text}"))?;
+            .with_context(|| format!("pgbench reported no rate: {text}"))?;
         Ok(rate.parse()?)
     }
 }
 
-/// The statement with `part` in it that somebody ran last.
+/// Returns the statement that contains `part` and was run last.
 pub(crate) async fn seen(url: &str, part: &str) -> Result<String> {
     #[derive(QueryableByName)]
     struct Row {
@@ -65,6 +65,6 @@ pub(crate) async fn seen(url: &str, part: &str) -> Result<String> {
     .bind::<Text, _>(part)
     .get_result(&mut conn)
     .await
-    .context("nobody ran such a statement")?;
+    .context("no such statement was run")?;
     Ok(row.query)
 }

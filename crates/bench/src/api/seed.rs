@@ -13,14 +13,14 @@ use uuid::Uuid;
 
 const MANAGERS: usize = 100;
 
-/// What a create sends.
+/// Body of a create request.
 pub(crate) const MANAGER: &str = r#"{"nickname":"Backup tools","type":"FEED_MANAGER","source":{"type":"FORUM"},"input":{"type":"STRUCTURED","urls":["https://www.example.com/"],"focus":{"type":"SALES"}}}"#;
 
 pub(crate) struct Seeded {
     pub(crate) key: String,
     pub(crate) namespace: NamespaceName,
     pub(crate) managers: Vec<ManagerName>,
-    /// One with Scans enough for a thousand pages.
+    /// A Manager with enough Scans for a thousand pages.
     pub(crate) deepest: ManagerName,
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn run(url: &str, scans: u32) -> Result<Seeded> {
     let statements = [
         "SELECT ensure_partitions(parent, now() - interval '36 days', 10) \
          FROM unnest(ARRAY['posts', 'scans']) AS parent".to_owned(),
-        // As crates/domain/src/id.rs has it.
+        // The same function as in crates/domain/src/id.rs.
         "CREATE FUNCTION pg_temp.id_at(t timestamptz, salt text) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ \
              SELECT (lpad(to_hex(micros / 1000), 12, '0') || lpad(to_hex(micros % 1000 * 4), 3, '0') \
                  || substr(md5(salt), 1, 17))::uuid \
@@ -67,7 +67,7 @@ pub(crate) async fn run(url: &str, scans: u32) -> Result<Seeded> {
              SELECT '{uuid}', lpad((n % {MANAGERS})::text, 32, '0')::uuid, pg_temp.id_at(t, 's' || n), t, t, pg_temp.id_at(t, 'p' || n), t, \
                  true, '{{\"score\": 0.8, \"terms\": [\"backup\", \"tools\"], \"focus\": \"SALES\"}}', true FROM made"
         ),
-        // Neither is to happen while it is measured.
+        // Neither must happen during the measurement.
         "VACUUM ANALYZE".to_owned(),
         "CHECKPOINT".to_owned(),
     ];
@@ -84,24 +84,24 @@ pub(crate) async fn run(url: &str, scans: u32) -> Result<Seeded> {
 }
 
 impl Seeded {
-    /// The statement of a list, as pgbench takes it, of any of the Managers.
+    /// Returns the statement of a list for pgbench, for any of the Managers.
     pub(crate) fn bind(&self, statement: &str) -> Result<String> {
         ensure!(
             statement.contains("$2") && !statement.contains("$3"),
             "not the statement of a first page: {statement}"
         );
         let namespace = self.namespace.namespace.to_uuid();
-        // Variables are found in comments too.
+        // pgbench finds variables in comments too.
         let text = statement.split(" /*").next().unwrap_or_default();
         let bound = text
             .replace("$1", &format!("'{namespace}'::uuid"))
-            // Cheap to make: it is made as often as it is compared.
+            // A cheap expression, because it is evaluated for every comparison.
             .replace("$2", "lpad((:manager)::text, 32, '0')::uuid");
         let last = self.managers.len() - 1;
         Ok(format!("\\set manager random(0, {last})\n{bound};\n"))
     }
 
-    /// The transaction that makes a Manager, as pgbench takes it.
+    /// Returns the transaction that creates a Manager, for pgbench.
     pub(crate) fn create(&self) -> String {
         let namespace = self.namespace.namespace.to_uuid();
         format!(

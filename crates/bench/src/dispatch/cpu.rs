@@ -1,18 +1,18 @@
-//! CPU seconds of processes and all that came of them.
+//! CPU seconds of processes and their descendants.
 
 use std::{collections::HashMap, fs};
 
 use anyhow::{Context, Result};
 
-/// Of what a process has used.
+/// CPU time that a process has used.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Used {
     parent: u32,
     seconds: f64,
 }
 
-/// User and system time of all descendants of this process, with that of their ended children, summed by
-/// what `kind` makes of a program's name.
+/// Returns user and system time of all descendants of this process, including their ended children, summed by the kind
+/// that `kind` assigns to a program's name.
 pub(crate) fn of_descendants(kind: impl Fn(&str) -> usize, kinds: usize) -> Result<Vec<f64>> {
     let mut processes: HashMap<u32, (Used, String)> = HashMap::new();
     for entry in fs::read_dir("/proc")?.flatten() {
@@ -23,7 +23,7 @@ pub(crate) fn of_descendants(kind: impl Fn(&str) -> usize, kinds: usize) -> Resu
         else {
             continue;
         };
-        // One that has just ended.
+        // The process has just ended.
         let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else {
             continue;
         };
@@ -51,7 +51,8 @@ pub(crate) fn of_descendants(kind: impl Fn(&str) -> usize, kinds: usize) -> Resu
     Ok(sums)
 }
 
-/// proc(5): `pid (name) state ppid … utime stime cutime cstime …`, times in hundredths of a second.
+/// Parses the format of proc(5): `pid (name) state ppid … utime stime cutime cstime …`, times in hundredths of a
+/// second.
 fn parse(stat: &str) -> Option<(Used, String)> {
     let (head, tail) = stat.rsplit_once(')')?;
     let name = head.split_once('(')?.1.to_owned();
@@ -64,13 +65,13 @@ fn parse(stat: &str) -> Option<(Used, String)> {
     Some((used, name))
 }
 
-/// What of a process's memory is in RAM, in megabytes.
+/// Returns the resident memory of a process, in megabytes.
 pub(crate) fn megabytes(process: u32) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib: f64 = line
         .and_then(|text| text.trim().strip_suffix("kB"))
-        .context("the kernel tells no VmRSS")?
+        .context("the kernel reports no VmRSS")?
         .trim()
         .parse()?;
     Ok(kib * 1_024.0 / 1_000_000.0)

@@ -1,5 +1,5 @@
-//! `kill -9` of dispatcher, RabbitMQ and PostgreSQL at random moments in a run of deliveries: none is
-//! lost, those that come twice were open or not yet recorded, and the rate is back soon after.
+//! SIGKILL of dispatcher, RabbitMQ and PostgreSQL at random moments during a run of deliveries: no delivery is lost,
+//! duplicates were in progress or not yet recorded, and the rate recovers soon after.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use domain::{Id, ManagerName, ScanName};
 use super::{Options, latency::Stream, receiver::Receiver, stack::Stack};
 use crate::report::{Report, Row};
 
-/// Scans at once, for the rate.
+/// Number of Scans at once, for the rate.
 const BURST: usize = 2_000;
 
 pub(super) async fn run(
@@ -29,7 +29,7 @@ pub(super) async fn run(
     burst(&mut stream, receiver, &managers).await?;
     let full = burst(&mut stream, receiver, &managers).await?;
     let mut sent: Vec<ScanName> = Vec::new();
-    // How often each Scan's request was open or unrecorded when a dispatcher was killed.
+    // Number of kills of a dispatcher while the request of a Scan was in progress or unrecorded, by Scan.
     let mut at_risk: HashMap<String, u32> = HashMap::new();
     let total = usize::try_from(options.deliveries.min(10_000))?;
     let batch = (total / usize::try_from(options.kills + 1)?).max(1);
@@ -132,7 +132,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Many Scans at once: from the first request to the last, a second.
+/// Publishes many Scans at once; returns deliveries per second, from the first request to the last.
 async fn burst(
     stream: &mut Stream<'_>,
     receiver: &Receiver,

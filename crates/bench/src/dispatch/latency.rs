@@ -1,4 +1,4 @@
-//! From a Scan's commit to its request, at a hundred a second, alone and beside endpoints that hang.
+//! Latency from a Scan's commit to its request at a hundred a second: alone, and with endpoints that hang.
 
 use std::{
     sync::Arc,
@@ -39,7 +39,7 @@ pub(super) async fn run(
         .goal("p50 <= 5, p99 <= 25 ms", p50 <= 5.0 && p99 <= 25.0),
     );
     if options.wants("hung") {
-        // As much is committed then: what is more comes of the hanging.
+        // The same number of Scans is committed, so any increase comes from the hanging endpoint.
         let (_, beside_well) = stream.send(&well, options.seconds).await?;
         let both = [well[0], hung[0]];
         let (_, beside) = stream.send(&both, options.seconds).await?;
@@ -64,7 +64,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// A thousand Connections, a hundred of which hang.
+/// Measures a thousand Connections; a hundred of them hang.
 async fn many(options: &Options, stream: &mut Stream<'_>, report: &mut Report) -> Result<()> {
     let well = stream
         .load
@@ -90,7 +90,7 @@ async fn many(options: &Options, stream: &mut Stream<'_>, report: &mut Report) -
     Ok(())
 }
 
-/// Scans as the scanner makes them, with its relay.
+/// Commits Scans as the scanner does, with its relay.
 pub(super) struct Stream<'a> {
     pub(super) load: Load,
     receiver: &'a Receiver,
@@ -125,8 +125,8 @@ impl<'a> Stream<'a> {
         Ok(self.relaying.await?)
     }
 
-    /// Commits a hundred Scans a second for each of two Managers at most, in turn over all; the delays of
-    /// the first Connection's requests where there are two Managers, and of all that came otherwise.
+    /// Commits a hundred Scans a second for each of up to two Managers, or in turn over all. Returns the delays of the
+    /// first Connection's requests with two Managers, and of all requests otherwise.
     pub(super) async fn send(
         &mut self,
         managers: &[ManagerName],
@@ -136,7 +136,7 @@ impl<'a> Stream<'a> {
         Ok((share(&delays, 50), share(&delays, 99)))
     }
 
-    /// As [`Self::send`]; each delay in milliseconds, the shortest first.
+    /// Works like [`Self::send`]; returns each delay in milliseconds, the shortest first.
     pub(super) async fn delays(
         &mut self,
         managers: &[ManagerName],
@@ -156,7 +156,7 @@ impl<'a> Stream<'a> {
             number += 1;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        // Those to an endpoint that hangs are delayed as they must be; they are few among many, or known.
+        // Requests to a hanging endpoint are delayed inevitably; they are few among many, or identified.
         let hung = |name: &ScanName| match managers.len() {
             2 => name.manager != managers[0].manager,
             1 => false,
@@ -179,7 +179,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// What so many percent of what is sorted are not above.
+/// Returns the given percentile of sorted values.
 pub(super) fn share(sorted: &[f64], percent: usize) -> f64 {
     let at = sorted.len() * percent / 100;
     let last = sorted.len().saturating_sub(1);

@@ -1,5 +1,5 @@
-//! Rows for the dispatcher to deliver, made by the statements that make them in the service where those
-//! are part of what is measured, and in bulk where they are not.
+//! Rows for the dispatcher to deliver. They are created by the service's own statements where those are part of the
+//! measurement, and in bulk otherwise.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use domain::{
 use events::ScanCreated;
 use store::{connections, keys, namespaces, outbox, replays, seal::Sealer};
 
-/// Rows of one statement.
+/// Rows per statement.
 const BULK: usize = 5_000;
 
 pub(super) struct Load {
@@ -65,7 +65,7 @@ impl Load {
         Ok(made)
     }
 
-    /// A Manager for each Connection.
+    /// Creates a Manager for each Connection.
     pub(super) async fn managers(
         &mut self,
         connections: &[ConnectionName],
@@ -97,13 +97,13 @@ impl Load {
         Ok(made)
     }
 
-    /// Deliveries that wait, evenly over the Connections, each of a Scan of its own.
+    /// Creates waiting deliveries, spread evenly over the Connections, each for a separate Scan.
     pub(super) async fn backlog(
         &mut self,
         connections: &[ConnectionName],
         count: u32,
     ) -> Result<()> {
-        // What is left of a Manager that is gone is not sent.
+        // Deliveries of a deleted Manager are not sent.
         let manager = self.managers(&connections[..1]).await?[0].manager;
         let ids: Vec<Id> = (0..count).map(|_| Id::generate()).collect();
         for (number, ids) in ids.chunks(BULK).enumerate() {
@@ -133,7 +133,7 @@ impl Load {
         Ok(())
     }
 
-    /// Deliveries that succeeded, once.
+    /// Creates deliveries that succeeded once.
     pub(super) async fn history(
         &mut self,
         connections: &[ConnectionName],
@@ -154,7 +154,7 @@ impl Load {
         Ok(())
     }
 
-    /// Begins a replay of all there is.
+    /// Starts a replay of everything.
     pub(super) async fn replay(&mut self, connection: ConnectionName) -> Result<ReplayName> {
         let draft = CreateReplay {
             start_time: Timestamp::now().minus(Duration::from_secs(3_600)),
@@ -173,14 +173,14 @@ impl Load {
         Ok(replay.context("the replay is there")?.done)
     }
 
-    /// Scans of these Managers.
+    /// Returns the number of Scans of these Managers.
     pub(super) async fn total(&mut self, managers: &[ManagerName]) -> Result<i64> {
         let id = managers[0].manager.to_uuid();
         self.count(&format!("scans WHERE manager_id = '{id}'"))
             .await
     }
 
-    /// Deliveries that are not done with.
+    /// Returns the number of unfinished deliveries.
     pub(super) async fn waiting(&mut self) -> Result<i64> {
         let namespace = self.namespace.to_uuid();
         let states = "('PENDING', 'RETRYING', 'IN_FLIGHT')";
@@ -190,7 +190,7 @@ impl Load {
         .await
     }
 
-    /// Scans whose requests are open, or not yet recorded.
+    /// Returns Scans with requests in progress, or not yet recorded.
     pub(super) async fn in_flight(&mut self) -> Result<Vec<ScanName>> {
         #[derive(QueryableByName)]
         struct Row {
@@ -213,7 +213,7 @@ impl Load {
         Ok(rows.into_iter().map(name).collect())
     }
 
-    /// Posts and their Scans, in bulk.
+    /// Stores posts and their Scans in bulk.
     async fn store(&mut self, manager: Id, ids: &[Id], fanned_out: bool) -> Result<()> {
         let (uuids, times): (Vec<_>, Vec<_>) = ids
             .iter()
@@ -247,7 +247,7 @@ impl Load {
         Ok(())
     }
 
-    /// Scans and their events, each as many for each Manager, in transactions of some hundreds.
+    /// Stores Scans and their events, the same number for each Manager, in transactions of a few hundred.
     pub(super) async fn scans(&mut self, managers: &[ManagerName], count: u32) -> Result<()> {
         let each = usize::try_from(count)? / managers.len();
         for manager in managers {
@@ -259,7 +259,7 @@ impl Load {
         Ok(())
     }
 
-    /// One transaction of Scans and their events, as the scanner's.
+    /// Stores Scans and their events in one transaction, like the scanner.
     pub(super) async fn commit(
         &mut self,
         manager: ManagerName,
@@ -284,7 +284,7 @@ impl Load {
         Ok(names)
     }
 
-    /// Of all Connections.
+    /// Sets the rate limit of all Connections.
     pub(super) async fn limit(&mut self, per_second: i32) -> Result<()> {
         sql_query("UPDATE connections SET max_per_second = $1 WHERE namespace_id = $2")
             .bind::<Integer, _>(per_second)
@@ -305,7 +305,7 @@ impl Load {
         Ok(count.count)
     }
 
-    /// Every delivery was acknowledged and recorded.
+    /// Asserts that every delivery was acknowledged and recorded.
     pub(super) async fn all_succeeded(&mut self) -> Result<()> {
         let namespace = self.namespace.to_uuid();
         let others =
@@ -323,7 +323,7 @@ impl Load {
         Ok(())
     }
 
-    /// Has the database do at once what it would do sooner or later after so much was written.
+    /// Makes the database do the maintenance now that it would do later after so many writes.
     pub(super) async fn settle(&mut self) -> Result<()> {
         for sql in ["VACUUM ANALYZE", "CHECKPOINT"] {
             sql_query(sql).execute(&mut self.conn).await?;
@@ -331,7 +331,7 @@ impl Load {
         Ok(())
     }
 
-    /// Leaves nothing for the next part.
+    /// Deletes everything before the next part.
     pub(super) async fn forget(&mut self) -> Result<()> {
         for sql in [
             "UPDATE deliveries SET state = 'CANCELLED', next_attempt_time = NULL, leased_by = NULL \

@@ -1,4 +1,4 @@
-//! A receiver that costs as little as it can, and one that misbehaves as its path says.
+//! A receiver with minimal overhead, which can also misbehave, depending on the path.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ struct Seen {
     most_hung: AtomicI64,
     hang: AtomicBool,
     follow: AtomicBool,
-    /// By the Scan's name: when it came first, and how often.
+    /// First arrival and count of each Scan, by its name.
     arrivals: Mutex<HashMap<String, (Instant, u32)>>,
 }
 
@@ -38,7 +38,7 @@ impl Receiver {
         let address = listener.local_addr()?;
         let seen = Arc::new(Seen::default());
         let serving = Arc::clone(&seen);
-        // A thread of its own, so that load and receipt do not delay each other.
+        // A separate thread, so that load and receiver do not delay each other.
         std::thread::spawn(move || -> Result<()> {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -59,12 +59,12 @@ impl Receiver {
         format!("http://{}{path}", self.address)
     }
 
-    /// Of requests that were read whole.
+    /// Returns the number of requests that were read completely.
     pub(crate) fn count(&self) -> u64 {
         self.seen.count.load(Ordering::Relaxed)
     }
 
-    /// Whether `/ok-then-hang` hangs.
+    /// Sets whether `/ok-then-hang` hangs.
     pub(crate) fn hang(&self, hang: bool) {
         self.seen.hang.store(hang, Ordering::Relaxed);
     }
@@ -73,7 +73,7 @@ impl Receiver {
         self.seen.most_hung.load(Ordering::Relaxed)
     }
 
-    /// Remembers from now on when which Scan came.
+    /// Starts or stops recording the arrivals of Scans.
     pub(crate) fn follow(&self, follow: bool) {
         self.seen.follow.store(follow, Ordering::Relaxed);
         self.arrivals().clear();
@@ -136,7 +136,7 @@ fn note(seen: &Seen, body: &[u8]) {
     arrivals.entry(name.to_owned()).or_insert((now, 0)).1 += 1;
 }
 
-/// Whether the connection stays.
+/// Answers a request, and returns whether the connection stays open.
 async fn answer(stream: &mut TcpStream, path: &str, seen: &Seen) -> Result<bool> {
     let hang = path == "/hang" || path == "/ok-then-hang" && seen.hang.load(Ordering::Relaxed);
     if hang {

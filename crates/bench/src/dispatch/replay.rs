@@ -1,4 +1,4 @@
-//! A replay of many deliveries, through two restarts of the dispatcher, beside live Scans.
+//! A replay of many deliveries, through two restarts of the dispatcher, during live deliveries.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::{
 use crate::report::{Report, Row};
 
 const RESTARTS: u32 = 2;
-/// At the pace of replays, and with restarts.
+/// Deadline for the replay, at its pace and with restarts.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 pub(super) async fn run(
@@ -29,7 +29,7 @@ pub(super) async fn run(
     stream.load.history(&missed, options.replayed).await?;
     stack.start_dispatcher().await?;
     stream.send(&live, 3).await?;
-    // As many as are measured beside the replay.
+    // The same number of Scans as during the replay.
     let mut alone = Vec::new();
     for _ in 0..=RESTARTS {
         alone.push(stream.delays(&live, options.seconds).await?);
@@ -44,7 +44,7 @@ pub(super) async fn run(
         if stretch > 0 {
             stack.kill_dispatcher();
             stack.start_dispatcher().await?;
-            // Nobody sends while the only dispatcher is away: that is not the replay's doing.
+            // Skips the pause while the only dispatcher is restarting, which the replay does not cause.
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
         let count = stream.load.total(&live).await?;

@@ -1,5 +1,5 @@
-//! One, two and four dispatchers that may have 32 open requests each, and endpoints that take 100 ms: each
-//! does 320 a second at best, and so many dispatchers so many times as much, until the processor is full.
+//! Measures one, two and four dispatchers with at most 32 open requests each, and endpoints that take 100 ms. Each
+//! dispatcher reaches at most 320 a second, and several reach a multiple of it until the CPU is saturated.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub(super) async fn run(stack: &mut Stack, receiver: &Receiver, report: &mut Rep
         let mut load = Load::new(stack.url()).await?;
         let url = receiver.url("/100ms");
         let connections = load.connections(CONNECTIONS, &url).await?;
-        // More than they can do.
+        // More than the dispatchers can deliver.
         let seconds = u32::try_from((WARM + MEASURED).as_secs())? + 5;
         load.backlog(&connections, replicas * 320 * seconds).await?;
         load.settle().await?;

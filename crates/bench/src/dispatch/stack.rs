@@ -1,4 +1,4 @@
-//! The servers, and the dispatcher that is measured.
+//! The servers, and the measured dispatcher.
 
 use std::{
     collections::BTreeMap,
@@ -67,7 +67,7 @@ impl Stack {
         Ok(())
     }
 
-    /// One more, which the caller ends.
+    /// Starts another dispatcher, which the caller ends.
     pub(crate) async fn spawn_dispatcher(&self) -> Result<Child> {
         let program = std::env::current_exe()?.with_file_name("webhook-dispatcher");
         let ops = format!("127.0.0.1:{}", free_port()?);
@@ -98,7 +98,7 @@ impl Stack {
         Ok(process)
     }
 
-    /// `kill -9`.
+    /// Kills the dispatcher with SIGKILL.
     pub(crate) fn kill_dispatcher(&mut self) {
         if let Some(mut process) = self.dispatcher.take() {
             let _ = process.kill();
@@ -111,7 +111,7 @@ impl Stack {
         cpu::megabytes(process.id())
     }
 
-    /// CPU seconds of dispatcher, PostgreSQL and RabbitMQ.
+    /// Returns the CPU seconds of dispatcher, PostgreSQL and RabbitMQ.
     pub(crate) fn cpu(&mut self) -> Result<f64> {
         let used = cpu::of_descendants(
             |name| match name {
@@ -131,7 +131,7 @@ impl Stack {
         Ok(sum)
     }
 
-    /// How the last two looks at the CPU differ, by process.
+    /// Returns the CPU time between the last two measurements, by process.
     pub(crate) fn shares(&self) -> String {
         format!(
             "dispatcher {:.2}, PostgreSQL {:.2}, RabbitMQ {:.2} s",

@@ -1,8 +1,8 @@
-//! How many posts a second the whole way carries, from a platform to a webhook: the rate rises until the first queue
-//! grows. At half of that rate it is measured how late webhooks are, what a post costs, and what is kept.
+//! Finds the saturation point of the whole service, from a platform to a webhook: the rate rises until the first queue
+//! grows. At half of that rate it measures the latency of webhooks, the cost of a post, and memory.
 //!
-//! PostgreSQL, RabbitMQ, scanner and dispatcher are processes of their own; platforms and receiver are in this one, and
-//! take their part of the machine.
+//! PostgreSQL, RabbitMQ, scanner and dispatcher are separate processes. Platforms and receiver are in this one, and use
+//! a part of the machine.
 
 use std::{
     collections::HashMap,
@@ -35,20 +35,20 @@ const FEEDS: Feeds = Feeds {
     poll_interval: "250ms",
 };
 const FIRST_RATE: u32 = 100;
-/// Beyond it feeds, of which a poll shows fifty, bring more between two polls than they show.
+/// Maximum rate. Beyond it, feeds get more posts between two polls than the fifty that a poll shows.
 const LAST_RATE: u32 = 2_500;
-/// As platforms do, the simulator keeps no more than it shows, and some.
+/// Posts that the simulator keeps: as on real platforms, a little more than it shows.
 const KEPT: usize = 4_000;
 const STEP: Duration = Duration::from_secs(10);
-/// A queue has grown when what is in it takes so much longer at the end of a step than in its middle.
+/// A queue has grown when its contents take this much longer at the end of a step than in its middle.
 const GROWN: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks at what is kept.
+/// Interval between two memory samples.
 const SAMPLE: Duration = Duration::from_secs(5);
-/// Until caches are warm and allocators have what they keep.
+/// Time until caches are warm and the allocators' memory is stable.
 const SETTLING: Duration = Duration::from_secs(300);
 
-/// Where posts are that have not arrived; the rest waits for its delivery.
+/// Location of posts that have not arrived; the others wait for their delivery.
 #[derive(Clone, Copy, QueryableByName)]
 struct Queues {
     #[diesel(sql_type = BigInt)]
@@ -66,7 +66,7 @@ struct Bench {
     receiver: Receiver,
     conn: AsyncPgConnection,
     managers: u32,
-    /// By a post's id: when it was published, in microseconds.
+    /// Time of publication by post id, in microseconds.
     published: HashMap<String, i64>,
     begin: (Instant, i64),
 }
@@ -145,7 +145,7 @@ impl Bench {
         })
     }
 
-    /// Publishes at a rate for a while; `each` is called every second.
+    /// Publishes at a rate for a while; calls `each` every second.
     async fn publish(
         &mut self,
         rate: u32,
@@ -180,7 +180,7 @@ impl Bench {
         (self.published.len() as u64).saturating_sub(self.receiver.count())
     }
 
-    /// Where posts wait, if they have become more.
+    /// Runs one step. Returns the location of waiting posts if their number has grown.
     async fn step(&mut self, rate: u32) -> Result<Option<Queues>> {
         self.publish(rate, STEP / 2, async |_: &mut Self| Ok(()))
             .await?;
@@ -188,7 +188,7 @@ impl Bench {
         self.publish(rate, STEP / 2, async |_: &mut Self| Ok(()))
             .await?;
         let end = self.waiting();
-        println!("{rate}/s: {middle} posts on their way, then {end}");
+        println!("{rate}/s: {middle} posts in progress, then {end}");
         let more = u128::from(end.saturating_sub(middle)) * 1_000;
         if more <= u128::from(rate) * GROWN.as_millis() {
             return Ok(None);
@@ -203,8 +203,8 @@ impl Bench {
         Ok(Some(queues))
     }
 
-    /// Waits for all that feeds have shown, and forgets the rest, whose number it gives: a scanner that is too
-    /// busy reads feeds too late.
+    /// Waits for all posts that the feeds have shown. Drops the others and returns their number: a busy scanner reads
+    /// feeds too late.
     async fn work_off(&mut self) -> Result<usize> {
         let begin = Instant::now();
         loop {
@@ -218,10 +218,10 @@ impl Bench {
                 for id in &unshown {
                     self.published.remove(id);
                 }
-                println!("what waited was worked off within {:.1?}", begin.elapsed());
+                println!("the backlog was processed within {:.1?}", begin.elapsed());
                 return Ok(unshown.len());
             }
-            ensure!(begin.elapsed() < PATIENCE, "{waiting} posts never came");
+            ensure!(begin.elapsed() < PATIENCE, "{waiting} posts never arrived");
         }
     }
 
@@ -294,7 +294,7 @@ impl Bench {
             {
                 let (slope, mean) = line(kept.iter().map(|(at, kept)| (*at, kept[of])));
                 let hourly = slope * 3_600.0;
-                // Of memory a tenth an hour, of posts a second's worth.
+                // Allowed growth per hour: a tenth of the memory, and one second's worth of posts.
                 let most = if of < 2 { mean / 10.0 } else { f64::from(rate) };
                 report.row(
                     Row::new(
@@ -308,7 +308,7 @@ impl Bench {
         Ok(())
     }
 
-    /// MB of scanner and dispatcher, and how many posts are on their way.
+    /// Returns the MB of scanner and dispatcher, and the number of posts in progress.
     fn kept(&self) -> Result<[f64; 3]> {
         #[expect(clippy::cast_precision_loss, reason = "a count of posts")]
         let waiting = self.waiting() as f64;
@@ -319,7 +319,8 @@ impl Bench {
         ])
     }
 
-    /// In milliseconds, sorted: from each published post to its webhook, which must come once.
+    /// Returns the delays from each published post to its webhook, in milliseconds, sorted. Each webhook must arrive
+    /// once.
     async fn delays(&mut self) -> Result<Vec<f64>> {
         #[derive(QueryableByName)]
         struct Made {
@@ -371,7 +372,7 @@ impl Bench {
         Ok(delays)
     }
 
-    /// CPU seconds of scanner, dispatcher, PostgreSQL and RabbitMQ.
+    /// Returns the CPU seconds of scanner, dispatcher, PostgreSQL and RabbitMQ.
     fn cpu(&self) -> Result<Vec<f64>> {
         cpu::of_descendants(
             |name| match name {
@@ -391,7 +392,7 @@ impl Bench {
     }
 }
 
-/// Has each Manager tell one of a thousand Connections.
+/// Connects each Manager to one of a thousand Connections.
 async fn notify(
     conn: &mut AsyncPgConnection,
     namespace: Uuid,
@@ -427,7 +428,7 @@ async fn notify(
     Ok(())
 }
 
-/// By least squares: how much more with each step to the right, and the mean.
+/// Fits a line by least squares; returns the slope per step and the mean.
 fn line(points: impl Iterator<Item = (f64, f64)> + Clone) -> (f64, f64) {
     #[expect(clippy::cast_precision_loss, reason = "a few hundred points")]
     let count = points.clone().count() as f64;

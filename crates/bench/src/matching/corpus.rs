@@ -1,4 +1,4 @@
-//! Posts that somebody wrote, from a folder that the caller names.
+//! Real posts, from a folder that the caller names.
 
 use std::{
     fs::{self, File},
@@ -18,7 +18,7 @@ struct Post {
     text: String,
 }
 
-/// Title and text of up to `most` posts that have a text of their own, file by file.
+/// Returns title and text of up to `most` posts with a text, file by file.
 pub(super) fn read(folder: &Path, most: usize) -> Result<Vec<(String, String)>> {
     let entries = fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries

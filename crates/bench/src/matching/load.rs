@@ -1,13 +1,13 @@
-//! Plans and posts for the bench, made up from a seed: no data from outside, the same on every machine.
+//! Generates plans and posts for the bench from a seed, without external data: the same on every machine.
 //!
-//! Words are spread as in natural language (Zipf's law over 60,000 words, English at the top). There are
-//! 600 topics of 250 words and 80 word pairs; a post is about one of them, and takes every seventh word
-//! from there; a plan's 60 terms come from two topics and, in part, from anywhere. So plans find posts of
-//! their topics, as people's do, and one in some thousand matches.
+//! Words are distributed as in natural language (Zipf's law over 60,000 words, English words first). There are 600
+//! topics of 250 words and 80 word pairs. A post is about one of them, and takes every seventh word from it. A plan's
+//! 60 terms come from two topics and, in part, from all words. So plans find posts of their topics, as real ones do,
+//! and one in some thousand matches.
 //!
-//! **Typical**: posts of 650 bytes, plans with weights, thresholds, groups, exclusions, and one to three of
-//! forty feeds, some of which most watch. **Hot**: what the index likes least: every plan watches the one
-//! feed, has the same few hundred commonest terms to choose from, and the posts consist of nothing else.
+//! **Typical**: posts of 650 bytes; plans with weights, thresholds, groups, exclusions, and one to three of forty
+//! feeds, where most plans watch the same few. **Hot**: the worst case for the index: every plan watches the one feed
+//! and takes its terms from the same few hundred commonest ones, and the posts only consist of these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,16 +22,16 @@ const TOPICS: u64 = 600;
 const TOPIC_WORDS: usize = 250;
 const TOPIC_PAIRS: usize = 80;
 const FEEDS: u64 = 40;
-/// Ranks below are words that say nothing, which no plan has.
+/// Words with a lower rank are stop words, which no plan contains.
 const SAYS_NOTHING: u64 = 150;
-/// Terms of a plan.
+/// Number of terms of a plan.
 const TERMS: usize = 60;
-/// Posts and plans by which plans with a focus learn what is usual.
+/// Number of posts that define the topic scale of plans with a focus.
 const BACKGROUND_POSTS: u64 = 4_000;
 const BACKGROUND_PLANS: u64 = 50;
 const POST_BYTES: usize = 584;
 const TITLE_BYTES: usize = 60;
-/// Terms that all hot plans share.
+/// Number of terms that all hot plans share.
 const HOT_TERMS: u64 = 400;
 
 const ENGLISH: &str = "the to a and i of in is it for that you on my with this be have but are not was if so as at or \
@@ -43,7 +43,7 @@ const ENGLISH: &str = "the to a and i of in is it for that you on my with this b
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Typical,
-    /// The same with a focus and names, so that heads and lexicons are needed.
+    /// The same with a focus and names, so that classifiers and lexicons are needed.
     Focused,
     Hot,
 }
@@ -59,9 +59,9 @@ pub(crate) struct Load {
     topics: Vec<Topic>,
     feeds: Vec<FeedName>,
     kind: Kind,
-    /// Title and text of posts that somebody wrote, in the place of made-up ones.
+    /// Title and text of real posts, used instead of generated ones.
     real: Vec<(String, String)>,
-    /// What plans with a focus are told of ordinary posts, as the compiler would.
+    /// Topic scores of ordinary posts for plans with a focus, as the compiler sets them.
     background_scores: Option<[f64; 3]>,
 }
 
@@ -71,7 +71,7 @@ struct Topic {
 }
 
 impl Load {
-    /// With real posts, the words of plans are theirs.
+    /// With real posts, plans use the words of these posts.
     pub(crate) fn new(kind: Kind, real: Vec<(String, String)>) -> Self {
         let words = words(&real);
         let mut random = Random(1);
@@ -109,7 +109,7 @@ impl Load {
         load
     }
 
-    /// The mean of what some plans' topics score on posts of the load.
+    /// Returns the mean of the topic scores of some plans on posts of the load.
     fn usual_scores(&self) -> Option<[f64; 3]> {
         let posts: Vec<Post> = (0..BACKGROUND_POSTS)
             .map(|number| self.post(number))
@@ -130,7 +130,7 @@ impl Load {
         Some(sums.map(mean))
     }
 
-    /// The same for the same number, whatever was asked before.
+    /// Returns the instructions of a number, regardless of previous calls.
     pub(crate) fn instructions(&self, number: u64) -> Instructions {
         let mut random = Random(number.wrapping_mul(2).wrapping_add(0x00a1_1ce5));
         if self.kind == Kind::Hot {
@@ -151,7 +151,7 @@ impl Load {
                 (self.word(word), word)
             };
             if texts.insert(text.clone()) {
-                // Rare words say more, and some say more than that.
+                // Rare words have higher weights, with some variation.
                 let rarity = f64::from(u32::try_from(rank).unwrap_or_default() + 50).ln() / 11.0;
                 let weight = rarity * (0.4 + 0.8 * random.part());
                 include.push(Term {
@@ -216,7 +216,7 @@ impl Load {
         }
     }
 
-    /// All alike: terms that the posts are full of, more of them needed than a post has.
+    /// All plans are alike: they require more of the posts' common terms than a post contains.
     fn hot_instructions(&self, random: &mut Random) -> Instructions {
         let mut terms = BTreeSet::new();
         while terms.len() < TERMS {
@@ -263,7 +263,7 @@ impl Load {
             .collect()
     }
 
-    /// As people write: sentences, capitals, commas, here and there a mark.
+    /// Writes prose like a person: sentences, capitals, commas, occasional marks.
     fn prose(&self, bytes: usize, topic: &Topic, random: &mut Random) -> String {
         let mut text = String::with_capacity(bytes + 32);
         let mut sentence = 0;
@@ -309,7 +309,7 @@ impl Load {
     }
 }
 
-/// By rank. The rarer, the longer. Those of real posts come first, where there are any.
+/// Returns words by rank; rarer words are longer. Words of real posts come first, if there are any.
 fn words(real: &[(String, String)]) -> Vec<String> {
     let syllables: Vec<String> = "b c d f g h l m n p r s t v w k st tr pl ch"
         .split(' ')
@@ -347,7 +347,7 @@ fn words(real: &[(String, String)]) -> Vec<String> {
     words
 }
 
-/// Numbers that look random: splitmix64.
+/// Pseudo-random numbers: splitmix64.
 struct Random(u64);
 
 impl Random {
@@ -371,7 +371,7 @@ impl Random {
         f64::from(u32::try_from(self.next() >> 32).unwrap_or_default()) / f64::from(u32::MAX)
     }
 
-    /// A rank by Zipf's law.
+    /// Returns a rank that follows Zipf's law.
     fn zipf(&mut self) -> usize {
         self.rank(2.7)
     }
@@ -385,7 +385,7 @@ impl Random {
         }
     }
 
-    /// Rank `r` as often as `1 / (r + shift)`.
+    /// Returns rank `r` with a probability proportional to `1 / (r + shift)`.
     fn rank(&mut self, shift: f64) -> usize {
         #[expect(clippy::cast_precision_loss, reason = "a small number")]
         let span = ((WORDS as f64 + shift) / shift).ln();
@@ -399,7 +399,7 @@ impl Random {
         rank.min(WORDS - 1)
     }
 
-    /// One of `count`, the first ones more often.
+    /// Returns one of `count`, with a preference for low numbers.
     fn skewed(&mut self, count: usize) -> usize {
         let part = self.part() * self.part();
         #[expect(
@@ -413,7 +413,7 @@ impl Random {
     }
 }
 
-/// Of a number that counts things in memory.
+/// Converts a count of items in memory.
 #[expect(clippy::cast_possible_truncation, reason = "small numbers")]
 fn usize_of(number: u64) -> usize {
     number as usize

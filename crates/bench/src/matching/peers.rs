@@ -1,4 +1,4 @@
-//! Other ways of deciding the same, or a part of it, in the same run.
+//! Other ways to make the same decisions, or a part of them, in the same run.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Instant};
 
@@ -15,10 +15,10 @@ use private_servers::postgres::{Options as Server, Postgres};
 
 use super::{float, load, processor_seconds, watches};
 
-/// At most so long for one peer.
+/// Maximum time per peer, in seconds.
 const SECONDS: f64 = 3.0;
 
-/// Asking every plan.
+/// Evaluates every plan.
 pub(super) struct BruteForce<'a>(&'a [(ManagerName, Arc<Plan>)]);
 
 impl<'a> BruteForce<'a> {
@@ -39,7 +39,7 @@ impl<'a> BruteForce<'a> {
     }
 }
 
-/// All terms of all plans found by one automaton; nothing is decided.
+/// Finds all terms of all plans with one automaton; decides nothing.
 pub(super) fn automaton(
     load: &load::Load,
     managers: u64,
@@ -69,7 +69,7 @@ pub(super) fn automaton(
     Ok(format!("{told}, build {build:.1} s"))
 }
 
-/// A row for each plan, scanned with the post as a `tsvector`: any of the terms, no weights.
+/// Stores a row for each plan, and queries it with the post as a `tsvector`: any of the terms, without weights.
 pub(super) fn postgresql(
     load: &load::Load,
     managers: u64,
@@ -122,7 +122,7 @@ struct Count {
     count: i64,
 }
 
-/// Posts a second, for some seconds at most.
+/// Returns the posts per second, measured for a few seconds at most.
 fn rate(posts: &[load::Post], mut decide: impl FnMut(&load::Post)) -> f64 {
     let start = processor_seconds().unwrap_or_default();
     let mut done = 0;
