@@ -1,7 +1,7 @@
-//! Writes `src/generated/` from `proto-events/`; with `--check`, tells whether it is up to date.
+//! Generates `src/generated/` from `proto-events/`; with `--check`, only checks that it is up to date.
 //!
-//! protox compiles the schemas, so that nobody needs `protoc`. The result is committed, so that a
-//! build needs neither, and a change of a schema shows in review.
+//! protox compiles the schemas, so `protoc` is not needed. The result is committed, so that a build needs
+//! neither, and a schema change is visible in review.
 
 use std::{fs, path::Path};
 

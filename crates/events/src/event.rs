@@ -1,17 +1,17 @@
-//! The events, one type each, and sets of them for readers of several.
+//! The events, one type each, and sets of them for readers of several events.
 
 use domain::{ManagerName, ScanName, Timestamp};
 
-/// Something that happened, under a routing key of its own.
+/// An event with its routing key.
 pub trait Event: Sized + Into<AnyEvent> + Send + 'static {
-    /// The routing key, such as `manager.submitted`.
+    /// The routing key, for example `manager.submitted`.
     const KEY: &'static str;
 
-    /// The event itself, when `event` is of this kind.
+    /// Returns the event itself if `event` is of this kind.
     fn from_any(event: AnyEvent) -> Option<Self>;
 }
 
-/// What one reader reads: an [`Event`], or an enum of some.
+/// The events of one reader: an [`Event`], or an enum of several.
 pub trait EventSet: Sized + Send + 'static {
     /// The routing keys to bind.
     const KEYS: &'static [&'static str];
@@ -57,14 +57,14 @@ macro_rules! events {
         pub enum AnyEvent { $($name($name),)+ }
 
         impl AnyEvent {
-            /// The routing key that the event is published under.
+            /// The routing key of the event.
             #[must_use]
             pub fn key(&self) -> &'static str {
                 match self { $(Self::$name(_) => $name::KEY,)+ }
             }
         }
 
-        /// The full name of the message that goes under a routing key.
+        /// The full name of the message type with this routing key.
         #[must_use]
         pub fn type_name(key: &str) -> Option<&'static str> {
             match key {
@@ -84,33 +84,33 @@ macro_rules! events {
 }
 
 events! {
-    /// A Manager was created or its input changed: somebody must compile it.
+    /// A Manager was created or its input changed: it must be compiled.
     ManagerSubmitted = "manager.submitted" {
         name: ManagerName,
-        /// Of the input that was submitted; another one in the database makes the event stale.
+        /// Generation of the submitted input. If the database has another one, the event is stale.
         generation: i64,
     }
     /// A Manager was compiled, and its instructions are stored.
     ManagerApplied = "manager.applied" {
         name: ManagerName,
         generation: i64,
-        /// What the commit raised the plan version to.
+        /// The plan version after the commit.
         plan_version: i64,
     }
     /// A Manager was enabled, disabled or deleted, or its notices changed.
     ManagerChanged = "manager.changed" {
         name: ManagerName,
-        /// What the commit raised the plan version to.
+        /// The plan version after the commit.
         plan_version: i64,
     }
-    /// A post matched a Manager: its Scan is to be delivered.
+    /// A post matched a Manager: its Scan must be delivered.
     ScanCreated = "scan.created" {
         name: ScanName,
         create_time: Timestamp,
     }
 }
 
-/// What a scanner must hear to keep its index fresh.
+/// The events that a scanner needs to keep its index fresh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ManagerNews {
     Applied(ManagerApplied),
@@ -118,7 +118,7 @@ pub enum ManagerNews {
 }
 
 impl ManagerNews {
-    /// The Manager that the news is about.
+    /// The Manager of the event.
     #[must_use]
     pub fn name(&self) -> ManagerName {
         match self {
@@ -127,7 +127,7 @@ impl ManagerNews {
         }
     }
 
-    /// The version that an index has once it knows this.
+    /// The plan version of an index that includes this event.
     #[must_use]
     pub fn plan_version(&self) -> i64 {
         match self {

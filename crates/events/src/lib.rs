@@ -1,18 +1,16 @@
-//! Events: what the services tell each other, as `proto-events/` publishes it.
+//! Events between the services, as `proto-events/` defines them.
 //!
-//! [`Message::decode`] turns bytes into an event whose names are names and whose times are times, or
-//! says what is wrong with them; nothing behind it checks again. It reads whatever comes and never
-//! panics. The routing key is no part of reading: a message that was put back from a dead-letter
-//! queue comes under another one.
+//! [`Message::decode`] turns bytes into an event with typed names and times, or returns an error; no later code
+//! checks them again. It accepts any bytes and never panics. The routing key is not used for decoding, because
+//! a message from a dead-letter queue has another one.
 //!
-//! [`event`] holds the events, [`message`] their way to bytes and back, [`trace`] the trace context that
-//! travels beside them.
+//! [`event`] has the events, [`message`] their encoding, [`trace`] the trace context that is sent with them.
 
 pub mod event;
 pub mod message;
 pub mod trace;
 
-/// The wire format as generated, for whoever must write what [`Message`] would not.
+/// The generated wire format, for tests that write messages which [`Message`] does not allow.
 pub mod proto {
     include!("generated/earshot.events.v1.rs");
 }

@@ -1,4 +1,4 @@
-//! A message: an event in its envelope, to bytes and back.
+//! A message: an event in its envelope, with encoding and decoding.
 
 use std::str::FromStr;
 
@@ -15,13 +15,13 @@ use crate::{
 /// An event in its envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Stays the same however often the message is published or delivered.
+    /// Stays the same when the message is published or delivered again.
     pub id: Uuid,
     pub create_time: Timestamp,
     pub event: AnyEvent,
 }
 
-/// A message as the outbox and the broker keep it.
+/// A message in the form that the outbox and the broker store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
     pub id: Uuid,
@@ -31,7 +31,7 @@ pub struct Encoded {
     pub payload: Bytes,
 }
 
-/// Why bytes are no message of ours.
+/// Reason why bytes are not a message of ours.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     #[error("not an envelope")]
@@ -44,7 +44,7 @@ pub enum DecodeError {
 }
 
 impl Message {
-    /// Puts `event` into an envelope of now.
+    /// Puts `event` into a new envelope with the current time.
     #[must_use]
     pub fn new(event: impl Into<AnyEvent>) -> Self {
         Self {
@@ -140,7 +140,7 @@ fn to_proto_time(time: Timestamp) -> prost_types::Timestamp {
     }
 }
 
-/// Only what a `google.protobuf.Timestamp` may hold: nanoseconds that count forward, within a second.
+/// Accepts only valid `google.protobuf.Timestamp` values: the nanoseconds are within a second.
 fn from_proto_time(
     field: &'static str,
     time: Option<prost_types::Timestamp>,

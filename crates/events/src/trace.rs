@@ -1,7 +1,7 @@
-//! The W3C trace context of a message, and its way from span to span.
+//! The W3C trace context of a message, which connects its spans.
 //!
-//! It is kept as text, because it waits in a database row and in a broker's headers; without a
-//! propagator set up, as when telemetry is off, it is empty and costs nothing.
+//! It is stored as text, because it waits in a database row and in a broker's headers. Without a configured
+//! propagator, for example when telemetry is off, it is empty and costs nothing.
 
 use opentelemetry::{
     Context, global,
@@ -22,13 +22,13 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The context of the span that the caller is in.
+    /// The context of the caller's current span.
     #[must_use]
     pub fn current() -> Self {
         Self::of(&Span::current())
     }
 
-    /// The context of `span`; empty when nothing traces it.
+    /// The context of `span`; empty if the span is not traced.
     #[must_use]
     pub fn of(span: &Span) -> Self {
         let mut context = Self::default();
@@ -43,7 +43,7 @@ impl TraceContext {
         self.traceparent.is_none()
     }
 
-    /// The context that [`TraceContext::sampled`] gave.
+    /// Restores a context from the result of [`TraceContext::sampled`].
     #[must_use]
     pub fn of_traceparent(traceparent: Option<String>) -> Self {
         Self {
@@ -52,14 +52,14 @@ impl TraceContext {
         }
     }
 
-    /// Whether somebody will see the trace that the caller is in.
+    /// Returns true if the caller's current trace is exported.
     #[must_use]
     pub fn is_sampled_now() -> bool {
         let context = Span::current().context();
         context.span().span_context().is_sampled()
     }
 
-    /// What is worth keeping of it with work that waits: nothing where nobody will see the trace.
+    /// The part to store with waiting work; `None` if the trace is not exported.
     #[must_use]
     pub fn sampled(&self) -> Option<&str> {
         let traceparent = self.traceparent.as_deref()?;
@@ -67,15 +67,15 @@ impl TraceContext {
         sampled.then_some(traceparent)
     }
 
-    /// Makes the span that this context was taken of the parent of `span`, which must not be entered yet.
+    /// Makes the span of this context the parent of `span`, which must not be entered yet.
     pub fn set_as_parent_of(&self, span: &Span) {
         if let Some(context) = self.extract() {
-            // Fails where no OpenTelemetry layer is installed: then nobody misses the parent.
+            // This fails without an OpenTelemetry layer; then the parent is not needed.
             let _ = span.set_parent(context);
         }
     }
 
-    /// Links `span` to the one that this context was taken of.
+    /// Links `span` to the span of this context.
     pub fn link_to(&self, span: &Span) {
         if let Some(context) = self.extract() {
             span.add_link(context.span().span_context().clone());
