@@ -1,7 +1,7 @@
-//! The heartbeat on which a replica's leases hang.
+//! The heartbeat that keeps a replica's leases alive.
 //!
-//! On a connection of its own, so that a busy pool never costs a lease, and in a task of its own, so
-//! that busy work does not either.
+//! It has a separate connection, so that a busy pool never costs a lease, and a separate task, so that busy
+//! work does not either.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -16,16 +16,16 @@ use uuid::Uuid;
 
 use crate::upkeep::in_time;
 
-/// Longer than a heartbeat may be old: who has beaten this long without a break knows that the
-/// silence of others is their own, and not that of a database which was away for everybody.
+/// Longer than the maximum age of a heartbeat. After beating this long without a break, a replica knows that
+/// silent replicas are gone, and that it was not the database that was unavailable for all.
 const STEADY: Duration = Duration::from_secs(5);
-/// A beat that comes later than this after the last one was a break.
+/// A longer time between two beats counts as a break.
 const BREAK: Duration = Duration::from_secs(3);
 
 pub(crate) struct Heartbeat {
     pool: Pool,
     replica: Uuid,
-    /// Known to the database as alive, from the first beat on.
+    /// True from the first beat on: the database knows the replica as alive.
     beating: watch::Sender<bool>,
     rhythm: Mutex<Option<Rhythm>>,
 }
@@ -50,7 +50,7 @@ impl Heartbeat {
         &self.beating
     }
 
-    /// Whether the leases of others that are silent may be taken over.
+    /// Returns true if leases of silent replicas may be taken over.
     pub(crate) fn is_steady(&self) -> bool {
         let now = Instant::now();
         self.rhythm()
@@ -70,7 +70,7 @@ impl Heartbeat {
         self.rhythm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Beats every second until `stop`, and takes the replica back at the end.
+    /// Beats every second until `stop`, and then removes the replica.
     pub(crate) async fn run(&self, context: &Context, stop: &CancellationToken) {
         let check = context.health.check("heartbeat");
         let mut failing = false;

@@ -1,4 +1,4 @@
-//! Follows the encryption keys: those of a Secret that is mounted as a file change under a running process.
+//! Follows changes of the encryption keys, for example of a Secret that is mounted as a file.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,13 +7,13 @@ use runtime::{Config, config::EncryptionKey};
 use store::seal::Sealer;
 use tokio_util::sync::CancellationToken;
 
-/// How long a new key may go unnoticed.
+/// Interval of checking for new keys.
 pub const LOOK: Duration = Duration::from_secs(10);
 
-/// The sealer of the configured keys.
+/// Creates the sealer of the configured keys.
 ///
 /// # Errors
-/// When `secrets.encryption_keys` is empty.
+/// If `secrets.encryption_keys` is empty.
 pub fn sealer(config: &Config) -> anyhow::Result<Sealer> {
     Sealer::new(pairs(&config.secrets.encryption_keys)).context("secrets.encryption_keys")
 }
@@ -23,8 +23,8 @@ fn pairs(keys: &[EncryptionKey]) -> impl Iterator<Item = (String, [u8; 32])> {
         .map(|key| (key.id().to_owned(), *key.expose_bytes()))
 }
 
-/// Reads the configuration again each `interval`, and has `sealer` use its keys, until `stop`. A configuration
-/// that is wrong, or has no keys, changes nothing.
+/// Reads the configuration again after each `interval`, and updates the keys of `sealer`, until `stop`. A
+/// configuration that is wrong, or has no keys, changes nothing.
 pub async fn follow_keys(
     config: Arc<Config>,
     sealer: Sealer,
@@ -46,7 +46,7 @@ pub async fn follow_keys(
             Ok(Some(Err(error))) => {
                 if !std::mem::replace(&mut failing, true) {
                     tracing::warn!(
-                        "the configuration cannot be read again, keys stay as they are: {error}"
+                        "cannot read the configuration again, keeping the keys: {error}"
                     );
                 }
                 continue;

@@ -1,10 +1,10 @@
-//! What every service stands on: the database, the bus, the outbox relay, and a heartbeat.
+//! The common base of every service: the database, the bus, the outbox relay, and a heartbeat.
 //!
-//! A service is started whatever is away: it waits for a database whose schema suits, and says so in
-//! its readiness. While it works, upkeep runs beside it: the heartbeat on which its leases hang (on a
-//! connection of its own, so that a busy pool never costs a lease), the relay, the partitions of the
-//! weeks to come, the folding of statistics, the purge of what was deleted. Upkeep ends after the work
-//! has: a service that drains still holds its leases.
+//! A service starts even if its dependencies are unavailable: it waits for a database with the right schema,
+//! and reports that in its readiness. While it works, upkeep tasks run next to it: the heartbeat that keeps its
+//! leases alive (on a separate connection, so that a busy pool never costs a lease), the relay, the partitions
+//! of the coming weeks, the aggregation of statistics, the purge of deleted data. Upkeep ends after the work: a
+//! service that drains still holds its leases.
 
 mod heartbeat;
 mod keys;
@@ -31,28 +31,28 @@ pub use keys::{LOOK as KEYS_LOOK, follow_keys, sealer};
 pub struct Backbone {
     pub pool: Pool,
     pub bus: Arc<dyn Bus>,
-    /// To be woken after each commit that enqueued an event.
+    /// Wake it after each commit that enqueued an event.
     pub outbox: OutboxWaker,
-    /// In whose name leases are taken.
+    /// The owner of this replica's leases.
     pub replica: Uuid,
     heartbeat: Arc<Heartbeat>,
     schema_suits: watch::Sender<bool>,
 }
 
 impl Backbone {
-    /// For the process of one service: its events go over RabbitMQ. Connects to nothing yet.
+    /// Creates the base for one service in a process: its events go over RabbitMQ. Does not connect yet.
     ///
     /// # Errors
-    /// When an address cannot be read.
+    /// If an address cannot be parsed.
     pub fn new(config: &Config, service: &str) -> anyhow::Result<Self> {
         let bus = broker(config, &format!("earshot-{service}"))?;
         Self::with_bus(config, Arc::new(bus))
     }
 
-    /// For all services in one process.
+    /// Creates the base for all services in one process.
     ///
     /// # Errors
-    /// When the database's address cannot be read.
+    /// If the database's address cannot be parsed.
     pub fn in_process(config: &Config) -> anyhow::Result<Self> {
         Self::with_bus(config, Arc::new(InProcess::new()))
     }
@@ -61,7 +61,7 @@ impl Backbone {
         let url = config.database.url.expose_secret();
         if store::is_plain_by_omission(url) {
             tracing::warn!(
-                "connections to the database are not encrypted; should that be so, say sslmode=disable in database.url"
+                "connections to the database are not encrypted; if this is intended, add sslmode=disable to the url"
             );
         }
         let size = usize::try_from(config.database.max_connections)?;
@@ -77,10 +77,10 @@ impl Backbone {
         })
     }
 
-    /// Runs `work` with upkeep beside it, and ends the replica after it.
+    /// Runs `work` with the upkeep, and removes the replica after it.
     ///
     /// # Errors
-    /// Those of `work`; and that a part of upkeep panicked, without which work must not go on.
+    /// Those of `work`, and the panic of an upkeep task, because the work must not continue without it.
     pub async fn host(
         &self,
         context: &runtime::Context,
@@ -99,9 +99,10 @@ impl Backbone {
         outcome
     }
 
-    /// Each part in a task of its own: work that is busy must not keep the heart from beating.
+    /// Starts a separate task for each part: busy work must not stop the heartbeat.
     fn start_upkeep(&self, context: &runtime::Context, stop: &CancellationToken) -> JoinSet<()> {
-        // Here, so that no task's being first makes the process look ready.
+        // Registered here, so that the process does not look ready as soon as the first task registers its
+        // check.
         for check in ["database", "schema", "bus"] {
             drop(context.health.check(check));
         }
@@ -114,7 +115,7 @@ impl Backbone {
         tasks.spawn(async move { upkeep::watch_bus(&own.bus, &given, &until).await });
         let (own, given, until) = (self.clone(), context.clone(), stop.clone());
         tasks.spawn(async move {
-            // Before there is a schema there is nothing to write to.
+            // Without a schema there is nothing to write to.
             if is_set(&own.schema_suits, &until).await {
                 own.heartbeat.run(&given, &until).await;
             } else {
@@ -150,21 +151,21 @@ impl Backbone {
         tasks
     }
 
-    /// Waits for a database whose schema suits and that knows this replica: what is leased before the
-    /// first heartbeat would be anybody's. `false` when `shutdown` came first.
+    /// Waits for a database with the right schema that knows this replica: other replicas could take over
+    /// leases from before the first heartbeat. Returns `false` if `shutdown` came first.
     pub async fn ready(&self, shutdown: &CancellationToken) -> bool {
         is_set(self.heartbeat.beating(), shutdown).await
     }
 
-    /// Whether leases of replicas that are silent may be taken over: only after this one's own
-    /// heartbeat has been steady for five seconds. When the database was away, everybody was silent.
+    /// Returns true if leases of silent replicas may be taken over: only after this replica's own heartbeat has
+    /// been steady for five seconds. While the database was unavailable, all replicas were silent.
     #[must_use]
     pub fn may_take_over(&self) -> bool {
         self.heartbeat.is_steady()
     }
 }
 
-/// Waits until `flag` is set; `false` when `stop` came first.
+/// Waits until `flag` is set; returns `false` if `stop` came first.
 async fn is_set(flag: &watch::Sender<bool>, stop: &CancellationToken) -> bool {
     let mut flag = flag.subscribe();
     tokio::select! {
@@ -173,10 +174,10 @@ async fn is_set(flag: &watch::Sender<bool>, stop: &CancellationToken) -> bool {
     }
 }
 
-/// The configured broker. Connects to nothing yet.
+/// Creates the configured broker. Does not connect yet.
 ///
 /// # Errors
-/// When its address cannot be read.
+/// If its address cannot be parsed.
 pub fn broker(config: &Config, connection_name: &str) -> anyhow::Result<RabbitMq> {
     let file = &config.bus.ca_certificates_file;
     let options = RabbitMqOptions {

@@ -1,7 +1,7 @@
-//! Deletes, in the background, what deleted resources left behind: see [`store::purges`].
+//! Deletes the data of deleted resources in the background: see [`store::purges`].
 //!
-//! Every process does; the database shares out the work. Batches follow one another with a breath
-//! between them, so that a large purge takes a part of one core and never all connections.
+//! Every process does this; the database distributes the work. There is a short pause between batches, so that
+//! a large purge uses a part of one core and never all connections.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use store::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Between looks when nothing is due; each is one read of a small table.
+/// Interval of checks while there is no work; each is one read of a small table.
 const INTERVAL: Duration = Duration::from_secs(1);
 const BREATH: Duration = Duration::from_millis(20);
 
-/// Runs until `stop`. A database that is away is told by others.
+/// Runs until `stop`. Another task reports an unavailable database.
 pub(crate) async fn run(pool: &Pool, stop: &CancellationToken) {
     loop {
         let wait = match step(pool).await {

@@ -1,6 +1,6 @@
-//! Keeps the points of `stats`: folds what others counted, and takes away what is too old.
+//! Maintains the points of `stats`: aggregates the counts, and deletes old points.
 //!
-//! Every process does; the store lets one fold at a time.
+//! Every process does this; the store lets one at a time aggregate.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use store::{Pool, stats};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How far points may lag behind, about.
+/// Approximate maximum delay of the points.
 const FOLD_INTERVAL: Duration = Duration::from_secs(2);
 const FOLDED_AT_ONCE: i64 = 1_000;
 const PURGE_INTERVAL: Duration = Duration::from_secs(3_600);
@@ -35,15 +35,15 @@ pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
         };
         match kept.await {
             Ok(()) if failed => {
-                tracing::info!("statistics are kept again");
+                tracing::info!("statistics are aggregated again");
                 failed = false;
             }
             Ok(()) => {}
-            // That the database is away is told elsewhere, and what was counted waits in it.
-            Err(error) if failed => tracing::debug!("cannot keep statistics: {error:#}"),
+            // Another task reports an unavailable database, and the counts wait in it.
+            Err(error) if failed => tracing::debug!("cannot aggregate statistics: {error:#}"),
             Err(error) => {
                 let error = anyhow::Error::from(error);
-                tracing::warn!("cannot keep statistics, which wait meanwhile: {error:#}");
+                tracing::warn!("cannot aggregate statistics, retrying: {error:#}");
                 failed = true;
             }
         }

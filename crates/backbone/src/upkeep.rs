@@ -1,5 +1,5 @@
-//! What runs beside a service's work, each until it is told to stop, each saying once when something
-//! is away and once when it is back.
+//! Tasks next to a service's work. Each runs until it is stopped, and logs once when a dependency goes away and
+//! once when it is back.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ const DATABASE_INTERVAL: Duration = Duration::from_secs(1);
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(3_600);
 const PARTITIONS_RETRY: Duration = Duration::from_secs(60);
 const BUS_INTERVAL: Duration = Duration::from_secs(2);
-/// A database that takes longer over one of these small statements is as good as away.
+/// A database that takes longer for one of these small statements counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// An error also when there is none within [`PATIENCE`].
+/// Runs `work` with a time limit of [`PATIENCE`], and returns an error after it.
 pub(crate) async fn in_time<T>(
     asked: impl Future<Output = Result<T, store::Error>>,
 ) -> anyhow::Result<T> {
@@ -30,7 +30,7 @@ pub(crate) async fn in_time<T>(
         .map_err(anyhow::Error::from)
 }
 
-/// Looks whether the database answers and its schema suits, and keeps its partitions ahead of time.
+/// Checks that the database answers and has the right schema, and creates its partitions ahead of time.
 pub(crate) async fn watch_database(
     pool: &Pool,
     suits: &watch::Sender<bool>,
@@ -86,14 +86,14 @@ pub(crate) async fn watch_database(
         if problem != last_problem {
             match &problem {
                 Some(problem) => tracing::warn!("{problem}"),
-                None => tracing::info!("the database is there and its schema suits"),
+                None => tracing::info!("the database is available and has the right schema"),
             }
             last_problem = problem;
         }
     }
 }
 
-/// Returns when to come again. Those of weeks to come can wait: a failure takes no service away.
+/// Returns the time of the next run. Partitions of coming weeks can wait: a failure does not stop a service.
 async fn make_partitions(pool: &Pool, check: &Check) -> Duration {
     let made = async {
         let mut conn = pool.get().await?;
@@ -106,13 +106,13 @@ async fn make_partitions(pool: &Pool, check: &Check) -> Duration {
         }
         Err(error) => {
             check.degraded(format!("{error:#}"));
-            tracing::warn!("cannot make the partitions of the weeks to come: {error:#}");
+            tracing::warn!("cannot create the partitions of the coming weeks: {error:#}");
             PARTITIONS_RETRY
         }
     }
 }
 
-/// Looks whether the bus is there. The gateway works without, and is only degraded.
+/// Checks the bus. The gateway works without it, and is only degraded.
 pub(crate) async fn watch_bus(bus: &Arc<dyn Bus>, context: &Context, stop: &CancellationToken) {
     let check = context.health.check("bus");
     loop {

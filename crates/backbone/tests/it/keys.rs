@@ -1,4 +1,4 @@
-//! Encryption keys that change under a running process.
+//! Encryption keys that change while a process runs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ async fn keys_in_a_file_are_followed() {
     let tick = Duration::from_millis(10);
     let following = tokio::spawn(follow_keys(config, sealer.clone(), tick, stop.clone()));
 
-    // What is no key changes nothing.
+    // An invalid key changes nothing.
     for wrong in ["", "nonsense"] {
         write(wrong);
         tokio::time::sleep(10 * tick).await;

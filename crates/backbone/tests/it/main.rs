@@ -1,4 +1,4 @@
-//! The backbone over a real database: when a service may work, and what runs beside it.
+//! The backbone with a real database: when a service may work, and its upkeep tasks.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What is committed to the outbox reaches the bus: at once when woken, by the sweep when not.
+//! Events in the outbox reach the bus: at once if woken, by the sweep if not.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn commit(database: &TestDatabase) {
         .unwrap();
 }
 
-/// How long until the next message came.
+/// Time until the next message.
 async fn arrival(subscription: &mut Box<dyn Subscription>) -> Duration {
     let begin = tokio::time::Instant::now();
     loop {
@@ -55,7 +55,7 @@ async fn events_are_published_after_a_wake_and_by_the_sweep() {
     let woken = arrival(&mut subscription).await;
     assert!(woken < Duration::from_millis(500), "{woken:?}");
 
-    // Committed by one who died before it could wake anybody.
+    // Committed by a process that died before it could wake the relay.
     commit(&database).await;
     let swept = arrival(&mut subscription).await;
     assert!(swept < Duration::from_millis(5_500), "{swept:?}");

@@ -1,4 +1,4 @@
-//! A service waits for what it needs, says for what, and goes on when it is there.
+//! A service waits for its dependencies, reports which are missing, and continues when they are back.
 
 use test_support::{TestDatabase, eventually};
 
@@ -49,10 +49,10 @@ async fn a_schema_of_an_older_version_is_named() {
 #[tokio::test]
 async fn a_shutdown_ends_the_wait() {
     let mut config = test_support::config(&TestDatabase::create().await);
-    // Nobody listens there.
+    // Nothing listens there.
     config.database.url = "postgres://nobody@127.0.0.1:1/none".into();
     let replica = start("scanner", backbone::Backbone::in_process(&config).unwrap());
-    eventually("the database is missed", SOON, async || {
+    eventually("the database is reported missing", SOON, async || {
         !check(&replica, "database").1.is_empty()
     })
     .await;
@@ -69,7 +69,7 @@ async fn a_database_that_goes_away_is_missed_until_it_is_back() {
     })
     .await;
 
-    // Connections end, and no new ones are let in.
+    // Connections end, and new ones are refused.
     database.go_away().await;
     eventually("its loss shows", SOON, async || {
         !check(&replica, "database").0

@@ -15,7 +15,7 @@ async fn a_replica_is_known_before_it_works_and_gone_after() {
     let (own, seen) = (hosted.clone(), Arc::clone(&database));
     let replica = Replica::start("scanner", hosted, move |context| async move {
         assert!(own.ready(&context.shutdown).await);
-        // The very first thing that work does may be to take a lease.
+        // Work may take a lease as its very first action.
         assert_eq!(seen.count(ALIVE).await, 1);
         context.health.check("working").ok();
         context.shutdown.cancelled().await;
@@ -76,5 +76,5 @@ async fn a_killed_replica_is_dead_after_four_seconds() {
     })
     .await;
     assert!(silence > Duration::from_millis(2_500), "{silence:?}");
-    assert_eq!(database.count("replicas").await, 1, "nobody took it back");
+    assert_eq!(database.count("replicas").await, 1, "it was not removed");
 }

@@ -1,4 +1,4 @@
-//! A service that does nothing, on a real backbone.
+//! A service without work, on a real backbone.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(crate) fn backbone(database: &TestDatabase) -> Backbone {
     Backbone::in_process(&test_support::config(database)).unwrap()
 }
 
-/// One that waits until it may work, says so in its health, and works until its shutdown.
+/// Starts a service that waits until it may work, reports that in its health, and works until its shutdown.
 pub(crate) fn start(service: &'static str, backbone: Backbone) -> Replica {
     let hosted = backbone.clone();
     Replica::start(service, backbone, move |context: Context| async move {
@@ -25,7 +25,7 @@ pub(crate) fn start(service: &'static str, backbone: Backbone) -> Replica {
     })
 }
 
-/// The named check: whether it is well, and what it says.
+/// The named check: its status and its detail.
 pub(crate) fn check(replica: &Replica, name: &str) -> (bool, String) {
     let report = replica.health.report();
     let found = report.checks.into_iter().find(|check| check.name == name);
