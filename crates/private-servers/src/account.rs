@@ -1,6 +1,6 @@
-//! The unprivileged account that a server runs under when we are root.
+//! The unprivileged account for a server when we are root.
 //!
-//! PostgreSQL refuses to run as root. Its packages bring the user `postgres`; else `nobody` does.
+//! PostgreSQL refuses to run as root. Its packages create the user `postgres`; otherwise `nobody` works.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -18,7 +18,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account to change to, or none where we are unprivileged already.
+    /// The account to change to, or `None` if we are unprivileged already.
     pub(crate) fn for_server(preferred: &[&str]) -> Result<Option<Self>> {
         if !Uid::effective().is_root() {
             return Ok(None);
@@ -70,9 +70,9 @@ impl Account {
         Ok(())
     }
 
-    /// Whether this account may enter every directory above `path`.
+    /// Returns true if this account may enter every directory above `path`.
     ///
-    /// Goes by the mode bits. Where an access list says more than they do, the answer is a needless "no".
+    /// It checks only the mode bits. If an access list allows more, the answer may be a wrong "no".
     pub(crate) fn reaches(&self, path: &Path) -> bool {
         path.ancestors().skip(1).all(|directory| {
             fs::metadata(directory).is_ok_and(|metadata| {

@@ -1,4 +1,4 @@
-//! A server's home directory, and the lock that lets one parent at a time use it.
+//! A server's home directory, with a lock that allows one parent at a time.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::process::wait_until;
 
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Holds the lock until dropped; the kernel drops it for a process that is killed.
+/// Holds the lock until dropped; the kernel releases it for a process that is killed.
 #[derive(Debug)]
 pub(crate) struct Home {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Home {
 impl Home {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         fs::create_dir_all(path).with_context(|| format!("create {}", path.display()))?;
-        // Absolute: servers do not share our working directory.
+        // Absolute, because servers have another working directory.
         let path = path
             .canonicalize()
             .with_context(|| format!("resolve {}", path.display()))?;
@@ -34,8 +34,7 @@ impl Home {
             .mode(0o600)
             .open(&lock_path)
             .with_context(|| format!("open {}", lock_path.display()))?;
-        // For a moment it may be held by somebody who only asks, or by a child that is between fork
-        // and exec.
+        // Another process that only checks, or a child between fork and exec, may hold it for a moment.
         let mut answer = Ok(());
         wait_until(Instant::now() + LOCK_PATIENCE, || {
             answer = lock.try_lock();
@@ -52,7 +51,7 @@ impl Home {
         }
     }
 
-    /// Whether some process holds the home at `path`.
+    /// Returns true if some process holds the home at `path`.
     pub(crate) fn is_held(path: &Path) -> bool {
         File::open(path.join("lock"))
             .is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
@@ -66,7 +65,7 @@ impl Home {
         self.path.join(name)
     }
 
-    /// The secret kept in file `name`, made on first use; only our own user can read it.
+    /// The secret in file `name`, created on first use; only our own user can read it.
     pub(crate) fn secret(&self, name: &str) -> Result<String> {
         let path = self.join(name);
         if let Ok(secret) = fs::read_to_string(&path)

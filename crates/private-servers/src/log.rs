@@ -1,4 +1,4 @@
-//! A server's log file: written by the server, read by us only to say why it did not start.
+//! A server's log file: the server writes it, and we read it only to explain a failed start.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-/// Above this size the log is begun anew at the next start.
+/// A larger log is truncated at the next start.
 const MAX_SIZE_BYTES: u64 = 16 << 20;
 const TAIL_BYTES: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
-    /// Where the output of the present run begins.
+    /// Start of the current run's output.
     start: u64,
 }
 
@@ -27,7 +27,7 @@ impl Log {
         &self.path
     }
 
-    /// Sends what `command` prints to this log.
+    /// Sends the output of `command` to this log.
     pub(crate) fn attach(&mut self, command: &mut Command) -> Result<()> {
         let file = self
             .open()
@@ -50,7 +50,7 @@ impl Log {
         Ok(file)
     }
 
-    /// What was printed since [`Log::attach`], the last 64 KiB of it.
+    /// The output since [`Log::attach`], at most the last 64 KiB.
     pub(crate) fn since_start(&self) -> String {
         let read = || -> std::io::Result<Vec<u8>> {
             let mut file = File::open(&self.path)?;

@@ -1,4 +1,4 @@
-//! Where programs may be.
+//! Directories that may contain programs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub(crate) fn search_path() -> Vec<PathBuf> {
         .unwrap_or_default()
 }
 
-/// The directories that match `pattern`, in which one `*` may stand for part of a component.
+/// The directories that match `pattern`; one `*` in it matches part of a component.
 pub(crate) fn expand(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once('*') else {
         return vec![pattern.into()];

@@ -9,10 +9,10 @@ use anyhow::{Result, bail};
 const LOWEST: u16 = 15_000;
 const TRIES: u32 = 500;
 
-/// A port that nobody listens on.
+/// Finds a port without a listener.
 ///
-/// Picked at random below the range that the kernel hands out itself, so that no outgoing connection
-/// takes the port of a server that is down for a moment. Another process may still be faster.
+/// It is picked at random below the kernel's range for outgoing connections, so that none of these takes the
+/// port of a server that is down for a moment. Another process may still be faster.
 pub fn free_port() -> Result<u16> {
     let above = ephemeral_start().max(LOWEST + 1000);
     for _ in 0..TRIES {
@@ -26,9 +26,9 @@ pub fn free_port() -> Result<u16> {
     bail!("no free port between {LOWEST} and {above} in {TRIES} tries")
 }
 
-/// Whether a server could listen on `port` now.
+/// Returns true if a server could listen on `port` now.
 pub(crate) fn is_free(port: u16) -> bool {
-    // Some systems let the wildcard pass although the address is taken, so both are tried.
+    // Some systems allow the wildcard although the address is taken, so both are tried.
     [Ipv4Addr::UNSPECIFIED, Ipv4Addr::LOCALHOST]
         .iter()
         .all(|address| TcpListener::bind((*address, port)).is_ok())

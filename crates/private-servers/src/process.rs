@@ -13,7 +13,7 @@ use crate::watcher::Watcher;
 
 const TICK: Duration = Duration::from_millis(20);
 
-/// Whom signals reach: the process alone, or all of its process group.
+/// The recipients of signals: only the process, or its whole process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     Process,
@@ -29,7 +29,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command` in a process group of its own; `last_signal` is what it gets when we die.
+    /// Starts `command` in a new process group; it gets `last_signal` when we die.
     pub(crate) fn spawn(command: &mut Command, reach: Reach, last_signal: Signal) -> Result<Self> {
         let program = command.get_program().to_owned();
         let mut child = command
@@ -60,7 +60,7 @@ impl Process {
         self.child.id()
     }
 
-    /// The exit status, once it has ended.
+    /// The exit status, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
@@ -70,7 +70,7 @@ impl Process {
         self.child.wait().context("wait for a child process")
     }
 
-    /// Sends each signal and waits that long for the end; after the last one the child is killed.
+    /// Sends each signal and waits for its time; after the last one the child is killed.
     pub(crate) fn stop(mut self, steps: &[(Signal, Duration)]) {
         for (signal, patience) in steps {
             // An error means that it has ended, which the wait finds out.
@@ -96,7 +96,7 @@ impl Drop for Process {
     }
 }
 
-/// Asks `done` every few milliseconds until it says yes (true) or the deadline passes (false).
+/// Calls `done` every few milliseconds until it returns true, or false at the deadline.
 pub(crate) fn wait_until(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
     loop {
         if done() {

@@ -1,9 +1,9 @@
-//! What a server needs to speak TLS.
+//! TLS settings of a server.
 
 /// A certificate and its key, both as PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// With those that it hangs on.
+    /// The certificate, with its chain.
     pub certificate: String,
     pub key: String,
 }

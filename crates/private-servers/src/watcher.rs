@@ -1,8 +1,8 @@
-//! Ends a server when we die, however we die.
+//! Ends a server when our process dies in any way.
 //!
-//! A small shell reads from a pipe that only we hold open. The kernel closes it when our process
-//! ends, `kill -9` included, and the shell then signals the server. (`PR_SET_PDEATHSIG` would do it
-//! on Linux alone, fires when the spawning *thread* ends, and takes unsafe code.)
+//! A small shell reads from a pipe that only we hold open. The kernel closes it when our process ends,
+//! including after `kill -9`, and the shell then signals the server. (`PR_SET_PDEATHSIG` works only on Linux,
+//! fires when the spawning *thread* ends, and needs unsafe code.)
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 pub(crate) struct Watcher(Child);
 
 impl Watcher {
-    /// Sends `signal` to `target` once our process is gone; a negative target names a process group.
+    /// Sends `signal` to `target` after our process has ended; a negative target is a process group.
     pub(crate) fn spawn(signal: Signal, target: i32) -> Result<Self> {
         let name = signal.as_str().trim_start_matches("SIG");
         Command::new("/bin/sh")
@@ -26,7 +26,7 @@ impl Watcher {
             ])
             .args([name, &target.to_string()])
             .current_dir("/")
-            .process_group(0) // ctrl-c at the terminal is for us to handle
+            .process_group(0) // we handle ctrl-c at the terminal
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

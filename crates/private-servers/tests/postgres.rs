@@ -1,4 +1,4 @@
-//! A real PostgreSQL server through its life: started, stopped, killed, orphaned, found again.
+//! A real PostgreSQL server: started, stopped, killed, orphaned, and started again.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -83,7 +83,7 @@ fn a_directory_that_the_server_account_cannot_reach_will_do() {
     sql(&server.url(), "create table kept (n int); checkpoint").unwrap();
     server.kill();
     server.restart().unwrap();
-    // A backend of its own, temporary files included.
+    // A session with temporary files.
     let sorted = "set work_mem = '64kB'; select count(*) from (select n from generate_series(1, 50000) n order by -n) s";
     assert_eq!(sql(&server.url(), sorted).unwrap(), "50000");
 }
@@ -188,7 +188,7 @@ fn watchers_of(parent: u32) -> Vec<Pid> {
     found
 }
 
-/// Another process that runs a server in `home`: this test program, told to run the test below.
+/// Another process that runs a server in `home`: this test program, which runs the test below.
 fn parent_process(home: &Path) -> (std::process::Child, String) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([

@@ -1,4 +1,4 @@
-//! A real RabbitMQ node through its life: started, killed, started again, stopped.
+//! A real RabbitMQ node: started, killed, started again, stopped.
 
 #![cfg(target_os = "linux")] // looks into /proc
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -49,16 +49,16 @@ fn a_node_comes_back_from_a_kill_on_the_same_port_with_the_same_data() {
     assert_eq!(processes_of(home.path()), 0);
 }
 
-/// A file that a node writes once, when its data directory is new.
+/// A file that a node writes once, into a new data directory.
 fn cluster_identity(home: &Path) -> PathBuf {
     home.join("data/earshot@localhost/cluster_nodes.config")
 }
 
-/// How many processes have the node's home in their environment: its Erlang machine, its epmd.
+/// Number of processes with the node's home in their environment: its Erlang machine, its epmd.
 fn processes_of(home: &Path) -> usize {
     let home = home.to_str().unwrap();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    // Those of other people, and those that have just ended, cannot be read.
+    // Processes of other users, and those that have just ended, cannot be read.
     let environments =
         processes.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
     environments

@@ -1,8 +1,8 @@
-//! The data directory: made once, whole or not at all, and reachable for the server's account.
+//! The data directory: created once, completely or not at all, and accessible to the server's account.
 //!
-//! Under root the server runs as another user, which cannot enter a checkout below `/root`. There
-//! the server gets an open handle of its data directory and is told to find it as `/proc/self/fd/N`:
-//! that leads to the directory itself and asks for no right on those above it.
+//! Under root the server runs as another user, which cannot enter a checkout below `/root`. Then the server
+//! inherits an open handle of its data directory and uses the path `/proc/self/fd/N`: this leads to the
+//! directory itself and needs no permission on its parents.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -25,7 +25,7 @@ use crate::log::Log;
 use crate::process::{Process, Reach};
 use crate::tls::Tls;
 
-/// Passwords cross the loopback alone; SCRAM would cost each test connection thousands of hashes.
+/// Passwords are sent only over loopback; SCRAM would cost each test connection thousands of hashes.
 const ACCESS: &str = "# type database user address method\nhost all all 127.0.0.1/32 password\n";
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// The data directory of `home`, made where it is missing.
+    /// Opens the data directory of `home`, and creates it if it is missing.
     pub(crate) fn open(home: &Home, password: &str, durable: bool, log: &mut Log) -> Result<Self> {
         let data = home.join("data");
         if data.join("PG_VERSION").exists() {
@@ -47,7 +47,7 @@ impl Cluster {
         }
         let installation = Installation::find(None)?;
         let account = Account::for_server(&["postgres", "nobody"])?;
-        // Filled under another name, so that an interrupted initdb is never taken for a finished one.
+        // Filled under another name, so that an interrupted initdb does not look complete.
         let unfinished = home.join("data.new");
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished)
@@ -81,7 +81,7 @@ impl Cluster {
                 )
             }
             None => None,
-            // Somebody gave the whole checkout to root.
+            // Someone gave the whole checkout to root.
             Some(account) if owner.uid.is_root() => {
                 account.take_over(&data)?;
                 Some(account)
@@ -113,13 +113,13 @@ impl Cluster {
             initdb.arg("--no-sync");
         }
         log.attach(&mut initdb)?;
-        // Killed with us: else it would go on in a directory that our successor begins anew.
+        // Killed with us: otherwise it would continue in a directory that the next start creates again.
         let status = Process::spawn(&mut initdb, Reach::Group, Signal::SIGKILL)?.wait()?;
         if !status.success() {
             bail!("initdb failed ({status}):\n{}", log.last_lines());
         }
 
-        // In single-user mode there is no port to guard before the password is set.
+        // In single-user mode there is no port to protect before the password is set.
         self.execute(&format!(
             "ALTER ROLE {NAME} PASSWORD '{password}'\nCREATE DATABASE {NAME}\n"
         ))?;
@@ -161,7 +161,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Puts the certificate and its key where the server looks for them.
+    /// Writes the certificate and its key to the paths where the server reads them.
     pub(crate) fn write_tls(&self, tls: &Tls) -> Result<()> {
         for (name, text) in [("server.crt", &tls.certificate), ("server.key", &tls.key)] {
             let path = self.data.join(name);
@@ -178,12 +178,12 @@ impl Cluster {
         &self.data
     }
 
-    /// Where one of the programs is.
+    /// The path of one of the programs.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.installation.bin.join(name)
     }
 
-    /// One of the server's programs, told its data directory, under the account it runs as.
+    /// One of the server's programs with its data directory, under the server's account.
     pub(crate) fn command(&self, program: &str) -> Result<ServerCommand> {
         let mut command = Command::new(self.program(program));
         command
@@ -218,7 +218,7 @@ impl Cluster {
     }
 }
 
-/// A command, with the handle that has to be open when it is started.
+/// A command, with the handle that must be open when it is started.
 pub(crate) struct ServerCommand {
     command: Command,
     _handle: Option<File>,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::path;
 
-/// Directories of one version each, where `*` stands for one path component or a part of it.
+/// Directories with one version each; `*` matches one path component or a part of it.
 const PATTERNS: &[&str] = &[
     "/usr/lib/postgresql/*/bin",          // Debian, Ubuntu
     "/usr/pgsql-*/bin",                   // PostgreSQL's own packages for Red Hat
@@ -24,10 +24,10 @@ pub struct Installation {
     pub major: u32,
 }
 
-/// The machine has no PostgreSQL server, or not the version that the data needs.
+/// The machine has no PostgreSQL server, or not the version of the data.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotInstalled {
-    /// The version that is needed, where only one will do.
+    /// The required version, if only one works.
     pub major: Option<u32>,
 }
 
@@ -51,7 +51,7 @@ impl std::fmt::Display for NotInstalled {
 impl std::error::Error for NotInstalled {}
 
 impl Installation {
-    /// The newest version, or the one version that `major` names.
+    /// Finds the newest version, or the version `major`.
     pub fn find(major: Option<u32>) -> Result<Self> {
         Self::find_in(&path::search_path(), PATTERNS, major)
     }
@@ -71,13 +71,14 @@ impl Installation {
             })
             .filter(|installed| major.is_none_or(|major| installed.major == major))
             .collect();
-        // Stable: of equal versions the known directory wins, as what is on the PATH may be links to some.
+        // A stable sort: of equal versions the known directory wins, because the PATH may contain links to
+        // some.
         found.sort_by_key(|installed| installed.major);
         found.pop().ok_or_else(|| NotInstalled { major }.into())
     }
 }
 
-/// Asks the program: `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`.
+/// Runs the program, which prints `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`.
 fn version(bin: &Path) -> Result<u32> {
     let program = bin.join("postgres");
     let output = Command::new(&program)
@@ -87,7 +88,7 @@ fn version(bin: &Path) -> Result<u32> {
     let text = String::from_utf8_lossy(&output.stdout);
     match major_of(&text) {
         Some(major) => Ok(major),
-        None => bail!("{} does not tell its version", program.display()),
+        None => bail!("{} does not print its version", program.display()),
     }
 }
 

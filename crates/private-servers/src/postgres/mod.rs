@@ -1,12 +1,12 @@
 //! A private PostgreSQL server.
 //!
-//! Its home holds the `data` directory, the server's log, the password and the lock. It listens on
-//! 127.0.0.1 alone, on a port of its own, and has one role and one database, both named `earshot`.
+//! Its home has the `data` directory, the server's log, the password and the lock. It listens only on
+//! 127.0.0.1, on a private port, and has one role and one database, both named `earshot`.
 //!
-//! Starting on a home whose last parent was killed works: an orphaned server is stopped cleanly
-//! ([`orphan`]), and PostgreSQL recovers by itself from what a crash left in `data`.
+//! It can start on a home whose last parent was killed: an orphaned server is stopped cleanly ([`orphan`]), and
+//! PostgreSQL recovers the `data` of a crash itself.
 //!
-//! [`install`] finds the server's programs, [`cluster`] makes and reaches the data directory.
+//! [`install`] finds the server's programs, [`cluster`] creates and opens the data directory.
 
 mod cluster;
 mod install;
@@ -30,13 +30,13 @@ use crate::ports::{free_port, is_free};
 use crate::process::{Process, Reach};
 use crate::tls::Tls;
 
-/// The role, and the database.
+/// Name of the role and the database.
 const NAME: &str = "earshot";
 /// Recovery after a crash may have much to read.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// For what passes by itself: a predecessor's memory still in use, a port that is taken for a moment.
+/// For temporary failures: a predecessor's memory still in use, a port that is taken for a moment.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
-/// A fast shutdown, which ends sessions and writes a checkpoint; then an immediate one.
+/// First a fast shutdown, which ends sessions and writes a checkpoint; then an immediate one.
 const STOP: &[(Signal, Duration)] = &[
     (Signal::SIGINT, Duration::from_secs(30)),
     (Signal::SIGQUIT, Duration::from_secs(5)),
@@ -44,11 +44,11 @@ const STOP: &[(Signal, Duration)] = &[
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Whether data survives a power failure. Without, tests run several times as fast.
+    /// True if data must survive a power failure. Otherwise tests run several times as fast.
     pub durable: bool,
-    /// The port to listen on; none takes a free one at each start.
+    /// The port to listen on; `None` takes a free one at each start.
     pub port: Option<u16>,
-    /// The certificate with which the server also takes encrypted connections.
+    /// Certificate of the server, to accept encrypted connections too.
     pub tls: Option<Tls>,
 }
 
@@ -81,15 +81,15 @@ pub struct Postgres {
     port: u16,
     log: Log,
     process: Option<Process>,
-    // Last, so that the lock is freed when all else is done.
+    // The last field, so that the lock is released after everything else.
     _home: Home,
 }
 
 impl Postgres {
-    /// Starts the server whose home is `home`, and makes its data directory where there is none.
+    /// Starts the server with the home `home`, and creates its data directory if there is none.
     ///
-    /// Fails with [`NotInstalled`] where the machine lacks the server. Takes about 2 s the first time
-    /// and 0.2 s after that.
+    /// Fails with [`NotInstalled`] if the machine has no server. Takes about 2 s the first time and 0.2 s after
+    /// that.
     pub fn start(home: &Path, options: &Options) -> Result<Self> {
         let home = Home::open(home)?;
         let password = home.secret("password")?;
@@ -112,9 +112,9 @@ impl Postgres {
         Ok(server)
     }
 
-    /// The address of the server that another process runs in `home`, or none where none runs.
+    /// The address of the server that another process runs in `home`, or `None` if no server runs.
     ///
-    /// Waits for one that is just starting.
+    /// Waits for a server that is just starting.
     pub fn running_url(home: &Path) -> Result<Option<String>> {
         let deadline = Instant::now() + START_TIMEOUT;
         while Home::is_held(home) {
@@ -143,7 +143,7 @@ impl Postgres {
         self.port
     }
 
-    /// Whether the server process is there; a server that crashed is not.
+    /// Returns true if the server process runs; false after a crash.
     pub fn is_running(&mut self) -> bool {
         self.process
             .as_mut()
@@ -169,14 +169,14 @@ impl Postgres {
         self.launch()
     }
 
-    /// Starts a stopped or killed server again with the same data, at another port.
+    /// Starts a stopped or killed server again with the same data, on another port.
     pub fn restart_elsewhere(&mut self) -> Result<()> {
         self.stop();
         self.options.port = None;
         self.launch()
     }
 
-    /// What `psql` prints for statements: rows as lines, columns parted by `|`.
+    /// The output of `psql` for the statements: rows as lines, columns separated by `|`.
     pub fn query(&self, sql: &str) -> Result<String> {
         let output = Command::new(self.cluster.program("psql"))
             .env_clear()
@@ -221,7 +221,7 @@ impl Postgres {
         }
     }
 
-    /// Starts the process and waits until it takes connections, or ends: then gives what it printed.
+    /// Starts the process and waits until it accepts connections. If it ends first, returns its output.
     fn try_launch(&mut self) -> Result<Result<(), String>> {
         let mut command = self.cluster.command("postgres")?;
         command.args(settings(self.port, &self.options));
@@ -260,17 +260,17 @@ fn url(password: &str, port: u16) -> String {
     format!("postgres://{NAME}:{password}@127.0.0.1:{port}/{NAME}")
 }
 
-/// Small and private; a server for one machine.
+/// Settings for a small, private server on one machine.
 fn settings(port: u16, options: &Options) -> Vec<String> {
     let mut settings = vec![
         format!("port={port}"),
         "listen_addresses=127.0.0.1".into(),
-        // A socket would need a directory that both accounts reach and whose path is short.
+        // A socket would need a directory that both accounts can enter and whose path is short.
         "unix_socket_directories=".into(),
         "max_connections=200".into(),
         "shared_buffers=64MB".into(),
         "max_wal_size=256MB".into(),
-        // Nobody replicates from here.
+        // There is no replication.
         "wal_level=minimal".into(),
         "max_wal_senders=0".into(),
         // Parallel queries need more /dev/shm than containers have.
@@ -285,7 +285,7 @@ fn settings(port: u16, options: &Options) -> Vec<String> {
         settings.push("ssl=on".into());
     }
     if !options.durable {
-        // What is committed survives the server's death all the same, and tests kill it.
+        // Committed data still survives the server's death, and tests kill it.
         settings.extend(["fsync=off", "full_page_writes=off"].map(String::from));
     }
     settings

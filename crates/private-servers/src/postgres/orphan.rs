@@ -1,4 +1,4 @@
-//! The server that a killed parent left running, and the pid file that tells of it.
+//! A server that a killed parent left running, and its pid file.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use crate::process::wait_until;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What matters to us in `postmaster.pid`, whose lines PostgreSQL documents in `miscadmin.h`.
+/// The fields of `postmaster.pid` that we need; PostgreSQL documents its lines in `miscadmin.h`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PidFile {
     pub(crate) pid: Pid,
@@ -30,7 +30,7 @@ impl PidFile {
     fn parse(text: &str) -> Option<Self> {
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         let pid: i32 = lines.first()?.parse().ok().filter(|pid| *pid > 1)?;
-        // The later lines are filled in while the server starts.
+        // The later lines are written while the server starts.
         let port = lines
             .get(3)
             .and_then(|port| port.parse().ok())
@@ -43,9 +43,9 @@ impl PidFile {
     }
 }
 
-/// Stops a server that still runs in `data`, and removes a pid file that no server stands behind.
+/// Stops a server that still runs in `data`, and removes a pid file without a server.
 ///
-/// Call with the home locked: then whatever runs there has lost its parent.
+/// Call this with the home locked: then a server that runs there has lost its parent.
 pub(crate) fn clear(data: &Path) -> Result<()> {
     let Some(PidFile { pid, .. }) = PidFile::read(data) else {
         return Ok(());
@@ -63,7 +63,7 @@ pub(crate) fn clear(data: &Path) -> Result<()> {
             data.display()
         );
     }
-    // The number may belong to somebody else by now, which PostgreSQL would take for a server.
+    // Another process may have this number now, and PostgreSQL would mistake it for a server.
     let path = data.join("postmaster.pid");
     match fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -73,7 +73,7 @@ pub(crate) fn clear(data: &Path) -> Result<()> {
     }
 }
 
-/// Whether process `pid` is a PostgreSQL server whose working directory is `data`.
+/// Returns true if process `pid` is a PostgreSQL server whose working directory is `data`.
 fn runs_in(pid: Pid, data: &Path) -> bool {
     if kill(pid, None) == Err(nix::errno::Errno::ESRCH) {
         return false;
@@ -82,7 +82,7 @@ fn runs_in(pid: Pid, data: &Path) -> bool {
         let cwd = fs::metadata(format!("/proc/{pid}/cwd"));
         return match (cwd, fs::metadata(data)) {
             (Ok(cwd), Ok(data)) => (cwd.dev(), cwd.ino()) == (data.dev(), data.ino()),
-            // A zombie has none, and of other people's processes we may not see it.
+            // A zombie has none, and we may not read it for other users' processes.
             _ => false,
         };
     }

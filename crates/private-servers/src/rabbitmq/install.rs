@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use crate::path;
 
-/// Where packages keep the program itself. What they put on the PATH is often a wrapper that insists
-/// on one user and on the system's own directories.
+/// Directories of the program itself in packages. The program on the PATH is often a wrapper that
+/// requires one user and the system's own directories.
 const PATTERNS: &[&str] = &[
     "/usr/lib/rabbitmq/bin",           // Debian, Ubuntu, Fedora
     "/usr/lib/rabbitmq/lib/*/sbin",    // Alpine, Arch
@@ -21,7 +21,7 @@ const PATTERNS: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
     pub server: PathBuf,
-    /// A search path on which the script finds the Erlang machine, and all else that it calls.
+    /// A search path with the Erlang machine and all other programs that the script calls.
     pub path: OsString,
 }
 

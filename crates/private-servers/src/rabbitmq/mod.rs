@@ -1,11 +1,11 @@
 //! A private RabbitMQ node, for tests.
 //!
-//! Its home holds the node's data, log, configuration and Erlang cookie. The node and its epmd (the
-//! port mapper of Erlang, which would otherwise be shared by the whole machine) listen on 127.0.0.1
-//! alone, on ports of their own that stay the same over [`RabbitMq::restart`].
+//! Its home has the node's data, log, configuration and Erlang cookie. The node and its epmd (the port mapper
+//! of Erlang, which the whole machine would otherwise share) listen only on 127.0.0.1, on private ports that
+//! stay the same over [`RabbitMq::restart`].
 //!
-//! The node runs under our own user, root included: unlike PostgreSQL it does not mind, and below
-//! `/root` no other user would reach its files.
+//! The node runs under our own user, even under root: unlike PostgreSQL it allows this, and below `/root` no
+//! other user could reach its files.
 //!
 //! [`install`] finds the programs.
 
@@ -28,13 +28,13 @@ use crate::ports::free_port;
 use crate::process::{Process, Reach, wait_until};
 use crate::tls::Tls;
 
-/// About 6 s on two idle cores; more while they compile.
+/// Time limit. A start takes about 6 s on two idle cores; more while they compile.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// The node hands over its queues and closes its files on SIGTERM.
+/// On SIGTERM the node transfers its queues and closes its files.
 const STOP: &[(Signal, Duration)] = &[(Signal::SIGTERM, Duration::from_secs(30))];
 const STARTS: u32 = 3;
 
-/// Small, on the loopback, and not choosy about the machine it runs on.
+/// Small, on loopback, and with low requirements for the machine.
 const CONFIG: &str = "\
 log.console = true
 log.console.level = warning
@@ -54,7 +54,7 @@ pub struct RabbitMq {
     log: Log,
     node: Option<Process>,
     epmd: Option<Process>,
-    // Last, so that the lock is freed when all else is done.
+    // The last field, so that the lock is released after everything else.
     home: Home,
 }
 
@@ -67,14 +67,14 @@ struct Ports {
 }
 
 impl RabbitMq {
-    /// Starts a node whose home is `home`; returns when it takes connections.
+    /// Starts a node with the home `home`; returns when it accepts connections.
     ///
-    /// Fails with [`NotInstalled`] where the machine lacks RabbitMQ.
+    /// Fails with [`NotInstalled`] if the machine has no RabbitMQ.
     pub fn start(home: &Path) -> Result<Self> {
         Self::start_with(home, None)
     }
 
-    /// As [`RabbitMq::start`]; with a certificate, also for encrypted connections.
+    /// Like [`RabbitMq::start`]; with a certificate, also for encrypted connections.
     pub fn start_with(home: &Path, tls: Option<Tls>) -> Result<Self> {
         let installation = Installation::find()?;
         let home = Home::open(home)?;
@@ -95,7 +95,7 @@ impl RabbitMq {
             home,
         };
         for _ in 1..STARTS {
-            // Somebody else may have taken one of the ports.
+            // Another process may have taken one of the ports.
             match server.launch() {
                 Err(_) if tells_of_taken_port(&server.log.since_start()) => {
                     server.ports = Ports::free()?
@@ -107,12 +107,12 @@ impl RabbitMq {
         Ok(server)
     }
 
-    /// For the user `guest`, in the virtual host `/`.
+    /// The address for the user `guest`, in the virtual host `/`.
     pub fn amqp_url(&self) -> String {
         format!("amqp://guest:guest@127.0.0.1:{}/%2f", self.ports.amqp)
     }
 
-    /// As [`RabbitMq::amqp_url`], encrypted. Only for a node with a certificate.
+    /// Like [`RabbitMq::amqp_url`], encrypted. Only for a node with a certificate.
     pub fn amqps_url(&self) -> String {
         format!("amqps://guest:guest@localhost:{}/%2f", self.ports.amqps)
     }
@@ -121,14 +121,14 @@ impl RabbitMq {
         self.ports.amqp
     }
 
-    /// Whether the node's process is there; a node that crashed is not.
+    /// Returns true if the node's process runs; false after a crash.
     pub fn is_running(&mut self) -> bool {
         self.node
             .as_mut()
             .is_some_and(|node| node.ended().is_none())
     }
 
-    /// Stops the node in good order; returns when it is gone.
+    /// Stops the node cleanly; returns when it is gone.
     pub fn stop(&mut self) {
         if let Some(node) = self.node.take() {
             node.stop(STOP);
@@ -136,7 +136,7 @@ impl RabbitMq {
         self.epmd = None;
     }
 
-    /// Kills the whole Erlang machine as `kill -9` does.
+    /// Kills the whole Erlang machine, like `kill -9`.
     pub fn kill(&mut self) {
         self.node = None;
         self.epmd = None;
@@ -148,7 +148,7 @@ impl RabbitMq {
         self.launch()
     }
 
-    /// What `rabbitmqctl` prints, called as an operator would; takes a second or two.
+    /// The output of `rabbitmqctl` with these arguments; takes a second or two.
     pub fn control(&self, arguments: &[&str]) -> Result<String> {
         let program = self.installation.server.with_file_name("rabbitmqctl");
         let output = self
@@ -232,7 +232,7 @@ impl RabbitMq {
                 "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
                 "-kernel inet_dist_use_interface {127,0,0,1}",
             )
-            // The script then becomes the Erlang machine, instead of waiting for it.
+            // With this, the script becomes the Erlang machine instead of waiting for it.
             .env("RUNNING_UNDER_SYSTEMD", "true");
         command
     }
@@ -290,14 +290,14 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("write {}", path.display()))
 }
 
-/// A taken port, in the words of the listener, of the distribution, and of a stranger's epmd.
+/// Detects the messages of the listener, of the distribution, and of a foreign epmd for a port that is in use.
 fn tells_of_taken_port(output: &str) -> bool {
     ["eaddrinuse", "in use", "already running"]
         .iter()
         .any(|words| output.contains(words))
 }
 
-/// Whether a broker greets us: the answer to the protocol header is a method frame (type 1).
+/// Returns true if a broker responds: the response to the protocol header is a method frame (type 1).
 fn speaks_amqp(port: u16) -> bool {
     let greet = || -> std::io::Result<u8> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
