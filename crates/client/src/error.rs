@@ -1,4 +1,4 @@
-//! What can go wrong, as a caller tells it apart.
+//! Errors of a call, in the categories that callers need.
 
 use reqwest::{StatusCode, header::HeaderMap};
 use serde::Deserialize;
@@ -8,22 +8,22 @@ const MAX_SHOWN: usize = 300;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The service answered, and did not do it.
+    /// The service answered with an error.
     #[error(transparent)]
     Refused(Box<Refusal>),
-    /// Nobody answered, or not to the end.
+    /// There was no response, or it was incomplete.
     #[error("cannot reach {address}")]
     Unreachable {
         address: String,
         #[source]
         cause: reqwest::Error,
     },
-    /// Whoever answered does not speak this API.
-    #[error("the answer is not what this API answers")]
+    /// The response does not match this API.
+    #[error("the response does not match this API")]
     Unexpected(#[source] serde_json::Error),
 }
 
-/// `{code, message, details}`, or what came in its place.
+/// `{code, message, details}`, or the body that came instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -31,15 +31,15 @@ pub struct Refusal {
     pub message: String,
     pub details: Vec<Detail>,
     pub request_id: Option<String>,
-    /// Seconds, where the service says so.
+    /// Seconds, if the service sent them.
     pub retry_after: Option<u64>,
 }
 
-/// A field that failed, or a parameter or header by its name.
+/// A field that failed, or a parameter or header, by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Detail {
     pub field: String,
-    /// A word of the API's list; new ones may come.
+    /// A word of the API's list; future versions may add words.
     pub issue: String,
 }
 
@@ -54,7 +54,7 @@ impl Error {
     pub(crate) fn unreachable(base: &Url, cause: reqwest::Error) -> Self {
         Self::Unreachable {
             address: base.origin().ascii_serialization(),
-            // The address may hold what was asked for, which nobody needs to read here.
+            // The address may contain the request's parameters, which do not belong in the message.
             cause: cause.without_url(),
         }
     }
@@ -67,7 +67,7 @@ impl Error {
         }
     }
 
-    /// Whether the service may well answer later, with nothing changed.
+    /// Returns true if the same request may succeed later.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
@@ -92,7 +92,7 @@ impl Refusal {
         };
         let (message, details) = match serde_json::from_slice::<Body>(body) {
             Ok(body) => (body.message, body.details),
-            // A proxy's page, perhaps.
+            // For example a proxy's error page.
             Err(_) => {
                 let shown = String::from_utf8_lossy(body);
                 let shown: String = shown.chars().take(MAX_SHOWN).collect();

@@ -1,10 +1,10 @@
 //! A client of Earshot's public REST API.
 //!
-//! It knows what every client must: that safe requests are tried again, and creates too, under an
-//! `Idempotency-Key`; that 429 and 503 say when to come again; that lists come in pages; and how a refusal
-//! is read. Answers are read as whatever the caller asks for: the types of `domain`, or JSON as it stands.
+//! It handles what every client needs: it retries safe requests, and creates too, with an `Idempotency-Key`; it
+//! obeys the waits of 429 and 503; it reads lists page by page; and it parses errors. The caller chooses the
+//! type of a response: the types of `domain`, or plain JSON.
 //!
-//! The key goes to the address that it was given for alone: redirects are not followed.
+//! The key is sent only to the configured address: redirects are not followed.
 
 mod error;
 mod page;
@@ -25,12 +25,12 @@ pub use request::{Change, Request};
 pub use retry::Retries;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// `:test` of a Connection takes twelve seconds at most, and is the slowest.
+/// The slowest request, `:test` of a Connection, takes at most twelve seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// A page of 100 Scans with posts as long as they may be.
+/// Enough for a page of 100 Scans with posts of the maximum size.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// Who calls, where. Cheap to clone.
+/// A client with an address and a key. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     base: Url,
@@ -41,12 +41,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// `base` is where `/v1` is found, such as `https://earshot.example.com`.
+    /// `base` is the address before `/v1`, for example `https://earshot.example.com`.
     ///
     /// # Errors
-    /// When no HTTP client can be made.
+    /// If no HTTP client can be created.
     pub fn new(base: Url, key: SecretString) -> Result<Self, Error> {
-        // An error only says that there is one already.
+        // An error only means that one is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -54,7 +54,7 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("earshot-client/", env!("CARGO_PKG_VERSION")));
         if is_local(&base) {
-            // No proxy reaches this machine.
+            // A proxy cannot reach this machine's loopback.
             http = http.no_proxy();
         }
         let http = http
@@ -75,7 +75,7 @@ impl Client {
         self
     }
 
-    /// Whether everything is done for real and taken back: `x-test`.
+    /// Sets `x-test`: every request runs in a transaction that is rolled back.
     #[must_use]
     pub fn with_test_mode(mut self, on: bool) -> Self {
         self.test_mode = on;
@@ -88,16 +88,16 @@ impl Client {
     }
 
     /// # Errors
-    /// As [`Client::call`].
+    /// Same as [`Client::call`].
     pub async fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
         self.call(Request::get(name)).await
     }
 
-    /// One page; `collection` is a path such as `namespaces/…/managers`, whose last word is the key of the
-    /// items.
+    /// Reads one page; `collection` is a path such as `namespaces/…/managers`, whose last word is the key of
+    /// the items.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// Same as [`Client::call`].
     pub async fn list<T: DeserializeOwned>(
         &self,
         collection: &str,
@@ -108,16 +108,16 @@ impl Client {
         Page::read(collection, body)
     }
 
-    /// All of a list, page by page.
+    /// Reads a whole list, page by page.
     #[must_use]
     pub fn pages<T: DeserializeOwned>(&self, collection: &str, query: Query) -> Pages<'_, T> {
         Pages::new(self, collection, query)
     }
 
-    /// Under an `Idempotency-Key` of its own, so that trying again makes nothing twice.
+    /// Creates a resource with a new `Idempotency-Key`, so that a retry does not create a second one.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// Same as [`Client::call`].
     pub async fn create<T: DeserializeOwned>(
         &self,
         collection: &str,
@@ -127,10 +127,10 @@ impl Client {
         self.call(request.idempotent()).await
     }
 
-    /// A merge patch; with a mask only what that names.
+    /// Sends a merge patch; with a mask, only the fields in it change.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// Same as [`Client::call`].
     pub async fn update<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -144,17 +144,17 @@ impl Client {
     }
 
     /// # Errors
-    /// As [`Client::call`].
+    /// Same as [`Client::call`].
     pub async fn delete(&self, name: &str, force: bool) -> Result<(), Error> {
         let force = force.then(|| ("force".to_owned(), "true".to_owned()));
         let request = Request::new(Method::DELETE, name).query(force);
         self.call::<Value>(request).await.map(drop)
     }
 
-    /// A custom method: `name` and `verb` of `namespaces/…/managers/…:apply`.
+    /// Calls a custom method: `name` and `verb` of `namespaces/…/managers/…:apply`.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// Same as [`Client::call`].
     pub async fn act<T: DeserializeOwned>(
         &self,
         name: &str,
@@ -165,10 +165,10 @@ impl Client {
         self.call(request.json(body)).await
     }
 
-    /// Sends a request, again where that is safe and may help, and reads the answer.
+    /// Sends a request, retries it if that is safe and may help, and reads the response.
     ///
     /// # Errors
-    /// A refusal, nobody there, or an answer that is none of the API's.
+    /// An error response, no response, or a response that does not match the API.
     pub async fn call<T: DeserializeOwned>(&self, request: Request) -> Result<T, Error> {
         let body = self.send(&request).await?;
         serde_json::from_slice(&body).map_err(Error::Unexpected)
@@ -218,7 +218,7 @@ impl Client {
     }
 }
 
-/// As much as we take; what is longer reads as damaged.
+/// Reads at most the maximum size; a longer response is truncated and so cannot be parsed.
 async fn bounded(mut answer: Response) -> Result<Vec<u8>, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await? {
@@ -230,7 +230,7 @@ async fn bounded(mut answer: Response) -> Result<Vec<u8>, reqwest::Error> {
     Ok(body)
 }
 
-/// Whether the address is of this machine.
+/// Returns true if the address is on this machine.
 #[must_use]
 pub fn is_local(url: &Url) -> bool {
     match url.host() {

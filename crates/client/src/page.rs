@@ -1,4 +1,4 @@
-//! Lists: what to ask for, and page after page of it.
+//! Lists: their parameters, and reading page after page.
 
 use std::marker::PhantomData;
 
@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::{Client, Error};
 
-/// As many as the service gives at a time.
+/// Maximum page size of the service.
 const PAGE_SIZE: u32 = 100;
 
-/// What of a list, and in which order.
+/// Filter and order of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     pub filter: Option<String>,
     pub order_by: Option<String>,
-    /// The service's largest, where it is left out.
+    /// Default: the service's maximum.
     pub page_size: Option<u32>,
     pub page_token: Option<String>,
 }
@@ -53,7 +53,7 @@ impl Query {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Absent on the last one.
+    /// Absent on the last page.
     pub next_page_token: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl<T: DeserializeOwned> Page<T> {
     pub(crate) fn read(collection: &str, mut body: Value) -> Result<Self, Error> {
         let key = collection.rsplit('/').next().unwrap_or_default();
         let items = body.get_mut(key).map(Value::take).ok_or_else(|| {
-            Error::Unexpected(serde_json::Error::custom(format!("no `{key}` in a list")))
+            Error::Unexpected(serde_json::Error::custom(format!("no `{key}` in the list")))
         })?;
         let token = body.get("nextPageToken").and_then(Value::as_str);
         Ok(Self {
@@ -71,11 +71,11 @@ impl<T: DeserializeOwned> Page<T> {
     }
 }
 
-/// What is left of a list.
+/// The remaining pages of a list.
 pub struct Pages<'a, T> {
     client: &'a Client,
     collection: String,
-    /// `None` behind the last page.
+    /// `None` after the last page.
     query: Option<Query>,
     items: PhantomData<T>,
 }
@@ -90,10 +90,10 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
         }
     }
 
-    /// `None` when there are no more. A page that failed may be asked for again.
+    /// Returns the next items, or `None` at the end. After a failure the same page can be requested again.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// Same as [`Client::call`].
     pub async fn next(&mut self) -> Result<Option<Vec<T>>, Error> {
         let Some(query) = &mut self.query else {
             return Ok(None);
@@ -107,7 +107,7 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
     }
 
     /// # Errors
-    /// As [`Client::call`].
+    /// Same as [`Client::call`].
     pub async fn all(mut self) -> Result<Vec<T>, Error> {
         let mut all = Vec::new();
         while let Some(items) = self.next().await? {

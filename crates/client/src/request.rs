@@ -4,11 +4,11 @@ use reqwest::Method;
 use serde_json::Value;
 use url::Url;
 
-/// What to change of a resource.
+/// The changes to a resource.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
     pub body: &'a Value,
-    /// `updateMask`.
+    /// Value of `updateMask`.
     pub mask: Option<&'a str>,
 }
 
@@ -22,7 +22,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// `path` from behind `/v1/` on, such as a resource's name.
+    /// `path` is the part after `/v1/`, for example a resource's name.
     #[must_use]
     pub fn new(method: Method, path: &str) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Request {
         self
     }
 
-    /// Makes a create safe to repeat.
+    /// Makes a create request safe to repeat.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotency_key = Some(format!("{:032x}", rand::random::<u128>()));
@@ -62,14 +62,14 @@ impl Request {
         self.method == Method::GET || self.idempotency_key.is_some()
     }
 
-    /// Whatever the path holds, it stays below `/v1/`.
+    /// The URL, which is always below `/v1/`, for any path.
     pub(crate) fn url(&self, base: &Url) -> Url {
         let mut url = base.clone();
         url.set_query(None);
         url.set_fragment(None);
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("v1");
-            // A segment of dots would be taken for a way up.
+            // A segment of dots would point to the parent.
             let parts = self.path.split('/').filter(|part| !is_dots(part));
             segments.extend(parts);
         }

@@ -1,4 +1,4 @@
-//! When to try again: exponential backoff with full jitter, and what the service says itself.
+//! Retries: exponential backoff with full jitter, and the waits that the service asks for.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use crate::Error;
 
 const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(20);
-/// The rate limit's window is a minute; a service that says more is busy for longer than a person waits.
+/// The window of the rate limit is a minute; for a longer wait, a person does not want to wait.
 const LONGEST_TOLD: u64 = 90;
 
-/// How often a request is tried again.
+/// Maximum number of retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retries {
     pub times: u32,
@@ -22,10 +22,10 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// Every failure is told at once.
+    /// Every failure is returned at once.
     pub const NONE: Self = Self { times: 0 };
 
-    /// How long to wait before the next try, after that many.
+    /// Wait before the next attempt, after this many.
     pub(crate) fn wait(self, error: &Error, tries: u32) -> Option<Duration> {
         if tries > self.times {
             return None;
@@ -44,7 +44,7 @@ impl Retries {
     }
 }
 
-/// Between half and all of what doubles with each try.
+/// Between half and all of a time that doubles with each attempt.
 fn backoff(tries: u32) -> Duration {
     let doubled = FIRST.saturating_mul(1 << (tries.saturating_sub(1)).min(10));
     let whole = doubled.min(LONGEST);

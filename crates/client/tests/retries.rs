@@ -1,4 +1,4 @@
-//! What is sent again, and what is not, seen by a server that fails first.
+//! Retries, against a server that fails first: which requests are retried, and which are not.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use tokio::{
     net::TcpListener,
 };
 
-/// Answers the requests in turn, one a connection, and keeps their heads.
+/// Answers the requests in turn, one per connection, and records their heads.
 async fn server(answers: Vec<String>) -> (Client, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -59,7 +59,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 #[tokio::test]
 async fn creates_are_sent_again_under_one_key() {
     let made = answer("201 Created", "", &json!({"name": "namespaces/x"}));
-    // The third answer is lost on its way.
+    // The third response is lost.
     let (client, heads) = server(vec![busy(), String::new(), made]).await;
     let namespace: Value = client
         .create("namespaces", &json!({"nickname": "x"}))
