@@ -1,13 +1,12 @@
-//! Asks the operator's OpenAI-compatible endpoint, which everything works without.
+//! Asks the operator's OpenAI-compatible endpoint, which is optional.
 //!
-//! One question, one answer in JSON of a form that the caller names; what has another form is no answer.
-//! A question is bounded in time, its answer in tokens and bytes, and nothing is tried twice: whoever
-//! asks has something to go by already. An endpoint that fails is left alone for a while, so that it
-//! costs its deadline once and not for each Manager. Each question is counted by its outcome.
+//! A question gets one answer, in JSON with the caller's type; any other form counts as a failure. A question
+//! is limited in time, its answer in tokens and bytes, and there are no retries: the caller always has an
+//! alternative. After a failure the endpoint is not asked for a while, so that it costs one deadline and not
+//! one per Manager. Each question is counted by its outcome.
 //!
-//! What is asked about goes as one JSON value beside the instruction, so that no text can end the
-//! quotation that it stands in. A model may obey such a text all the same: callers check what it
-//! proposes as they would check a stranger's.
+//! The material is sent as one JSON value, separate from the instruction, so that no text can end its
+//! quotation. A model may still obey such a text: callers check its output like any other untrusted input.
 
 use std::{
     sync::{LazyLock, Mutex, MutexGuard, PoisonError},
@@ -23,9 +22,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// After a failure; longer where the endpoint says so.
+/// Pause after a failure; longer if the endpoint asks for it.
 const REST: Duration = Duration::from_secs(15);
-/// After a refusal that only the operator can mend.
+/// Pause after an error that only the operator can fix.
 const LONG_REST: Duration = Duration::from_secs(60);
 const MAX_REST: Duration = Duration::from_secs(600);
 
@@ -47,7 +46,7 @@ static REQUESTS: LazyLock<prometheus::IntCounterVec> = LazyLock::new(|| {
     .expect("each metric is registered once")
 });
 
-/// What a question is for.
+/// Purpose of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Refining instructions.
@@ -66,7 +65,7 @@ impl Purpose {
     }
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     #[error("left alone after a failure")]
@@ -109,7 +108,7 @@ impl Failure {
         }
     }
 
-    /// For how long nothing is asked after it. An answer of the wrong form says nothing about the next.
+    /// The pause after this failure. An answer of the wrong form says nothing about the next one.
     fn rest(&self) -> Option<Duration> {
         match self {
             Self::Resting | Self::OverBudget | Self::Busy | Self::Invalid { .. } => None,
@@ -149,11 +148,11 @@ impl Endpoint {
         }
     }
 
-    /// Asks what `instruction` says about `material`, and takes an answer that is a `T`. Returns within
-    /// the configured time-out.
+    /// Asks what `instruction` says about `material`, and parses the answer as a `T`. Returns within the
+    /// configured timeout.
     ///
     /// # Errors
-    /// When there is no such answer, for a reason that is counted already.
+    /// If there is no such answer; the reason is already counted.
     pub async fn ask<T: DeserializeOwned>(
         &self,
         purpose: Purpose,
@@ -175,12 +174,12 @@ impl Endpoint {
         answer
     }
 
-    /// Counts a question that its caller does not ask.
+    /// Counts a question that its caller decided not to ask.
     pub fn forgo(&self, purpose: Purpose, why: &Failure) {
         count(purpose, why.word());
     }
 
-    /// The text that the model wrote.
+    /// Returns the text that the model wrote.
     async fn exchange(&self, instruction: &str, material: &Value) -> Result<String, Failure> {
         let body = json!({
             "model": self.model,
@@ -216,7 +215,7 @@ impl Endpoint {
         content(page.map_err(|error| failure(&error, self.timeout))?)
     }
 
-    /// Why nothing is asked at present, if so: callers need not get in line for it.
+    /// The current pause, if any: callers need not wait for it.
     pub fn rest(&self) -> Option<Failure> {
         self.is_resting().then_some(Failure::Resting)
     }
@@ -225,7 +224,7 @@ impl Endpoint {
         self.resting().is_some_and(|until| Instant::now() < until)
     }
 
-    /// Says once that the endpoint fails, and once that it answers again.
+    /// Logs once that the endpoint fails, and once that it answers again.
     fn note(&self, failure: Option<&Failure>) {
         let mut resting = self.resting();
         match failure.map(|failure| (failure, failure.rest())) {
@@ -267,7 +266,7 @@ fn failure(error: &Error, after: Duration) -> Failure {
     }
 }
 
-/// What counts of an answer by the protocol; it has more.
+/// The part of the protocol's response that we use.
 #[derive(Deserialize)]
 struct Completion {
     choices: Vec<Choice>,
@@ -300,7 +299,7 @@ fn content(page: Page) -> Result<String, Failure> {
         .ok_or_else(|| Failure::invalid("no content"))
 }
 
-/// JSON alone, or in the fence that some models put around it.
+/// Plain JSON, or JSON in the code fence that some models add.
 fn read<T: DeserializeOwned>(content: &str) -> Result<T, Failure> {
     let content = content.trim();
     let fenced = content

@@ -1,6 +1,6 @@
-//! What a receiver gets: the body of an event, and its signature.
+//! The webhook that a receiver gets: the body of an event, and its signature.
 //!
-//! The dispatcher sends it, and `earshot listen` posts the same: what works with one works with the other.
+//! The dispatcher and `earshot listen` send the same, so a receiver that works with one works with the other.
 
 mod sign;
 
@@ -21,7 +21,7 @@ struct Event<'a> {
 /// The body of a Scan's event, the same at each attempt.
 ///
 /// # Errors
-/// Never for a post that was read from JSON.
+/// Never for a post that was parsed from JSON.
 pub fn body(name: ScanName, post: &Post) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&Event {
         event_type: "SCAN",

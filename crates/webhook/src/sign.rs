@@ -1,15 +1,15 @@
-//! Signatures by Standard Webhooks: <https://github.com/standard-webhooks/standard-webhooks>.
+//! Signatures according to Standard Webhooks: <https://github.com/standard-webhooks/standard-webhooks>.
 //!
-//! `webhook-id` is the delivery's id, the same at each attempt; `webhook-timestamp` the attempt's second;
-//! `webhook-signature` one `v1,` signature for each secret, so that a receiver may have either while
-//! secrets rotate.
+//! `webhook-id` is the delivery's id, the same in each attempt; `webhook-timestamp` the time of the attempt in
+//! seconds; `webhook-signature` has one `v1,` signature for each secret, so that a receiver may use either
+//! while secrets rotate.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{Id, Timestamp, connection::SigningSecret};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// None at all without a secret.
+/// Returns the headers of the signature; empty without a secret.
 #[must_use]
 pub fn headers(
     secrets: &[SigningSecret],
@@ -46,7 +46,7 @@ mod tests {
 
     use super::{headers, signature};
 
-    /// The example that the libraries of the standard test with.
+    /// The example in the test suites of the standard's libraries.
     #[test]
     fn a_known_signature_is_made() {
         use base64::{Engine as _, engine::general_purpose::STANDARD};
