@@ -1,24 +1,22 @@
-//! What reads hostile bytes, each as a function from bytes: one [`Target`] a parser.
+//! The parsers of hostile bytes, each as a function of bytes: one [`Target`] per parser.
 //!
-//! A target must come back for whatever it is given: no panic, no loop, bounded memory. Beyond that it
-//! asserts what the code behind the parser relies on ([`promises`]), so that a wrong answer is found like a
-//! crash is.
+//! A target must return for any input: no panic, no endless loop, bounded memory. It also asserts the
+//! guarantees that later code relies on ([`promises`]), so that a wrong result is found like a crash.
 //!
-//! The same functions run twice. `tests/replay.rs` gives them their corpora and changes of these, on every
-//! `cargo test`. `.ci/fuzz` builds `main.rs` with libFuzzer and the coverage of our own crates, which finds
-//! its way into branches by itself. What crashed once is kept in `corpus/<target>/`, under the name of what
-//! was wrong.
+//! The same functions run in two ways. `tests/replay.rs` runs them on their corpora and on mutations of these,
+//! in every `cargo test`. `.ci/fuzz` builds `main.rs` with libFuzzer and with coverage of our crates, which
+//! finds new branches. Inputs that once crashed are in `corpus/<target>/`, named after the bug.
 //!
-//! A member of the workspace, so that it shares its lock and cannot rot; the engine is behind a feature that
-//! only `.ci/fuzz` turns on, so that nobody else needs a C++ compiler.
+//! It is a member of the workspace, so that it shares the lock file and always compiles. The engine is behind a
+//! feature that only `.ci/fuzz` enables, so that no one else needs a C++ compiler.
 
 pub mod promises;
 mod targets;
 
-/// A parser that is given bytes.
+/// A parser as a function of bytes.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Also the folder of its corpus.
+    /// Name of the target and of its corpus folder.
     pub name: &'static str,
     pub run: fn(&[u8]),
 }

@@ -1,5 +1,5 @@
-//! The targets under libFuzzer: one program, so that all are linked once. `EARSHOT_FUZZ_TARGET` names the
-//! one to run, as `.ci/fuzz` does; `EARSHOT_FUZZ_TARGET=` lists them.
+//! The targets with libFuzzer, in one program, so that they are linked once. `EARSHOT_FUZZ_TARGET` selects one,
+//! as `.ci/fuzz` does; `EARSHOT_FUZZ_TARGET=` lists them.
 
 #![no_main]
 

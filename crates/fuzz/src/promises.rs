@@ -1,15 +1,15 @@
-//! What whoever takes a post or a cursor from a platform relies on.
+//! Guarantees for posts and cursors from a platform.
 
 use domain::{Post, PostType};
 use platforms::{Cursor, Polled};
 use url::Url;
 
-/// In the store, each is a JSON document of a row.
+/// The store keeps each as JSON in one row.
 const MAX_POST_BYTES: usize = 600_000;
 const MAX_CURSOR_BYTES: usize = 1_000_000;
 
 /// # Panics
-/// When one of the posts is not as the API promises posts, or the cursor cannot be stored and read again.
+/// If a post breaks the API's guarantees, or the cursor cannot be stored and read again.
 pub fn hold_for(polled: &Polled, max_posts: usize) {
     assert!(polled.posts.len() <= max_posts, "more posts than asked for");
     for post in &polled.posts {
@@ -25,18 +25,18 @@ pub fn hold_for(polled: &Polled, max_posts: usize) {
         "a cursor of {} bytes",
         text.len()
     );
-    // PostgreSQL takes no such character, in `jsonb` either.
+    // PostgreSQL does not accept this character, not even in `jsonb`.
     assert!(!has_null(&json), "{text}");
     let again = Cursor::from_json(&json).map(|cursor| cursor.to_json());
     assert_eq!(
         again,
         Some(json),
-        "the cursor is another when it is read back"
+        "the cursor is different when it is read back"
     );
 }
 
 /// # Panics
-/// When the post is not as the API promises posts.
+/// If the post breaks the API's guarantees.
 pub fn hold_for_post(post: &Post) {
     let bytes = serde_json::to_string(post).map_or(usize::MAX, |json| json.len());
     assert!(bytes < MAX_POST_BYTES, "a post of {bytes} bytes");
@@ -80,7 +80,7 @@ pub fn hold_for_post(post: &Post) {
     }
 }
 
-/// Only the line breaks and tabs of texts are control characters that anybody expects.
+/// Line breaks and tabs are the only allowed control characters in texts.
 fn storable(text: &str) -> bool {
     !text
         .chars()

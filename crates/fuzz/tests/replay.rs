@@ -1,5 +1,5 @@
-//! The targets on stable Rust, without an engine: their corpora, what platforms were recorded to answer, and
-//! changes of both.
+//! The targets on stable Rust, without an engine: with their corpora, recorded responses of platforms, and
+//! mutations of both.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -21,9 +21,9 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 
-/// Changed inputs, of each target.
+/// Number of mutated inputs for each target.
 const CHANGES: u32 = 150;
-/// On a machine that is busy too. What takes longer is more than linear in its length.
+/// Time limit, also on a busy machine. A slower target is not linear in its input.
 const SLOWEST: Duration = Duration::from_secs(5);
 
 fn folder(path: &str) -> PathBuf {
@@ -51,7 +51,7 @@ fn seeds(target: &Target) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// The runtime catches what its threads panic of, and so would hide it.
+/// The runtime catches panics of its threads, and so would hide them.
 fn panics_of_the_runtime() -> usize {
     static WATCH: Once = Once::new();
     static PANICS: AtomicUsize = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! Rows that a test needs but does not care about.
+//! Default rows that a test needs.
 
 use diesel_async::AsyncPgConnection;
 use domain::{
@@ -20,13 +20,13 @@ pub struct Fixture {
 
 impl Fixture {
     /// # Panics
-    /// When the database does not take it; so do all below.
+    /// If the database refuses it; the same holds for all functions below.
     pub async fn create(conn: &mut AsyncPgConnection) -> Self {
         let sealer = Sealer::new([("test".to_owned(), [7; 32])]).expect("a key makes a sealer");
         Self::of(conn, "acme", sealer).await
     }
 
-    /// The same for another account.
+    /// Creates the same for another account.
     pub async fn beside(&self, conn: &mut AsyncPgConnection, account: &str) -> Self {
         Self::of(conn, account, self.sealer.clone()).await
     }
@@ -66,7 +66,7 @@ impl Fixture {
             .name
     }
 
-    /// A Manager that waits for the compiler.
+    /// Creates a Manager that waits for the compiler.
     pub async fn manager(
         &self,
         conn: &mut AsyncPgConnection,
@@ -87,7 +87,7 @@ impl Fixture {
             .name
     }
 
-    /// A Manager at work.
+    /// Creates an active Manager.
     pub async fn applied_manager(
         &self,
         conn: &mut AsyncPgConnection,

@@ -1,10 +1,10 @@
-//! Certificates of an authority that only its test knows.
+//! Certificates of an authority that only the test knows.
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 
-/// Each is another one.
+/// A new authority for each value.
 pub struct Authority {
     certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,
@@ -12,7 +12,7 @@ pub struct Authority {
 
 impl Authority {
     /// # Panics
-    /// When there is no randomness.
+    /// If there is no randomness.
     #[must_use]
     pub fn new() -> Self {
         let key = KeyPair::generate().expect("a key can be made");
@@ -26,16 +26,16 @@ impl Authority {
         }
     }
 
-    /// What to trust, as PEM.
+    /// The authority's certificate, as PEM.
     #[must_use]
     pub fn pem(&self) -> String {
         self.certificate.pem()
     }
 
-    /// A certificate for a server of this name, and its key; both as PEM.
+    /// Creates a certificate for a server with this name, and its key; both as PEM.
     ///
     /// # Panics
-    /// When `name` is no host name.
+    /// If `name` is not a host name.
     #[must_use]
     pub fn certify(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().expect("a key can be made");

@@ -1,8 +1,8 @@
-//! Databases for tests: migrated, empty, and each test's own.
+//! Databases for tests: migrated, empty, and one for each test.
 //!
-//! The server is the one that `DATABASE_URL` names, which `cargo xtask test` sets, or else a private
-//! one that is started once a test binary and ends with it. Each database is cloned from a migrated
-//! template, which takes some tens of milliseconds, and dropped at the end.
+//! The server is the one in `DATABASE_URL`, which `cargo xtask test` sets. Otherwise a private one is started
+//! once per test binary and ends with it. Each database is cloned from a migrated template, which takes some
+//! tens of milliseconds, and dropped at the end.
 
 use std::{
     path::{Path, PathBuf},
@@ -25,7 +25,7 @@ pub struct TestDatabase {
 
 impl TestDatabase {
     /// # Panics
-    /// When there is no server to be had, or it does not do as it is told.
+    /// If there is no server, or it returns an error.
     pub async fn create() -> Self {
         let server = server().await;
         let template = template(&server).await;
@@ -55,10 +55,10 @@ impl TestDatabase {
         self.pool.clone()
     }
 
-    /// A connection apart from the pool's.
+    /// Opens a connection outside the pool.
     ///
     /// # Panics
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub async fn connect(&self) -> AsyncPgConnection {
         AsyncPgConnection::establish(&self.url)
             .await
@@ -69,7 +69,7 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let (server, name) = (self.server.clone(), self.name.clone());
-        // A runtime of its own: the test's may be ending.
+        // A separate runtime, because the test's may be ending.
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -115,25 +115,25 @@ async fn server() -> Url {
     SERVER.get_or_init(start).await.clone()
 }
 
-/// Removes what the servers of earlier test binaries left behind.
+/// Removes directories that the servers of earlier test binaries left behind.
 fn sweep(homes: &Path) {
     let Ok(entries) = std::fs::read_dir(homes) else {
         return;
     };
     for home in entries.flatten().map(|entry| entry.path()) {
-        // One that is only just starting has no lock yet, but its process lives.
+        // A server that is just starting has no lock yet, but its process lives.
         let process = home
             .file_name()
             .and_then(|name| name.to_str()?.strip_prefix("postgres-"));
         let alive = process.is_some_and(|id| Path::new("/proc").join(id).exists());
         if !alive && !private_servers::is_in_use(&home) {
-            // Should two processes sweep at once, one of them finds nothing left to remove.
+            // If two processes sweep at once, one of them finds nothing left to remove.
             let _ = std::fs::remove_dir_all(home);
         }
     }
 }
 
-/// Cargo's target folder: test binaries lie in `<target>/<profile>/deps`.
+/// Cargo's target folder: test binaries are in `<target>/<profile>/deps`.
 fn target_dir() -> PathBuf {
     let binary = std::env::current_exe().expect("a process knows its binary");
     binary
@@ -142,13 +142,13 @@ fn target_dir() -> PathBuf {
         .map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
-/// The migrated database that others are cloned from: made once, by whichever process comes first.
+/// The migrated database that others are cloned from. The first process creates it.
 async fn template(server: &Url) -> String {
     static NAME: OnceLock<String> = OnceLock::new();
     if let Some(name) = NAME.get() {
         return name.clone();
     }
-    // Another set of migrations gets another template.
+    // Other migrations get another template.
     let name = format!("template_{}", store::migrations::fingerprint());
     let mut conn = AsyncPgConnection::establish(server.as_str())
         .await
@@ -176,7 +176,7 @@ async fn template(server: &Url) -> String {
         store::migrations::migrate(&at(server, &name))
             .await
             .expect("the migrations run");
-        // Only now, so that a template is never half made.
+        // Only now, so that a template is never incomplete.
         run(
             &mut conn,
             format!("ALTER DATABASE {name} IS_TEMPLATE true ALLOW_CONNECTIONS false"),

@@ -1,5 +1,5 @@
-//! How late things are on this machine, for tests that hold something to a time: what a busy machine adds is measured,
-//! not guessed.
+//! Measures delays on this machine, for tests that assert a time: the delay of a busy machine is measured, not
+//! guessed.
 
 use std::{
     sync::{
@@ -15,11 +15,11 @@ use tokio::task::JoinHandle;
 
 use crate::TestDatabase;
 
-/// Between two looks at how late it is.
+/// Interval between two measurements.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// Wakes time and again and asks the database for nothing, in the test's own runtime; remembers how much longer than it
-/// should that took. Ends when dropped.
+/// Wakes repeatedly and sends an empty query to the database, in the test's runtime. Records how much longer
+/// than expected this took. Ends when dropped.
 pub struct Lateness {
     worst_micros: Arc<AtomicU64>,
     task: JoinHandle<()>,
@@ -27,7 +27,7 @@ pub struct Lateness {
 
 impl Lateness {
     /// # Panics
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub async fn watch(database: &TestDatabase) -> Self {
         let mut conn = database.connect().await;
         let worst_micros: Arc<AtomicU64> = Arc::default();
@@ -46,7 +46,7 @@ impl Lateness {
         Self { worst_micros, task }
     }
 
-    /// The latest that it was so far.
+    /// The maximum delay so far.
     #[must_use]
     pub fn worst(&self) -> Duration {
         Duration::from_micros(AtomicU64::load(&self.worst_micros, Ordering::Relaxed))

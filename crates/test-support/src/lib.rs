@@ -1,5 +1,5 @@
-//! What tests of several crates need: databases of their own, rows that a test does not care about,
-//! replicas that can be killed, a server that answers as told. A dev-dependency only.
+//! Common test support: a database per test, default rows, replicas that can be killed, a scripted server. Use
+//! it only as a dev-dependency.
 
 mod builders;
 pub mod certificates;
@@ -20,7 +20,7 @@ pub use server::{Answer, Request, TestServer};
 /// Waits until `holds`, and returns how long that took.
 ///
 /// # Panics
-/// When it does not within `limit`; with `what` was waited for.
+/// If it takes longer than `limit`; the message contains `what`.
 pub async fn eventually(
     what: &str,
     limit: Duration,

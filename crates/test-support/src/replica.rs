@@ -1,4 +1,4 @@
-//! One replica of a service, in a runtime of its own, so that it can be killed like a process.
+//! One replica of a service, in a separate runtime, so that it can be killed like a process.
 
 use std::{future::Future, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::TestDatabase;
 
-/// What `earshot dev` starts from, on this database, with the key of [`crate::Fixture`].
+/// Same base configuration as `earshot dev`, on this database, with the key of [`crate::Fixture`].
 #[must_use]
 pub fn config(database: &TestDatabase) -> Config {
     let mut config = Config::dev();
@@ -31,7 +31,7 @@ impl Replica {
     /// Hosts `run` on `backbone`.
     ///
     /// # Panics
-    /// When the system gives no threads; so do all below when something is not as it should be.
+    /// If the system has no more threads; the functions below panic if the replica does not behave as expected.
     pub fn start<F>(
         service: &'static str,
         backbone: Backbone,
@@ -65,7 +65,7 @@ impl Replica {
         }
     }
 
-    /// Shuts down as a signal does, and waits for the end.
+    /// Shuts down like after a signal, and waits for the end.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         tokio::time::timeout(Duration::from_secs(20), &mut self.work)
@@ -75,7 +75,7 @@ impl Replica {
             .expect("it ends well");
     }
 
-    /// Ends everything where it stands, as `kill -9` does: no lease is given back.
+    /// Stops everything at once, like `kill -9`: leases are not returned.
     pub fn kill(self) {}
 }
 

@@ -1,4 +1,4 @@
-//! A server on loopback that answers as a test tells it, and remembers what it was asked.
+//! A scripted server on loopback that records its requests.
 
 use std::{
     net::SocketAddr,
@@ -15,7 +15,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// What was asked.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: String,
@@ -33,7 +33,7 @@ impl Request {
     }
 }
 
-/// What to do about a request.
+/// The response to a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
     Status(u16),
@@ -42,11 +42,11 @@ pub enum Answer {
         headers: Vec<(&'static str, String)>,
         body: Vec<u8>,
     },
-    /// The other, late.
+    /// Another answer, after a delay.
     After(Duration, Box<Answer>),
-    /// A good status and a page of so many bytes.
+    /// A successful status and a page of this many bytes.
     Long(usize),
-    /// No answer, and the connection stays open.
+    /// No response, and the connection stays open.
     Hang,
 }
 
@@ -84,7 +84,7 @@ struct Shared {
     most_open: AtomicUsize,
 }
 
-/// Stops when dropped.
+/// The server stops when it is dropped.
 pub struct TestServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -92,10 +92,10 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Answers each request with what `script` makes of its number, from 0, and itself.
+    /// Starts a server. `script` returns the response to a request, given its number from 0.
     ///
     /// # Panics
-    /// When there is no port to be had.
+    /// If there is no free port.
     pub async fn start(script: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
@@ -113,7 +113,7 @@ impl TestServer {
             while let Ok((stream, _)) = listener.accept().await {
                 let shared = Arc::clone(&serving);
                 connections.spawn(async move {
-                    // A caller that goes away ends its connection, and nothing else.
+                    // A caller that goes away ends only its connection.
                     let _ = serve(stream, &shared).await;
                 });
             }
@@ -140,7 +140,7 @@ impl TestServer {
         lock(&self.shared.requests).len()
     }
 
-    /// How many requests were without an answer at the same time, at most.
+    /// Maximum number of requests that were open at the same time.
     #[must_use]
     pub fn most_open(&self) -> usize {
         self.shared.most_open.load(Ordering::Relaxed)

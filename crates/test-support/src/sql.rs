@@ -1,4 +1,4 @@
-//! A look into a test's database, and a hand on it, beside the queries of `store`.
+//! Direct access to a test's database, in addition to the queries of `store`.
 
 use diesel::{
     QueryableByName, sql_query,
@@ -10,15 +10,15 @@ use url::Url;
 use crate::TestDatabase;
 
 impl TestDatabase {
-    /// How many rows `sql` changed.
+    /// Runs `sql` and returns the number of changed rows.
     ///
     /// # Panics
-    /// When the database refuses it; so do all below.
+    /// If the database refuses it; the same holds for all functions below.
     pub async fn run(&self, sql: &str) -> usize {
         run(&mut self.connect().await, sql).await
     }
 
-    /// Of the rows that follow `FROM`.
+    /// Number of rows for the text after `FROM`.
     pub async fn count(&self, from: &str) -> i64 {
         #[derive(QueryableByName)]
         struct Count {
@@ -33,7 +33,7 @@ impl TestDatabase {
             .count
     }
 
-    /// The values of `expression` in the rows that follow `FROM`, as text; NULL is empty.
+    /// The values of `expression` in the rows for the text after `FROM`, as text; NULL is empty.
     pub async fn texts(&self, expression: &str, from: &str) -> Vec<String> {
         #[derive(QueryableByName)]
         struct Value {
@@ -61,13 +61,13 @@ impl TestDatabase {
         conn
     }
 
-    /// Ends all connections, as a restarted server does.
+    /// Ends all connections, like a restarted server.
     pub async fn disconnect_all(&self) {
         let (mut conn, name) = self.outside().await;
         terminate(&mut conn, &name).await;
     }
 
-    /// Ends all connections and lets no new ones in.
+    /// Ends all connections and refuses new ones.
     pub async fn go_away(&self) {
         let (mut conn, name) = self.outside().await;
         run(

@@ -1,7 +1,8 @@
-//! Platforms' answers, each through the adapter that reads them.
+//! Responses of platforms, each through its adapter.
 //!
-//! The input is the answers to the adapter's requests in turn, parted by the byte 0x1e; the last one answers
-//! all that follow. One that begins with `#` has a head: `#<status> <name>: <value>; …` and a line break.
+//! The input is the responses to the adapter's requests in turn, separated by the byte 0x1e; the last one
+//! answers all further requests. A response that starts with `#` has a head: `#<status> <name>: <value>; …` and
+//! a line break.
 
 use std::{
     cell::RefCell,
@@ -33,7 +34,7 @@ use url::Url;
 use crate::promises;
 
 const MAX_POSTS: usize = 50;
-/// Nothing is waited for: answers are there. Whoever takes longer goes round in circles.
+/// Responses are there at once, so a longer time means an endless loop.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 thread_local! {
@@ -42,7 +43,7 @@ thread_local! {
     );
 }
 
-/// The answers of one input.
+/// The responses of one input.
 struct Answers {
     all: Vec<Fetched>,
     next: AtomicUsize,
@@ -120,8 +121,8 @@ fn base() -> Url {
     Url::parse("https://platform.example/").expect("a URL")
 }
 
-/// Each of the feeds from the beginning and from the cursor that this gave, and all else that an adapter is
-/// asked; each from the first answer on.
+/// Polls each of the feeds from the start and from the resulting cursor, and calls all other functions of the
+/// adapter; each call starts with the first response.
 fn drive(
     data: &[u8],
     feeds: &[&str],
@@ -164,7 +165,7 @@ fn drive(
     });
 }
 
-/// Lines are frames of the stream; answers are what its API says of posts.
+/// The lines are frames of the stream; the responses are those of its API for posts.
 pub(crate) fn bluesky(data: &[u8]) {
     let received = Timestamp::from_micros(1_767_225_600_000_000).expect("a time");
     for frame in data.split(|&byte| byte == b'\n' || byte == 0x1e) {

@@ -1,10 +1,10 @@
-//! The configuration: a file of the operator's, and variables of its environment.
+//! The configuration: the operator's file, and environment variables.
 
 use std::{fs, path::PathBuf, sync::LazyLock};
 
 use runtime::config;
 
-/// One a process; written anew for each input.
+/// One file per process; each input overwrites it.
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let shared_memory = PathBuf::from("/dev/shm");
     let folder = if shared_memory.is_dir() {
@@ -15,9 +15,9 @@ static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     folder.join(format!("earshot-fuzz-{}.toml", std::process::id()))
 });
 
-/// A file, and the same as `NAME=value` lines of an environment.
+/// A file, and the same bytes as `NAME=value` lines of an environment.
 pub(crate) fn config(data: &[u8]) {
-    // Other files may be pipes and devices, which the operator may name and a fuzzer may not.
+    // Other files may be pipes and devices. The operator may name them, but a fuzzer must not.
     let text = String::from_utf8_lossy(data);
     if text.contains("file") || text.contains("FILE") {
         return;

@@ -1,8 +1,8 @@
-//! Events as the broker brings them.
+//! Events as the broker delivers them.
 
 use events::Message;
 
-/// Bytes of an envelope. What is read is written and read as the same.
+/// The bytes of an envelope. A decoded event must survive encoding and decoding.
 pub(crate) fn event(data: &[u8]) {
     let Ok(message) = Message::decode(data) else {
         return;
@@ -11,6 +11,6 @@ pub(crate) fn event(data: &[u8]) {
     assert_eq!(
         again.ok(),
         Some(message),
-        "the event is another when it is read back"
+        "the event changes when it is read back"
     );
 }

@@ -1,4 +1,4 @@
-//! The targets, by what they read.
+//! The targets, by their kind of input.
 
 pub(crate) mod adapters;
 pub(crate) mod config;

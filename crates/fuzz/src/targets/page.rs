@@ -1,4 +1,4 @@
-//! Pages that customers name, and the markup of posts.
+//! Pages from customers, and the markup of posts.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ const MEDIA_TYPES: [Option<&str>; 6] = [
     Some("application/json"),
 ];
 
-/// The first byte chooses the media type.
+/// The first byte selects the media type.
 pub(crate) fn page(data: &[u8]) {
     let Some((&which, body)) = data.split_first() else {
         return;
@@ -46,7 +46,7 @@ pub(crate) fn page(data: &[u8]) {
     assert!(texts <= 300 << 10, "{texts} bytes of text");
 }
 
-/// Markup of posts becomes plain text.
+/// Converts markup of posts to plain text.
 pub(crate) fn text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for plain in [

@@ -1,4 +1,4 @@
-//! What clients of the API write: parameters of lists, names and keys, bodies.
+//! Input from API clients: parameters of lists, names and keys, bodies.
 
 use std::{fmt::Display, str::FromStr};
 
@@ -43,8 +43,8 @@ pub(crate) fn filter(data: &[u8]) {
     }
 }
 
-/// The first line is the order that the token is of, the others the token; and the place itself, with a
-/// right checksum, which anybody can compute.
+/// The first line is the order of the token, the rest is the token; also the position with a valid checksum,
+/// which anyone can compute.
 pub(crate) fn page_token(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (order_by, token) = text.split_once('\n').unwrap_or(("", &text));
@@ -70,12 +70,12 @@ pub(crate) fn page_token(data: &[u8]) {
         assert_eq!(
             again.ok(),
             Some(place),
-            "the place is another when it is read back"
+            "the place changes when it is read back"
         );
     }
 }
 
-/// Names, ids, keys, times and addresses: what is taken is written as it was read.
+/// Names, ids, keys, times and addresses: an accepted text must print unchanged.
 pub(crate) fn names(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     same::<NamespaceName>(&text);
@@ -108,7 +108,7 @@ fn same<T: FromStr + Display>(text: &str) {
     }
 }
 
-/// Every feed is one.
+/// Accepts every feed.
 struct AnyFeed;
 
 impl FeedRules for AnyFeed {
@@ -117,7 +117,7 @@ impl FeedRules for AnyFeed {
     }
 }
 
-/// A body of each resource, created and changed.
+/// A body of each resource, for create and update requests.
 pub(crate) fn body(data: &[u8]) {
     let Ok(body) = json::parse(data) else {
         return;
