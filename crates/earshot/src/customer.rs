@@ -1,6 +1,6 @@
-//! The customer's command line: what the REST API can do, in a terminal and in scripts.
+//! The customer's command line: the functions of the REST API, for terminals and scripts.
 //!
-//! Data goes to stdout, all else to stderr. Exit codes: 0 done, 1 refused, 2 wrong usage, 3 nobody there.
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 refused, 2 wrong usage, 3 service unreachable.
 
 mod arguments;
 mod body;
@@ -27,15 +27,15 @@ pub(crate) use self::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Containers of everything else.
+    /// Manage Namespaces, which contain everything else.
     Namespaces(Namespaces),
-    /// What watches: list and change them, try posts on them.
+    /// List and change Managers, and try posts on them.
     Managers(Managers),
-    /// Servers of yours, to which Scans are delivered.
+    /// Manage Connections: your servers, which receive Scans.
     Connections(Connections),
-    /// Posts that were found worth your attention.
+    /// Read Scans: posts that are worth your attention.
     Scans(Scans),
-    /// What was sent to your Connections, and what came of it.
+    /// Read deliveries to your Connections, and their results.
     Deliveries(Deliveries),
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
     finish(crate::block_on(commands::run(command)))
 }
 
-/// Says what went wrong, and turns it into an exit code.
+/// Prints the error, if any, and returns the exit code.
 pub(crate) fn finish(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

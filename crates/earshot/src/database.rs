@@ -1,4 +1,4 @@
-//! Which database a command works on.
+//! The database that a command works on.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use private_servers::{Postgres, postgres::Options};
 use runtime::{Config, config::Loader};
 use secrecy::ExposeSecret;
 
-/// Where the database is: a data directory of `earshot dev`, a configuration file, or `DATABASE_URL`.
+/// Location of the database: a data directory of `earshot dev`, a configuration file, or `DATABASE_URL`.
 #[derive(Debug, Clone, Args)]
 #[group(id = "database")]
 pub(crate) struct Arguments {
@@ -20,10 +20,10 @@ pub(crate) struct Arguments {
     config: Option<PathBuf>,
 }
 
-/// A database that can be reached as long as this lives.
+/// A database that is reachable while this value exists.
 pub(crate) struct Database {
     pub(crate) url: String,
-    /// Stopped at the end, when it was started for this command alone.
+    /// Stopped at the end, if it was started only for this command.
     _server: Option<Postgres>,
 }
 
@@ -54,7 +54,7 @@ impl Arguments {
     }
 }
 
-/// The place of the private server in a data directory.
+/// Returns the path of the private server in a data directory.
 pub(crate) fn private_home(data_dir: &Path) -> PathBuf {
     data_dir.join("postgres")
 }

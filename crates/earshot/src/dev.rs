@@ -1,8 +1,7 @@
-//! `earshot dev`: all four services in one process, on a PostgreSQL server of its own.
+//! `earshot dev`: all four services in one process, on a private PostgreSQL server.
 //!
-//! The same service code, the same SQL and the same outbox as in the distributed form; only the bus is
-//! within the process. Everything that must outlive the process is in the data directory: the
-//! database, the key that seals secrets, and the API key.
+//! It uses the same service code, SQL and outbox as the distributed form; only the bus is in the process. All
+//! persistent data is in the data directory: the database, the key that seals secrets, and the API key.
 
 mod demo;
 mod secrets;
@@ -34,27 +33,27 @@ use self::server::Keeper;
 use crate::database::private_home;
 
 const ACCOUNT: &str = "dev";
-/// How often readiness is looked at while everything starts.
+/// Interval of readiness checks during the start.
 const READY_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where the database and the keys are kept.
+    /// Directory for the database and the keys.
     #[arg(long, value_name = "DIR", default_value = ".earshot")]
     data_dir: PathBuf,
-    /// A configuration file; `EARSHOT_SECTION__KEY` variables win over it.
+    /// A configuration file; `EARSHOT_SECTION__KEY` variables override it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the API listens; port 0 picks a free one. Wins over `gateway.listen`.
+    /// Address of the API; port 0 picks a free one. Overrides `gateway.listen`.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Where health and metrics listen. Wins over `ops.listen`.
+    /// Address of health checks and metrics. Overrides `ops.listen`.
     #[arg(long, value_name = "ADDR")]
     ops_listen: Option<SocketAddr>,
     /// Add simulated platforms, a demo customer and a webhook receiver: no network is needed.
     #[arg(long)]
     demo: bool,
-    /// Read and check the configuration, touch nothing, and exit: 0 when it is good, 1 when not.
+    /// Check the configuration, change nothing, and exit: 0 if it is valid, 1 if not.
     #[arg(long)]
     check_config: bool,
 }
@@ -84,10 +83,10 @@ fn load(arguments: &Arguments) -> anyhow::Result<Config> {
 fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
     let data_dir = &arguments.data_dir;
     std::fs::create_dir_all(data_dir)
-        .with_context(|| format!("cannot make {}", data_dir.display()))?;
-    // Before anything is waited for: from now on a signal ends this in good order.
+        .with_context(|| format!("cannot create {}", data_dir.display()))?;
+    // Before the first wait: from now on a signal ends the process gracefully.
     let shutdown = runtime::shutdown::on_signal()?;
-    // And a port that is taken is known at once.
+    // A port in use is reported at once.
     let health = Health::new();
     let ops = runtime::ops::start(config.ops.listen, health.clone())?;
     let listener = api_gateway::listen(config)?;
@@ -144,12 +143,12 @@ fn start(arguments: &Arguments, config: &mut Config) -> anyhow::Result<()> {
         let work = Box::pin(async {
             tokio::select! {
                 outcome = work => outcome,
-                () = server_lost.cancelled() => anyhow::bail!("the database server is lost"),
+                () = server_lost.cancelled() => anyhow::bail!("the database server cannot be restarted"),
             }
         });
         runtime::service::drain(work, &shutdown, &health, config.ops.grace_period).await
     });
-    // Whatever was left behind must not keep the process.
+    // Tasks that are left must not keep the process alive.
     runtime.shutdown_background();
     outcome
 }
@@ -164,7 +163,7 @@ fn private_database(config: &mut Config, data_dir: &Path) -> anyhow::Result<Opti
     Ok(Some(server))
 }
 
-/// From this machine, an address that stands for all of its own is one of itself.
+/// Replaces an unspecified address (all interfaces) with the loopback address.
 fn loopback(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -172,7 +171,7 @@ fn loopback(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// The schema, and the account `dev` with its key.
+/// Creates the schema, and the account `dev` with its key.
 async fn prepare_database(config: &Config, key: &ApiKey) -> anyhow::Result<()> {
     let url = config.database.url.expose_secret();
     store::migrations::migrate(url).await?;
@@ -185,7 +184,7 @@ async fn prepare_database(config: &Config, key: &ApiKey) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is watched where nothing is configured.
+/// Returns the platform that is watched without a configuration.
 fn hacker_news() -> PlatformConfig {
     PlatformConfig {
         name: "hackernews".to_owned(),
@@ -198,7 +197,7 @@ fn hacker_news() -> PlatformConfig {
     }
 }
 
-/// All four, on one backbone; the first that fails ends the others.
+/// Runs all four services in one context; the first that ends stops the others.
 async fn services(
     config: &Arc<Config>,
     shutdown: &CancellationToken,
@@ -216,7 +215,7 @@ async fn services(
         service,
     };
     let ended = async |service: &'static str, outcome: anyhow::Result<()>| {
-        // Whether it failed or not: without one of them the others are not Earshot.
+        // All services are needed, so the others stop too, whether it failed or not.
         shutdown.cancel();
         outcome.context(service)
     };
@@ -249,7 +248,7 @@ struct Place {
     key: String,
 }
 
-/// Prints the ready line once everything is, and lets the demo begin.
+/// Prints the ready line once all services are ready, and starts the demo.
 async fn tell(
     health: &Health,
     shutdown: &CancellationToken,
@@ -267,7 +266,7 @@ async fn tell(
         "earshot ready api=http://{api} ops=http://{ops} key={key} console=http://{api}/console\n"
     );
     let mut out = std::io::stdout();
-    // A reader that has gone away is no reason to stop.
+    // A closed stdout is not a reason to stop.
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
     if let Some(demo) = demo {
         demo.run(api, &key, shutdown).await?;

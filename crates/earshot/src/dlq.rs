@@ -9,7 +9,7 @@ use crate::{block_on, database};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List dead letters, oldest first; they stay where they are.
+    /// List dead letters, oldest first, without removing them.
     List(Arguments),
     /// Put dead letters back into their queues, to be processed again.
     Requeue(Arguments),
@@ -17,9 +17,9 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The queue, such as `webhook-dispatcher.scan-created`; all where none is given.
+    /// The queue, such as `webhook-dispatcher.scan-created`; all queues by default.
     queue: Option<String>,
-    /// How many at most, a queue.
+    /// Maximum number per queue.
     #[arg(long, default_value_t = 100)]
     limit: usize,
     /// The configuration file of the services.
@@ -80,7 +80,7 @@ async fn requeue(arguments: &Arguments) -> anyhow::Result<()> {
             .requeue_dead_letters(queue, arguments.limit)
             .await
             .with_context(|| queue.to_owned())?;
-        eprintln!("{queue}: put back {count}");
+        eprintln!("{queue}: requeued {count}");
     }
     Ok(())
 }

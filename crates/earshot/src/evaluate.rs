@@ -1,4 +1,4 @@
-//! `earshot evaluate`: how well pages are compiled and posts are matched, without database or network.
+//! `earshot evaluate`: measures how well pages are compiled and posts are matched, without database or network.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -14,8 +14,8 @@ use crate::customer::SensitivityWord;
 pub(crate) struct Arguments {
     /// Customers as JSON files: `id, name, pages, competitors, foci`; pages relative to DIR's parent.
     ///
-    /// A page is a path, or an object of `path` and `url`; `urls` lists the addresses of all pages. One
-    /// that cannot be compiled is reported and left out.
+    /// A page is a path, or an object with `path` and `url`; `urls` lists the addresses of all pages. A customer that
+    /// cannot be compiled is reported and skipped.
     #[arg(long, value_name = "DIR")]
     customers: PathBuf,
     /// Posts as JSON lines, gzipped or not: `id, source, channel, title, text`.
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// Only this focus.
     #[arg(long)]
     focus: Option<FocusWord>,
-    /// Sensitivity that the customers are compiled with.
+    /// Sensitivity for compiling the customers.
     #[arg(long, value_enum, ignore_case = true, default_value_t)]
     sensitivity: SensitivityWord,
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     )?;
     out.flush()?;
     for customer in skipped {
-        eprintln!("earshot: warning: {customer}; it is left out");
+        eprintln!("earshot: warning: {customer}; skipped");
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Such as `http://127.0.0.1:9090/readyz`.
+    /// URL to check, such as `http://127.0.0.1:9090/readyz`.
     url: Url,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none());
         if arguments.url.scheme() == "http" {
-            // The system's authorities are not needed, and a small image may have none.
+            // The system's CA certificates are not needed, and a small image may have none.
             client = client.tls_certs_only([]);
         }
         let client = client.build()?;

@@ -1,4 +1,4 @@
-//! `earshot keys`: the only place where API keys are made.
+//! `earshot keys`: the only place where API keys are created.
 
 mod parse;
 
@@ -16,16 +16,16 @@ use crate::{block_on, database};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a key and print it. It is shown this once: only its hash is stored.
+    /// Create a key and print it. It is shown only once: only its hash is stored.
     Create(Create),
     /// List keys, without their secrets.
     List {
         #[command(flatten)]
         database: database::Arguments,
     },
-    /// Revoke a key for good; it stops working within five seconds.
+    /// Revoke a key permanently; it stops working within five seconds.
     Revoke {
-        /// The id: the 26 characters after `esk_`. The whole key is taken too.
+        /// The id: the 26 characters after `esk_`. The whole key is accepted too.
         #[arg(value_parser = parse::KEY)]
         id: Id,
         #[command(flatten)]
@@ -35,17 +35,17 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// The account that the key belongs to; made where there is none of this name. A name has 1 to 63
-    /// small letters, digits, `.`, `_` and `-`, and begins with a letter or digit.
+    /// The account of the key; it is created if it does not exist. A name has 1 to 63 lower-case letters, digits, `.`,
+    /// `_` and `-`, and begins with a letter or digit.
     #[arg(long, value_name = "NAME", value_parser = parse::ACCOUNT)]
     account: String,
-    /// OWNER: everything. EDITOR: everything inside of Namespaces. VIEWER: reads.
+    /// OWNER: everything. EDITOR: everything inside Namespaces. VIEWER: read only.
     #[arg(long, default_value = "OWNER")]
     role: Role,
-    /// Narrow the key to this Namespace (`namespaces/…`); may be given several times.
+    /// Limit the key to this Namespace (`namespaces/…`); can be repeated.
     #[arg(long, value_name = "NAME")]
     namespace: Vec<NamespaceName>,
-    /// How long the key is good for, such as `30d`: from `1m` to `3650d`; for ever where not given.
+    /// Lifetime of the key, such as `30d`: from `1m` to `3650d`; unlimited by default.
     #[arg(long, value_name = "TIME", value_parser = parse::EXPIRY)]
     expires_in: Option<Duration>,
     #[command(flatten)]
@@ -83,7 +83,7 @@ async fn create(conn: &mut AsyncPgConnection, arguments: &Create) -> anyhow::Res
     let now = Timestamp::now();
     let account = keys::ensure_account(conn, &arguments.account, now)
         .await
-        .with_context(|| format!("cannot make the account `{}`", arguments.account))?;
+        .with_context(|| format!("cannot create the account `{}`", arguments.account))?;
     let mut narrowed = Vec::new();
     for name in &arguments.namespace {
         if namespaces::account(conn, name.namespace).await? != Some(account) {
@@ -144,7 +144,7 @@ async fn revoke(conn: &mut AsyncPgConnection, id: Id) -> anyhow::Result<()> {
         bail!("there is no key {id}");
     }
     if !keys::revoke(conn, id, Timestamp::now()).await? {
-        eprintln!("{id} was revoked before");
+        eprintln!("{id} was already revoked");
     }
     Ok(())
 }

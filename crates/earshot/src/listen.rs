@@ -1,10 +1,11 @@
-//! `earshot listen`: a line a Scan, and the same webhook that a Connection would get, with no public address.
+//! `earshot listen`: prints one line per Scan, and sends the webhook that a Connection would get, without a public
+//! address.
 //!
-//! It polls each Manager as API.md section 5 promises that nothing is missed: what is newer than the last
-//! Scan seen, oldest first. The place reached is in a state file, so sleep, restarts and lost networks only
-//! delay. The next state is written before a Scan is printed, and takes effect by a rename right after it:
-//! a process that is killed between these two system calls prints one Scan again; nothing else does, and
-//! nothing loses one. A receiver that is posted to may get that Scan twice, as of any webhook.
+//! It polls each Manager in the way that API.md section 5 guarantees to miss nothing: Scans newer than the last one
+//! seen, oldest first. The position is in a state file, so sleep, restarts and lost networks only cause delays. The
+//! next state is written before a Scan is printed, and activated by a rename right after it. Only a process that is
+//! killed between these two system calls prints one Scan twice, and no Scan is ever lost. A receiver may get that Scan
+//! twice, as with any webhook.
 
 mod forward;
 mod places;
@@ -26,18 +27,18 @@ use url::Url;
 use self::{forward::Forwarder, places::Places};
 use crate::customer::{self, Failure, Place, one_line};
 
-/// How often each Manager is asked, while there are few of them.
+/// Poll interval of each Manager, while there are few of them.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// With many, so many reads a second at most: half of what a key may.
+/// Maximum reads per second, for many Managers: half of what a key may use.
 const READS_PER_SECOND: u32 = 5;
-/// How often new Managers are looked for.
+/// Interval of checks for new Managers.
 const LOOK: Duration = Duration::from_secs(15);
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 const PAGE: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Lines {
-    /// For people.
+    /// Text for people.
     Text,
     /// The whole Scan as JSON.
     Jsonl,
@@ -47,23 +48,23 @@ enum Lines {
 pub(crate) struct Arguments {
     #[command(flatten)]
     place: Place,
-    /// Listen to this Manager, as its name; may be given more than once. To all of them without it.
+    /// Listen to this Manager, given by its name; can be repeated. All Managers by default.
     #[arg(long = "manager", value_name = "NAME")]
     managers: Vec<domain::ManagerName>,
-    /// At the first start, begin so long ago; with the next Scan without it. Later starts go on where the
-    /// last one was.
+    /// At the first start, begin this long ago; by default with the next Scan. Later starts continue where the last one
+    /// ended.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     since: Option<Duration>,
-    /// Post each Scan there as a Connection would, and print the answer.
+    /// Post each Scan to this URL as a Connection would, and print the answer.
     #[arg(long, value_name = "URL")]
     forward_to: Option<Url>,
-    /// Sign what is posted with the secret `whsec_…` in this file.
+    /// Sign requests with the secret `whsec_…` in this file.
     #[arg(long, value_name = "FILE", requires = "forward_to")]
     signing_secret_file: Option<PathBuf>,
-    /// Where the place is kept; of its own for each address, set of Managers, and receiver.
+    /// State file; by default a separate one for each address, set of Managers, and receiver.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Text on a terminal and JSON Lines elsewhere, where it is left out.
+    /// Output format; by default text on a terminal and JSON Lines elsewhere.
     #[arg(long, short, value_enum)]
     output: Option<Lines>,
 }
@@ -73,7 +74,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         let stop = stop_signal()?;
         let mut listener = Listener::new(arguments)?;
         tokio::select! {
-            // What is printed is kept in mind before anything is waited for again.
+            // After a print, the position is saved before the next wait.
             outcome = listener.run() => outcome,
             () = stop => Ok(()),
         }
@@ -93,7 +94,7 @@ fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-/// As much of a Manager as is needed, whatever else the service tells.
+/// The needed fields of a Manager; others are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ManagerHead {
@@ -109,7 +110,7 @@ struct Listener {
     forwarder: Option<Forwarder>,
     lines: Lines,
     managers: Vec<String>,
-    /// Whether it was said that all is well.
+    /// True if the recovery was already reported.
     told: bool,
 }
 
@@ -187,7 +188,7 @@ impl Listener {
         }
     }
 
-    /// Finds the Managers, and a place to begin for those that have none.
+    /// Finds the Managers, and sets the start position of new ones.
     async fn look(&mut self) -> Result<(), Failure> {
         let found = self.heads().await?;
         let first = self.places.are_new();
@@ -199,7 +200,7 @@ impl Listener {
             let place = match self.since {
                 Some(since) if first => Timestamp::now().minus(since),
                 None if first => self.newest(&manager.name).await?,
-                // It came while nobody listened: all of its Scans are new.
+                // The Manager was created during a pause, so all of its Scans are new.
                 _ => manager.create_time,
             };
             begun.insert(manager.name.clone(), place);
@@ -236,7 +237,7 @@ impl Listener {
                 .pages::<ManagerHead>(&format!("{name}/managers"), Query::default());
             match managers.all().await {
                 Ok(managers) => found.extend(managers),
-                // Deleted in between.
+                // Deleted meanwhile.
                 Err(error) if error.refusal().is_some_and(|it| it.status == 404) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -244,7 +245,7 @@ impl Listener {
         Ok(found)
     }
 
-    /// When the newest Scan was made, by the service's own clock.
+    /// Returns the creation time of the newest Scan, by the service's clock.
     async fn newest(&self, manager: &str) -> Result<Timestamp, Failure> {
         let query = Query {
             order_by: Some("createTime desc".to_owned()),
@@ -263,7 +264,7 @@ impl Listener {
                 Err(Failure::Api(error, _))
                     if error.refusal().is_some_and(|it| it.status == 404) =>
                 {
-                    eprintln!("earshot: {manager} is gone");
+                    eprintln!("earshot: {manager} was deleted");
                     if self.only.contains(&manager) {
                         self.only.retain(|name| *name != manager);
                         if self.only.is_empty() {
@@ -278,7 +279,7 @@ impl Listener {
         Ok(())
     }
 
-    /// All that is new of a Manager.
+    /// Prints all new Scans of a Manager.
     async fn poll_one(&mut self, manager: &str) -> Result<(), Failure> {
         let collection = format!("{manager}/scans");
         loop {
@@ -291,7 +292,7 @@ impl Listener {
                     Some(forwarder) => Some(forwarder.post(scan).await?),
                     None => None,
                 };
-                // From here to the end nothing is waited for.
+                // No wait from here to the end.
                 let next = self.places.prepare(manager, scan.create_time)?;
                 self.print(scan, answer.as_deref())?;
                 next.keep()?;
@@ -331,7 +332,7 @@ impl Listener {
     }
 }
 
-/// Also what a network's own login page answers in the service's place.
+/// Returns whether the error is temporary. A captive portal may also answer instead of the service.
 fn may_pass(error: &client::Error) -> bool {
     let foreign = error.refusal().is_some_and(|refusal| refusal.status < 400);
     error.is_passing() || foreign || matches!(error, client::Error::Unexpected(_))
@@ -342,7 +343,7 @@ fn signing_secret(path: &std::path::Path) -> Result<SigningSecret, Failure> {
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?;
     text.trim().parse().map_err(|_issue| {
         Failure::usage(format!(
-            "{} holds no secret of the form whsec_ and base64",
+            "{} contains no secret of the form whsec_ and base64",
             path.display()
         ))
     })

@@ -1,9 +1,9 @@
-//! The customer's and the operator's command line, and Earshot in one process.
+//! The command line for customers and operators, and Earshot in one process.
 //!
-//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 failed or refused, 2 wrong
-//! usage, 3 a service that is not there.
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 failed or refused, 2 wrong usage, 3 service
+//! unreachable.
 //!
-//! Without the feature `server` it is a client alone: small, and quick to build.
+//! Without the feature `server` it is only a client: small, and quick to build.
 
 mod customer;
 #[cfg(feature = "server")]
@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Watches forums, microblogs and networks for posts that matter, and hands them over.
+/// Watches forums, microblogs and networks for posts that matter, and delivers them.
 #[derive(Parser)]
 #[command(name = "earshot", version = version(), propagate_version = true)]
 struct Arguments {
@@ -43,13 +43,13 @@ struct Arguments {
 enum Command {
     #[command(flatten)]
     Customer(customer::Command),
-    /// Print each Scan as it comes, and post it to a server of yours, with no public address.
+    /// Print each Scan when it arrives, and post it to your server, without a public address.
     Listen(listen::Arguments),
-    /// Publish a made-up post in the demo, and let it take the real way.
+    /// Publish a test post in the demo, which is processed like any other post.
     Trigger(trigger::Arguments),
-    /// Serve a language model's tools on stdin and stdout, by the Model Context Protocol.
+    /// Serve tools for a language model on stdin and stdout, with the Model Context Protocol.
     Mcp(mcp::Arguments),
-    /// Print what makes a shell complete these commands.
+    /// Print a shell's completion script for these commands.
     Completions(manual::Completions),
     /// Print the manual page, or write one for each command.
     Man(manual::Man),
@@ -58,20 +58,20 @@ enum Command {
     Operator(Operator),
 }
 
-/// What works on the database and the broker themselves.
+/// Commands that use the database and the broker directly.
 #[cfg(feature = "server")]
 #[derive(Subcommand)]
 enum Operator {
-    /// Run all of Earshot in one process, with a PostgreSQL server of its own.
+    /// Run all of Earshot in one process, with a private PostgreSQL server.
     Dev(dev::Arguments),
-    /// Make, list and revoke API keys.
+    /// Create, list and revoke API keys.
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Bring the database to the schema of this version.
+    /// Migrate the database to the schema of this version.
     Migrate(migrate::Arguments),
-    /// Seal what customers gave for their Connections by the first of `secrets.encryption_keys`.
+    /// Seal the secrets of Connections with the first of `secrets.encryption_keys`.
     Reseal(reseal::Arguments),
-    /// Look at messages that could not be processed, and put them back.
+    /// List messages that could not be processed, and requeue them.
     #[command(subcommand)]
     Dlq(dlq::Command),
     /// Score posts offline against customers' pages.
@@ -126,9 +126,9 @@ fn version() -> String {
     version
 }
 
-/// A TLS client that is made before this panics.
+/// Installs the crypto provider. A TLS client that is created before this panics.
 fn install_crypto() {
-    // An error only says that it is installed already.
+    // An error only means that it is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 

@@ -1,4 +1,4 @@
-//! Completions and manual pages, made of what the command line is.
+//! Completions and manual pages, generated from the command line definition.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -9,13 +9,13 @@ use crate::customer::{Failure, print};
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Such as `bash`: `source <(earshot completions bash)`.
+    /// The shell, such as `bash`: `source <(earshot completions bash)`.
     shell: Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Write `earshot-….1` for each command there, instead of printing the first page.
+    /// Write one page per command, `earshot-….1`, to this directory, instead of printing the first page.
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 }

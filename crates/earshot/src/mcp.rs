@@ -1,9 +1,9 @@
-//! `earshot mcp`: what a language model may ask of Earshot, by the Model Context Protocol on stdin and stdout:
-//! JSON-RPC 2.0, a message a line.
+//! `earshot mcp`: tools for a language model, with the Model Context Protocol on stdin and stdout: JSON-RPC 2.0, one
+//! message per line.
 //!
-//! Reading is all it may, unless it is started with `--allow-writes`, and with a key that may write. Posts, and what is
-//! made of pages and feeds, are text from outside, whose authors may write to the model as well as to anyone: it is handed
-//! over between marks that no one can know beforehand, and said to be quoted.
+//! The tools are read-only, unless it is started with `--allow-writes` and the key may write. Posts, and everything
+//! derived from pages and feeds, are untrusted text, whose authors may address the model. Such text is passed between
+//! marks that no author can know beforehand, and is labelled as quoted.
 
 mod quote;
 mod tools;
@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 
 use crate::customer::{self, Failure, Place, print};
 
-/// Newest first: what a client asks for is answered if it is among them, and else the first is.
+/// Supported versions, newest first. The client gets the version that it asks for if it is in the list, otherwise the
+/// first.
 const VERSIONS: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
 const MAX_LINE_BYTES: u64 = 1024 * 1024;
 
@@ -65,7 +66,7 @@ fn serve(arguments: &Arguments) -> Result<(), Failure> {
             return Ok(());
         }
         if line.len() as u64 > MAX_LINE_BYTES {
-            // Where the next message begins is not known any more.
+            // The start of the next message is unknown.
             print(&reply(
                 &Value::Null,
                 Err((PARSE_ERROR, "the message is too long".to_owned())),
@@ -103,18 +104,18 @@ fn reply(id: &Value, outcome: Outcome) -> String {
 struct Server {
     client: Client,
     writes_allowed: bool,
-    /// Whether writing is allowed and the key may; known once it was asked.
+    /// True if writing is allowed and the key may write; `None` until it was checked.
     may_write: Option<bool>,
 }
 
 impl Server {
-    /// `None` to what wants no answer.
+    /// Returns the answer; `None` for a message that needs none.
     async fn answer(&mut self, message: &Value) -> Option<String> {
         let id = message.get("id");
         let Some(method) = message.get("method").and_then(Value::as_str) else {
-            // An answer to a question of ours, of which there are none, or nothing known.
+            // An answer to one of our requests: we send none.
             let is_answer = message.get("result").is_some() || message.get("error").is_some();
-            let wrong = || Err((INVALID_REQUEST, "no request of JSON-RPC 2.0".to_owned()));
+            let wrong = || Err((INVALID_REQUEST, "not a JSON-RPC 2.0 request".to_owned()));
             return (!is_answer).then(|| reply(id.unwrap_or(&Value::Null), wrong()));
         };
         let id = id?;
@@ -127,7 +128,7 @@ impl Server {
                 Ok(json!({"tools": tools::list(writes)}))
             }
             "tools/call" => self.call(parameters).await,
-            _ => Err((METHOD_NOT_FOUND, format!("there is no method `{method}`"))),
+            _ => Err((METHOD_NOT_FOUND, format!("unknown method `{method}`"))),
         };
         Some(reply(id, outcome))
     }
@@ -139,11 +140,11 @@ impl Server {
             .unwrap_or_default();
         let writes = self.may_write().await;
         let Some(tool) = tools::find(name, writes) else {
-            return Err((INVALID_PARAMS, format!("there is no tool `{name}`")));
+            return Err((INVALID_PARAMS, format!("unknown tool `{name}`")));
         };
         let nothing = json!({});
         let arguments = parameters.get("arguments").unwrap_or(&nothing);
-        // What a tool could not do, the model is to read.
+        // The model reads a tool's failure.
         let (text, failed) = match tools::run(&self.client, tool, arguments).await {
             Ok(text) => (text, false),
             Err(failure) => (failure.words(), true),

@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     database: database::Arguments,
 }
 
-/// Safe beside running services, and to be repeated: what is sealed by the first key already stays.
+/// Can run next to running services, and can be repeated: values that the first key has sealed stay unchanged.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config = arguments.database.load()?;
     let sealer = backbone::sealer(&config)?;
@@ -38,9 +38,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             after = done.last;
         }
     })?;
-    eprintln!("of {seen} Connections, {changed} are sealed anew");
+    eprintln!("resealed {changed} of {seen} Connections");
     if unreadable > 0 {
-        bail!("{unreadable} cannot be opened: their keys are not in secrets.encryption_keys");
+        bail!("{unreadable} cannot be decrypted: their keys are not in secrets.encryption_keys");
     }
     Ok(())
 }

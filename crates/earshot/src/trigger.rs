@@ -1,5 +1,5 @@
-//! `earshot trigger`: a made-up post enters at the simulator of `earshot dev --demo`, and takes the way that
-//! every post takes: it is polled, judged, and delivered if it matches.
+//! `earshot trigger`: publishes a test post in the simulator of `earshot dev --demo`. It is processed like any other
+//! post: it is polled, matched, and delivered if it matches.
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -16,21 +16,21 @@ const MAX_ANSWER_CHARS: usize = 300;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What the post says.
+    /// Text of the post.
     text: String,
-    /// Its title; the beginning of the text without it.
+    /// Title of the post; by default the beginning of the text.
     #[arg(long)]
     title: Option<String>,
-    /// Where it stands: `hackernews`, `lemmy/COMMUNITY` or `blog`.
+    /// Feed to publish it in: `hackernews`, `lemmy/COMMUNITY` or `blog`.
     #[arg(long, default_value = "hackernews")]
     feed: String,
-    /// Who wrote it.
+    /// Author of the post.
     #[arg(long, default_value = "you")]
     author: String,
-    /// Where `earshot dev --demo` keeps its data.
+    /// Data directory of `earshot dev --demo`.
     #[arg(long, value_name = "DIR", default_value = ".earshot")]
     data_dir: PathBuf,
-    /// Another simulator than that of the demo.
+    /// Use another simulator than that of the demo.
     #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
     simulator: Option<Url>,
 }
@@ -68,9 +68,7 @@ async fn trigger(arguments: &Arguments) -> Result<(), Failure> {
         .and_then(|published| published[0]["postId"].as_str().map(str::to_owned));
     match id {
         Some(id) if status.is_success() => {
-            eprintln!(
-                "published; if a Manager finds it worth it, a Scan comes of it in a second or two"
-            );
+            eprintln!("published; if a Manager matches it, its Scan arrives in a second or two");
             customer::print(&format!("{}\n", one_line(&id)))
         }
         _ => {

@@ -163,7 +163,7 @@ impl AsyncHandler for Handler {
                 };
                 std::future::pending().await
             }
-            Some(Behaviour::Answer(status)) => answer(status, "text/plain", "as I was told"),
+            Some(Behaviour::Answer(status)) => answer(status, "text/plain", "as scripted"),
             None => answer(204, "text/plain", ""),
         }
     }

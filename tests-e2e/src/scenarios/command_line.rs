@@ -81,7 +81,7 @@ fn exit_codes(stack: &Stack, namespace: &str, connection: &Value) {
     for part in [
         "nickname: too_short",
         "given \" \"",
-        "give more of it",
+        "use a longer value",
         "request id: ",
     ] {
         assert!(ended.stderr.contains(part), "{part}: {ended:#?}");

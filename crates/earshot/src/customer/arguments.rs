@@ -1,4 +1,4 @@
-//! What may stand on the command line.
+//! Arguments of the command line.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -7,43 +7,43 @@ use domain::Sensitivity;
 
 use super::{body::Body, output::Form, place::Place};
 
-/// What all commands take.
+/// Arguments of all commands.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// The Namespace, as name or id; not needed where the key has one alone.
+    /// The Namespace, as name or id; not needed if the key has access to only one.
     #[arg(long, global = true, env = "EARSHOT_NAMESPACE", value_name = "NAME")]
     pub(crate) namespace: Option<String>,
-    /// A table on a terminal and JSON Lines elsewhere, where it is left out.
+    /// Output format; by default a table on a terminal and JSON Lines elsewhere.
     #[arg(long, short, global = true, value_enum)]
     pub(crate) output: Option<Form>,
-    /// Do it for real, answer, and take it back (`x-test`).
+    /// Run the request in a transaction that is rolled back (`x-test`), and print the answer.
     #[arg(long, global = true)]
     pub(crate) dry_run: bool,
 }
 
-// Lists that take more are variants of the same name, and a group may have a name once.
+// Lists with more arguments are enum variants with the same name, and a clap group name must be unique.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct List {
-    /// Such as `createTime > "2026-11-21T00:00:00Z"`; passed to the API as it is.
+    /// Filter such as `createTime > "2026-11-21T00:00:00Z"`; passed to the API unchanged.
     #[arg(long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Such as `createTime asc`.
+    /// Order such as `createTime asc`.
     #[arg(long, value_name = "FIELDS")]
     pub(crate) order_by: Option<String>,
-    /// Stop after so many; all of them without it.
+    /// Stop after this many items; list all by default.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<NonZeroUsize>,
-    /// For tables and CSV, such as `name,post.url`.
+    /// Columns of tables and CSV, such as `name,post.url`.
     #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Named {
-    /// The resource's `name`; of Managers and Connections the id will do.
+    /// The resource's `name`; the id is sufficient for Managers and Connections.
     pub(crate) name: String,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Update {
     pub(crate) named: Named,
     #[command(flatten)]
     pub(crate) body: Body,
-    /// Change what this names alone, such as `nickname,input.focus`.
+    /// Change only these fields, such as `nickname,input.focus`.
     #[arg(long, value_name = "FIELDS")]
     pub(crate) update_mask: Option<String>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Update {
 pub(crate) struct Delete {
     #[command(flatten)]
     pub(crate) named: Named,
-    /// Also where it holds others, or others name it.
+    /// Delete even if it is in use or not empty.
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -77,15 +77,15 @@ pub(crate) struct Namespaces {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NamespacesVerb {
-    /// List those that the key may see.
+    /// List the Namespaces that the key can access.
     List(List),
-    /// Show one.
+    /// Show a Namespace.
     Get(Named),
-    /// Make one.
+    /// Create a Namespace.
     Create(Body),
-    /// Change one.
+    /// Change a Namespace.
     Update(Update),
-    /// Delete one.
+    /// Delete a Namespace.
     Delete(Delete),
 }
 
@@ -99,21 +99,21 @@ pub(crate) struct Managers {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ManagersVerb {
-    /// List those of a Namespace.
+    /// List the Managers of a Namespace.
     List(List),
-    /// Show one, with what it looks for.
+    /// Show a Manager, with its instructions.
     Get(Named),
-    /// Make one.
+    /// Create a Manager.
     Create(CreateManager),
-    /// Change one.
+    /// Change a Manager.
     Update(UpdateManager),
-    /// Delete one, and its Scans.
+    /// Delete a Manager and its Scans.
     Delete(Delete),
-    /// Read its pages again, and make its instructions anew.
+    /// Read the Manager's pages again, and recompile its instructions.
     Apply(Named),
-    /// What it would make of posts: of those given as JSON, of recent ones, or of some by their URLs.
+    /// Show how a Manager would decide on posts: given as JSON, recent ones, or by their URLs.
     Preview(Preview),
-    /// Look through the past of its feeds.
+    /// Search the past posts of a Manager's feeds.
     Backfill(Backfill),
 }
 
@@ -176,10 +176,10 @@ pub(crate) struct Preview {
     pub(crate) named: Named,
     #[command(flatten)]
     pub(crate) body: Body,
-    /// So many of the newest posts of its feeds.
+    /// Try this many of the newest posts of its feeds.
     #[arg(long, value_name = "N")]
     pub(crate) recent: Option<u32>,
-    /// A post that was read; may be given more than once.
+    /// URL of a post that was read; can be repeated.
     #[arg(long = "post-url", value_name = "URL")]
     pub(crate) urls: Vec<String>,
 }
@@ -188,10 +188,10 @@ pub(crate) struct Preview {
 pub(crate) struct Backfill {
     #[command(flatten)]
     pub(crate) named: Named,
-    /// How far back, such as `7d`.
+    /// How far back to search, such as `7d`.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) since: Duration,
-    /// Deliver what is found, too.
+    /// Deliver the found posts, too.
     #[arg(long)]
     pub(crate) notify: bool,
 }
@@ -206,21 +206,21 @@ pub(crate) struct Connections {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConnectionsVerb {
-    /// List those of a Namespace.
+    /// List the Connections of a Namespace.
     List(List),
-    /// Show one.
+    /// Show a Connection.
     Get(Named),
-    /// Make one. Secrets belong into `--file`, not on the command line.
+    /// Create a Connection. Pass secrets in `--file`, not on the command line.
     Create(Body),
-    /// Change one.
+    /// Change a Connection.
     Update(Update),
-    /// Delete one.
+    /// Delete a Connection.
     Delete(Delete),
-    /// Send a made-up Scan there now, and tell what came of it.
+    /// Send a test Scan now, and print the result.
     Test(Named),
-    /// Deliver again to one that was disabled.
+    /// Enable a Connection that was disabled.
     Enable(Named),
-    /// Send again what was delivered in a span of time.
+    /// Repeat the deliveries of a time span.
     Replay(Replay),
 }
 
@@ -228,13 +228,13 @@ pub(crate) enum ConnectionsVerb {
 pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) named: Named,
-    /// From how long ago on, such as `2h`.
+    /// Start of the time span, as a time ago such as `2h`.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) since: Duration,
-    /// Up to how long ago; up to now without it.
+    /// End of the time span, as a time ago; now by default.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) until: Option<Duration>,
-    /// Only deliveries in this state, such as `EXHAUSTED`; may be given more than once.
+    /// Only deliveries in this state, such as `EXHAUSTED`; can be repeated.
     #[arg(long = "state", value_name = "STATE")]
     pub(crate) states: Vec<String>,
 }
@@ -249,17 +249,17 @@ pub(crate) struct Scans {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScansVerb {
-    /// List those of a Namespace, or of one Manager, newest first.
+    /// List the Scans of a Namespace, or of one Manager, newest first.
     List {
         #[command(flatten)]
         list: List,
-        /// Of this Manager alone.
+        /// Only Scans of this Manager.
         #[arg(long, value_name = "NAME")]
         manager: Option<String>,
     },
-    /// Show one.
+    /// Show a Scan.
     Get(Named),
-    /// Say what you think of one: `--set value=false`, `--set labels='["not for us"]'`.
+    /// Give feedback on a Scan: `--set value=false`, `--set labels='["not for us"]'`.
     Update(Update),
 }
 
@@ -273,17 +273,17 @@ pub(crate) struct Deliveries {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeliveriesVerb {
-    /// List those of a Namespace, or to one Connection, newest first.
+    /// List the deliveries of a Namespace, or to one Connection, newest first.
     List {
         #[command(flatten)]
         list: List,
-        /// To this Connection alone.
+        /// Only deliveries to this Connection.
         #[arg(long, value_name = "NAME")]
         connection: Option<String>,
     },
-    /// Show one, with its attempts.
+    /// Show a delivery, with its attempts.
     Get(Named),
-    /// Send one again, now.
+    /// Repeat a delivery now.
     Retry(Named),
 }
 
@@ -300,7 +300,7 @@ mod tests {
         managers: Managers,
     }
 
-    /// The body that a command line sends.
+    /// Returns the body that a command line sends.
     fn body(line: &[&str]) -> Result<Value, String> {
         let line = [&["managers"], line].concat();
         let parsed = Line::try_parse_from(line).map_err(|error| error.to_string())?;

@@ -10,19 +10,19 @@ use serde_json::{Map, Value};
 
 use super::Failure;
 
-/// The service takes no more.
+/// Maximum size of a body; the service accepts no more.
 const MAX_BYTES: u64 = 256 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Body {
-    /// Where the JSON is; `-` for standard input.
+    /// File with the JSON; `-` for standard input.
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The JSON itself.
     #[arg(long, value_name = "JSON", conflicts_with = "file")]
     data: Option<String>,
-    /// One field, such as `nickname=Larkspur` or `input.focus.type=SALES`. A value that is JSON is taken as
-    /// JSON, else as text. May be given more than once, and wins over the rest.
+    /// Set a field, such as `nickname=Larkspur` or `input.focus.type=SALES`. A value that is valid JSON is used as
+    /// JSON, otherwise as text. Can be repeated, and overrides the JSON.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     set: Vec<String>,
 }
@@ -47,7 +47,7 @@ impl Body {
                 .map_err(|error| Failure::usage(format!("the body is not JSON: {error}")))?,
             None if self.set.is_empty() => {
                 return Err(Failure::usage(
-                    "what of it? Give --set FIELD=VALUE, --file FILE, or --data JSON",
+                    "no content: give --set FIELD=VALUE, --file FILE, or --data JSON",
                 ));
             }
             None => Value::Object(Map::new()),
@@ -84,7 +84,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Makes objects on the way where there are none.
+/// Sets the value, and creates missing objects on its path.
 fn put(body: &mut Value, path: &str, value: Value) {
     let mut place = body;
     for part in path.split('.') {

@@ -1,4 +1,4 @@
-//! What the commands do: a request each, and its answer printed.
+//! Implements the commands: each sends a request and prints its answer.
 
 use client::{Change, Client, Query};
 use domain::Timestamp;
@@ -43,7 +43,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// Where the commands for one kind of resource are carried out.
+/// State of the commands for one kind of resource.
 struct Desk {
     client: Client,
     namespace: Option<String>,
@@ -231,14 +231,14 @@ impl Desk {
         }
         if body.as_object().is_none_or(Map::is_empty) {
             return Err(Failure::usage(
-                "which posts? Give --recent N, --post-url URL, or --file FILE with `posts`",
+                "no posts: give --recent N, --post-url URL, or --file FILE with `posts`",
             ));
         }
         let mut answer = self.act(&it.named, "preview", &body).await?;
         let Value::Array(mut results) = answer["results"].take() else {
             return Ok(());
         };
-        // Of posts that were given, the answer holds what is made of them alone.
+        // For given posts, the answer only contains the decisions, so the posts are added.
         if let Some(posts) = body["posts"].as_array() {
             for (result, post) in results.iter_mut().zip(posts) {
                 if result["post"].is_null() {
@@ -282,13 +282,13 @@ impl Desk {
         output::one(self.form, self.columns, item)
     }
 
-    /// The collection of this kind in the Namespace that is meant.
+    /// Returns the collection of this kind in the selected Namespace.
     async fn own(&self) -> Result<String, Failure> {
         let namespace = namespace(&self.client, self.namespace.as_deref()).await?;
         Ok(format!("{namespace}/{}", self.collection))
     }
 
-    /// The one that is named, or all of them.
+    /// Returns the given resource, or all of them.
     async fn parent(&self, collection: &str, given: Option<&str>) -> Result<String, Failure> {
         let given = given.unwrap_or("-");
         named(&self.client, self.namespace.as_deref(), collection, given).await
@@ -301,7 +301,7 @@ impl Desk {
         }
         if !given.contains('/') && matches!(self.collection, "scans" | "deliveries") {
             return Err(Failure::usage(format!(
-                "`{given}` is no whole name: namespaces/…/{}/…",
+                "`{given}` is not a full name: namespaces/…/{}/…",
                 self.collection
             )));
         }

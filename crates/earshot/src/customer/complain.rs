@@ -1,5 +1,4 @@
-//! What went wrong, in words that lead on: the field, the issue, what was given, one way out, and what to
-//! name when asking about it.
+//! Error messages that help: the field, the issue, the given value, a possible fix, and the id to give to support.
 
 use std::{fmt::Write as _, io, process::ExitCode};
 
@@ -12,17 +11,17 @@ const MAX_SHOWN: usize = 80;
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Wrong usage: nothing was asked of the service.
+    /// Wrong usage: no request was sent to the service.
     Usage(String),
-    /// The service's answer, or none.
+    /// The service's error, or no answer.
     Api(Box<Error>, Given),
-    /// Something of this machine's: a file, a receiver.
+    /// A local error: a file, a receiver.
     Local(String),
-    /// Whoever read what we print has enough.
+    /// The reader of our output has closed the pipe.
     Closed,
 }
 
-/// What a request was made of, for the one who made it.
+/// Content of a request, for messages about it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Given {
     pub(crate) body: Value,
@@ -37,7 +36,7 @@ impl Given {
         }
     }
 
-    /// What stands there; `None` where nothing does, or what stands there is a secret.
+    /// Returns the given value of the field; `None` if it is missing or a secret.
     fn at(&self, field: &str) -> Option<String> {
         let secret = ["headers", "signingSecrets"];
         if secret.iter().any(|start| field.starts_with(start)) {
@@ -73,7 +72,7 @@ impl Failure {
         }
     }
 
-    /// On stderr; the exit code says the same to scripts.
+    /// Prints the error to stderr, and returns the matching exit code.
     pub(crate) fn report(self) -> ExitCode {
         let code = match &self {
             Self::Closed => return ExitCode::SUCCESS,
@@ -150,21 +149,19 @@ fn refused(refusal: &Refusal, given: &Given) -> String {
     words
 }
 
-/// Where no field failed.
+/// Returns a fix for a refusal that names no field.
 fn way_of(refusal: &Refusal) -> Option<String> {
     Some(match refusal.status {
-        401 => "is the key whole, not revoked, and of this service? See EARSHOT_API_KEY".to_owned(),
-        403 => {
-            "another key may do it: its role, account, or Namespaces do not allow this".to_owned()
-        }
-        404 => {
-            "see what there is: `earshot namespaces list`, and `list` of what is in it".to_owned()
-        }
+        401 => "check that the key is complete, valid and for this service: see EARSHOT_API_KEY"
+            .to_owned(),
+        403 => "use another key: the role, account or Namespaces of this one do not allow it"
+            .to_owned(),
+        404 => "check the name: `earshot namespaces list`, and `list` of the resource".to_owned(),
         429 => format!(
-            "the key's points are spent: try again in {} s",
+            "the key's rate limit is reached: try again in {} s",
             refusal.retry_after.unwrap_or(60)
         ),
-        500.. => "try again; if it stays, show the operators the request id".to_owned(),
+        500.. => "try again; if it happens again, give the operators the request id".to_owned(),
         _ => return None,
     })
 }
@@ -172,21 +169,21 @@ fn way_of(refusal: &Refusal) -> Option<String> {
 fn way_out(detail: &Detail) -> &'static str {
     match detail.issue.as_str() {
         "required" => "give it",
-        "too_short" => "give more of it",
-        "too_long" => "give less of it",
-        "too_many" => "give fewer, or ask for a shorter span",
-        "too_costly" => "bound createTime, or search for less",
-        "out_of_range" => "give a number within the bounds that the API's description names",
-        "invalid_type" => "give another kind of JSON value; text stands in double quotes",
-        "invalid_format" => "see its form at /docs",
-        "invalid_enum" => "see the words that it takes at /docs",
-        "unknown_field" => "leave it out, or look for a misspelling",
-        "duplicate" => "leave the second one out",
-        "not_found" => "see what there is with `list`, or make it first",
-        "not_empty" | "in_use" => "add --force to do it all the same",
-        "forbidden" => "leave it out: it is not allowed here",
-        "forbidden_address" => "give an address that is public",
-        "conflict" => "leave one of those that contradict each other out",
+        "too_short" => "use a longer value",
+        "too_long" => "use a shorter value",
+        "too_many" => "use fewer items, or a shorter time span",
+        "too_costly" => "limit createTime, or search for less",
+        "out_of_range" => "use a number within the bounds in the API reference at /docs",
+        "invalid_type" => "use another JSON type; text needs double quotes",
+        "invalid_format" => "see the format at /docs",
+        "invalid_enum" => "see the allowed values at /docs",
+        "unknown_field" => "remove it, or check the spelling",
+        "duplicate" => "remove the duplicate",
+        "not_found" => "see what exists with `list`, or create it first",
+        "not_empty" | "in_use" => "add --force to delete it anyway",
+        "forbidden" => "remove it: it is not allowed here",
+        "forbidden_address" => "use a public address",
+        "conflict" => "remove one of the contradicting fields",
         _ => "see its meaning at /docs",
     }
 }

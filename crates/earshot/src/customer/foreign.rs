@@ -1,12 +1,12 @@
-//! Text of strangers on a terminal: it neither moves the cursor nor turns the line around.
+//! Makes untrusted text safe for a terminal: it can neither move the cursor nor reverse the line.
 
-/// Without control characters of any kind, marks of direction included.
+/// Returns the text without control characters, including direction marks.
 pub(crate) fn inert(text: &str) -> String {
     let shown = |c: char| if is_active(c) { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
 }
 
-/// As [`inert`], with white space of all kinds as one space.
+/// Works like [`inert`], and replaces any white space with one space.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     inert(&words.join(" "))
@@ -17,7 +17,7 @@ fn is_active(c: char) -> bool {
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Characters that JSON leaves as they are and that a terminal may act on, as escapes of JSON.
+/// Replaces characters that JSON leaves unescaped and that a terminal may interpret with JSON escapes.
 pub(crate) fn escaped(json: &str) -> String {
     use std::fmt::Write as _;
 

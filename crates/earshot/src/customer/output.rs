@@ -1,4 +1,4 @@
-//! Tables for people, JSON and CSV for programs.
+//! Output: tables for people, JSON and CSV for programs.
 
 use std::io::{IsTerminal, Write, stdout};
 
@@ -13,23 +13,23 @@ use super::{
     resources::{self, Columns, cell},
 };
 
-/// Wider ones are cut, save the last column: that is what one copies.
+/// Maximum width of a column, except the last one, because people copy it.
 const MAX_WIDTH: usize = 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// In columns.
+    /// A table with columns.
     Table,
-    /// One document.
+    /// One JSON document.
     Json,
-    /// A line for each.
+    /// One JSON document per line.
     Jsonl,
-    /// For spreadsheets, which shall not take text for formulas.
+    /// CSV for spreadsheets, which must not interpret text as formulas.
     Csv,
 }
 
 impl Form {
-    /// What is asked for, or what suits whoever reads.
+    /// Returns the requested format, or the default for a terminal or a pipe.
     pub(crate) fn or_default(given: Option<Self>) -> Self {
         given.unwrap_or_else(|| match stdout().is_terminal() {
             true => Self::Table,
@@ -42,7 +42,7 @@ impl Form {
 pub(crate) struct Printer {
     form: Form,
     columns: Vec<String>,
-    /// Of the columns, by the first page.
+    /// Widths of the columns, from the first page.
     widths: Vec<usize>,
     kept: Vec<Value>,
     bold: bool,
@@ -155,7 +155,7 @@ impl Printer {
     }
 }
 
-/// One resource: its fields, a line each, for people.
+/// Prints one resource: for people, one field per line.
 pub(crate) fn one(form: Form, columns: Columns, item: Value) -> Result<(), Failure> {
     match form {
         Form::Table => {
@@ -198,7 +198,7 @@ fn fields(path: &str, value: &Value, lines: &mut String) {
     }
 }
 
-/// `post.title|post.text` is headed `title`.
+/// Returns the header of a column: `title` for `post.title|post.text`.
 fn head(column: &str) -> String {
     let first = column.split('|').next().unwrap_or_default();
     let last = first.rsplit('.').next().unwrap_or_default();
@@ -221,7 +221,8 @@ fn cut(text: &str, width: usize) -> String {
     shown
 }
 
-/// RFC 4180. What a spreadsheet would take for a formula begins with an apostrophe instead.
+/// Returns a line according to RFC 4180. Text that a spreadsheet would interpret as a formula starts with an
+/// apostrophe.
 fn csv_line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     let mut line = String::new();
     for (at, cell) in cells.enumerate() {
@@ -244,7 +245,7 @@ fn csv_line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     line
 }
 
-/// On stdout, at once.
+/// Prints to stdout and flushes.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -1,8 +1,9 @@
-//! Where the service is, and the key for it.
+//! The address of the service, and the key for it.
 //!
-//! From the command line (never the key itself, which others on the machine could read), the environment,
-//! or a profile: `~/.config/earshot/default.toml`, readable by its owner alone, with `url` and `key`. Else
-//! from the `.earshot` folder of an `earshot dev` of the same folder, which must be on this machine.
+//! They come from the command line (never the key itself, which other users of the machine could read), from the
+//! environment, or from a profile: `~/.config/earshot/default.toml`, readable only by its owner, with `url` and `key`.
+//! Otherwise they come from the `.earshot` folder that an `earshot dev` in the same folder created; it must run on this
+//! machine.
 
 use std::{
     fs::File,
@@ -19,19 +20,19 @@ use url::Url;
 
 use super::Failure;
 
-/// Beside the data of `earshot dev`, which writes it.
+/// Profile in the data directory of `earshot dev`, which writes it.
 pub(crate) const DEV_PROFILE: &str = ".earshot/profile.toml";
 const MAX_BYTES: u64 = 16 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Place {
-    /// Where the service is.
+    /// Address of the service.
     #[arg(long, global = true, env = "EARSHOT_URL", value_name = "URL")]
     url: Option<Url>,
-    /// A file with the API key; `EARSHOT_API_KEY` may hold the key itself.
+    /// File with the API key; alternatively set `EARSHOT_API_KEY` to the key.
     #[arg(long, global = true, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Address and key by name: those of `~/.config/earshot/NAME.toml`.
+    /// Profile with address and key: `~/.config/earshot/NAME.toml`.
     #[arg(long, global = true, env = "EARSHOT_PROFILE", value_name = "NAME")]
     profile: Option<String>,
 }
@@ -46,12 +47,13 @@ struct Profile {
 impl Place {
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let profile = self.profile()?;
-        let url = self.url.clone().or(profile.url).ok_or_else(|| {
-            Failure::usage("where is the service? Set EARSHOT_URL, or give --url")
-        })?;
+        let url =
+            self.url.clone().or(profile.url).ok_or_else(|| {
+                Failure::usage("no service address: set EARSHOT_URL, or give --url")
+            })?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(Failure::usage(format!(
-                "`{url}` is no http or https address"
+                "`{url}` is not an http or https address"
             )));
         }
         let key = match &self.key_file {
@@ -69,9 +71,11 @@ impl Place {
         let named = |name: &str| home.as_ref().map(|home| home.join(format!("{name}.toml")));
         if let Some(name) = &self.profile {
             if name.contains('/') {
-                return Err(Failure::usage(format!("`{name}` is no name of a profile")));
+                return Err(Failure::usage(format!(
+                    "`{name}` is not a valid profile name"
+                )));
             }
-            let path = named(name).ok_or_else(|| Failure::usage("there is no home folder"))?;
+            let path = named(name).ok_or_else(|| Failure::usage("no home folder found"))?;
             return profile(&path)?.ok_or_else(|| {
                 Failure::usage(format!(
                     "there is no profile `{name}`: {} is missing",
@@ -84,7 +88,7 @@ impl Place {
         {
             return Ok(profile);
         }
-        // Whatever a folder brings along, it gets no more than what is on this machine.
+        // A profile from the current folder can only lead to a service on this machine.
         let local = profile(Path::new(DEV_PROFILE))?
             .filter(|profile| profile.url.as_ref().is_some_and(client::is_local));
         Ok(local.unwrap_or(Profile {
@@ -94,7 +98,7 @@ impl Place {
     }
 }
 
-/// `None` where there is no such file.
+/// Returns `None` if the file does not exist.
 fn profile(path: &Path) -> Result<Option<Profile>, Failure> {
     let wrong = |what: String| Failure::usage(format!("{}: {what}", path.display()));
     let file = match File::open(path) {
@@ -106,14 +110,14 @@ fn profile(path: &Path) -> Result<Option<Profile>, Failure> {
     let mode = mode.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(wrong(format!(
-            "others may read it (mode {mode:04o}): chmod 600 it"
+            "other users can read it (mode {mode:04o}): run chmod 600"
         )));
     }
     let mut text = String::new();
     file.take(MAX_BYTES)
         .read_to_string(&mut text)
         .map_err(|error| wrong(error.to_string()))?;
-    // An error of TOML's would show the line, and with it perhaps the key.
+    // A TOML error would show the line, which may contain the key.
     let profile = toml::from_str(&text).map_err(|_shows_it| {
         wrong("not a profile: it has `url = \"…\"` and `key = \"…\"`".to_owned())
     })?;
@@ -128,7 +132,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(text.trim().to_owned())
 }
 
-/// Our folder below one of the user's: `variable` names it, or it is at its usual place.
+/// Returns our folder in a user's directory, which `variable` names, or in its usual place.
 pub(crate) fn home(name: &str, usual: &str) -> Option<PathBuf> {
     let named = variable(name).map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());

@@ -1,11 +1,11 @@
-//! What of each kind of resource a table and a CSV file show.
+//! Columns of tables and CSV files for each kind of resource.
 
 use client::Client;
 use serde_json::Value;
 
 use super::Failure;
 
-/// Columns are paths into a resource; of `a|b` what is there first.
+/// Columns are paths into a resource; `a|b` shows the first that exists.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Columns {
     pub(crate) table: &'static [&'static str],
@@ -133,7 +133,7 @@ pub(crate) const FEEDS: Columns = Columns {
     csv: &["feed", "reachTime"],
 };
 
-/// What stands there, as text; empty where nothing does.
+/// Returns the value as text; empty if it is missing.
 pub(crate) fn cell(item: &Value, column: &str) -> String {
     let found = column.split('|').find_map(|path| {
         let pointer = format!("/{}", path.replace('.', "/"));
@@ -155,7 +155,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// The Namespace that is meant: the one given, or the only one that there is.
+/// Returns the Namespace: the given one, or the only one that exists.
 pub(crate) async fn namespace(client: &Client, given: Option<&str>) -> Result<String, Failure> {
     if let Some(given) = given {
         return Ok(below("namespaces", given));
@@ -177,13 +177,13 @@ pub(crate) async fn namespace(client: &Client, given: Option<&str>) -> Result<St
             });
             let lines: String = lines.collect();
             Err(Failure::usage(format!(
-                "which Namespace? Give --namespace NAME, or set EARSHOT_NAMESPACE:{lines}"
+                "several Namespaces: give --namespace NAME, or set EARSHOT_NAMESPACE:{lines}"
             )))
         }
     }
 }
 
-/// The name itself, or that of an id in a collection.
+/// Returns the name itself, or the name for an id in a collection.
 fn below(collection: &str, given: &str) -> String {
     if given.contains('/') {
         given.to_owned()
@@ -192,7 +192,7 @@ fn below(collection: &str, given: &str) -> String {
     }
 }
 
-/// The name of what is given by its name, or by its id in a collection of the Namespace that is meant.
+/// Returns the name of a resource that is given by its name, or by its id in a collection of the selected Namespace.
 pub(crate) async fn named(
     client: &Client,
     namespace_given: Option<&str>,

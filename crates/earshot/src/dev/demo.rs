@@ -1,7 +1,7 @@
 //! The demo: simulated platforms, a customer, and the customer's server.
 //!
-//! The customer speaks to the API like any other client. It is made once a data directory: simulator
-//! and receiver come back on the ports that they had, so that a later start goes on with it.
+//! The customer uses the API like any other client. It is created once per data directory. Simulator and receiver use
+//! the same ports after a restart, so that a later start continues with the same customer.
 
 mod receiver;
 
@@ -32,7 +32,7 @@ pub(super) struct Demo {
     memory: Memory,
 }
 
-/// What the next start must know: `demo.json` in the data directory.
+/// State for the next start: `demo.json` in the data directory.
 struct Memory {
     path: PathBuf,
     known: Known,
@@ -42,12 +42,12 @@ struct Memory {
 struct Known {
     simulator_port: u16,
     receiver_port: u16,
-    /// The customer's Manager, once it is there.
+    /// The customer's Manager, once it exists.
     manager: Option<String>,
 }
 
 impl Memory {
-    /// Starts afresh where there is nothing that can be read.
+    /// Starts with an empty state if there is no readable file.
     fn read(data_dir: &Path) -> Self {
         let path = data_dir.join("demo.json");
         let known = std::fs::read(&path)
@@ -78,9 +78,9 @@ impl Demo {
         let (simulator, receiver) = match old {
             Ok(both) => both,
             Err(error) => {
-                // The customer of old cannot be reached any more; a new one is made.
+                // The previous customer's server cannot be reached any more, so a new customer is created.
                 tracing::warn!(
-                    "a port of the last demo is taken, starting with another customer: {error}"
+                    "a port of the previous demo is in use, creating a new demo customer: {error}"
                 );
                 memory.known = Known::default();
                 let simulator =
@@ -99,7 +99,7 @@ impl Demo {
         })
     }
 
-    /// The simulated platforms, as configuration.
+    /// Returns the configuration of the simulated platforms.
     pub(super) fn platforms(&self) -> anyhow::Result<Vec<PlatformConfig>> {
         self.simulator
             .settings()
@@ -129,7 +129,7 @@ impl Demo {
             .collect()
     }
 
-    /// Makes the customer, unless it is there, and publishes a post a second until `shutdown`.
+    /// Creates the customer, unless it exists, and publishes a post a second until `shutdown`.
     pub(super) async fn run(
         mut self,
         api: SocketAddr,
@@ -141,12 +141,12 @@ impl Demo {
             key,
             http: reqwest::Client::builder().no_proxy().build()?,
         };
-        // The posts begin at once: what comes before the Manager is at work is within its look back.
+        // The posts start at once: those before the Manager is active are within its backfill window.
         let _feeder =
             Feeder::start(&self.simulator, POST_INTERVAL).context("cannot publish demo posts")?;
         tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            ready = self.prepare(&customer) => ready.context("the demo customer")?,
+            ready = self.prepare(&customer) => ready.context("cannot create the demo customer")?,
         }
         shutdown.cancelled().await;
         Ok(())
@@ -156,7 +156,7 @@ impl Demo {
         if let Some(manager) = &self.memory.known.manager
             && customer.has(manager).await?
         {
-            tracing::info!(manager.name = manager, "the demo customer is there");
+            tracing::info!(manager.name = manager, "the demo customer is ready");
             return Ok(());
         }
         let manager = customer
@@ -174,7 +174,7 @@ struct Customer<'a> {
 }
 
 impl Customer<'_> {
-    /// Whether the Manager of an earlier start is in this database.
+    /// Returns whether the Manager of an earlier start is in this database.
     async fn has(&self, manager: &str) -> anyhow::Result<bool> {
         let request = self.http.get(format!("http://{}/v1/{manager}", self.api));
         Ok(request
@@ -185,7 +185,7 @@ impl Customer<'_> {
             .is_success())
     }
 
-    /// Returns the name of its Manager, once that is at work.
+    /// Creates the customer, and returns the name of its Manager once that is active.
     async fn make(&self, page: &str, hook: &str) -> anyhow::Result<String> {
         let namespace = self
             .create("namespaces", &json!({"nickname": "Larkspur (demo)"}))
@@ -219,12 +219,12 @@ impl Customer<'_> {
         tracing::info!(
             manager.name = manager,
             brief,
-            "the demo customer's Manager is at work"
+            "the demo customer's Manager is active"
         );
         Ok(manager)
     }
 
-    /// Returns the name of what was made.
+    /// Creates a resource and returns its name.
     async fn create(&self, path: &str, body: &Value) -> anyhow::Result<String> {
         let request = self
             .http

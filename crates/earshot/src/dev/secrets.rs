@@ -1,4 +1,4 @@
-//! The secrets of a data directory: made once, readable by their owner alone.
+//! The secrets of a data directory: created once, readable only by their owner.
 
 use std::{
     fs::{self, OpenOptions},
@@ -11,14 +11,14 @@ use anyhow::{Context, anyhow};
 use domain::key::ApiKey;
 use runtime::config::EncryptionKey;
 
-/// The API key of the account `dev`.
+/// Returns the API key of the account `dev`.
 pub(super) fn api_key(data_dir: &Path) -> anyhow::Result<ApiKey> {
     let path = data_dir.join("api.key");
     let text = read_or_make(&path, || ApiKey::generate().expose())?;
     text.parse().with_context(|| path.display().to_string())
 }
 
-/// The key that seals customers' header values.
+/// Returns the key that seals customers' header values.
 pub(super) fn encryption_key(data_dir: &Path) -> anyhow::Result<EncryptionKey> {
     let path = data_dir.join("encryption.key");
     let text = read_or_make(&path, || hex(&rand::random::<[u8; 32]>()))?;
@@ -27,7 +27,7 @@ pub(super) fn encryption_key(data_dir: &Path) -> anyhow::Result<EncryptionKey> {
     Ok(EncryptionKey::new("dev", bytes))
 }
 
-/// Whole or not at all: a process that dies while writing leaves a file of another name.
+/// Writes the file atomically: a process that dies while writing leaves a file with another name.
 fn read_or_make(path: &Path, make: impl FnOnce() -> String) -> anyhow::Result<String> {
     match fs::read_to_string(path) {
         Ok(text) => return Ok(text.trim().to_owned()),
@@ -39,13 +39,13 @@ fn read_or_make(path: &Path, make: impl FnOnce() -> String) -> anyhow::Result<St
     Ok(text)
 }
 
-/// Address and key, for the client's commands in the folder where the data directory is.
+/// Writes address and key, for client commands in the folder that contains the data directory.
 pub(super) fn write_profile(data_dir: &Path, url: &str, key: &str) -> anyhow::Result<()> {
     let text = format!("url = \"{url}\"\nkey = \"{key}\"\n");
     write(&data_dir.join("profile.toml"), &text)
 }
 
-/// Readable by its owner alone.
+/// Writes a file that only its owner can read.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let draft = path.with_extension("new");
     let written = OpenOptions::new()

@@ -1,7 +1,7 @@
 //! Keeps the private database server running.
 //!
-//! Nobody else does: when the server ends, killed for want of memory perhaps, it is started again on
-//! the same port and data, and the services reconnect by themselves.
+//! No service manager does this for a private server: when it ends, for example killed because memory ran out, it is
+//! restarted on the same port and data, and the services reconnect automatically.
 
 use std::{
     sync::mpsc::{RecvTimeoutError, Sender, channel},
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Stops the server when dropped.
+/// Guard of the server. Stops the server when dropped.
 pub(super) struct Keeper {
     stop: Option<Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
@@ -23,7 +23,7 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// # Errors
-    /// When no thread can be had.
+    /// Returns an error when no thread can be started.
     pub(super) fn start(server: Postgres) -> std::io::Result<Self> {
         let (stop, stopped) = channel::<()>();
         let lost = CancellationToken::new();
@@ -34,13 +34,13 @@ impl Keeper {
                 if server.is_running() {
                     continue;
                 }
-                tracing::error!("the database server has ended: starting it again");
+                tracing::error!("the database server has ended: restarting it");
                 if let Err(error) = server.restart() {
-                    tracing::error!("cannot start the database server again: {error:#}");
+                    tracing::error!("cannot restart the database server: {error:#}");
                     gone.cancel();
                     return;
                 }
-                tracing::info!("the database server runs again");
+                tracing::info!("restarted the database server");
             }
         };
         let thread = thread::Builder::new().name("database-keeper".to_owned());
@@ -51,7 +51,7 @@ impl Keeper {
         })
     }
 
-    /// Cancelled when there is no server any more, and cannot be.
+    /// Returns a token that is cancelled when the server has ended and cannot be restarted.
     pub(super) fn lost(&self) -> CancellationToken {
         self.lost.clone()
     }

@@ -1,20 +1,20 @@
-//! The words of `earshot keys`, judged before anything is opened.
+//! Arguments of `earshot keys`, validated before anything is opened.
 //!
-//! What is refused is not repeated: it may be a secret, or hold control characters.
+//! A refused value is not repeated: it may be a secret, or contain control characters.
 
 use std::{ffi::OsStr, time::Duration};
 
 use clap::{Arg, Command, Error, builder::TypedValueParser, error::ErrorKind};
 use domain::{Id, key::ApiKey};
 
-/// As `accounts_name_check` has it in the database.
+/// The same limit as in the constraint `accounts_name_check`.
 const MAX_ACCOUNT_BYTES: usize = 63;
 const SHORTEST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 
 pub(super) const ACCOUNT: Rule<String> = Rule {
     read: account,
-    words: "a name has 1 to 63 small letters, digits, `.`, `_` and `-`, and begins with a letter or digit",
+    words: "a name has 1 to 63 lower-case letters, digits, `.`, `_` and `-`, and begins with a letter or digit",
 };
 
 pub(super) const EXPIRY: Rule<Duration> = Rule {
@@ -24,10 +24,10 @@ pub(super) const EXPIRY: Rule<Duration> = Rule {
 
 pub(super) const KEY: Rule<Id> = Rule {
     read: key,
-    words: "an id is the 26 characters after `esk_`; the whole key is taken too",
+    words: "an id is the 26 characters after `esk_`; the whole key is accepted too",
 };
 
-/// How a word is read, and what is said of one that cannot be.
+/// Parser of an argument, with the message for an invalid value.
 #[derive(Debug, Clone)]
 pub(super) struct Rule<T> {
     read: fn(&str) -> Option<T>,
@@ -79,7 +79,7 @@ mod tests {
 
     use super::{ACCOUNT, EXPIRY, KEY, Rule};
 
-    /// What the command line says of `value`, and its exit code; nothing where it is taken.
+    /// Returns the message for an invalid `value`, and the exit code; `None` if it is valid.
     fn refusal<T: Clone + Send + Sync + 'static>(
         rule: &Rule<T>,
         value: &str,

@@ -1,4 +1,4 @@
-//! Posts Scans to a receiver as the dispatcher does: the same body, the same signature, the same patience.
+//! Posts Scans to a receiver as the dispatcher does: the same body, the same signature, the same timeouts.
 
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,7 @@ impl Forwarder {
         })
     }
 
-    /// Returns the receiver's answer. Comes again, for as long as it takes, where there is none in time, or
-    /// one of those that stand for later.
+    /// Returns the receiver's answer. Retries without limit on a timeout and on answers that ask for a later attempt.
     pub(super) async fn post(&self, scan: &Scan) -> Result<String, Failure> {
         let body = webhook::body(scan.name, &scan.post)
             .map_err(|error| Failure::Local(error.to_string()))?;
@@ -51,18 +50,18 @@ impl Forwarder {
                 Ok(status) => format!("answered {status}"),
                 Err(error) => match error.is_timeout() {
                     true => "did not answer in time".to_owned(),
-                    false => "is not there".to_owned(),
+                    false => "is unreachable".to_owned(),
                 },
             };
             let (url, seconds) = (&self.url, wait.as_secs_f32());
-            eprintln!("earshot: {url} {problem}; trying again in {seconds:.1} s");
+            eprintln!("earshot: {url} {problem}; retrying in {seconds:.1} s");
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
 
     async fn attempt(&self, scan: &Scan, body: Vec<u8>) -> reqwest::Result<StatusCode> {
-        // The Scan's own id: there is no delivery, and it is the same at each attempt.
+        // The Scan's own id, because there is no delivery; it is the same for each attempt.
         let signed =
             webhook::signature_headers(&self.secrets, scan.name.scan, Timestamp::now(), &body);
         let mut request = self

@@ -1,4 +1,4 @@
-//! How far each Manager was listened to: a small file, replaced as a whole by a rename.
+//! Position in each Manager's Scans: a small file, replaced atomically by a rename.
 
 use std::{
     collections::BTreeMap,
@@ -15,21 +15,21 @@ use crate::customer::{Failure, place::home};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// By Manager, the `createTime` of the last Scan that was handed over.
+    /// For each Manager, the `createTime` of the last printed Scan.
     places: BTreeMap<String, Timestamp>,
 }
 
 pub(super) struct Places {
     path: PathBuf,
     state: State,
-    /// Whether nothing was kept yet.
+    /// True if there was no state file yet.
     new: bool,
-    /// Held for as long as we live: two that keep one place would each miss what the other saw.
+    /// Held while this value exists: two processes with one state file would each miss Scans that the other saw.
     _lock: File,
 }
 
 impl Places {
-    /// Of a file, or of the one for this purpose.
+    /// Opens a given file, or the default one for this purpose.
     pub(super) fn open(path: Option<&Path>, purpose: &[&str]) -> Result<Self, Failure> {
         let path = match path {
             Some(path) => path.to_owned(),
@@ -37,7 +37,7 @@ impl Places {
         };
         let wrong = |error: std::io::Error| {
             Failure::Local(format!(
-                "cannot keep the place in {}: {error}",
+                "cannot use the state file {}: {error}",
                 path.display()
             ))
         };
@@ -49,7 +49,7 @@ impl Places {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(Failure::Local(format!(
-                    "another `earshot listen` keeps its place in {}: give this one --state FILE",
+                    "another `earshot listen` uses the state file {}: give this one --state FILE",
                     path.display()
                 )));
             }
@@ -58,7 +58,10 @@ impl Places {
         let (state, new) = match fs::read(&path) {
             Ok(bytes) => {
                 let state = serde_json::from_slice(&bytes).map_err(|_damage| {
-                    Failure::Local(format!("{} is no place of ours: remove it", path.display()))
+                    Failure::Local(format!(
+                        "{} is not a valid state file: remove it",
+                        path.display()
+                    ))
                 })?;
                 (state, false)
             }
@@ -73,7 +76,7 @@ impl Places {
         })
     }
 
-    /// Whether this is the first start.
+    /// Returns whether this is the first start.
     pub(super) fn are_new(&self) -> bool {
         self.new
     }
@@ -82,7 +85,7 @@ impl Places {
         self.state.places.get(manager).copied()
     }
 
-    /// Begins with more Managers.
+    /// Adds the start positions of more Managers.
     pub(super) fn begin(&mut self, places: BTreeMap<String, Timestamp>) -> Result<(), Failure> {
         self.state.places.extend(places);
         self.write()?.keep()?;
@@ -90,7 +93,7 @@ impl Places {
         Ok(())
     }
 
-    /// Writes what shall hold from [`Next::keep`] on.
+    /// Writes a state that becomes active with [`Next::keep`].
     pub(super) fn prepare(&mut self, manager: &str, place: Timestamp) -> Result<Next, Failure> {
         self.state.places.insert(manager.to_owned(), place);
         self.write()
@@ -104,7 +107,7 @@ impl Places {
                 let mut file = owned(&draft)?;
                 file.set_len(0)?;
                 file.write_all(&bytes)?;
-                // Or a rename could outlive what was written, when the power goes.
+                // Otherwise the rename could survive a power failure that loses the content.
                 file.sync_data()
             });
         written.map_err(|error| {
@@ -117,7 +120,7 @@ impl Places {
     }
 }
 
-/// A state that is written, and does not hold yet.
+/// A state that is written, but not active yet.
 #[must_use]
 pub(super) struct Next {
     draft: PathBuf,
@@ -147,8 +150,7 @@ fn usual(purpose: &[&str]) -> Result<PathBuf, Failure> {
     Ok(folder.join(format!("listen-{:016x}.json", fingerprint(purpose))))
 }
 
-/// FNV-1a: the same in every release, or an upgrade would lose the place. A collision would be told by the
-/// lock.
+/// FNV-1a: the same in every release, because an upgrade must find the old file. The lock would detect a collision.
 fn fingerprint(purpose: &[&str]) -> u64 {
     let bytes = purpose.iter().flat_map(|part| part.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -1,13 +1,13 @@
-//! Text from outside, between marks with a random word: what stands between them cannot close them.
+//! Untrusted text between marks with a random word: the text between them cannot close them.
 //!
-//! Everything that a resource says in words is from outside: posts, and also what is made of pages, feeds' errors, the
-//! names that people give, and fields that are yet to come. Outside of the marks stand only values that have no words:
-//! numbers, times, names of resources, and the API's own words in the fields that hold these.
+//! All text in a resource is untrusted: posts, and also everything derived from pages, errors of feeds, names that
+//! people choose, and future fields. Outside the marks there are only values without free text: numbers, times,
+//! resource names, and the API's own words in known fields.
 
 use domain::Timestamp;
 use serde_json::{Map, Value};
 
-/// The fields whose values are words of a closed set of the API's.
+/// Fields whose values are a closed set of the API's words.
 const CLOSED: [&str; 12] = [
     "breaker",
     "code",
@@ -22,13 +22,13 @@ const CLOSED: [&str; 12] = [
     "sensitivity",
     "state",
 ];
-/// The longest word of theirs.
+/// Maximum length of such a word.
 const MAX_WORD_BYTES: usize = 32;
 
-/// A resource in two parts: what the service says of it, and, quoted, all that is from outside.
+/// Returns a resource in two parts: the service's own values, and all untrusted text, quoted.
 pub(super) fn quoted(item: &Value) -> String {
     let mut item = item.clone();
-    // Where the words stand is for who marks them on a screen.
+    // Spans are only needed to highlight the terms on a screen.
     if let Some(matched) = item.get_mut("match").and_then(Value::as_object_mut) {
         matched.remove("spans");
     }
@@ -42,8 +42,8 @@ pub(super) fn quoted(item: &Value) -> String {
     }
 }
 
-/// What is the service's own of a field's value, and what is from outside. Objects are divided by their fields; a list
-/// is the one or the other.
+/// Splits a field's value into the service's own part and the untrusted part. An object is split by its fields; a list
+/// is entirely one or the other.
 fn split(field: &str, value: Value) -> (Option<Value>, Option<Value>) {
     let Value::Object(fields) = value else {
         return if is_own(field, &value) {
@@ -77,24 +77,24 @@ fn is_own(field: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether this may be a field of the API's. Names of others are words too, as those of headers.
+/// Returns whether this may be a field of the API. Names chosen by others, such as those of headers, are untrusted too.
 fn is_field_name(name: &str) -> bool {
     name.len() <= MAX_WORD_BYTES && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Whether a text has no words but the API's.
+/// Returns whether a text contains only words of the API.
 fn is_plain(field: &str, text: &str) -> bool {
     let is_word = text.len() <= MAX_WORD_BYTES
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    // A time has no room for words, and a name has none for other than ids.
+    // A time has no room for words, and a resource name only contains ids.
     is_resource_name(text)
         || text.len() <= MAX_WORD_BYTES && text.parse::<Timestamp>().is_ok()
         || CLOSED.contains(&field) && is_word
 }
 
-/// Whether this is the name of a resource, which consists of kinds and ids.
+/// Returns whether this is the name of a resource, which consists of kinds and ids.
 pub(super) fn is_resource_name(text: &str) -> bool {
     const KINDS: [&str; 6] = [
         "namespaces",
@@ -119,7 +119,7 @@ fn marked(value: &Value) -> String {
     )
 }
 
-/// Not known to whoever wrote the text.
+/// Returns a word that the author of the text cannot know.
 fn random_word() -> u64 {
     use std::hash::{BuildHasher, RandomState};
 
@@ -132,7 +132,7 @@ mod tests {
 
     use super::quoted;
 
-    /// What stands outside of the marks.
+    /// Returns the text outside of the marks.
     fn outside(shown: &str) -> &str {
         shown.split_once("<foreign-").map_or(shown, |(own, _)| own)
     }
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(shown.matches(&format!("</foreign-{mark}>")).count(), 1);
     }
 
-    /// Every text in a value, one at a time, replaced by `text`.
+    /// Returns copies of a value, each with one of its texts replaced by `text`.
     fn replaced(value: &Value, text: &str) -> Vec<Value> {
         match value {
             Value::String(_) => vec![json!(text)],
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// What each tool is given by the API, with all of its fields.
+    /// Returns the API's answer for each tool, with all of its fields.
     fn answers() -> Vec<Value> {
         let id = domain::Id::generate();
         let name = format!("namespaces/{id}/managers/{id}");

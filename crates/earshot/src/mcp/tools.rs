@@ -1,4 +1,4 @@
-//! The tools: what each takes, and what it asks of the API.
+//! The tools: their arguments, and their requests to the API.
 
 use client::{Change, Client, Query, Request};
 use domain::Timestamp;
@@ -158,7 +158,7 @@ pub(super) fn find(name: &str, writes: bool) -> Option<Tool> {
     found.filter(|tool| writes || !tool.writes())
 }
 
-/// What the model reads.
+/// Runs a tool and returns the text for the model.
 pub(super) async fn run(client: &Client, tool: Tool, given: &Value) -> Result<String, Failure> {
     let name = |field: &str, kind: &str| name(given, field, kind);
     match tool {
@@ -190,7 +190,7 @@ pub(super) async fn run(client: &Client, tool: Tool, given: &Value) -> Result<St
         Tool::GetStats => stats(client, name("name", "")?, given).await,
         Tool::JudgeScan => {
             let value = given["value"].as_bool();
-            let value = value.ok_or_else(|| Failure::usage("`value` is true or false"))?;
+            let value = value.ok_or_else(|| Failure::usage("`value` must be true or false"))?;
             let body = json!({ "value": value });
             change(client, name("scan", "scans")?, &body).await
         }
@@ -201,14 +201,14 @@ pub(super) async fn run(client: &Client, tool: Tool, given: &Value) -> Result<St
         }
         Tool::EnableManager => {
             let enable = given["enable"].as_bool();
-            let enable = enable.ok_or_else(|| Failure::usage("`enable` is true or false"))?;
+            let enable = enable.ok_or_else(|| Failure::usage("`enable` must be true or false"))?;
             let body = json!({ "enable": enable });
             change(client, name("manager", "managers")?, &body).await
         }
     }
 }
 
-/// A name that is one: a model may give anything, and it becomes a path. Of any kind where that is empty.
+/// Validates a name, because a model may pass any text, and it becomes a path. An empty `kind` accepts any kind.
 fn name<'a>(given: &'a Value, field: &str, kind: &str) -> Result<&'a str, Failure> {
     let name = given[field].as_str().unwrap_or_default();
     let of_kind = kind.is_empty() || name.rsplit('/').nth(1) == Some(kind);
@@ -216,7 +216,7 @@ fn name<'a>(given: &'a Value, field: &str, kind: &str) -> Result<&'a str, Failur
         Ok(name)
     } else {
         Err(Failure::usage(format!(
-            "`{field}` is no name of this form: namespaces/…"
+            "`{field}` must be a name of this form: namespaces/…"
         )))
     }
 }

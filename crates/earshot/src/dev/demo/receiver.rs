@@ -10,14 +10,14 @@ use serde_json::Value;
 pub(super) const SECRET: &str = "larkspur-demo";
 const PATH: &str = "/scans";
 
-/// Stops when dropped.
+/// The running server. Stops when dropped.
 pub(super) struct Receiver {
     address: SocketAddr,
     handle: ServerHandle,
 }
 
 impl Receiver {
-    /// Serves from a thread of its own.
+    /// Serves from a separate thread.
     pub(super) fn start(address: SocketAddr) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
@@ -53,7 +53,7 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // The command is sent when `stop` is called; the future only waits for the end.
+        // `stop` sends the command at once; its future only waits for the end.
         drop(self.handle.stop(false));
     }
 }
@@ -72,7 +72,7 @@ async fn receive(
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let name = text(&body["name"]);
-    // A delivery may come more than once; the name tells.
+    // A delivery may arrive more than once; the name identifies duplicates.
     if seen
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
