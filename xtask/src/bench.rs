@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: figures against goals, by the program `bench` in the release profile.
+//! `cargo xtask bench`: compares figures with goals, using the program `bench` in the release profile.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
@@ -9,7 +9,7 @@ use crate::cargo;
 use crate::install::{self, Software};
 use crate::signals::Signals;
 
-/// A bench, which says itself what it measures.
+/// A bench. It prints what it measures.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Bench {
     Match,
@@ -30,7 +30,7 @@ impl Bench {
         }
     }
 
-    /// The programs that it runs.
+    /// Returns the programs that it runs.
     fn measures(self) -> &'static [&'static str] {
         match self {
             Self::Match => &[],

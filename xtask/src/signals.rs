@@ -1,4 +1,4 @@
-//! Ctrl-C and its like, for a task that has something to clean up.
+//! Handles Ctrl-C and similar signals, for a task that must clean up.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -10,12 +10,12 @@ use anyhow::{Context, Result};
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 
-/// The exit code that shells give to what ctrl-c ended.
+/// The exit code of shells after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Holds back signals that ask us to end, and passes them to the child that runs.
+/// Blocks termination signals, and passes them to the running child.
 ///
-/// Make it before the first thread.
+/// Must be created before the first thread.
 pub(crate) struct Signals {
     held: SigSet,
     state: Arc<State>,
@@ -24,7 +24,7 @@ pub(crate) struct Signals {
 #[derive(Default)]
 struct State {
     arrived: AtomicBool,
-    /// The process group of the child that runs, or 0.
+    /// The process group of the running child, or 0.
     group: AtomicI32,
 }
 
@@ -47,15 +47,15 @@ impl Signals {
         Ok(Self { held: set, state })
     }
 
-    /// Runs `command` to its end and gives its exit code, or the one that says we were interrupted.
+    /// Runs `command` until it ends and returns its exit code, or the code for an interruption.
     pub(crate) fn run(&self, mut command: Command) -> Result<ExitCode> {
         if self.state.arrived.load(Ordering::SeqCst) {
             return Ok(ExitCode::from(INTERRUPTED));
         }
-        // A group of its own: ctrl-c at the terminal reaches us alone, and the child by us.
+        // In a separate process group, ctrl-c at the terminal only reaches this process, which passes it to the child.
         command.process_group(0);
-        // A child inherits what is held back, and would never hear of its end. Should one come in this
-        // moment, it ends us as if we had held nothing; the servers end with us.
+        // A child inherits blocked signals, and would never learn that it must end. A signal at this moment ends this process
+        // without cleanup; the servers end with it.
         self.held.thread_unblock().context("let signals through")?;
         let child = command.spawn();
         self.held.thread_block().context("hold back signals")?;
@@ -63,7 +63,7 @@ impl Signals {
         let group = i32::try_from(child.id()).context("process id out of range")?;
         self.state.group.store(group, Ordering::SeqCst);
         if self.state.arrived.load(Ordering::SeqCst) {
-            // It came between the first question and the store.
+            // The signal arrived between the first check and the store.
             let _ = killpg(Pid::from_raw(group), Signal::SIGINT);
         }
         let status = child.wait();

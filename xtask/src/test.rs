@@ -1,10 +1,10 @@
 //! `cargo xtask test`: every test of the workspace, with the servers that they need.
 //!
-//! PostgreSQL and RabbitMQ run for this one run, below the target directory, on free ports. Tests
-//! find them by `DATABASE_URL` and `AMQP_URL`; where these are set already, those servers are used.
-//! However the run ends, the servers end with it.
+//! PostgreSQL and RabbitMQ run only for this run, in the target directory, on free ports. Tests find them by
+//! `DATABASE_URL` and `AMQP_URL`; if these are set already, those servers are used. The servers end with the run,
+//! however it ends.
 //!
-//! The web console's tests are a group of their own, in a browser and against `earshot dev --demo`.
+//! The web console's tests are a separate group: they run in a browser and against `earshot dev --demo`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -19,7 +19,7 @@ use crate::install::{self, Software};
 use crate::signals::Signals;
 use crate::{cargo, console};
 
-/// Tells cargo's arguments from ours, wherever it stands.
+/// Option of this task, which may be at any position among cargo's arguments.
 const NO_BROWSER: &str = "--no-browser";
 
 pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
     signals.run(console::tests(&earshot)?)
 }
 
-/// Whether neither packages nor single tests are asked for.
+/// Returns whether all packages and tests are requested.
 fn is_whole(arguments: &[OsString]) -> bool {
     let flags = ["--release", "--locked", "--offline", "--no-fail-fast"];
     arguments
@@ -69,10 +69,9 @@ fn is_whole(arguments: &[OsString]) -> bool {
         .all(|argument| flags.iter().any(|flag| argument == flag))
 }
 
-/// Makes the binaries that tests-e2e runs.
+/// Builds the binaries that tests-e2e runs.
 ///
-/// With all targets, since these have the features that tests are built with: else the dependencies
-/// would be built twice.
+/// Builds all targets, because these have the features of the tests; otherwise the dependencies would be built twice.
 fn build(arguments: &[OsString]) -> Command {
     let mut build = cargo::command();
     build.args(["build", "--workspace", "--all-targets"]);
@@ -83,7 +82,7 @@ fn build(arguments: &[OsString]) -> Command {
     build
 }
 
-/// The packages that `cargo test` was told; `--workspace` would override them.
+/// Returns the packages that `cargo test` is limited to; `--workspace` would override them.
 fn packages(arguments: &[OsString]) -> Vec<String> {
     let mut packages = Vec::new();
     let mut arguments = own_arguments(arguments);
@@ -100,7 +99,8 @@ fn packages(arguments: &[OsString]) -> Vec<String> {
     packages
 }
 
-/// Those for cargo, not for the test programs. What is not UTF-8 is none that we look for.
+/// Returns the arguments for cargo, without those for the test programs. An argument that is not UTF-8 cannot be one of
+/// ours.
 fn own_arguments(arguments: &[OsString]) -> impl Iterator<Item = &str> {
     arguments
         .iter()
@@ -108,7 +108,7 @@ fn own_arguments(arguments: &[OsString]) -> impl Iterator<Item = &str> {
         .filter_map(|argument| argument.to_str())
 }
 
-/// The servers that the environment does not name.
+/// The servers that the environment does not define.
 struct Servers {
     postgres: Option<Postgres>,
     rabbitmq: Option<RabbitMq>,
@@ -157,18 +157,18 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        // Nobody will read their data.
+        // Their data is not needed any more.
         if let Some(server) = &mut self.rabbitmq {
             server.kill();
         }
         self.rabbitmq = None;
         self.postgres = None;
-        // What cannot be removed now is removed by the next run.
+        // The next run removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// Removes what runs left behind that were killed.
+/// Removes the directories of killed runs.
 fn remove_leftovers(parent: &Path) {
     let Ok(runs) = fs::read_dir(parent) else {
         return;

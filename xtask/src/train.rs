@@ -1,4 +1,4 @@
-//! `cargo xtask train`: makes the model file that `matching` ships, of data sets on disk.
+//! `cargo xtask train`: creates the model file of `matching` from data sets on disk.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cargo;
 
 pub(crate) fn run(data: &Path, out: Option<PathBuf>) -> Result<ExitCode> {
-    ensure!(data.is_dir(), "`{}` is no directory", data.display());
+    ensure!(data.is_dir(), "`{}` is not a directory", data.display());
     let data = data.canonicalize().context("find the data sets")?;
     let out = match out {
         Some(out) => out
@@ -22,7 +22,7 @@ pub(crate) fn run(data: &Path, out: Option<PathBuf>) -> Result<ExitCode> {
         .args([&data, &out])
         .status()
         .context("run cargo")?;
-    ensure!(status.success(), "no model was made");
+    ensure!(status.success(), "no model was created");
     println!("wrote {}", out.join("model.bin").display());
     Ok(ExitCode::SUCCESS)
 }

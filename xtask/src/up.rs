@@ -1,4 +1,4 @@
-//! `cargo xtask up`: from a fresh machine to Scans that arrive.
+//! `cargo xtask up`: from a new machine to the first Scans.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -9,13 +9,13 @@ use anyhow::{Context, Result};
 use crate::cargo;
 use crate::install::{self, Software};
 
-/// Ends as `earshot dev`, in this very process, so that signals and the exit code are its own.
+/// Becomes `earshot dev` in the same process, so that signals and the exit code are those of `earshot dev`.
 ///
-/// The development profile is built: the release profile takes several times as long, and the demo
-/// does not need its speed.
+/// Builds the development profile: the release profile takes several times as long, and the demo does not need its
+/// speed.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     install::ensure(&[Software::PostgreSql])?;
-    // Built where the workspace is, run where the person is: `.earshot` and `--config` are theirs.
+    // Built in the workspace, but run in the user's directory: `.earshot` and `--config` are relative to it.
     let manifest = cargo::root().join("Cargo.toml");
     let error = std::process::Command::new("cargo")
         .args(["run", "--package", "earshot", "--manifest-path"])

@@ -1,4 +1,4 @@
-//! Documents that name tests as proof name tests that there are.
+//! Checks that tests exist if documents name them as proof.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -27,7 +27,7 @@ fn sources(folder: &Path, found: &mut String) {
     }
 }
 
-/// `crate::test`, of a code span.
+/// Returns the crate and test of a code span `crate::test`.
 fn named(span: &str) -> Option<(&str, &str)> {
     let (package, test) = span.split_once("::")?;
     let plain = |text: &str| {
@@ -51,7 +51,7 @@ fn tests_that_documents_name_exist() {
             if let Some(folder) = folder {
                 sources(&folder, &mut code);
             }
-            // Scenarios are named by texts.
+            // Scenarios are named by strings.
             let there =
                 code.contains(&format!("fn {test}(")) || code.contains(&format!("\"{test}\""));
             if !there {

@@ -1,5 +1,5 @@
-# Installs the packages named as arguments, for their programs alone: the system-wide instances that
-# they bring are neither made nor started. Run as root. APT_OPTIONS="--simulate" tries it out.
+# Installs only the programs of the packages named as arguments: their system-wide instances are neither created nor
+# started. Run as root. APT_OPTIONS="--simulate" simulates the installation.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
@@ -20,7 +20,7 @@ install() {
     apt-get ${APT_OPTIONS:-} install --yes --no-install-recommends "$@"
 }
 
-# Lists may be old and still do.
+# Old package lists may be sufficient.
 apt-get update || echo "warning: apt-get update failed, going on with the lists at hand" >&2
 
 # Maintainer scripts ask this program whether they may start a service.
@@ -33,7 +33,7 @@ fi
 for package in "$@"; do
     case $package in
     postgresql*)
-        # The package makes a cluster `main` unless this file, which another package brings, says no.
+        # The package creates a cluster `main` unless this file, which another package installs, disables it.
         install postgresql-common
         if [ -e "$cluster" ]; then
             cp -p "$cluster" "$cluster.earshot"
@@ -46,7 +46,7 @@ done
 
 install "$@"
 
-# Else it would start with the machine from now on.
+# Otherwise the service would start with the machine from now on.
 for package in "$@"; do
     if [ "$package" = rabbitmq-server ] && [ -z "${APT_OPTIONS:-}" ] && command -v systemctl >/dev/null; then
         systemctl disable --quiet rabbitmq-server 2>/dev/null || true
