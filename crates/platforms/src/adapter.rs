@@ -71,7 +71,7 @@ pub trait Adapter: Send + Sync {
 pub(crate) fn refuse_if_all_gone(asked: usize, gone: usize) -> Result<(), PollError> {
     const MANY: usize = 10;
     if asked >= MANY && gone == asked {
-        return Err(PollError::Malformed(format!("all {asked} posts gone")));
+        return Err(PollError::Malformed(format!("none of {asked} found")));
     }
     Ok(())
 }

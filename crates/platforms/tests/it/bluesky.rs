@@ -298,7 +298,7 @@ async fn what_is_gone_shows_when_asked_again() {
     let strangers: Vec<String> = ids.iter().take(25).map(|id| format!("{id}x")).collect();
     assert!(
         adapter.recheck(&strangers).await.is_err(),
-        "knows none of many"
+        "none of many found"
     );
     assert!(
         gone.iter()

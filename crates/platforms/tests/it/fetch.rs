@@ -167,7 +167,7 @@ async fn what_is_packed_is_measured_unpacked() {
             .unwrap();
         let _ = stream.shutdown().await;
     });
-    assert!(BOMB.len() < 100, "by itself it would be taken");
+    assert!(BOMB.len() < 100, "the compressed size is within the limit");
     let answer = get(format!("http://127.0.0.1:{port}/")).await;
     assert!(
         matches!(answer, Err(FetchError::TooLarge { limit_bytes: 100 })),

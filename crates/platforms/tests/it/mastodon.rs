@@ -116,7 +116,7 @@ async fn an_edit_is_the_same_status_and_deletions_show_when_asked_again() {
         assert_eq!(gone, [given[1].id.clone()], "{before_4_3}");
         let strangers: Vec<String> = (0..15).map(|n| format!("{}9{n}", given[0].id)).collect();
         let refused = adapter(&feed, None).recheck(&strangers).await;
-        assert!(refused.is_err(), "knows none of many");
+        assert!(refused.is_err(), "none of many found");
     }
 }
 
