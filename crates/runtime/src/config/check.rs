@@ -66,7 +66,7 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         if !matches!(url.scheme(), "http" | "https") {
             reader.reject(&key, "expected a URL that begins with https:// or http://");
         } else if !url.username().is_empty() || url.password().is_some() {
-            reader.reject(&key, "must not hold credentials; `api_key` is for them");
+            reader.reject(&key, "must not contain credentials; use `api_key`");
         } else if url.query().is_some() || url.fragment().is_some() {
             reader.reject(&key, "must end with its path");
         }

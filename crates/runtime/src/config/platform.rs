@@ -104,8 +104,8 @@ impl Kind {
         Url::parse(url).ok()
     }
 
-    /// Required settings of its adapter, except `base_url` and credentials. The scanner reports missing
-    /// credentials and runs without that platform.
+    /// Required settings of its adapter, except `base_url` and credentials. The scanner checks those; the other
+    /// services run without them.
     fn needs(self) -> &'static [&'static str] {
         match self {
             Self::LinkedIn => &["api_version"],
@@ -200,7 +200,7 @@ impl PlatformConfig {
         let indexes = reader.items("platforms")?;
         // Only variables can skip an index, and then the list would have another order than intended.
         if let Some((place, index)) = indexes.iter().enumerate().find(|(at, index)| at != *index) {
-            let reason = format!("comes without a `platforms[{place}]` before it");
+            let reason = format!("is set, but `platforms[{place}]` is not");
             reader.reject(&format!("platforms[{index}]"), reason);
             reader.ignore_below("platforms");
             return None;

@@ -121,7 +121,7 @@ async fn healthz(health: web::Data<Health>) -> HttpResponse {
     match health.silent_loop() {
         None => answer(StatusCode::OK).json(json!({"status": "ok"})),
         Some(name) => answer(StatusCode::SERVICE_UNAVAILABLE)
-            .json(json!({"status": "unavailable", "detail": format!("{name} fell silent")})),
+            .json(json!({"status": "unavailable", "detail": format!("{name} does not respond")})),
     }
 }
 

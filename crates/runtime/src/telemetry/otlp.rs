@@ -78,7 +78,7 @@ fn uses_grpc() -> Result<bool, String> {
         Some("grpc") => Ok(true),
         Some("http/protobuf") | None => Ok(false),
         Some(other) => Err(format!(
-            "OTEL_EXPORTER_OTLP_PROTOCOL is `grpc` or `http/protobuf`, not `{other}`"
+            "OTEL_EXPORTER_OTLP_PROTOCOL must be `grpc` or `http/protobuf`, not `{other}`"
         )),
     }
 }

@@ -224,7 +224,7 @@ fn mistakes_are_named_by_key_reason_and_place() {
         ),
         (
             "[scanner.judge]\nmodel = 'm'\nbase_url = 'https://a:b@m.example/v1'",
-            "scanner.judge.base_url: must not hold credentials; `api_key` is for them (file earshot.toml)",
+            "scanner.judge.base_url: must not contain credentials; use `api_key` (file earshot.toml)",
         ),
         (
             "[scanner.judge]\nmodel = 'm'\nbase_url = 'https://m.example/v1'\ncandidate_percent = 101",
@@ -244,7 +244,7 @@ fn mistakes_are_named_by_key_reason_and_place() {
         ),
         (
             "[compiler.model]\nmodel = 'm'\nbase_url = 'https://a:b@m.example/v1'",
-            "compiler.model.base_url: must not hold credentials; `api_key` is for them (file earshot.toml)",
+            "compiler.model.base_url: must not contain credentials; use `api_key` (file earshot.toml)",
         ),
         (
             "[compiler.model]\nmodel = 'm'\nbase_url = 'https://m.example/v1?x=y'",

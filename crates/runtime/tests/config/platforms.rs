@@ -128,8 +128,5 @@ fn who_has_no_credentials_starts_without_them() {
 #[test]
 fn a_gap_between_platforms_is_refused() {
     let said = refused("", &[("EARSHOT_PLATFORMS__60000__NAME", "a")]);
-    assert_eq!(
-        said,
-        "platforms[60000]: comes without a `platforms[0]` before it"
-    );
+    assert_eq!(said, "platforms[60000]: is set, but `platforms[0]` is not");
 }
