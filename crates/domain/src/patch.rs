@@ -166,7 +166,7 @@ fn parse_mask(mask: &str, paths: Paths, issues: &mut Issues) -> Mask {
         if path.is_empty() {
             issues.add_with_hint("updateMask", Issue::InvalidFormat, "an empty path");
         } else if path == "*" {
-            issues.add_with_hint("updateMask", Issue::InvalidFormat, "`*` stands alone");
+            issues.add_with_hint("updateMask", Issue::InvalidFormat, "`*` must be alone");
         } else if !paths.knows(path) {
             let shown: String = path.chars().take(MAX_SHOWN_CHARS).collect();
             issues.add_with_hint(

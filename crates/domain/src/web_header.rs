@@ -31,7 +31,7 @@ pub fn check_headers(headers: &[(String, String)]) -> Issues {
         if let Some((issue, hint)) = check_header(name, value) {
             issues.add_with_hint(format!("headers.{name}"), issue, hint);
         } else if !seen.insert(name.to_ascii_lowercase()) {
-            let hint = "given twice; case does not tell names apart";
+            let hint = "given twice; names are case-insensitive";
             issues.add_with_hint(format!("headers.{name}"), Issue::Duplicate, hint);
         }
     }

@@ -107,7 +107,7 @@ fn is_reset(error: &io::Error) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// `redirected` separates a bad redirect target from a bad URL in the request.
-    #[error("{} is not one to request ({issue:?})", if *redirected { "the target of a redirect" } else { "the url" })]
+    #[error("{} cannot be requested ({issue:?})", if *redirected { "the target of a redirect" } else { "the url" })]
     Url { issue: Issue, redirected: bool },
     #[error("more than {limit} redirects")]
     TooManyRedirects { limit: usize },

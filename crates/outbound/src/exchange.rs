@@ -125,7 +125,7 @@ impl Client {
         WebUrl::parse(url, self.policy(), Kind::Connection).map_err(|issue| match issue {
             Issue::ForbiddenAddress => forbidden(url),
             Issue::Forbidden => Failure::invalid_request("http is not allowed here"),
-            _ => Failure::invalid_request("not a url to deliver to"),
+            _ => Failure::invalid_request("not a valid webhook url"),
         })
     }
 }

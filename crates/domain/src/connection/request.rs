@@ -110,7 +110,7 @@ impl ConnectionChange {
         let named = patch.merged_into("headers");
         if named.is_some() && current.headers == Headers::unreadable() {
             let mut issues = Issues::default();
-            let hint = "those stored cannot be read, replace them all with updateMask=headers";
+            let hint = "stored ones cannot be read, replace them all with updateMask=headers";
             issues.add_with_hint("headers", Issue::Conflict, hint);
             return Err(issues);
         }
