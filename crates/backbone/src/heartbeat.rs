@@ -109,7 +109,7 @@ impl Heartbeat {
             Ok::<_, store::Error>(())
         };
         if let Err(error) = in_time(left).await {
-            tracing::warn!("leases are free only after the heartbeat's age: {error:#}");
+            tracing::warn!("cannot remove the heartbeat, its leases expire later: {error:#}");
         }
     }
 }

@@ -223,7 +223,7 @@ impl<C: Consumer> Handling<C> {
             match self.attempt(event.clone()).await {
                 Attempt::Done => {
                     if held {
-                        tracing::info!(queue = C::QUEUE, "handled a message that was held");
+                        tracing::info!(queue = C::QUEUE, "handled a held message");
                     }
                     report(delivery.settle.ack().await, "acknowledge");
                     return true;

@@ -6,7 +6,7 @@ use crate::Error;
 
 const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(20);
-/// The window of the rate limit is a minute; for a longer wait, a person does not want to wait.
+/// The window of the rate limit is a minute. A longer wait is returned to the caller.
 const LONGEST_TOLD: u64 = 90;
 
 /// Maximum number of retries.

@@ -10,7 +10,7 @@ pub mod event;
 pub mod message;
 pub mod trace;
 
-/// The generated wire format, for tests that write messages which [`Message`] does not allow.
+/// The generated wire format, for writing messages that [`Message`] does not allow.
 pub mod proto {
     include!("generated/earshot.events.v1.rs");
 }

@@ -37,7 +37,7 @@ pub enum DecodeError {
     #[error("not an envelope")]
     Malformed(#[source] prost::DecodeError),
     /// Empty, or written by a later version.
-    #[error("the envelope holds no event that this version knows")]
+    #[error("the envelope has no event that this version knows")]
     UnknownEvent,
     #[error("`{field}` is missing or malformed")]
     Field { field: &'static str },

@@ -68,7 +68,7 @@ impl Purpose {
 /// Reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    #[error("left alone after a failure")]
+    #[error("paused after a failure")]
     Resting,
     #[error("the budget is spent")]
     OverBudget,

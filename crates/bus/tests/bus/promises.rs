@@ -326,6 +326,6 @@ impl NewsReader for Reader {
 async fn next(seen: &mut mpsc::UnboundedReceiver<Seen>) -> Seen {
     tokio::time::timeout(PATIENCE, seen.recv())
         .await
-        .expect("something is heard")
+        .expect("a message arrives")
         .unwrap()
 }

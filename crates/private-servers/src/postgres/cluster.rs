@@ -68,7 +68,7 @@ impl Cluster {
         let major = version
             .trim()
             .parse()
-            .with_context(|| format!("odd PG_VERSION `{}`", version.trim()))?;
+            .with_context(|| format!("invalid PG_VERSION `{}`", version.trim()))?;
         let installation = Installation::find(Some(major))?;
         let owner = Account::of_owner(&data)?;
         let account = match Account::for_server(&["postgres", "nobody"])? {

@@ -59,7 +59,7 @@ pub(crate) fn clear(data: &Path) -> Result<()> {
             }
         }
         bail!(
-            "PostgreSQL process {pid} holds {} and does not end",
+            "PostgreSQL process {pid} uses {} and does not end",
             data.display()
         );
     }
