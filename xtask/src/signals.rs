@@ -54,8 +54,8 @@ impl Signals {
         }
         // In a separate process group, ctrl-c at the terminal only reaches this process, which passes it to the child.
         command.process_group(0);
-        // A child inherits blocked signals, and would never learn that it must end. A signal at this moment ends this process
-        // without cleanup; the servers end with it.
+        // A child inherits blocked signals, and would never learn that it must end. A signal at this moment ends this
+        // process without cleanup; the servers end with it.
         self.held.thread_unblock().context("let signals through")?;
         let child = command.spawn();
         self.held.thread_block().context("hold back signals")?;

@@ -110,7 +110,7 @@ struct Listener {
     forwarder: Option<Forwarder>,
     lines: Lines,
     managers: Vec<String>,
-    /// True if the recovery was already reported.
+    /// True if the start was already reported.
     told: bool,
 }
 

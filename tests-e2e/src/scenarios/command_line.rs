@@ -293,7 +293,7 @@ fn tools(stack: &Stack, namespace: &str, manager: &Value) {
     let (text, failed) = host.tool("get_stats", &json!({ "name": name(manager) }));
     assert!(!failed && text.contains("points"), "{text}");
     let (text, failed) = host.tool("explain_scan", &json!({ "scan": "../../caller" }));
-    assert!(failed && text.contains("no name"), "{text}");
+    assert!(failed && text.contains("must be a name"), "{text}");
     // A tool that is not offered cannot be called.
     let enable = json!({"manager": name(manager), "enable": true});
     let answer = host.ask(

@@ -110,7 +110,7 @@ mod tests {
         ] {
             let (said, code) = refusal(&ACCOUNT, wrong).unwrap();
             assert_eq!(code, 2);
-            assert!(said.contains("1 to 63 small letters"), "{said}");
+            assert!(said.contains("1 to 63 lower-case letters"), "{said}");
             assert!(!said.contains('\u{1b}'), "{said:?}");
         }
     }
