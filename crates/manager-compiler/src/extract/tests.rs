@@ -342,14 +342,14 @@ fn an_app_shell_is_read_by_its_head_or_says_what_it_is() {
         )
     };
     let reason = refusal(&shell("<title>React App of Brewforge</title>")).unwrap_or_default();
-    assert!(reason.contains("scripts draw"), "{reason}");
+    assert!(reason.contains("scripts render"), "{reason}");
     for body in [
         "<title>Brewforge dashboard</title><div id=app>Loading…</div>",
         "<title>Brewforge dashboard</title><p>Please enable JavaScript in your browser to use this site.",
         "<div id=root></div><script>draw()</script>",
     ] {
         let reason = refusal(body).unwrap_or_default();
-        assert!(reason.contains("scripts draw"), "{reason}: {body}");
+        assert!(reason.contains("scripts render"), "{reason}: {body}");
     }
     for head in [
         "<title>Brewforge | Lever espresso machines and grinders</title>",

@@ -176,11 +176,15 @@ async fn what_cannot_be_compiled_says_why() {
         (
             server.url("/gibberish"),
             NoUsableContent,
-            "name the right one",
+            "correct the charset",
         ),
         (server.url("/slow"), NoReachableUrl, "timed out after 8s"),
         (server.url("/binary"), NoUsableContent, "image/png"),
-        (server.url("/words"), NoUsableContent, "no words that tell"),
+        (
+            server.url("/words"),
+            NoUsableContent,
+            "no words that describe",
+        ),
     ];
     let mut names = Vec::new();
     for (url, ..) in &cases {
