@@ -16,9 +16,9 @@ use sha2::{Digest, Sha256};
 
 use crate::bluesky::position::Position;
 
-/// Each poll re-reads at least this many posts, or
+/// Minimum number of posts that each poll reads again.
 pub const OVERLAP_ITEMS: usize = 50;
-/// the posts of this period.
+/// Minimum period whose posts each poll reads again.
 pub const OVERLAP: Duration = Duration::from_mins(10);
 
 /// Posts kept in the seen set in addition to those of the last poll.

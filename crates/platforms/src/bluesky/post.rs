@@ -11,7 +11,7 @@ const MAX_TAGS: usize = 32;
 const MAX_URI_BYTES: usize = 2_048;
 /// The author does not want to be shown to logged-out users.
 pub(super) const HIDDEN: &str = "!no-unauthenticated";
-/// 1990. An older `createdAt` is the zero value of some program.
+/// The year 1990: an older `createdAt` is the zero value of some program.
 const EARLIEST_MICROS: i64 = 631_152_000_000_000;
 
 /// `received` is the stream's time in microseconds. `None` for a post without text, and for one whose author
