@@ -2,7 +2,7 @@
 //!
 //! Platforms with a search API are searched for the first names and terms of the instructions. The results are added to
 //! the newest posts of every platform, except communities that these already include. The ranking counts how many of
-//! the queries found a community, its rank in the results, and whether its description contains the query.
+//! the queries found a community, its rank in the results, and whether its name or description contains the query.
 //!
 //! Discovery never fails a compile, and takes at most [`PATIENCE`]. A platform that does not answer is left out for a
 //! minute, and the communities that it returned before stay. A process sends a platform at most [`SEARCHES_PER_MINUTE`]
