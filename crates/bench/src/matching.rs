@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     };
     report.note(match &options.corpus {
         Some(folder) => format!("{} posts of {}", real.len(), folder.display()),
-        None => "made-up posts alone: no --corpus was given".to_owned(),
+        None => "only generated posts: no --corpus was given".to_owned(),
     });
     report.row(weigh(&Load::new(Kind::Focused, real.clone()), options)?);
     let mut typical = Vec::new();
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
             continue;
         }
         if kind == Kind::Hot && !real.is_empty() {
-            report.note("hot: left out, its posts are made-up ones");
+            report.note("hot: skipped, its posts are generated");
             continue;
         }
         let load = Load::new(kind, real.clone());

@@ -32,7 +32,7 @@ const LEFT: [(&str, &str); 3] = [
         "SELECT count(*) FROM deliveries WHERE leased_by IS NOT NULL OR state = 'IN_FLIGHT'",
     ),
     (
-        "feeds that a dead replica holds",
+        "feeds that a dead replica leases",
         "SELECT count(*) FROM feeds WHERE leased_by IS NOT NULL AND leased_by NOT IN \
          (SELECT id FROM replicas WHERE heartbeat_time > now() - interval '5 seconds')",
     ),
@@ -75,7 +75,7 @@ pub(super) async fn check(fleet: &Fleet, world: &World, done: &Done, mended: Ins
             .sum();
         let again = u64::try_from(requests).unwrap().saturating_sub(attempts);
         println!(
-            "{}: {requests} requests of {} deliveries, {again} of them never written down",
+            "{}: {requests} requests of {} deliveries, {again} of them never recorded",
             connection,
             due.len()
         );

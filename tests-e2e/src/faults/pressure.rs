@@ -59,7 +59,7 @@ pub(super) async fn run(fleet: &Fleet) {
         let after = memory(fleet);
         stage.set(fleet, &world, false);
         let mended = Instant::now();
-        eventually("what waits is worked off", RECOVERY, async || {
+        eventually("the backlog is processed", RECOVERY, async || {
             let waiting = block_in_place(|| fleet.postgres().query(WAITING)).unwrap();
             (waiting == "0").then_some(())
         })
@@ -72,7 +72,7 @@ pub(super) async fn run(fleet: &Fleet) {
             .map(|(after, before)| after.saturating_sub(*before));
         let more = more.max().unwrap_or_default();
         println!(
-            "{stage:?}: {} answers, p99 {p99:.0?}; a replica took {} MB more at most; worked off {:.1?} later",
+            "{stage:?}: {} answers, p99 {p99:.0?}; a replica took {} MB more at most; backlog processed {:.1?} later",
             answers.len(),
             more >> 20,
             mended.elapsed()

@@ -87,7 +87,7 @@ impl Secrets {
                 continue;
             };
             let line = text[..at].lines().next_back().unwrap_or_default();
-            panic!("{place} tells the {what}, behind: {line}");
+            panic!("{place} reveals the {what}, after: {line}");
         }
     }
 }
@@ -176,7 +176,7 @@ fn stored(secrets: &Secrets, postgres: &Postgres) {
     for (what, secret) in secrets.0.iter().filter(|(what, _)| **what != "payload") {
         assert!(
             !text.contains(secret.as_str()),
-            "the database holds the {what}"
+            "the database contains the {what}"
         );
         let hex: String = secret.bytes().fold(String::new(), |mut hex, byte| {
             write!(hex, "{byte:02x}").unwrap();
@@ -184,7 +184,7 @@ fn stored(secrets: &Secrets, postgres: &Postgres) {
         });
         assert!(
             !text.contains(&hex),
-            "the database holds the {what} as bytes"
+            "the database contains the {what} as bytes"
         );
     }
 }
@@ -396,7 +396,7 @@ allow_http = true
             rabbitmq.kill();
         });
         let api = Api::new(&self.api_url, &self.owner);
-        eventually("the API says that it cannot", PATIENCE, async || {
+        eventually("the API reports the failure", PATIENCE, async || {
             let answer = api
                 .try_request(Method::GET, "/v1/namespaces", &[], None)
                 .await?;

@@ -108,13 +108,16 @@ pub(crate) async fn run(stack: &Stack) {
     for (id, times) in &arrivals {
         for early in &times[..times.len() - 1] {
             twice += 1;
-            assert!(was_at_risk(*early, &kills), "{id} came again for no reason");
+            assert!(
+                was_at_risk(*early, &kills),
+                "{id} was repeated without a reason"
+            );
         }
     }
     let last = arrivals.values().map(|times| times[0]).max().unwrap();
     let recovered = last.saturating_duration_since(restarted);
     println!(
-        "{} deliveries, {} kills, {twice} came twice, all there {recovered:.1?} after the last restart",
+        "{} deliveries, {} kills, {twice} duplicates, complete {recovered:.1?} after the last restart",
         arrivals.len(),
         kills.len()
     );

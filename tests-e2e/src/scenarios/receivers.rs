@@ -49,7 +49,7 @@ pub(crate) async fn run(stack: &Stack) {
         sample(stack, &mut command, file).await;
         seen += 1;
     }
-    assert!(seen > 0, "not one of the samples could be run");
+    assert!(seen > 0, "none of the samples could be run");
 }
 
 async fn sample(stack: &Stack, command: &mut Command, file: &str) {

@@ -113,7 +113,7 @@ pub(crate) fn wrong_settings(kind: Kind) {
         }
         assert!(
             !place.data_dir().exists(),
-            "a wrong configuration touches nothing"
+            "an invalid configuration changes nothing"
         );
     }
     let place = Place::new(&good);

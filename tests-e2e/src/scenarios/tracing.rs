@@ -100,7 +100,7 @@ pub(crate) async fn run(stack: &Stack) {
         (BACKFILLED, "a request that looks through the past"),
         (CREATED, "the creation of a manager"),
     ] {
-        assert!(!ways(&spans, steps).is_empty(), "the way of {what}");
+        assert!(!ways(&spans, steps).is_empty(), "the trace of {what}");
     }
     let poll = ways(&spans, POLLED)[0];
     for (name, kind) in [("GET", Client), ("match posts", Internal)] {

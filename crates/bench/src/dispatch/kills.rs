@@ -164,7 +164,7 @@ async fn burst(
         }
         ensure!(
             begin.elapsed() < Duration::from_secs(60),
-            "{} of a burst of {} came",
+            "{} of a burst of {} arrived",
             times.len(),
             names.len()
         );

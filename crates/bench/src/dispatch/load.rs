@@ -165,12 +165,12 @@ impl Load {
             .conn
             .transaction(async |conn| replays::insert(conn, connection, &draft).await)
             .await?;
-        Ok(replay.context("no other replay runs")?.name)
+        Ok(replay.context("another replay is running")?.name)
     }
 
     pub(super) async fn replayed(&mut self, replay: ReplayName) -> Result<u64> {
         let replay = replays::get(&mut self.conn, replay).await?;
-        Ok(replay.context("the replay is there")?.done)
+        Ok(replay.context("the replay is missing")?.done)
     }
 
     /// Returns the number of Scans of these Managers.

@@ -353,7 +353,7 @@ impl Bench {
             let arrival = arrivals.get(&scan.to_string());
             ensure!(
                 arrival.is_some_and(|(_, times)| *times == 1),
-                "{scan} came {arrival:?}"
+                "{scan} arrived {arrival:?}"
             );
             let Some((at, _)) = arrival else { continue };
             let (begin, begin_micros) = self.begin;
