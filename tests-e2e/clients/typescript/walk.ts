@@ -39,7 +39,7 @@ function first<T>(items: T[]): T {
   return item;
 }
 
-/** What a call answered; a refusal ends the walk and says all that it knows. */
+/** Returns the answer of a call; an error ends the run with all details. */
 function data<T>(answer: { data?: T; error?: unknown; response: Response }): T {
   assert(answer.response.headers.get("x-request-id"), "an answer without x-request-id");
   assert(answer.data !== undefined, `${answer.response.status} ${JSON.stringify(answer.error)}`);
@@ -131,7 +131,7 @@ const published = await fetch(new URL("../control/posts", page), {
 });
 assert(published.ok, `the simulator: ${published.status}`);
 
-// Polling loses nothing: on from the last createTime, oldest first.
+// Polling loses nothing: it continues from the last createTime, oldest first.
 let since = "2026-01-01T00:00:00Z";
 const seen: Scan[] = [];
 const scan = await eventually("the Scan is listed", async () => {
