@@ -20,7 +20,7 @@ use crate::{
     tls::{Address, Mode, Verifying},
 };
 
-/// How long what was sent may stay unacknowledged before the connection is taken for dead.
+/// Longest time that sent data may stay unacknowledged before the connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Cheap to clone: all clones share the connections.
@@ -28,10 +28,10 @@ const SILENCE: Duration = Duration::from_secs(30);
 pub struct Pool(deadpool::Pool<AsyncPgConnection>);
 
 impl Pool {
-    /// A connection; whoever waits longer than five seconds for one gets an error instead.
+    /// Returns a connection, after a wait of at most five seconds.
     ///
     /// # Errors
-    /// That, and when the database does not answer.
+    /// When no connection is free in time, or the database does not answer.
     pub async fn get(&self) -> Result<Connection, deadpool::PoolError> {
         let begin = Instant::now();
         let got = self.0.get().await;
@@ -56,8 +56,8 @@ pub type Connection = deadpool::Object<AsyncPgConnection>;
 #[error("invalid database settings")]
 pub struct ConnectError(#[source] deadpool::BuildError);
 
-/// A pool of up to `size` connections to `url`, opened when they are needed. Whoever waits longer than
-/// five seconds for one gets an error instead.
+/// A pool of up to `size` connections to `url`, opened when they are needed. A wait for one
+/// fails after five seconds.
 ///
 /// # Errors
 /// When the settings contradict each other.
@@ -84,7 +84,7 @@ pub async fn idle(pool: &Pool) -> Option<Connection> {
     if pool.status().available == 0 {
         return None;
     }
-    // Should another take it at this moment, none is opened in its place.
+    // If another task takes it at this moment, the pool opens no new one.
     let timeouts = Timeouts {
         wait: Some(Duration::ZERO),
         create: Some(Duration::ZERO),
@@ -109,8 +109,8 @@ pub async fn unused(pool: &Pool) -> Result<Option<Connection>, Error> {
     }
 }
 
-/// Bounds for whatever waits: a statement, a lock, and, at the server, a client that has gone in the
-/// middle of a transaction, whose locks others wait for.
+/// Time limits for a statement, for a lock, and for a client that disappears in the middle of a transaction
+/// while others wait for its locks.
 const BOUNDS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
     SET idle_in_transaction_session_timeout = '60s'; \
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
@@ -129,7 +129,7 @@ async fn establish_bounded(url: &str) -> ConnectionResult<AsyncPgConnection> {
 /// system's own, which diesel's does not; it never repeats the URL, which may hold a password.
 ///
 /// # Errors
-/// When the URL cannot be read, nobody answers, or the server refuses.
+/// When the URL is invalid, the server does not answer, or it refuses the connection.
 pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
     let address = Address::read(url).map_err(ConnectionError::InvalidConnectionUrl)?;
     let mut config: tokio_postgres::Config =
@@ -166,14 +166,14 @@ pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
     }
 }
 
-/// What `pg_stat_activity` and the server's log call us by: `scanner`, `api-gateway`.
+/// Name of this program in `pg_stat_activity` and in the server's log: `scanner`, `api-gateway`.
 fn program() -> String {
     let path = std::env::current_exe().unwrap_or_default();
     let name = path.file_stem().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// Whether connections to `url` cross a network without encryption, and it does not say that they shall.
+/// Returns whether connections to `url` cross a network unencrypted although the URL does not ask for that.
 #[must_use]
 pub fn is_plain_by_omission(url: &str) -> bool {
     let Ok(address) = Address::read(url) else {
@@ -196,7 +196,7 @@ pub fn is_plain_by_omission(url: &str) -> bool {
 fn servers(config: &tokio_postgres::Config) -> String {
     let ports = config.get_ports();
     let named = config.get_hosts().iter().enumerate().map(|(at, host)| {
-        // One port may stand for all hosts, and none for the usual one.
+        // One port may apply to all hosts; without any, the default port applies.
         let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
         match host {
             Host::Tcp(name) => format!("{name}:{port}"),
@@ -224,7 +224,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_cause_is_named_and_the_password_is_not() {
-        // Nobody listens on port 1.
+        // No server listens on port 1.
         let Err(error) = establish("postgres://user:hush@127.0.0.1:1/db").await else {
             panic!("connected");
         };
