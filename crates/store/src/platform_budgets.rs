@@ -1,12 +1,12 @@
-//! What may be asked of a platform under one credential, all replicas together.
+//! Request and post budgets of a platform credential, shared by all replicas.
 //!
-//! One row a credential. Requests are leased from its ledger as points of the API's rate limit are
-//! ([`crate::rates`] has the rules): in no minute more than the limit, whoever dies. Posts that are paid for
-//! singly are counted by the UTC day, and shared by the accounts that watch the platform ([`share`]). What a platform
-//! itself says silences everybody until then.
+//! Each credential has one row. Requests are leased from its ledger like points of the API's rate limit
+//! ([`crate::rates`] has the rules): no minute exceeds the limit, even if a replica dies. Posts that cost money
+//! each are counted per UTC day, and shared by the accounts that watch the platform ([`share`]). When a platform
+//! asks for a pause, all replicas stay silent until it ends.
 //!
-//! Each call is one short transaction or statement, by primary key; posts for a feed cost a look at the platform's
-//! watchers, too.
+//! Each call is one short transaction or statement, by primary key; posts for a feed also need a read of the
+//! platform's watchers.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ mod share;
 
 use share::Share;
 
-/// How a credential stands.
+/// State of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stand {
-    /// For how long nothing may be asked; zero when something may.
+    /// Time until requests are allowed again; zero when they are allowed now.
     pub silent: Duration,
-    /// What was leased, where anything was wanted and nobody is silenced.
+    /// Leased requests, if any were wanted and the credential is not silenced.
     pub grant: Option<Grant>,
 }
 
@@ -50,8 +50,8 @@ const STAND: &str = "SELECT ledger, floor(extract(epoch FROM clock_timestamp()) 
     extract(epoch FROM silent_until - clock_timestamp())::float8 AS silent_seconds \
     FROM platform_budgets WHERE credential = $1";
 
-/// Settles a lease of `credential`, and then leases requests, each where it is given. Of requests `kept`
-/// stay free: for more urgent ones.
+/// Settles a lease of `credential`, and then leases requests; each step runs if its argument is given.
+/// `kept` requests stay free for more urgent ones.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -86,7 +86,7 @@ pub async fn lease(
     .await
 }
 
-/// For how long nothing may be asked under `credential`; zero when something may.
+/// Returns the time until requests under `credential` are allowed again; zero when they are allowed now.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -99,7 +99,7 @@ pub async fn silent(conn: &mut AsyncPgConnection, credential: &str) -> QueryResu
     Ok(duration(row.and_then(|row| row.silent_seconds)))
 }
 
-/// Nobody asks anything under `credential` for `time` from now on, or for longer if that was said before.
+/// Silences `credential` for `time` from now. A longer silence that is already set stays.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -120,24 +120,24 @@ pub async fn silence(
     Ok(())
 }
 
-/// What there is of a UTC day's posts.
+/// Result of a request for a UTC day's posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Posts {
     /// Taken by this call.
     pub granted: u32,
-    /// What is left after it, of all accounts together.
+    /// Posts left after this call, for all accounts together.
     pub left: u32,
-    /// How long until the day ends.
+    /// Time until the day ends.
     pub day_ends_in: Duration,
-    /// The account whose share they are of.
+    /// Account whose share the posts come from.
     pub account: Option<Id>,
 }
 
-/// Takes up to `wanted` of the posts that a UTC day has, by the database's clock. They are gone, whatever
-/// becomes of them, unless [`give_back_posts`] says otherwise: it is money.
+/// Takes up to `wanted` of the posts that a UTC day has, by the database's clock. They count as
+/// spent unless [`give_back_posts`] returns them, because each post costs money.
 ///
-/// Those for a `feed` are of the share of an account that watches it: of the one that may have the most. Without a
-/// feed they are of no account's.
+/// Posts for a `feed` come from the share of the watching account with the largest allowance. Without a feed,
+/// no account's share is charged.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -156,7 +156,7 @@ pub async fn take_posts(
         rest_seconds: f64,
     }
     conn.transaction(async |conn| {
-        // Nobody else takes or gives back until the end of the transaction.
+        // The lock stops other takes and returns until the end of the transaction.
         locked(conn, credential).await?;
         let today: Today = sql_query(
             "WITH today AS ( \
@@ -206,7 +206,7 @@ pub async fn take_posts(
     .await
 }
 
-/// What each account that watches anything on the platform of `feed` has taken today.
+/// Returns what each account that watches anything on the platform of `feed` has taken today.
 async fn shares(
     conn: &mut AsyncPgConnection,
     credential: &str,
@@ -243,8 +243,8 @@ async fn shares(
     Ok(watching.into_iter().map(share).collect())
 }
 
-/// Gives back posts that were taken today, of the share of `account` where they were, and not paid for. Those of a
-/// day that has ended are forgotten.
+/// Gives back posts that were taken today and not paid for, also to the share of `account` if given. Posts of a day
+/// that has ended are ignored.
 ///
 /// # Errors
 /// When the database does not answer; then they count as paid for.
@@ -255,7 +255,7 @@ pub async fn give_back_posts(
     account: Option<Id>,
 ) -> QueryResult<()> {
     conn.transaction(async |conn| {
-        // In the order in which posts are taken.
+        // Same lock order as when posts are taken.
         sql_query(
             "UPDATE platform_budgets SET day_posts = greatest(day_posts - $2, 0) \
              WHERE credential = $1 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date",
@@ -278,8 +278,7 @@ pub async fn give_back_posts(
     .await
 }
 
-/// The row of `credential`, made where there was none, which nobody else changes until the end of the
-/// transaction.
+/// Returns the row of `credential`, locked until the end of the transaction. Creates the row if it is missing.
 async fn locked(conn: &mut AsyncPgConnection, credential: &str) -> QueryResult<Row> {
     let locked = sql_query(format!("{STAND} FOR UPDATE")).bind::<Text, _>(credential);
     if let Some(row) = locked.clone().get_result(conn).await.optional()? {
