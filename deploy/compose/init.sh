@@ -28,19 +28,29 @@ fi
 
 database=$(random 24)
 printf %s "$database" | write "$secrets/postgres/password"
+roles=
 echo "2026-11:$(head -c 32 /dev/urandom | base64)" >"$secrets/rabbitmq/key.tmp"
 users=
 for service in $services operator; do
     password=$(random 24)
     users="$users${users:+, }{\"name\": \"earshot-$service\", \"password\": \"$password\", \"tags\": \"\"}"
     folder=$secrets/$service
-    printf 'postgres://earshot:%s@postgres:5432/earshot?sslmode=disable' "$database" | write "$folder/database-url"
+    # The operator migrates and owns the tables; `earshot migrate` gives the others what they need.
+    if [ "$service" = operator ]; then
+        role=earshot role_password=$database
+    else
+        role=earshot_$(printf %s "$service" | tr - _) role_password=$(random 24)
+        roles="${roles}CREATE ROLE $role LOGIN PASSWORD '$role_password';
+"
+    fi
+    printf 'postgres://%s:%s@postgres:5432/earshot?sslmode=disable' "$role" "$role_password" | write "$folder/database-url"
     printf 'amqp://earshot-%s:%s@rabbitmq:5672/earshot' "$service" "$password" | write "$folder/bus-url"
     case $service in
     api-gateway | webhook-dispatcher) write "$folder/encryption-keys" <"$secrets/rabbitmq/key.tmp" ;;
     esac
 done
 rm "$secrets/rabbitmq/key.tmp"
+printf %s "$roles" | write "$secrets/postgres/roles.sql"
 
 # One file: users, then what the other two hold between their first and last lines.
 {

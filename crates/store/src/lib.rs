@@ -41,6 +41,7 @@ pub mod recent_posts;
 pub mod replays;
 pub mod replicas;
 pub mod retention;
+pub mod roles;
 pub mod scans;
 pub mod seal;
 pub mod stats;

@@ -8,7 +8,7 @@ use diesel::{QueryableByName, sql_query, sql_types::Text};
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::{QueryError, QueryResult};
+use crate::{QueryError, QueryResult, roles};
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 
@@ -21,7 +21,8 @@ pub fn fingerprint() -> &'static str {
     env!("MIGRATIONS_FINGERPRINT")
 }
 
-/// Runs what is missing and returns the names of what was run.
+/// Runs what is missing, gives the services' roles their rights ([`crate::roles`]), and returns the names of what was
+/// run.
 ///
 /// # Errors
 /// When the database does not answer, or a migration fails; it is rolled back then.
@@ -32,14 +33,18 @@ pub async fn migrate(url: &str) -> anyhow::Result<Vec<String>> {
         .execute(&mut guard)
         .await?;
     let mut harness = AsyncMigrationHarness::new(connect(url).await?);
-    tokio::task::spawn_blocking(move || {
+    let run = tokio::task::spawn_blocking(move || {
         let run = harness
             .run_pending_migrations(MIGRATIONS)
             .map_err(|error| anyhow!(error))?;
-        Ok(run.iter().map(ToString::to_string).collect())
+        anyhow::Ok(run.iter().map(ToString::to_string).collect())
     })
     .await
-    .context("the migration was interrupted")?
+    .context("the migration was interrupted")??;
+    roles::grant(&mut guard)
+        .await
+        .context("cannot give the services' roles their rights")?;
+    Ok(run)
 }
 
 /// Takes back every migration. For tests of `down.sql` alone.

@@ -12,8 +12,11 @@ use std::{
 use diesel::sql_query;
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use private_servers::{Postgres, postgres::Options};
-use store::Pool;
+use store::{Pool, roles::Service};
 use url::Url;
+
+/// Password of the services' roles on test servers.
+const ROLE_PASSWORD: &str = "earshot";
 
 /// A database that is dropped with this value.
 pub struct TestDatabase {
@@ -48,6 +51,19 @@ impl TestDatabase {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The same with the role of a service, which has the rights of [`store::roles`] alone.
+    ///
+    /// # Panics
+    /// When the address is none.
+    #[must_use]
+    pub fn url_of(&self, service: Service) -> String {
+        let mut url: Url = self.url.parse().expect("the address is a URL");
+        url.set_username(service.role()).expect("it takes a user");
+        url.set_password(Some(ROLE_PASSWORD))
+            .expect("it takes a password");
+        url.into()
     }
 
     #[must_use]
@@ -172,6 +188,9 @@ async fn template(server: &Url) -> String {
             format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
         )
         .await;
+        for service in Service::EACH {
+            ensure_role(&mut conn, service.role()).await;
+        }
         run(&mut conn, format!("CREATE DATABASE {name}")).await;
         store::migrations::migrate(&at(server, &name))
             .await
@@ -184,6 +203,15 @@ async fn template(server: &Url) -> String {
         .await;
     }
     NAME.get_or_init(|| name).clone()
+}
+
+/// Roles belong to the whole server, and outlive its databases.
+async fn ensure_role(conn: &mut AsyncPgConnection, role: &str) {
+    let sql = format!(
+        "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') \
+         THEN CREATE ROLE {role} LOGIN; END IF; ALTER ROLE {role} PASSWORD '{ROLE_PASSWORD}'; END $$"
+    );
+    run(conn, sql).await;
 }
 
 async fn admin(server: &Url, sql: &str) {

@@ -4,16 +4,21 @@ use std::{future::Future, time::Duration};
 
 use backbone::Backbone;
 use runtime::{Config, Context, Health, config::EncryptionKey};
+use store::roles::Service;
 use tokio::{runtime::Runtime, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::TestDatabase;
 
+<<<<<<< HEAD
 /// Same base configuration as `earshot dev`, on this database, with the key of [`crate::Fixture`].
+=======
+/// What `earshot dev` starts from, on this database under the service's role, with the key of [`crate::Fixture`].
+>>>>>>> 2fedd7a (store: Give each service's role its own rights)
 #[must_use]
-pub fn config(database: &TestDatabase) -> Config {
+pub fn config(database: &TestDatabase, service: Service) -> Config {
     let mut config = Config::dev();
-    config.database.url = database.url().into();
+    config.database.url = database.url_of(service).into();
     config.secrets.encryption_keys = vec![EncryptionKey::new("test", [7; 32])];
     config
 }

@@ -6,6 +6,7 @@
 pub(crate) mod api;
 pub(crate) mod collector;
 pub(crate) mod config;
+pub(crate) mod identities;
 pub(crate) mod process;
 pub(crate) mod programs;
 pub(crate) mod proxy;

@@ -17,6 +17,7 @@ use tokio::task::block_in_place;
 use super::{
     api::{self, Api},
     config, eventually,
+    identities::{self, Variables},
     process::Process,
     programs,
     simulator::Simulator,
@@ -66,7 +67,7 @@ impl Part {
         Self::Dispatcher,
     ];
 
-    fn program(self) -> &'static str {
+    pub(super) fn program(self) -> &'static str {
         match self {
             Self::Dev => "earshot",
             Self::Gateway => "api-gateway",
@@ -91,7 +92,13 @@ pub(crate) struct Stack {
     config: PathBuf,
     addresses: Addresses,
     running: Mutex<Running>,
+<<<<<<< HEAD
     /// Environment of processes that are started from now on.
+=======
+    /// Each service's role and user.
+    identities: BTreeMap<Part, Variables>,
+    /// Of processes that are started from now on.
+>>>>>>> 2fedd7a (store: Give each service's role its own rights)
     variables: Mutex<Vec<(String, String)>>,
     /// Directory for logs and data.
     directory: TempDir,
@@ -135,6 +142,7 @@ impl Stack {
             config: directory.path().join("earshot.toml"),
             addresses,
             running: Mutex::default(),
+            identities: BTreeMap::new(),
             variables: Mutex::default(),
             directory,
         };
@@ -152,8 +160,13 @@ impl Stack {
         self.restart(Part::Dev).await
     }
 
+<<<<<<< HEAD
     /// Starts the services first, because the order must not matter.
     async fn start_distributed(&self) -> String {
+=======
+    /// The services are started first: the order does not matter to them.
+    async fn start_distributed(&mut self) -> String {
+>>>>>>> 2fedd7a (store: Give each service's role its own rights)
         let home = self.directory.path();
         let (postgres, rabbitmq) = block_in_place(|| {
             std::thread::scope(|scope| {
@@ -163,8 +176,9 @@ impl Stack {
                 (postgres, rabbitmq.join().unwrap().unwrap())
             })
         });
-        let settings =
-            config::distributed(self.simulator.url(), &postgres.url(), &rabbitmq.amqp_url());
+        self.identities = block_in_place(|| identities::make(&postgres, &rabbitmq, home));
+        let broker = rabbitmq.amqp_url().replace("%2f", "earshot");
+        let settings = config::distributed(self.simulator.url(), &postgres.url(), &broker);
         std::fs::write(&self.config, settings).unwrap();
         {
             let mut running = self.running.lock().unwrap();
@@ -314,6 +328,9 @@ impl Stack {
         command.arg("--config").arg(&self.config);
         command.env("EARSHOT_GATEWAY__LISTEN", &self.addresses.api);
         command.env("EARSHOT_OPS__LISTEN", ops);
+        if let Some(identity) = self.identities.get(&part) {
+            command.envs(identity.iter().map(|(name, value)| (name, value)));
+        }
         command.envs(self.variables.lock().unwrap().iter().cloned());
         let process = Process::spawn(part.program(), &mut command, self.directory.path());
         self.running.lock().unwrap().processes.insert(part, process);

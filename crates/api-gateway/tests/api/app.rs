@@ -31,7 +31,7 @@ impl TestApp {
 
     pub(crate) async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
         let database = TestDatabase::create().await;
-        let mut config = config(database.url());
+        let mut config = config(&database.url_of(store::roles::Service::Gateway));
         change(&mut config);
         let (base, shutdown, serving) = spawn(&config);
         Self {

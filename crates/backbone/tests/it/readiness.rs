@@ -48,8 +48,11 @@ async fn a_schema_of_an_older_version_is_named() {
 
 #[tokio::test]
 async fn a_shutdown_ends_the_wait() {
-    let mut config = test_support::config(&TestDatabase::create().await);
-    // Nothing listens there.
+    let mut config = test_support::config(
+        &TestDatabase::create().await,
+        store::roles::Service::Scanner,
+    );
+    // Nobody listens there.
     config.database.url = "postgres://nobody@127.0.0.1:1/none".into();
     let replica = start("scanner", backbone::Backbone::in_process(&config).unwrap());
     eventually("the database is reported missing", SOON, async || {

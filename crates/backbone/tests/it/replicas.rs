@@ -50,7 +50,7 @@ async fn the_heartbeat_is_renewed_through_lost_connections() {
 #[tokio::test]
 async fn a_busy_pool_costs_no_heartbeat() {
     let database = TestDatabase::create().await;
-    let mut config = test_support::config(&database);
+    let mut config = test_support::config(&database, store::roles::Service::Scanner);
     config.database.max_connections = 2;
     let backbone = backbone::Backbone::in_process(&config).unwrap();
     let replica = start("scanner", backbone.clone());

@@ -9,7 +9,11 @@ use test_support::{Replica, TestDatabase};
 pub(crate) const SOON: Duration = Duration::from_secs(6);
 
 pub(crate) fn backbone(database: &TestDatabase) -> Backbone {
-    Backbone::in_process(&test_support::config(database)).unwrap()
+    Backbone::in_process(&test_support::config(
+        database,
+        store::roles::Service::Scanner,
+    ))
+    .unwrap()
 }
 
 /// Starts a service that waits until it may work, reports that in its health, and works until its shutdown.

@@ -30,7 +30,7 @@ impl World {
     pub(crate) async fn new() -> Self {
         let database = TestDatabase::create().await;
         let fixture = Fixture::create(&mut database.connect().await).await;
-        let mut config = test_support::config(&database);
+        let mut config = test_support::config(&database, store::roles::Service::Compiler);
         let platform = |name: &str, kind, source| PlatformConfig {
             name: name.to_owned(),
             kind,

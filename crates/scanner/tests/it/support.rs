@@ -35,7 +35,7 @@ impl World {
         let database = TestDatabase::create().await;
         let platforms = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
         let fixture = Fixture::create(&mut database.connect().await).await;
-        let mut config = test_support::config(&database);
+        let mut config = test_support::config(&database, store::roles::Service::Scanner);
         config.platforms = platforms.settings().into_iter().map(configured).collect();
         Self {
             database,
@@ -50,7 +50,7 @@ impl World {
     pub(crate) async fn log_leases(&self) {
         for statement in [
             "CREATE TABLE log (feed text, was uuid, now uuid, due timestamptz, at timestamptz)",
-            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
              INSERT INTO log VALUES (NEW.name, OLD.leased_by, NEW.leased_by, OLD.next_poll_time, clock_timestamp()); \
              RETURN NULL; END $$",
             "CREATE TRIGGER note AFTER UPDATE ON feeds FOR EACH ROW \

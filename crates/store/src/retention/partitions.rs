@@ -137,7 +137,9 @@ pub async fn drop_partition(
             if partition.table != Table::Posts && is_in_use(conn, partition).await? {
                 return Ok(Dropped::InUse);
             }
-            sql_query(format!("DROP TABLE {}", quoted(&partition.name)))
+            sql_query("SELECT drop_partition($1, $2)")
+                .bind::<Text, _>(table)
+                .bind::<Text, _>(&partition.name)
                 .execute(conn)
                 .await?;
             Ok(Dropped::Dropped)

@@ -29,6 +29,7 @@ mod recent_posts;
 mod replays;
 mod replicas;
 mod retention;
+mod roles;
 mod rows;
 mod scans;
 mod sessions;

@@ -27,7 +27,7 @@ impl World {
     pub(crate) async fn new() -> Self {
         let database = TestDatabase::create().await;
         let fixture = Fixture::create(&mut database.connect().await).await;
-        let mut config = test_support::config(&database);
+        let mut config = test_support::config(&database, store::roles::Service::Dispatcher);
         config.dispatcher.timeout = Duration::from_millis(800);
         config.dispatcher.retry_schedule = vec![Duration::from_millis(100); 3];
         Self {

@@ -1,0 +1,64 @@
+//! The rights of the services' own roles.
+
+use diesel::sql_query;
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use store::roles::Service;
+use test_support::{Fixture, TestDatabase};
+
+#[tokio::test]
+async fn no_service_can_make_a_key_and_only_two_can_read_sealed_values() {
+    let database = TestDatabase::create().await;
+    let mut owner = database.connect().await;
+    let fixture = Fixture::create(&mut owner).await;
+    fixture
+        .connection(&mut owner, "https://hooks.example.com/")
+        .await;
+    for service in Service::EACH {
+        let mut conn = AsyncPgConnection::establish(&database.url_of(service))
+            .await
+            .unwrap();
+        for statement in [
+            "INSERT INTO accounts (id, name, create_time) VALUES (gen_random_uuid(), 'mallory', now())",
+            "INSERT INTO api_keys (id, account_id, secret_hash, role, create_time) \
+             SELECT gen_random_uuid(), id, sha256('x'), 'OWNER', now() FROM accounts",
+            "UPDATE api_keys SET revoke_time = NULL",
+            "DROP TABLE posts",
+            "CREATE TABLE mine (id int)",
+        ] {
+            let refused = sql_query(statement).execute(&mut conn).await.unwrap_err();
+            let refused = refused.to_string();
+            let expected = ["permission denied", "must be owner"];
+            assert!(
+                expected.iter().any(|text| refused.contains(text)),
+                "{service:?}: {statement}: {refused}"
+            );
+        }
+        let opens = matches!(service, Service::Gateway | Service::Dispatcher);
+        let read = sql_query("SELECT url_sealed FROM connections")
+            .execute(&mut conn)
+            .await;
+        assert_eq!(read.is_ok(), opens, "{service:?}: {read:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_weeks_of_the_partitioned_tables_can_be_dropped() {
+    let database = TestDatabase::create().await;
+    let url = database.url_of(Service::Dispatcher);
+    let mut conn = AsyncPgConnection::establish(&url).await.unwrap();
+    store::migrations::ensure_partitions(&mut conn)
+        .await
+        .unwrap();
+    for (parent, partition) in [
+        ("posts", "api_keys"),
+        ("posts", "posts"),
+        ("replicas", "replicas"),
+        ("posts", "nothing"),
+    ] {
+        let refused = sql_query(format!("SELECT drop_partition('{parent}', '{partition}')"))
+            .execute(&mut conn)
+            .await
+            .unwrap_err();
+        assert!(refused.to_string().contains("no partition of"), "{refused}");
+    }
+}
