@@ -10,11 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::TestDatabase;
 
-<<<<<<< HEAD
-/// Same base configuration as `earshot dev`, on this database, with the key of [`crate::Fixture`].
-=======
-/// What `earshot dev` starts from, on this database under the service's role, with the key of [`crate::Fixture`].
->>>>>>> 2fedd7a (store: Give each service's role its own rights)
+/// Same base configuration as `earshot dev`, on this database under the role of a service, with the key of [`crate::Fixture`].
 #[must_use]
 pub fn config(database: &TestDatabase, service: Service) -> Config {
     let mut config = Config::dev();

@@ -92,13 +92,9 @@ pub(crate) struct Stack {
     config: PathBuf,
     addresses: Addresses,
     running: Mutex<Running>,
-<<<<<<< HEAD
-    /// Environment of processes that are started from now on.
-=======
     /// Each service's role and user.
     identities: BTreeMap<Part, Variables>,
-    /// Of processes that are started from now on.
->>>>>>> 2fedd7a (store: Give each service's role its own rights)
+    /// Environment of processes that are started from now on.
     variables: Mutex<Vec<(String, String)>>,
     /// Directory for logs and data.
     directory: TempDir,
@@ -160,13 +156,8 @@ impl Stack {
         self.restart(Part::Dev).await
     }
 
-<<<<<<< HEAD
     /// Starts the services first, because the order must not matter.
-    async fn start_distributed(&self) -> String {
-=======
-    /// The services are started first: the order does not matter to them.
     async fn start_distributed(&mut self) -> String {
->>>>>>> 2fedd7a (store: Give each service's role its own rights)
         let home = self.directory.path();
         let (postgres, rabbitmq) = block_in_place(|| {
             std::thread::scope(|scope| {

@@ -11,7 +11,7 @@ use std::{
 use matching::text;
 use url::Url;
 
-use super::{domain, is_camel_case, products, squeeze, versus};
+use super::{contrasts, domain, is_camel_case, products, squeeze, versus};
 use crate::{
     background::{self, Usage},
     compile::Page,
@@ -27,10 +27,13 @@ const MAX_LINKS: usize = 500;
 /// Folded words that mark a comparison.
 const COMPARING: &str = "compare compared comparing comparison comparisons versus vs alternatives switching differences
 vergleich vergleiche vergleichen verglichen alternativen wechsel wechseln umstieg umsteigen unterschied unterschiede
-comparar comparacion comparativa comparativo comparado alternativas cambiarse diferencias
+comparar comparacion comparativa comparativo comparado comparada comparados comparadas alternativas cambiarse diferencias
 comparer comparaison comparatif alternatives differences comparacao diferencas";
 /// Folded phrases that mark a comparison.
-const COMPARING_PHRASES: [&str; 20] = [
+const COMPARING_PHRASES: [&str; 23] = [
+    "frente a",
+    "face a",
+    "par rapport a",
     "moving from",
     "move from",
     "moving over",
@@ -57,7 +60,7 @@ const COMPARING_IN_JAPANESE: [&str; 5] = ["比較", "違い", "乗り換え", "�
 const OF_CUSTOMER: &str = "plans plan models model prices pricing products product editions tiers features packages
 options sizes tarife modelle preise produkte planes modelos precios productos modeles prix produits offres planos precos";
 /// Words between the customer's name and a rival's in a heading, or before a rival's.
-const LINKS_IN_HEADINGS: &str = "and to with from against than or over und mit von zu als oder y e et con com desde de avec contre que o ou";
+const LINKS_IN_HEADINGS: &str = "and to with from against than or over und mit von zu als oder y e et con com desde de avec contre que o ou a";
 /// Words before a rival's name in a heading without the customer's.
 const BEFORE_RIVALS: &str =
     "from than over with to against von als mit gegenuber desde de con com avec que";
@@ -130,10 +133,19 @@ pub(super) fn rivals(pages: &[Page], is_own: &dyn Fn(&str) -> bool) -> Vec<Strin
         let titles = [page.text.title.as_str(), page.text.og_title.as_str()];
         let lines = titles.into_iter().filter(|_| matches!(scope, Scope::Page));
         for line in lines.chain(headings) {
-            let names = of_heading(line, is_own).into_iter();
-            found.extend(names.filter(|name| {
-                !is_of_others(name) && (is_brand(name) || prose.is_name(name, &page.text.lang))
-            }));
+            let names_customer = names_customer(line, is_own);
+            let lang = &page.text.lang;
+            let is_name = |name: &str| {
+                is_brand(name)
+                    || prose.is_name(name, lang)
+                    || (names_customer && contrasts::is_coined(name, lang))
+            };
+            let names = of_heading(line, names_customer, is_own).into_iter();
+            found.extend(names.filter(|name| !is_of_others(name) && is_name(name)));
+            if COMPARING_IN_JAPANESE.iter().any(|word| line.contains(word)) {
+                let names = contrasts::of_japanese_heading(line).into_iter();
+                found.extend(names.filter(|name| !is_own(name)));
+            }
         }
         found.extend(of_tables(page, scope, is_own, &prose));
     }
@@ -145,7 +157,18 @@ pub(super) fn rivals(pages: &[Page], is_own: &dyn Fn(&str) -> bool) -> Vec<Strin
         found.extend(names.filter(|name| !is_of_others(name)));
     }
     found.extend(prose.rivals(pages));
+    let names = contrasts::rivals(pages, is_own).into_iter();
+    found.extend(names.filter(|name| !is_of_others(name)));
     found
+}
+
+/// Whether a line holds the customer's name.
+fn names_customer(line: &str, is_own: &dyn Fn(&str) -> bool) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    (0..words.len()).any(|from| {
+        (from + 1..=words.len().min(from + MAX_NAME_WORDS))
+            .any(|to| versus::checked(&words[from..to]).is_some_and(|name| is_own(&name)))
+    })
 }
 
 fn is_about_comparison(line: &str) -> bool {
@@ -187,12 +210,8 @@ fn is_comparison_path(url: &Url) -> bool {
 }
 
 /// Returns both sides of a word that links two names: `LedgerLeaf and QuickBooks`, `If you come from Foo`.
-fn of_heading(line: &str, is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
+fn of_heading(line: &str, names_customer: bool, is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let names_customer = (0..words.len()).any(|from| {
-        (from + 1..=words.len().min(from + MAX_NAME_WORDS))
-            .any(|to| versus::checked(&words[from..to]).is_some_and(|name| is_own(&name)))
-    });
     let links = if names_customer {
         LINKS_IN_HEADINGS
     } else {

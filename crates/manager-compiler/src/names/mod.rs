@@ -11,6 +11,7 @@
 mod brands;
 mod companies;
 mod comparisons;
+mod contrasts;
 mod domain;
 mod own;
 mod products;

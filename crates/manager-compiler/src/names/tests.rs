@@ -501,3 +501,44 @@ fn products_stand_for_well_known_names() {
         "{products:?}"
     );
 }
+
+#[test]
+fn a_contrast_with_the_customer_names_a_rival() {
+    for (lang, html, rivals) in [
+        (
+            "en",
+            "<h1>Packrat</h1><p>Unlike Stashbox, Packrat keeps versions. Unlike last year, it is cheap.</p>\
+             <h2>Packrat compared with Hoardly and Other Tools</h2>",
+            &["Hoardly", "Stashbox"][..],
+        ),
+        (
+            "de",
+            "<h1>Packrat</h1><p>Anders als Stashbox läuft Packrat im Browser.</p><h2>Packrat im Vergleich mit Papier</h2>",
+            &["Stashbox"],
+        ),
+        (
+            "es",
+            "<h1>Packrat</h1><p>A diferencia de Stashbox, Packrat es sencillo.</p>",
+            &["Stashbox"],
+        ),
+        (
+            "ja",
+            "<h1>Packrat</h1><h2>Packratとスタッシュボックスの比較</h2><p>Hoardlyと違い、Packratは日本語です。</p>",
+            &["スタッシュボックス", "Hoardly"],
+        ),
+        (
+            "en",
+            "<h1>Packrat</h1><p>Unlike Stashbox, we did it.</p>",
+            &[],
+        ),
+    ] {
+        let html = format!(r#"<html lang="{lang}"><title>Packrat</title>{html}</html>"#);
+        let found = Names::find(&[page("https://packrat.example/", &html)], &[]);
+        let watched: Vec<_> = found
+            .watched
+            .iter()
+            .map(|n| n.spellings[0].as_str())
+            .collect();
+        assert_eq!(watched, rivals, "{html}");
+    }
+}

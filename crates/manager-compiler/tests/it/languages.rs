@@ -69,3 +69,72 @@ fn arabic_posts_find_an_arabic_page() {
         [right]
     );
 }
+
+/// Decisions on the written posts of one language.
+#[derive(Debug, Default, Clone, Copy)]
+struct Decisions {
+    found: usize,
+    missed: usize,
+    wrong: usize,
+    refused: usize,
+}
+
+impl Decisions {
+    fn right(self) -> usize {
+        self.found + self.refused
+    }
+}
+
+fn decide(language: &str) -> Vec<(Focus, Decisions)> {
+    let folder = format!("{}/tests/it/languages", env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| std::fs::read_to_string(format!("{folder}/{language}.{name}")).unwrap();
+    let page = FetchedPage {
+        url: "https://www.example.com/".parse().unwrap(),
+        content_type: Some("text/html; charset=utf-8".to_owned()),
+        body: read("html").into_bytes(),
+    };
+    let pages = [page];
+    let posts = read("tsv");
+    let focused = |focus: Focus| {
+        let instructions = compile(&pages, focus, Sensitivity::Balanced, &[], "FORUM", &[]);
+        let plan = Plan::compile(&instructions.unwrap()).unwrap();
+        let mut decisions = Decisions::default();
+        for line in posts.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [of, expected, title, text] = fields[..] else {
+                panic!("{language}: not four fields: {line}");
+            };
+            if of != focus.as_str() {
+                continue;
+            }
+            let title = Some(title).filter(|title| !title.is_empty());
+            let decision = matching::evaluate(&plan, &PostText::new(title, Some(text)), None);
+            let counter = match (expected, decision.value) {
+                ("yes", true) => &mut decisions.found,
+                ("yes", false) => &mut decisions.missed,
+                (_, true) => &mut decisions.wrong,
+                (_, false) => &mut decisions.refused,
+            };
+            *counter += 1;
+            if (expected == "yes") != decision.value {
+                println!("{language} {of} {expected} {:.2} {line}", decision.score);
+            }
+        }
+        (focus, decisions)
+    };
+    Focus::ALL.into_iter().map(focused).collect()
+}
+
+/// Posts written for this test, by someone who had not seen the lexicons. `-- --nocapture` prints the table of
+/// docs/matching-quality.md and each wrong decision.
+#[test]
+fn most_decisions_are_right_in_six_languages() {
+    for language in ["en", "de", "es", "fr", "pt", "ja"] {
+        let decisions = decide(language);
+        for (focus, decisions) in &decisions {
+            println!("| {language} | {} | {decisions:?} |", focus.as_str());
+        }
+        let right: usize = decisions.iter().map(|(_, each)| each.right()).sum();
+        assert!(right >= 30, "{language}: {right} of 40");
+    }
+}
