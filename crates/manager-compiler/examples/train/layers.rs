@@ -3,7 +3,7 @@
 //! Both are trained on the benchmark's public-domain posts and on posts labelled at the natural rate. The gate is then
 //! opened until nearly all posts pass that a person would keep. The verdict is fitted to be a probability.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::Focus;
 use matching::{
@@ -18,6 +18,8 @@ pub(crate) struct Row {
     pub(crate) customer: String,
     pub(crate) label: u8,
     pub(crate) weight: f64,
+    /// Posts of the feed that it stands for.
+    pub(crate) posts: f64,
     /// True for a post of the benchmark, false for one of the pool.
     pub(crate) is_bench: bool,
     /// May be used for training.
@@ -30,7 +32,9 @@ pub(crate) struct Row {
 const WEIGHT_POWER: f64 = 0.3;
 const MAX_WEIGHT: f64 = 50.0;
 /// Posts of the benchmark are selected, not drawn at random.
-const BENCH_WEIGHT: f64 = 0.3;
+const BENCH_WEIGHT: f64 = 1.6;
+const MAX_CALIBRATION_WEIGHT: f64 = 10.0;
+const CALIBRATION_RIDGE: f64 = 0.01;
 /// Share of the posts worth keeping that pass the gate.
 const GATE_RECALL: f64 = 0.97;
 const GATE_RIDGE: f64 = 0.01;
@@ -49,6 +53,7 @@ pub(crate) fn rows(focus: Focus, bench: &Bench, pooled: &Pooled) -> Result<Vec<R
             customer: format!("bench/{}", judged.customer),
             label: judged.label,
             weight: BENCH_WEIGHT,
+            posts: 1.0,
             is_bench: true,
             is_free: bench.may_train(&judged.post),
             gate,
@@ -65,6 +70,7 @@ pub(crate) fn rows(focus: Focus, bench: &Bench, pooled: &Pooled) -> Result<Vec<R
             customer: judged.customer.clone(),
             label: judged.label,
             weight: judged.weight.min(MAX_WEIGHT).powf(WEIGHT_POWER),
+            posts: judged.weight,
             is_bench: false,
             is_free: true,
             gate,
@@ -112,7 +118,7 @@ pub(crate) fn gate(rows: &[Row]) -> Gate {
 }
 
 /// Trains the verdict of a focus, without the examples of one customer.
-pub(crate) fn verdict(focus: Focus, rows: &[Row], without: Option<&str>) -> Verdict {
+fn learned(focus: Focus, rows: &[Row], without: Option<&str>) -> Verdict {
     let free = rows
         .iter()
         .filter(|row| row.is_free && Some(row.customer.as_str()) != without);
@@ -120,7 +126,42 @@ pub(crate) fn verdict(focus: Focus, rows: &[Row], without: Option<&str>) -> Verd
         .map(|row| (row.evidence, row.label > 0, row.weight))
         .collect();
     let (bias, weights) = solve::ridge(&free, strength(focus), &signs::bounds(focus));
-    by_hand(focus, Verdict { bias, weights })
+    let fixed: &[(&str, f64)] = match focus {
+        // The learned weight is half as large, because too few labels depend on it.
+        Focus::Sales => &[("lacks_offer", -0.8)],
+        Focus::Competitor | Focus::Crisis => &[],
+    };
+    with_fixed(Verdict { bias, weights }, fixed)
+}
+
+/// The verdict of a focus, whose score is a probability at the natural rate.
+pub(crate) fn verdict(focus: Focus, rows: &[Row], scale: Scale) -> Verdict {
+    by_hand(focus, scale.of(learned(focus, rows, None)))
+}
+
+/// Turns the sum of a verdict into the logit of a probability, by Platt's method.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    factor: f64,
+    offset: f64,
+}
+
+impl Scale {
+    /// Fits to sums of posts that are judged at the natural rate, by verdicts that have not seen the customer.
+    fn fit<'a>(judged: impl Iterator<Item = (&'a Row, &'a f64)>) -> Self {
+        let judged: Vec<_> = judged
+            .map(|(row, sum)| ([*sum], row.label > 0, row.posts.min(MAX_CALIBRATION_WEIGHT)))
+            .collect();
+        let (offset, [factor]) = solve::dense(&judged, CALIBRATION_RIDGE);
+        Self { factor, offset }
+    }
+
+    fn of(self, verdict: Verdict) -> Verdict {
+        Verdict {
+            bias: self.factor * verdict.bias + self.offset,
+            weights: verdict.weights.map(|weight| self.factor * weight),
+        }
+    }
 }
 
 /// Ridge strength: higher for a focus with fewer examples.
@@ -134,10 +175,9 @@ fn strength(focus: Focus) -> f64 {
 
 /// Sets the weights of posts without a title by hand, in round numbers: posts of microblogs may only be used for
 /// evaluation.
-fn by_hand(focus: Focus, mut verdict: Verdict) -> Verdict {
+fn by_hand(focus: Focus, verdict: Verdict) -> Verdict {
     let fixed: &[(&str, f64)] = match focus {
-        // The learned weight is half as large, because too few labels depend on it.
-        Focus::Sales => &[("lacks_offer", -0.8)],
+        Focus::Sales => &[],
         Focus::Competitor => &[("untitled", 2.2)],
         Focus::Crisis => &[
             ("untitled", -2.8 - verdict.bias),
@@ -145,6 +185,10 @@ fn by_hand(focus: Focus, mut verdict: Verdict) -> Verdict {
             ("untitled_trouble", 2.0),
         ],
     };
+    with_fixed(verdict, fixed)
+}
+
+fn with_fixed(mut verdict: Verdict, fixed: &[(&str, f64)]) -> Verdict {
     for (name, weight) in fixed {
         if let Some(at) = EVIDENCE.iter().position(|known| known == name) {
             verdict.weights[at] = *weight;
@@ -154,18 +198,28 @@ fn by_hand(focus: Focus, mut verdict: Verdict) -> Verdict {
 }
 
 /// Returns the score of every row from a verdict that was trained without its customer.
-pub(crate) fn unseen(focus: Focus, rows: &[Row], gate: &Gate) -> Vec<f64> {
+pub(crate) fn unseen(focus: Focus, rows: &[Row], gate: &Gate) -> (Vec<f64>, Scale) {
     let customers: BTreeSet<&str> = rows.iter().map(|row| row.customer.as_str()).collect();
-    let mut scores = vec![0.0; rows.len()];
-    for customer in customers {
-        let verdict = verdict(focus, rows, Some(customer));
-        for (row, score) in rows.iter().zip(&mut scores) {
-            if row.customer == customer && gate.bias + dot(&gate.slopes(), &row.gate) >= 0.0 {
-                *score = solve::sigmoid(verdict.bias + dot(&verdict.weights, &row.evidence));
-            }
+    let verdicts: BTreeMap<&str, Verdict> = customers
+        .into_iter()
+        .map(|customer| (customer, learned(focus, rows, Some(customer))))
+        .collect();
+    let sum = |row: &Row, verdict: &Verdict| verdict.bias + dot(&verdict.weights, &row.evidence);
+    let sums: Vec<f64> = rows
+        .iter()
+        .map(|row| sum(row, &verdicts[row.customer.as_str()]))
+        .collect();
+    let passes = |row: &Row| gate.bias + dot(&gate.slopes(), &row.gate) >= 0.0;
+    let judged = rows.iter().zip(&sums);
+    let scale = Scale::fit(judged.filter(|(row, _)| passes(row) && !row.is_bench));
+    let score = |row: &Row| {
+        if !passes(row) {
+            return 0.0;
         }
-    }
-    scores
+        let verdict = by_hand(focus, scale.of(verdicts[row.customer.as_str()].clone()));
+        solve::sigmoid(sum(row, &verdict))
+    };
+    (rows.iter().map(score).collect(), scale)
 }
 
 /// Returns scores and labels on the benchmark, including labelled posts without a row (`judged`).

@@ -12,6 +12,7 @@ mod bench;
 mod data;
 mod heads;
 mod layers;
+mod natural;
 mod pooled;
 mod reserved;
 mod scores;
@@ -44,26 +45,38 @@ fn main() -> Result<(), Error> {
     let pooled = pooled::Pooled::read(&dir.join("../corpus"))?;
     let mut report =
         String::from("| Focus | P | R | F1 | AP | MAP2 |\n|---|---|---|---|---|---|\n");
+    let mut natural = String::new();
     let (mut f1, mut ap) = (0.0, 0.0);
     for focus in Focus::ALL {
         let rows = layers::rows(focus, &bench, &pooled)?;
         let gate = layers::gate(&rows);
-        let unseen = layers::unseen(focus, &rows, &gate);
+        let (unseen, scale) = layers::unseen(focus, &rows, &gate);
         let threshold = matching::threshold(focus, domain::Sensitivity::Balanced);
         let judged = layers::bench_scores(focus, &bench, &rows, &unseen, threshold);
         let scores = scores::of(&judged);
         eprintln!(
-            "{}: {} rows, bench {scores:?}, {gate:?}",
+            "{}: {} rows, bench {scores:?}, {gate:?}, {scale:?}",
             focus.as_str(),
             rows.len()
         );
         writeln!(report, "| {} | {} |", focus.as_str(), scores.row())?;
+        let by_threshold: Vec<String> = (2..13)
+            .map(|step| 0.05 * f64::from(step))
+            .map(|at| {
+                let judged = layers::bench_scores(focus, &bench, &rows, &unseen, at);
+                format!("{at:.2}: {:.3}", scores::of(&judged).f1)
+            })
+            .collect();
+        eprintln!("F1 by threshold: {}", by_threshold.join(", "));
+        natural.push_str(&natural::report(focus, &pooled, &rows, &unseen));
         f1 += scores.f1 / 3.0;
         ap += scores.ap / 3.0;
         model.gates[focus as usize] = gate;
-        model.verdicts[focus as usize] = layers::verdict(focus, &rows, None);
+        model.verdicts[focus as usize] = layers::verdict(focus, &rows, scale);
     }
     writeln!(report, "| macro | | | {f1:.3} | {ap:.3} | |")?;
+    report.push_str("\nPosts judged at the natural rate:\n");
+    report.push_str(&natural);
     fs::write(out.join("model.bin"), model.to_bytes())?;
     fs::write(out.join("scores.md"), report)?;
     Ok(())

@@ -14,6 +14,14 @@ use crate::{
     data::{lines, text},
 };
 
+/// Folders of `data`.
+const FOLDERS: [&str; 2] = ["judged", "kept_apart"];
+/// Files of the corpus, with what precedes their ids in the labels.
+const CORPUS: [(&str, &str); 2] = [
+    ("reddit_top_2013.jsonl.gz", ""),
+    ("hackernews_2015_2016.jsonl.gz", "hn_"),
+];
+
 pub(crate) struct Pooled {
     pub(crate) judged: Vec<Judged>,
     pub(crate) plans: HashMap<(String, Focus), Plan>,
@@ -29,46 +37,57 @@ pub(crate) struct Judged {
     pub(crate) weight: f64,
 }
 
+impl Judged {
+    fn parse(line: &str) -> Result<Self, Error> {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [customer, focus, post, label, weight] = fields[..] else {
+            return Err(format!("not a label: {line}").into());
+        };
+        Ok(Self {
+            customer: customer.to_owned(),
+            focus: Focus::ALL
+                .into_iter()
+                .find(|f| f.as_str() == focus)
+                .ok_or("no such focus")?,
+            post: post.to_owned(),
+            label: label.parse()?,
+            weight: weight.parse()?,
+        })
+    }
+}
+
 impl Pooled {
     /// Reads the labels, and the labelled posts from `corpus`.
     pub(crate) fn read(corpus: &Path) -> Result<Self, Error> {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/judged");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
         let mut judged = Vec::new();
-        for line in std::fs::read_to_string(data.join("labels.tsv"))?.lines() {
-            let fields: Vec<&str> = line.split('\t').collect();
-            let [customer, focus, post, label, weight] = fields[..] else {
-                return Err(format!("not a label: {line}").into());
-            };
-            judged.push(Judged {
-                customer: customer.to_owned(),
-                focus: Focus::ALL
-                    .into_iter()
-                    .find(|f| f.as_str() == focus)
-                    .ok_or("no such focus")?,
-                post: post.to_owned(),
-                label: label.parse()?,
-                weight: weight.parse()?,
-            });
+        let mut plans = HashMap::new();
+        for folder in FOLDERS.map(|folder| data.join(folder)) {
+            for line in std::fs::read_to_string(folder.join("labels.tsv"))?.lines() {
+                judged.push(Judged::parse(line)?);
+            }
+            let compiled = manager_compiler::evaluate::Plans::compile(
+                &folder.join("customers"),
+                None,
+                domain::Sensitivity::Balanced,
+            )?;
+            plans.extend(compiled.into_iter().map(|(c, f, plan)| ((c, f), plan)));
         }
         let wanted: HashSet<&str> = judged.iter().map(|judged| judged.post.as_str()).collect();
         let mut posts = HashMap::new();
-        for row in lines(&corpus.join("reddit_top_2013.jsonl.gz"))? {
-            if wanted.contains(text(&row, "id")) {
-                let field = |name| text(&row, name).to_owned();
-                posts.insert(field("id"), (field("title"), field("text")));
+        for (file, prefix) in CORPUS {
+            for row in lines(&corpus.join(file))? {
+                let id = format!("{prefix}{}", text(&row, "id"));
+                if wanted.contains(id.as_str()) {
+                    let field = |name| text(&row, name).to_owned();
+                    posts.insert(id, (field("title"), field("text")));
+                }
             }
         }
-        let plans = manager_compiler::evaluate::Plans::compile(
-            &data.join("customers"),
-            None,
-            domain::Sensitivity::Balanced,
-        )?;
+        judged.retain(|judged| posts.contains_key(&judged.post));
         Ok(Self {
             judged,
-            plans: plans
-                .into_iter()
-                .map(|(c, f, plan)| ((c, f), plan))
-                .collect(),
+            plans,
             posts,
         })
     }
