@@ -15,7 +15,7 @@ use crate::{QueryError, QueryResult};
 
 const ALL: &str = "SELECT, INSERT, UPDATE, DELETE";
 
-/// A service with a role of its own.
+/// A service that can have a separate role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     Gateway,

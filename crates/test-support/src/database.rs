@@ -53,10 +53,10 @@ impl TestDatabase {
         &self.url
     }
 
-    /// The same with the role of a service, which has the rights of [`store::roles`] alone.
+    /// Address with the role of a service, which only has the rights of [`store::roles`].
     ///
     /// # Panics
-    /// When the address is none.
+    /// If the address is not a URL.
     #[must_use]
     pub fn url_of(&self, service: Service) -> String {
         let mut url: Url = self.url.parse().expect("the address is a URL");

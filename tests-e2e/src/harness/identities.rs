@@ -1,4 +1,4 @@
-//! What each service is at PostgreSQL and RabbitMQ: a role and a user of its own, as in `docker-compose.yml`.
+//! The role at PostgreSQL and the user at RabbitMQ of each service, as in `docker-compose.yml`.
 
 use std::{collections::BTreeMap, path::Path};
 

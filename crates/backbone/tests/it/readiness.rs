@@ -52,7 +52,7 @@ async fn a_shutdown_ends_the_wait() {
         &TestDatabase::create().await,
         store::roles::Service::Scanner,
     );
-    // Nobody listens there.
+    // Nothing listens there.
     config.database.url = "postgres://nobody@127.0.0.1:1/none".into();
     let replica = start("scanner", backbone::Backbone::in_process(&config).unwrap());
     eventually("the database is reported missing", SOON, async || {

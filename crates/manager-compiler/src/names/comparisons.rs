@@ -162,7 +162,7 @@ pub(super) fn rivals(pages: &[Page], is_own: &dyn Fn(&str) -> bool) -> Vec<Strin
     found
 }
 
-/// Whether a line holds the customer's name.
+/// Returns whether a line holds the customer's name.
 fn names_customer(line: &str, is_own: &dyn Fn(&str) -> bool) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     (0..words.len()).any(|from| {

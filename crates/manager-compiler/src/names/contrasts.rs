@@ -60,8 +60,8 @@ pub(super) fn of_japanese_heading(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether no post of the background has any of the words, as with names that were made up. German writes every
-/// noun with a capital, so nothing follows from it there.
+/// Returns whether no ordinary post has any of the words, as with invented names. German capitalises every noun, so
+/// the rule does not apply there.
 pub(super) fn is_coined(name: &str, lang: &str) -> bool {
     lang != "de"
         && text::words(name).all(|word| {
