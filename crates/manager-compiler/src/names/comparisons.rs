@@ -162,6 +162,11 @@ pub(super) fn rivals(pages: &[Page], is_own: &dyn Fn(&str) -> bool) -> Vec<Strin
     found
 }
 
+/// Returns whether a folded word marks a comparison.
+pub(super) fn is_comparing(word: &str) -> bool {
+    COMPARING.split_whitespace().any(|other| other == word)
+}
+
 /// Returns whether a line holds the customer's name.
 fn names_customer(line: &str, is_own: &dyn Fn(&str) -> bool) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();

@@ -4,7 +4,7 @@
 
 use matching::text;
 
-use super::{is_camel_case, squeeze, versus};
+use super::{comparisons, is_camel_case, squeeze, versus};
 use crate::{background, compile::Page};
 
 const MAX_NAME_WORDS: usize = 3;
@@ -67,6 +67,7 @@ pub(super) fn is_coined(name: &str, lang: &str) -> bool {
         && text::words(name).all(|word| {
             word.text.chars().count() >= 4
                 && word.text.chars().all(char::is_alphabetic)
+                && !comparisons::is_comparing(&word.text)
                 && !background::is_known(&text::stem(&word.text))
                 && !background::is_web_word(&text::stem(&word.text))
         })

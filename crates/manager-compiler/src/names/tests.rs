@@ -508,8 +508,8 @@ fn a_contrast_with_the_customer_names_a_rival() {
         (
             "en",
             "<h1>Packrat</h1><p>Unlike Stashbox, Packrat keeps versions. Unlike last year, it is cheap.</p>\
-             <h2>Packrat compared with Hoardly and Other Tools</h2>",
-            &["Hoardly", "Stashbox"][..],
+             <h2>Packrat compared with Vaultora and Other Tools</h2>",
+            &["Vaultora", "Stashbox"][..],
         ),
         (
             "de",
