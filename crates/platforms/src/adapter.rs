@@ -122,6 +122,8 @@ pub struct Polled {
     /// Store it in the transaction that stores the posts. Equal to the old cursor if nothing changed, except
     /// for a floor that rises every hour.
     pub cursor: Cursor,
+    /// Posts that cannot be read. Each is given once, though the platform may list it again.
+    pub unreadable: Vec<Unreadable>,
     /// Set if posts may have been missed.
     pub gap: Option<Gap>,
     /// There is more to read: this poll left new posts to the next one, which may follow at once, or after
@@ -131,6 +133,14 @@ pub struct Polled {
     pub not_modified: bool,
     /// Shortest wait before the next poll that the platform asks for.
     pub next_hint: Option<Duration>,
+}
+
+/// One item of an answer that cannot be read, while the others can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The platform's own id, where the item has one.
+    pub id: Option<String>,
+    pub reason: String,
 }
 
 /// A period whose posts may be missing, because a limit ended the reading.

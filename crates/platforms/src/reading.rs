@@ -3,14 +3,20 @@
 use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
+    fmt,
 };
 
 use domain::{Post, Timestamp};
+use serde_json::Value;
 
 use crate::{
-    Cursor, Gap, PollLimits, Polled,
+    Cursor, Gap, PollLimits, Polled, Unreadable,
     cursor::{KEEP_UNMET, MAX_SEEN, Seen, Unread, from_seconds, key, to_seconds},
+    text,
 };
+
+/// The longest id of an item that cannot be read.
+const MAX_ID_BYTES: usize = 200;
 
 /// An earlier time is the zero value of some program and counts as missing.
 const EARLIEST_MICROS: i64 = 631_152_000_000_000; // 1990
@@ -53,6 +59,7 @@ pub(crate) struct Reading {
     /// Posts, by [`Post::id`], that the platform reports as deleted.
     pub(crate) deleted: Vec<String>,
     pub(crate) gap: Option<Gap>,
+    unreadable: Vec<Unreadable>,
 }
 
 impl Reading {
@@ -75,6 +82,7 @@ impl Reading {
             partial: false,
             deleted: Vec::new(),
             gap: None,
+            unreadable: Vec::new(),
             cursor,
         }
     }
@@ -223,6 +231,22 @@ impl Reading {
         }
     }
 
+    /// Sets aside an item that cannot be read, so that it does not stop the others. The cursor remembers that,
+    /// under a key of its own: should the item become readable, it is new.
+    pub(crate) fn set_aside(&mut self, item: &Value, reason: &dyn fmt::Display) {
+        let id = native_id(item);
+        if id.as_deref().is_some_and(|id| self.knows(id)) {
+            return;
+        }
+        let shown = id.clone().unwrap_or_else(|| item.to_string());
+        if self.note(&format!("unreadable {shown}"), None) != Met::New {
+            return;
+        }
+        let reason = text::line(&reason.to_string());
+        tracing::debug!(id, reason, "an item cannot be read");
+        self.unreadable.push(Unreadable { id, reason });
+    }
+
     /// Builds the result of the poll. Sorts and bounds the posts, and carries over what the cursor still needs.
     pub(crate) fn finish(mut self) -> Polled {
         self.leave_the_newest();
@@ -291,6 +315,7 @@ impl Reading {
         Polled {
             posts,
             deleted: self.deleted,
+            unreadable: self.unreadable,
             cursor: self.cursor,
             gap: self.gap,
             more: self.left.is_some(),
@@ -298,6 +323,18 @@ impl Reading {
             next_hint: None,
         }
     }
+}
+
+/// What an item that cannot be read says of itself, whatever the platform.
+fn native_id(item: &Value) -> Option<String> {
+    let places = ["/comment/id", "/post/id", "/data/name", "/objectID", "/id"];
+    let found = places.iter().find_map(|place| item.pointer(place))?;
+    let id = match found {
+        Value::String(id) => id.clone(),
+        Value::Number(id) => id.to_string(),
+        _ => return None,
+    };
+    (1..=MAX_ID_BYTES).contains(&id.len()).then_some(id)
 }
 
 /// The end of that second.

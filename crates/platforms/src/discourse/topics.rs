@@ -167,6 +167,8 @@ fn give_up(id: u64, reading: &mut Reading) {
     let since = waiting.find(|pending| pending.0 == name);
     if since.is_some_and(|pending| reading.now.since(pending.1) > PENDING_FOR) {
         tracing::warn!(id, "a topic could not be read for hours and is given up");
+        let reason = "it could not be read for hours, while others could";
+        reading.set_aside(&serde_json::json!({ "id": id }), &reason);
         forget(id, reading);
     }
 }
@@ -203,9 +205,12 @@ async fn read_lists(
         let count = page.topic_list.topics.len();
         let before = wanted.len();
         for value in &page.topic_list.topics {
-            let Ok(topic) = Listed::deserialize(value) else {
-                tracing::debug!(platform = site.name, "skipped an unreadable topic");
-                continue;
+            let topic = match Listed::deserialize(value) {
+                Ok(topic) => topic,
+                Err(error) => {
+                    reading.set_aside(value, &error);
+                    continue;
+                }
             };
             let native = topic.id.to_string();
             let known = reading.knew(&native);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{HackerNews, List, below, post::Parts};
 use crate::{
@@ -44,10 +45,16 @@ pub(super) struct Item {
 /// The ids of `list`, newest first; `None` if there is no such list or no address for items.
 pub(super) async fn list(platform: &HackerNews, list: List) -> Option<Result<Vec<u64>, PollError>> {
     let url = below(platform.items_url.as_ref()?, list.document()?);
-    Some(get::<Vec<u64>>(platform, &url).await.map(|mut ids| {
-        ids.truncate(MAX_IDS);
-        ids
-    }))
+    let listed = get::<Vec<Value>>(platform, &url).await;
+    // What is no id has no item that could be read.
+    let ids = |listed: Vec<Value>| {
+        listed
+            .iter()
+            .filter_map(Value::as_u64)
+            .take(MAX_IDS)
+            .collect()
+    };
+    Some(listed.map(ids))
 }
 
 /// Offers every listed item that is not known.
@@ -60,10 +67,15 @@ pub(super) async fn read(platform: &HackerNews, ids: &[u64], reading: &mut Readi
         .take_until(tokio::time::sleep(platform.item_budget))
         .collect::<Vec<_>>()
         .await;
+    let is_answered = items.iter().any(|(_, item)| item.is_ok());
     for (id, item) in items {
         match item {
             Ok(Some(item)) => item.offer(&platform.name, reading),
             Ok(None) => wait_for(id, reading),
+            // Others can be read, so it is not the platform.
+            Err(PollError::Malformed(reason)) if is_answered => {
+                reading.set_aside(&json!({ "id": id }), &reason);
+            }
             // It is still unknown and in the list at the next poll.
             Err(error) => tracing::debug!(id, %error, "an item could not be read"),
         }

@@ -154,6 +154,9 @@ impl Adapter for HackerNews {
                 reading.gap = found.gap;
                 left = found.left;
                 failure = found.failure;
+                for (hit, error) in &found.odd {
+                    reading.set_aside(hit, error);
+                }
                 for hit in &found.hits {
                     hit.offer(&self.name, list, &mut reading);
                     let time = reading.sane(hit.time());

@@ -254,8 +254,13 @@ impl Adapter for Lemmy {
             };
             let mut any_new = false;
             for value in &listed {
-                let Some(view) = View::read(value, list.comments) else {
-                    continue;
+                let view = match View::read(value, list.comments) {
+                    Ok(Some(view)) => view,
+                    Ok(None) => continue,
+                    Err(error) => {
+                        reading.set_aside(value, &error);
+                        continue;
+                    }
                 };
                 any_new |= self.take(&view, &mut reading, &mut pages);
             }

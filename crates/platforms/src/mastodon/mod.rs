@@ -300,7 +300,14 @@ impl Mastodon {
     /// Offers a page's statuses. Returns how many are new.
     fn offer(&self, page: &Page, reading: &mut Reading, ids: &mut Ids) -> usize {
         let mut new = 0;
-        for status in page.statuses.iter().filter_map(Status::read) {
+        for value in &page.statuses {
+            let status = match Status::read(value) {
+                Ok(status) => status,
+                Err(error) => {
+                    reading.set_aside(value, &error);
+                    continue;
+                }
+            };
             let time = status.time();
             let met = reading.offer(&status.id, time, |time| status.post(&self.base_url, time));
             new += usize::from(met == Met::New);
@@ -324,7 +331,10 @@ impl Mastodon {
             return Ok(());
         };
         let recent = |page: &Page| {
-            let statuses = page.statuses.iter().filter_map(Status::read);
+            let statuses = page
+                .statuses
+                .iter()
+                .filter_map(|one| Status::read(one).ok());
             let mut times = statuses.filter_map(|status| status.time());
             times.any(|time| time >= since)
         };
@@ -431,7 +441,7 @@ fn by_age(a: &str, b: &str) -> Ordering {
 /// The smallest id of a status at `time`, if these statuses show that the upper 48 bits of ids contain the
 /// time.
 fn id_at(statuses: &[Value], time: Timestamp) -> Option<String> {
-    let status = statuses.iter().find_map(Status::read)?;
+    let status = statuses.iter().find_map(|one| Status::read(one).ok())?;
     let id: i64 = status.id.parse().ok()?;
     let told = Timestamp::from_micros((id >> 16).checked_mul(1_000)?)?;
     let own = status.time()?;

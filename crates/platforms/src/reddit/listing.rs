@@ -51,8 +51,10 @@ pub(super) async fn poll(
         // None of the stored anchors exists any more.
         let lost = data.children.is_empty() && !anchors.is_empty();
         for value in &data.children {
-            if let Some(thing) = Thing::read(value, list.comments) {
-                take(platform, &thing, &mut reading, &mut pages);
+            match Thing::read(value, list.comments) {
+                Ok(Some(thing)) => take(platform, &thing, &mut reading, &mut pages),
+                Ok(None) => {}
+                Err(error) => reading.set_aside(value, &error),
             }
         }
         let read = pages.read();

@@ -19,6 +19,7 @@ mod linkedin;
 mod mastodon;
 mod microblog_recordings;
 mod network_recordings;
+mod odd_items;
 mod outages;
 mod platform;
 mod recordings;
