@@ -1093,7 +1093,12 @@ export interface components {
          *           "lastPostTime": "2026-11-21T01:01:40.000000Z",
          *           "postsPerDay": 912.5,
          *           "scansPerDay": 3.14,
-         *           "gaps": 0
+         *           "gaps": 0,
+         *           "quarantinedPosts": 1,
+         *           "lastQuarantine": {
+         *             "time": "2026-11-20T13:14:15.000123Z",
+         *             "reason": "cannot be read: missing field `published`"
+         *           }
          *         }
          *       ]
          *     }

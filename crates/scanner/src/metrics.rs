@@ -28,6 +28,15 @@ pub(crate) static GAPS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static QUARANTINED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_posts_quarantined_total",
+        "Posts that were skipped because they could not be read or stored",
+        &["platform", "reason"]
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static THROTTLED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
         "earshot_platform_throttled_total",

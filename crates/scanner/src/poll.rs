@@ -17,14 +17,14 @@ use std::{
 };
 
 use backbone::Backbone;
-use domain::{ScanName, Timestamp};
+use domain::{Post, ScanName, Timestamp};
 use events::ScanCreated;
 use matching::Index;
 use platforms::{Cursor, PollError, PollLimits, Polled, budget::Left};
 use runtime::Config;
 use store::{
     AsyncPgConnection, erasure,
-    feeds::{self, LeasedFeed, Next, PollOutcome, Reading, Trouble},
+    feeds::{self, LeasedFeed, Next, PollOutcome, QuarantineKind, Quarantined, Reading, Trouble},
     keyed, outbox, plans as plan_store, recent_posts,
     scans::{self, NewScan},
 };
@@ -39,6 +39,8 @@ use crate::{
     plans::{Plans, backfill_start},
     watched::{Watched, classify},
 };
+
+mod apart;
 
 /// Of a whole poll, whatever its requests take each.
 const DEADLINE: Duration = Duration::from_secs(180);
@@ -73,12 +75,31 @@ struct Read {
     time: Instant,
 }
 
+/// What a poll found, to be stored.
+struct Found<'a> {
+    index: &'a Index,
+    matches: &'a [NewScan<'a>],
+    polled: &'a Polled,
+    posts_per_day: f64,
+    next: Next,
+}
+
+/// What was stored of some posts.
+#[derive(Default)]
+struct Batch {
+    made: Vec<ScanName>,
+    /// Where older posts had to go: from when on they still are kept.
+    kept_cut: Option<Timestamp>,
+}
+
 /// How the transaction at the end went.
 enum Stored {
     Scans {
         made: Vec<ScanName>,
         /// How many posts were blanked.
         erased: usize,
+        /// The posts that were skipped.
+        quarantined: Vec<Quarantined>,
         /// The lease goes on.
         kept: bool,
     },
@@ -191,19 +212,34 @@ impl Poll {
             );
             let matches = self.plans.decide(matches).await;
             let span = tracing::info_span!("store scans", scans = matches.len());
-            match self
-                .commit(&index, &matches, &polled, posts_per_day, next)
-                .instrument(span)
-                .await?
-            {
+            let found = Found {
+                index: &index,
+                matches: &matches,
+                polled: &polled,
+                posts_per_day,
+                next,
+            };
+            let stored = match self.commit(&found).instrument(span.clone()).await {
+                Err(error) if self.may_be_of_a_post(&error) => {
+                    self.commit_apart(&found).instrument(span).await
+                }
+                stored => stored,
+            };
+            match stored? {
                 Stored::Behind => self.plans.refresh().await?,
                 Stored::LeaseLost => {
                     tracing::info!(feed.name = %self.feed.name.masked(), "another replica took the feed over, or the database lost its last polls");
                     return Ok(("lease_lost", None));
                 }
-                Stored::Scans { made, erased, kept } => {
+                Stored::Scans {
+                    made,
+                    erased,
+                    kept,
+                    quarantined,
+                } => {
                     self.backbone.outbox.wake();
                     self.tell(&polled, &made, erased);
+                    self.tell_quarantined(&quarantined);
                     let read = Read {
                         cursor: polled.cursor,
                         posts_per_day,
@@ -239,30 +275,22 @@ impl Poll {
         adapted.max(polled.next_hint.unwrap_or_default())
     }
 
-    async fn commit(
-        &self,
-        index: &Index,
-        matches: &[NewScan<'_>],
-        polled: &Polled,
-        posts_per_day: f64,
-        next: Next,
-    ) -> Result<Stored, store::Error> {
-        let (feed, replica) = (&self.feed.name, self.backbone.replica);
-        let is_first = self.is_first_reading();
-        let last = matches.len().saturating_sub(1) / BLOCK * BLOCK;
-        let (blocks, last) = matches.split_at(last);
+    async fn commit(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
+        let last = found.matches.len().saturating_sub(1) / BLOCK * BLOCK;
+        let (blocks, last) = found.matches.split_at(last);
         let mut made = Vec::new();
         let mut conn = self.backbone.pool.get().await?;
         for block in blocks.chunks(BLOCK) {
             keyed::begin(&mut conn).await?;
             let stored = async {
-                if let Some(lost) = self.check(&mut conn, index, polled).await? {
+                if let Some(lost) = self.check(&mut conn, found).await? {
                     return Ok(lost);
                 }
-                let made = record(&mut conn, feed, 0, block, is_first).await?;
+                let made = self.record(&mut conn, 0, block).await?;
                 Ok::<_, store::Error>(Stored::Scans {
                     made,
                     erased: 0,
+                    quarantined: Vec::new(),
                     kept: true,
                 })
             };
@@ -276,33 +304,11 @@ impl Poll {
         keyed::begin(&mut conn).await?;
         let stored = async {
             let conn = &mut *conn;
-            if let Some(lost) = self.check(conn, index, polled).await? {
+            if let Some(lost) = self.check(conn, found).await? {
                 return Ok(lost);
             }
-            let now = Timestamp::now();
-            let keeps = !self.is_stream();
-            let kept_cut = if keeps {
-                recent_posts::keep(conn, feed, &polled.posts, now).await?
-            } else {
-                None
-            };
-            let posts = polled.posts.len() as u64;
-            let made = record(conn, feed, posts, last, is_first).await?;
-            let erased = if self.watched.erases {
-                erasure::erase(conn, &polled.deleted).await?
-            } else {
-                0
-            };
-            let outcome = PollOutcome::Read(Reading {
-                cursor: polled.cursor.to_json(),
-                gap: polled.gap.as_ref().map(|gap| gap.to),
-                posts_per_day: Some(posts_per_day),
-                newest_post: polled.posts.iter().map(|post| post.time).max(),
-                kept_since: keeps.then(|| backfill_start(self.config.scanner.backfill)),
-                kept_cut,
-            });
-            let kept = feeds::release(conn, feed, replica, &outcome, next).await?;
-            Ok::<_, store::Error>(Stored::Scans { made, erased, kept })
+            let batch = self.store_posts(conn, &found.polled.posts, last).await?;
+            self.finish(conn, found, batch, Vec::new()).await
         };
         let stored = stored.await;
         let mut stored = keyed::end(&mut conn, stored).await?;
@@ -313,21 +319,95 @@ impl Poll {
         Ok(stored)
     }
 
+    /// Keeps posts, and stores what they match.
+    async fn store_posts(
+        &self,
+        conn: &mut AsyncPgConnection,
+        posts: &[Post],
+        matches: &[NewScan<'_>],
+    ) -> Result<Batch, store::Error> {
+        let kept_cut = if self.is_stream() {
+            None
+        } else {
+            recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now()).await?
+        };
+        let made = self.record(conn, posts.len() as u64, matches).await?;
+        Ok(Batch { made, kept_cut })
+    }
+
+    /// The end of a poll's last transaction: what was skipped and what is gone, the cursor, and the lease.
+    async fn finish(
+        &self,
+        conn: &mut AsyncPgConnection,
+        found: &Found<'_>,
+        batch: Batch,
+        refused: Vec<Quarantined>,
+    ) -> Result<Stored, store::Error> {
+        let polled = found.polled;
+        let (feed, replica) = (&self.feed.name, self.backbone.replica);
+        let unreadable = polled.unreadable.iter().map(|one| Quarantined {
+            kind: QuarantineKind::Unreadable,
+            post_id: one.id.clone(),
+            reason: one.reason.clone(),
+        });
+        let quarantined: Vec<Quarantined> = refused.into_iter().chain(unreadable).collect();
+        feeds::quarantine(conn, feed, &quarantined).await?;
+        let erased = if self.watched.erases {
+            erasure::erase(conn, &polled.deleted).await?
+        } else {
+            0
+        };
+        let keeps = !self.is_stream();
+        let outcome = PollOutcome::Read(Reading {
+            cursor: polled.cursor.to_json(),
+            gap: polled.gap.as_ref().map(|gap| gap.to),
+            posts_per_day: Some(found.posts_per_day),
+            newest_post: polled.posts.iter().map(|post| post.time).max(),
+            kept_since: keeps.then(|| backfill_start(self.config.scanner.backfill)),
+            kept_cut: batch.kept_cut,
+        });
+        let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;
+        Ok(Stored::Scans {
+            made: batch.made,
+            erased,
+            quarantined,
+            kept,
+        })
+    }
+
     /// Whether something forbids to store, under the feed's lock.
     async fn check(
         &self,
         conn: &mut AsyncPgConnection,
-        index: &Index,
-        polled: &Polled,
+        found: &Found<'_>,
     ) -> Result<Option<Stored>, store::Error> {
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
         if !feeds::lock(conn, feed, replica, self.feed.cursor.as_ref()).await? {
             return Ok(Some(Stored::LeaseLost));
         }
-        if !polled.posts.is_empty() && plan_store::version(conn).await? > index.version() {
+        let newest = found.index.version();
+        if !found.polled.posts.is_empty() && plan_store::version(conn).await? > newest {
             return Ok(Some(Stored::Behind));
         }
         Ok(None)
+    }
+
+    /// Stores Scans with their events; `posts` were read. What a feed's first reading finds is of the past.
+    async fn record(
+        &self,
+        conn: &mut AsyncPgConnection,
+        posts: u64,
+        matches: &[NewScan<'_>],
+    ) -> Result<Vec<ScanName>, store::Error> {
+        let (feed, now) = (&self.feed.name, Timestamp::now());
+        let is_first = self.is_first_reading();
+        let fresh = if is_first { &[] } else { matches };
+        let mut made = scans::record_poll(conn, feed, posts, fresh, now).await?;
+        if is_first {
+            made = scans::record_past(conn, feed, matches, now, false).await?;
+        }
+        tell_of(conn, &made).await?;
+        Ok(made)
     }
 
     fn tell(&self, polled: &Polled, made: &[ScanName], erased: usize) {
@@ -458,24 +538,6 @@ impl Poll {
                 .max(self.config.scanner.poll_interval_min)
         })
     }
-}
-
-/// Stores Scans with their events; `posts` were read. What a feed's first reading finds is of the past.
-async fn record(
-    conn: &mut AsyncPgConnection,
-    feed: &domain::FeedName,
-    posts: u64,
-    matches: &[NewScan<'_>],
-    is_first: bool,
-) -> Result<Vec<ScanName>, store::Error> {
-    let now = Timestamp::now();
-    let fresh = if is_first { &[] } else { matches };
-    let mut made = scans::record_poll(conn, feed, posts, fresh, now).await?;
-    if is_first {
-        made = scans::record_past(conn, feed, matches, now, false).await?;
-    }
-    tell_of(conn, &made).await?;
-    Ok(made)
 }
 
 /// Enqueues the events of Scans, in the transaction that made them.

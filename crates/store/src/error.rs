@@ -2,7 +2,7 @@
 
 use diesel::result::DatabaseErrorKind::{
     CheckViolation, ClosedConnection, ExclusionViolation, ForeignKeyViolation, NotNullViolation,
-    RestrictViolation, SerializationFailure, UnableToSendCommand, UniqueViolation,
+    RestrictViolation, SerializationFailure, UnableToSendCommand, UniqueViolation, Unknown,
 };
 
 use crate::{QueryError, seal::OpenError};
@@ -22,6 +22,41 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether it may be for the values, and not for the way to the database.
+    #[must_use]
+    pub fn may_be_refusal(&self) -> bool {
+        match self {
+            Self::Pool(_) => false,
+            Self::Query(error) => !is_passing(error),
+            Self::Sealed(_) | Self::Json(_) => true,
+        }
+    }
+
+    /// Whether one value is a likely cause: not where the connection, the schema or the server's resources are at fault.
+    #[must_use]
+    pub fn may_blame_values(&self) -> bool {
+        const OTHERS: [&str; 6] = [
+            "canceling statement",
+            "could not extend file",
+            "could not write",
+            "out of memory",
+            "permission denied",
+            "does not exist",
+        ];
+        let Self::Query(error) = self else {
+            return matches!(self, Self::Json(_));
+        };
+        match error {
+            QueryError::SerializationError(_) => true,
+            // Data exceptions and exceeded limits have no kind of their own in diesel.
+            QueryError::DatabaseError(Unknown, information) => {
+                let message = information.message();
+                !is_passing(error) && !OTHERS.iter().any(|other| message.contains(other))
+            }
+            _ => self.is_refusal(),
+        }
+    }
+
     /// Whether the values break a rule of the schema: trying again changes nothing.
     #[must_use]
     pub fn is_refusal(&self) -> bool {

@@ -18,9 +18,11 @@ use uuid::Uuid;
 use crate::{QueryResult, fair::Turns, prepared::Prepared, replicas, words};
 
 mod health;
+mod quarantine;
 mod room;
 
 pub use health::{FeedHealth, FeedState, PlatformFeeds, by_platform, health_of};
+pub use quarantine::{QuarantineKind, Quarantined, purge_quarantine, quarantine};
 pub use room::Room;
 
 use room::Candidate;

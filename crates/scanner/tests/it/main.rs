@@ -15,6 +15,7 @@ mod judge;
 mod live;
 mod logs;
 mod plans;
+mod quarantine;
 mod replicas;
 mod scans;
 mod schedule;
