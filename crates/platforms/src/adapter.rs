@@ -47,6 +47,12 @@ pub trait Adapter: Send + Sync {
         false
     }
 
+    /// Whether posts may become visible long after their time, and a second reading with
+    /// [`Cursor::reading_back_to`] finds them cheaply.
+    fn has_late_posts(&self) -> bool {
+        false
+    }
+
     /// Maximum number of posts in one [`Adapter::recheck`]; 0 if the platform cannot look up posts by their
     /// ids.
     fn recheck_batch(&self) -> usize {
@@ -133,6 +139,14 @@ pub struct Polled {
     pub not_modified: bool,
     /// Shortest wait before the next poll that the platform asks for.
     pub next_hint: Option<Duration>,
+    /// The platform asked to slow down, and so ended the reading early.
+    pub throttled: Option<Throttled>,
+}
+
+/// A platform's wish that it is asked less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Throttled {
+    pub retry_after: Option<Duration>,
 }
 
 /// One item of an answer that cannot be read, while the others can.
@@ -193,6 +207,17 @@ impl PollError {
         match self {
             Self::Throttled { retry_after } | Self::Status { retry_after, .. } => *retry_after,
             Self::BudgetSpent { retry_after } => Some(*retry_after),
+            _ => None,
+        }
+    }
+
+    /// The platform's wish to be asked less.
+    #[must_use]
+    pub fn throttled(&self) -> Option<Throttled> {
+        match self {
+            Self::Throttled { retry_after } => Some(Throttled {
+                retry_after: *retry_after,
+            }),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     Cursor, Gap, PollLimits, Polled, Unreadable,
-    cursor::{KEEP_UNMET, MAX_SEEN, Seen, Unread, from_seconds, key, to_seconds},
+    cursor::{HIDDEN, KEEP_UNMET, MAX_SEEN, Seen, Unread, from_seconds, key, to_seconds},
     text,
 };
 
@@ -133,6 +133,17 @@ impl Reading {
         let (met, seen) = self.meet(native_id, time);
         self.order.extend(seen);
         met
+    }
+
+    /// Takes note of a post that is there and not visible, so that it is not asked for in each poll. Should it become
+    /// visible, it is new.
+    pub(crate) fn note_hidden(&mut self, native_id: &str) {
+        self.note(&format!("{HIDDEN}{native_id}"), None);
+    }
+
+    /// Whether [`Reading::note_hidden`] was told of the post, and no later poll saw it.
+    pub(crate) fn is_hidden(&self, native_id: &str) -> bool {
+        self.knows(&format!("{HIDDEN}{native_id}"))
     }
 
     /// Returns the post's entry for the cursor; `None` if this poll has met it before.
@@ -321,6 +332,7 @@ impl Reading {
             more: self.left.is_some(),
             not_modified: false,
             next_hint: None,
+            throttled: None,
         }
     }
 }

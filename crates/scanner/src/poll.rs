@@ -20,7 +20,7 @@ use backbone::Backbone;
 use domain::{Post, ScanName, Timestamp};
 use events::ScanCreated;
 use matching::Index;
-use platforms::{Cursor, PollError, PollLimits, Polled, budget::Left};
+use platforms::{Cursor, PollError, PollLimits, Polled, Throttled, budget::Left};
 use runtime::Config;
 use store::{
     AsyncPgConnection, erasure,
@@ -41,9 +41,13 @@ use crate::{
 };
 
 mod apart;
+mod late;
 
-/// Of a whole poll, whatever its requests take each.
-const DEADLINE: Duration = Duration::from_secs(180);
+use late::Late;
+
+/// Deadline for one poll. It leaves time for what begins just before [`PollLimits::max_time`]: a page that waits for the
+/// budget as long as requests may wait, the page before it, and their answers.
+const DEADLINE: Duration = Duration::from_secs(300);
 /// A poll that takes longer is slow, and so is the next one of its feed taken to be.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
 /// Of a stream: how long polls that bring nothing go on before their cursor is stored.
@@ -81,6 +85,8 @@ struct Found<'a> {
     matches: &'a [NewScan<'a>],
     polled: &'a Polled,
     posts_per_day: f64,
+    /// When to look for late posts again, where this poll decided on it.
+    late_in: Option<Duration>,
     next: Next,
 }
 
@@ -133,13 +139,17 @@ impl Poll {
     async fn poll(&self) -> Option<Read> {
         let begin = Instant::now();
         let (outcome, kept) = match self.read().await {
-            Ok(polled) => match self.store(polled, begin).await {
-                Ok(stored) => stored,
-                Err(error) => {
-                    self.fail_to_store(error.into()).await;
-                    ("store_failed", None)
+            Ok(mut polled) => {
+                let slow = begin.elapsed() > SLOW;
+                let late = self.add_late(&mut polled).await;
+                match self.store(polled, &late, begin, slow).await {
+                    Ok(stored) => stored,
+                    Err(error) => {
+                        self.fail_to_store(error.into()).await;
+                        ("store_failed", None)
+                    }
                 }
-            },
+            }
             Err(error) => {
                 self.fail(error, begin).await;
                 ("failed", None)
@@ -187,7 +197,9 @@ impl Poll {
     async fn store(
         &self,
         polled: Polled,
+        late: &Late,
         begin: Instant,
+        slow: bool,
     ) -> Result<(&'static str, Option<Read>), store::Error> {
         let now = Timestamp::now();
         let posts_per_day = adapt::posts_per_day(
@@ -198,7 +210,7 @@ impl Poll {
         );
         let next = Next {
             poll_in: self.wait(&polled, posts_per_day),
-            slow: begin.elapsed() > SLOW,
+            slow,
             keeps_lease: self.is_stream() && polled.more && !self.shutdown.is_cancelled(),
         };
         for _ in 0..MAX_REMATCHES {
@@ -217,6 +229,7 @@ impl Poll {
                 matches: &matches,
                 polled: &polled,
                 posts_per_day,
+                late_in: late.next_in,
                 next,
             };
             let stored = match self.commit(&found).instrument(span.clone()).await {
@@ -239,7 +252,13 @@ impl Poll {
                 } => {
                     self.backbone.outbox.wake();
                     self.tell(&polled, &made, erased);
+                    metrics::LATE
+                        .with_label_values(&[self.watched.name()])
+                        .inc_by(late.posts as u64);
                     self.tell_quarantined(&quarantined);
+                    if let Some(Throttled { retry_after }) = polled.throttled {
+                        self.pause_platform(retry_after).await;
+                    }
                     let read = Read {
                         cursor: polled.cursor,
                         posts_per_day,
@@ -365,6 +384,7 @@ impl Poll {
             newest_post: polled.posts.iter().map(|post| post.time).max(),
             kept_since: keeps.then(|| backfill_start(self.config.scanner.backfill)),
             kept_cut: batch.kept_cut,
+            late_in: found.late_in,
         });
         let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;
         Ok(Stored::Scans {
@@ -446,17 +466,8 @@ impl Poll {
     /// Leaves the cursor and backs off: this feed alone, or, where the platform asks for it, all of it.
     async fn fail(&self, error: PollError, begin: Instant) {
         let (trouble, reason) = classify(&error);
-        if let PollError::Throttled { retry_after } = &error {
-            metrics::THROTTLED
-                .with_label_values(&[self.watched.name()])
-                .inc();
-            if let Some(reset_in) = retry_after.filter(|_| self.watched.is_one_host) {
-                let left = Left {
-                    requests: 0,
-                    reset_in,
-                };
-                platforms::Budget::told(&*self.watched.budget, left).await;
-            }
+        if let Some(Throttled { retry_after }) = error.throttled() {
+            self.pause_platform(retry_after).await;
         }
         let jitter = rand::random_range(0.8..1.2);
         let wait = match (trouble, error.retry_after()) {
@@ -476,6 +487,20 @@ impl Poll {
             keeps_lease: false,
         };
         self.release_failed(error, trouble, next).await;
+    }
+
+    /// The platform asked to slow down. Where it says for how long, it means all feeds of its host.
+    async fn pause_platform(&self, retry_after: Option<Duration>) {
+        metrics::THROTTLED
+            .with_label_values(&[self.watched.name()])
+            .inc();
+        if let Some(reset_in) = retry_after.filter(|_| self.watched.is_one_host) {
+            let left = Left {
+                requests: 0,
+                reset_in,
+            };
+            platforms::Budget::told(&*self.watched.budget, left).await;
+        }
     }
 
     fn backoff(&self, error: &PollError) -> Duration {
@@ -551,4 +576,15 @@ pub(crate) async fn tell_of(
     });
     outbox::enqueue_all(conn, events).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deadline_leaves_time_for_the_last_page() {
+        let page = budget::MAX_PATIENCE + platforms::FetchLimits::default().timeout;
+        assert!(PollLimits::default().max_time + page * 2 <= DEADLINE);
+    }
 }

@@ -178,6 +178,7 @@ diesel::table! {
         quarantine_count -> BigInt,
         quarantine_time -> Nullable<Timestamptz>,
         quarantine_reason -> Nullable<Text>,
+        late_time -> Nullable<Timestamptz>,
     }
 }
 

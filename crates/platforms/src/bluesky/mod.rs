@@ -347,6 +347,7 @@ impl Adapter for Jetstream {
             more: true,
             not_modified: false,
             next_hint: None,
+            throttled: None,
         })
     }
 

@@ -143,6 +143,7 @@ impl Adapter for Feeds {
                 more: false,
                 not_modified: true,
                 next_hint: max_age(&answer),
+                throttled: None,
             });
         }
         let mut answer = answer.success(&web_url::masked(&url))?;

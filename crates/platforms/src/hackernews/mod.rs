@@ -209,7 +209,12 @@ impl Adapter for HackerNews {
         polled.more |= has_left && is_searched;
         let pause = failure.as_ref().map(paging::pause_after);
         polled.next_hint = next_hint.max(pause.filter(|_| polled.more));
+        polled.throttled = failure.as_ref().and_then(PollError::throttled);
         Ok(polled)
+    }
+
+    fn has_late_posts(&self) -> bool {
+        true
     }
 
     fn recheck_batch(&self) -> usize {

@@ -36,7 +36,7 @@ use self::{
     status::Status,
 };
 use crate::{
-    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
     budget::Left,
     cursor::{HASH_BYTES, OVERLAP, OVERLAP_ITEMS, Seen, Unread, from_seconds},
     hackernews::below,
@@ -280,6 +280,7 @@ impl Adapter for Mastodon {
         }
         let mut polled = finish(reading, anchor, ids, more.then_some(last));
         polled.next_hint = failure.as_ref().map(paging::pause_after);
+        polled.throttled = failure.as_ref().and_then(PollError::throttled);
         Ok(polled)
     }
 
@@ -326,6 +327,7 @@ impl Mastodon {
         reading: &mut Reading,
         ids: &mut Ids,
     ) -> Result<(), PollError> {
+        let begin = Instant::now();
         self.offer(newest, reading, ids);
         let Some(since) = since else {
             return Ok(());
@@ -343,6 +345,15 @@ impl Mastodon {
             let Some(url) = next.take().filter(|_| ids.len() < limits.max_posts) else {
                 break;
             };
+            if begin.elapsed() >= limits.max_time {
+                // Such ids give no position to continue at.
+                reading.gap = Some(Gap {
+                    from: Some(since),
+                    to: ids.iter().filter_map(|(_, time)| *time).min(),
+                    reason: "a first reading that takes too long",
+                });
+                break;
+            }
             let page = self.page(&url, what).await?;
             self.offer(&page, reading, ids);
             next = page

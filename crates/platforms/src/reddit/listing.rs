@@ -149,6 +149,13 @@ fn take(platform: &Reddit, thing: &Thing, reading: &mut Reading, pages: &mut Pag
         reading.deleted.push(thing.id(&platform.name));
     }
     let time = thing.time();
+    if !known && thing.is_gone() {
+        // A moderator may approve it yet.
+        if !thing.is_pinned() {
+            pages.met(Met::Known, false, time);
+        }
+        return;
+    }
     let met: Met = reading.offer(&thing.name, time, |time| thing.post(&platform.name, time));
     if !thing.is_pinned() {
         pages.met(met, known, time);

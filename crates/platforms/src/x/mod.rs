@@ -356,6 +356,7 @@ impl Adapter for X {
         let mut polled = reading.finish();
         polled.more |= left.is_some();
         polled.next_hint = failure.as_ref().map(paging::pause_after);
+        polled.throttled = failure.as_ref().and_then(PollError::throttled);
         // The unread part is older than the posts that are forgotten meanwhile, so the floor rises afterwards.
         let raised = polled
             .cursor

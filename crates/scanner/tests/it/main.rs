@@ -12,6 +12,7 @@ mod fresh;
 mod guard;
 mod isolation;
 mod judge;
+mod late;
 mod live;
 mod logs;
 mod plans;
