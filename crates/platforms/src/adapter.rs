@@ -47,7 +47,7 @@ pub trait Adapter: Send + Sync {
         false
     }
 
-    /// Whether posts may become visible long after their time, and a second reading with
+    /// Returns true if posts may become visible long after their time, and a second reading with
     /// [`Cursor::reading_back_to`] finds them cheaply.
     fn has_late_posts(&self) -> bool {
         false

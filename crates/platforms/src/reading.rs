@@ -135,13 +135,13 @@ impl Reading {
         met
     }
 
-    /// Takes note of a post that is there and not visible, so that it is not asked for in each poll. Should it become
+    /// Takes note of a post that exists and is not visible, so that not every poll asks for it. If it becomes
     /// visible, it is new.
     pub(crate) fn note_hidden(&mut self, native_id: &str) {
         self.note(&format!("{HIDDEN}{native_id}"), None);
     }
 
-    /// Whether [`Reading::note_hidden`] was told of the post, and no later poll saw it.
+    /// Returns true after [`Reading::note_hidden`] of the same post.
     pub(crate) fn is_hidden(&self, native_id: &str) -> bool {
         self.knows(&format!("{HIDDEN}{native_id}"))
     }
@@ -242,8 +242,8 @@ impl Reading {
         }
     }
 
-    /// Sets aside an item that cannot be read, so that it does not stop the others. The cursor remembers that,
-    /// under a key of its own: should the item become readable, it is new.
+    /// Sets aside an item that cannot be read, so that it does not stop the others. The cursor remembers it
+    /// under a separate key: if the item becomes readable, it is new.
     pub(crate) fn set_aside(&mut self, item: &Value, reason: &dyn fmt::Display) {
         let id = native_id(item);
         if id.as_deref().is_some_and(|id| self.knows(id)) {
@@ -337,7 +337,7 @@ impl Reading {
     }
 }
 
-/// What an item that cannot be read says of itself, whatever the platform.
+/// The id of an item that cannot be read, for any platform.
 fn native_id(item: &Value) -> Option<String> {
     let places = ["/comment/id", "/post/id", "/data/name", "/objectID", "/id"];
     let found = places.iter().find_map(|place| item.pointer(place))?;

@@ -79,7 +79,7 @@ struct Read {
     time: Instant,
 }
 
-/// What a poll found, to be stored.
+/// The result of a poll, to be stored.
 struct Found<'a> {
     index: &'a Index,
     matches: &'a [NewScan<'a>],
@@ -90,11 +90,11 @@ struct Found<'a> {
     next: Next,
 }
 
-/// What was stored of some posts.
+/// The stored part of a poll.
 #[derive(Default)]
 struct Batch {
     made: Vec<ScanName>,
-    /// Where older posts had to go: from when on they still are kept.
+    /// The oldest time that is still kept, if older posts had to be removed.
     kept_cut: Option<Timestamp>,
 }
 

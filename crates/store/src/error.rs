@@ -22,7 +22,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it may be for the values, and not for the way to the database.
+    /// Returns true if the values may be the cause, not the connection to the database.
     #[must_use]
     pub fn may_be_refusal(&self) -> bool {
         match self {
@@ -32,7 +32,7 @@ impl Error {
         }
     }
 
-    /// Whether one value is a likely cause: not where the connection, the schema or the server's resources are at fault.
+    /// Returns true if one value is a likely cause, not the connection, the schema or the server's resources.
     #[must_use]
     pub fn may_blame_values(&self) -> bool {
         const OTHERS: [&str; 6] = [
@@ -48,7 +48,7 @@ impl Error {
         };
         match error {
             QueryError::SerializationError(_) => true,
-            // Data exceptions and exceeded limits have no kind of their own in diesel.
+            // diesel has no kind for data exceptions and exceeded limits.
             QueryError::DatabaseError(Unknown, information) => {
                 let message = information.message();
                 !is_passing(error) && !OTHERS.iter().any(|other| message.contains(other))

@@ -45,7 +45,7 @@ pub struct LeasedFeed {
     pub unread: Option<Duration>,
     /// Whether the last poll took long.
     pub slow: bool,
-    /// Whether it is time to look for late posts; `None` where that was never decided.
+    /// True if it is time to look for late posts. `None` if no poll has scheduled it yet.
     pub late_due: Option<bool>,
 }
 

@@ -108,9 +108,9 @@ pub async fn keep(
     Ok(cut)
 }
 
-/// Of `posts`, which `feed` lists, the ids of those that it should have kept and has not: they became visible after it
-/// had passed their time. None from before everything is kept, and none that are quarantined. By the primary key, and
-/// for quarantined posts by `quarantined_posts_feed_idx`.
+/// Returns the ids of `posts` that `feed` should have kept and has not: they became visible after it had passed their
+/// time. Leaves out posts older than `kept_since`, and quarantined ones. Served by the primary key and
+/// `quarantined_posts_feed_idx`.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -42,7 +42,7 @@ pub(super) enum Event {
     Other {
         time: i64,
     },
-    /// A frame that cannot be read; its key tells it from others.
+    /// A frame that cannot be read. The key identifies it.
     Unreadable {
         key: Key,
         reason: String,

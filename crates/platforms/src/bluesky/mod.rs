@@ -123,7 +123,7 @@ struct Taken {
     /// True if any event was readable; `unreadable` if any was not.
     readable: bool,
     has_unreadable: bool,
-    /// Those that were not met before.
+    /// Unreadable frames that were not met before.
     unreadable: Vec<Unreadable>,
     ended: Option<PollError>,
 }
@@ -231,7 +231,7 @@ impl Jetstream {
     fn note(&self, event: Event, reader: &mut Reader, recent: &mut Recent, taken: &mut Taken) {
         if let Event::Unreadable { key, reason } = event {
             taken.has_unreadable = true;
-            // After the stream is taken up again, frames come twice.
+            // A stream that is resumed sends some frames twice.
             if recent.meet(key, recent.at) {
                 taken.unreadable.push(Unreadable { id: None, reason });
             }

@@ -22,7 +22,7 @@ pub fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
     read(body, url).map(|(feed, _)| feed)
 }
 
-/// As [`parse`], with the items that cannot be read, and why.
+/// Parses as [`parse`] does, and returns the items that cannot be read too.
 pub(super) fn read(body: &[u8], url: &Url) -> Result<(Feed, Vec<Odd>), PollError> {
     if declares_entities(body) {
         let problem = "a document type with its own declarations";
@@ -51,7 +51,7 @@ pub(super) fn read(body: &[u8], url: &Url) -> Result<(Feed, Vec<Odd>), PollError
 /// An item that cannot be read, and why.
 pub(super) type Odd = (serde_json::Value, PollError);
 
-/// Parses a JSON Feed item by item; `None` when it is none, or cannot be read without its items either.
+/// Parses a JSON Feed item by item. `None` if it is not a JSON Feed, or cannot be read even without its items.
 fn one_by_one(body: &[u8], url: &Url) -> Option<(Feed, Vec<Odd>)> {
     if flaw(body).is_some() {
         return None;

@@ -51,7 +51,7 @@ pub(super) struct Window {
 
 pub(super) struct Found {
     pub(super) hits: Vec<Hit>,
-    /// Those that cannot be read, and why.
+    /// Hits that cannot be read, and why.
     pub(super) odd: Vec<(serde_json::Value, serde_json::Error)>,
     pub(super) gap: Option<Gap>,
     /// The part of the window that is still to be read.

@@ -17,9 +17,9 @@ pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<
 /// The deepest nesting that the parser takes, but for a few levels.
 const MAX_DEPTH: usize = 100;
 
-/// JSON with lone surrogates, raw control characters in strings, or bytes that are no UTF-8. Numbers that no program
-/// can hold, and what nests deeper than [`MAX_DEPTH`], become `null`: only the item that has them suffers. `None`
-/// when there is nothing to repair.
+/// Repairs JSON with lone surrogates, raw control characters in strings, or bytes that are not UTF-8. Numbers beyond
+/// a double, and values that nest deeper than [`MAX_DEPTH`], become `null`, so that only their item suffers. `None` if
+/// there is nothing to repair.
 pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(body);
     let body = text.as_bytes();
@@ -84,7 +84,7 @@ pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
     is_changed.then_some(repaired)
 }
 
-/// Of a number, `NaN` or `Infinity`.
+/// Returns true for a byte of a number, `NaN` or `Infinity`.
 fn is_of_number(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }

@@ -72,7 +72,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// The failures that it tells of, as far as they can be read.
+    /// The reported failures that can be read.
     fn problems(&self) -> Vec<Problem> {
         let problems = self.errors.iter();
         problems

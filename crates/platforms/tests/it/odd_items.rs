@@ -1,4 +1,4 @@
-//! One item of an answer that cannot be read: the others are given, and it is told of once.
+//! One item of an answer cannot be read: the others are given, and it is reported once.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use url::Url;
 /// Wrong types for each platform, a number that no program can hold, and a lone surrogate.
 const ODD: &str = r#"{"id": 77, "created_at": 5, "odd": -1e999, "data": {"name": "t3_odd", "title": 7, "a": "\ud83d"}}"#;
 
-/// What the simulated platforms answer, with [`ODD`] in front of each list that has an item.
+/// The answers of the simulated platforms, with [`ODD`] in front of each list that has an item.
 struct WithOdd(Arc<InMemory>);
 
 fn with_odd(body: &str) -> String {

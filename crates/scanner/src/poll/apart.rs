@@ -20,7 +20,7 @@ use crate::metrics;
 const FAILURES: u32 = 2;
 
 impl Poll {
-    /// Whether one post may be the reason why a poll could not be stored.
+    /// Returns true if one post may be the reason why a poll could not be stored.
     pub(super) fn may_be_of_a_post(&self, error: &store::Error) -> bool {
         let is_settled = error.is_refusal() || self.feed.failure_count >= FAILURES;
         is_settled && error.may_blame_values()
@@ -58,7 +58,7 @@ impl Poll {
                     stored.made.extend(batch.made);
                     stored.kept_cut = stored.kept_cut.max(batch.kept_cut);
                 }
-                Err(error) if !error.may_blame_values() => return Err(error),
+                Err(error) if posts.is_empty() || !error.may_blame_values() => return Err(error),
                 Err(error) => {
                     let [post] = posts else {
                         let (older, newer) = posts.split_at(posts.len() / 2);
@@ -90,8 +90,8 @@ impl Poll {
             .await
     }
 
-    /// Whether the database takes a harmless post in the place of `post`, with the same matches. If not, the failure is
-    /// not the post's, and nothing may be skipped for it.
+    /// Returns true if the database takes a harmless post in the place of `post`, with the same matches. If not, the
+    /// failure is not the post's, and nothing may be skipped for it.
     async fn takes_another(
         &self,
         conn: &mut AsyncPgConnection,

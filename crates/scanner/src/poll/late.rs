@@ -1,9 +1,9 @@
 //! Reads further back, now and then, for posts that became visible after the feed had passed their time: federated
 //! late, approved by a moderator, vouched for, moved here, or indexed late.
 //!
-//! Such a reading has a cursor of its own that is not stored. Of what it brings, posts are late that the feed should
-//! have kept ([`recent_posts::unkept`]) and has not. They are stored with the poll that found them, in its transaction,
-//! and kept then. So whoever dies in between loses none, and the next reading finds none twice.
+//! The cursor of such a reading is not stored. Its posts are late if the feed should have kept them and has not
+//! ([`recent_posts::unkept`]). They are stored and kept in the transaction of the poll that found them. So a crash loses
+//! none, and the next reading finds none twice.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -26,7 +26,7 @@ const MAX_PAGES: usize = 30;
 const MAX_TIME: Duration = Duration::from_secs(40);
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What was found late, and when to look again; nothing where this poll did not look.
+/// The number of late posts, and the time until the next look. Empty if this poll did not look.
 #[derive(Debug, Default)]
 pub(super) struct Late {
     pub(super) posts: usize,
@@ -45,9 +45,11 @@ impl Poll {
             Some(true) => {}
             Some(false) => return Late::default(),
             None => {
+                // All feeds begin at once after an upgrade.
+                let first_in = EVERY.mul_f64(rand::random_range(0.1..1.0));
                 return Late {
                     posts: 0,
-                    next_in: Some(next_in),
+                    next_in: Some(first_in),
                 };
             }
         }

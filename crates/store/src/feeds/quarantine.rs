@@ -74,7 +74,7 @@ pub async fn quarantine(
         .map(|one| one.post_id.as_deref().map(shortened))
         .collect();
     let reasons: Vec<String> = listed.iter().map(|one| shortened(&one.reason)).collect();
-    // Served by quarantined_posts_feed_idx, of which at most LISTED entries are read.
+    // Served by quarantined_posts_feed_idx: at most LISTED entries are read.
     sql_query(
         "WITH counted AS ( \
              UPDATE feeds SET quarantine_count = quarantine_count + $6, \
