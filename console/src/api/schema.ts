@@ -526,7 +526,8 @@ export interface paths {
          * Send a sample event now
          * @description One event of a made-up Scan, with the Connection's method, headers, format and signatures. It goes to a disabled
          *     Connection too, counts for no statistics and is in no log. The answer comes within 12 seconds, and says what came of
-         *     the request; with `x-test`, the Connection is only checked and `sent` is false.
+         *     the request; with `x-test`, the Connection is only checked and `sent` is false. An account may wait for four tests at a
+         *     time; the next one is answered 429.
          *
          *     Needs a key of role `OWNER` or `EDITOR`.
          */
@@ -1093,7 +1094,12 @@ export interface components {
          *           "lastPostTime": "2026-11-21T01:01:40.000000Z",
          *           "postsPerDay": 912.5,
          *           "scansPerDay": 3.14,
-         *           "gaps": 0
+         *           "gaps": 0,
+         *           "quarantinedPosts": 1,
+         *           "lastQuarantine": {
+         *             "time": "2026-11-20T13:14:15.000123Z",
+         *             "reason": "cannot be read: missing field `published`"
+         *           }
          *         }
          *       ]
          *     }
@@ -1122,6 +1128,17 @@ export interface components {
             scansPerDay: number;
             /** @description How often posts may have been missing, for the platform gave no more. */
             gaps: number;
+            /**
+             * @description How many posts of the feed were skipped so far, because they could not be read or stored. The feed continues
+             *     without them.
+             */
+            quarantinedPosts: number;
+            /** @description The last time that posts were skipped; absent if none were. */
+            lastQuarantine?: {
+                time: components["schemas"]["Timestamp"];
+                /** @description Why. */
+                reason: string;
+            };
             /** @description Why the last look gave nothing; absent when it did. */
             error?: string;
         };

@@ -23,7 +23,7 @@ export function ManagerFeeds({ manager }: { manager: Manager }) {
             <thead>
               <tr>
                 <th scope="col">{w.feed.feed}</th><th scope="col">{w.managers.state}</th><th scope="col">{w.feed.last}</th><th scope="col">{w.feed.next}</th>
-                <th scope="col">{w.feed.lastPost}</th><th scope="col" class="num">{w.feed.posts}</th><th scope="col" class="num">{w.feed.scans}</th><th scope="col" class="num">{w.feed.gaps}</th>
+                <th scope="col">{w.feed.lastPost}</th><th scope="col" class="num">{w.feed.posts}</th><th scope="col" class="num">{w.feed.scans}</th><th scope="col" class="num">{w.feed.gaps}</th><th scope="col" class="num">{w.feed.quarantined}</th>
               </tr>
             </thead>
             <tbody>{feeds.data.map((feed) => <Row key={feed.feed} feed={feed} />)}</tbody>
@@ -46,6 +46,7 @@ function Row({ feed }: { feed: Feed }) {
       <td data-label={w.feed.posts} class="num">{feed.postsPerDay === undefined ? "–" : perDay(feed.postsPerDay)}</td>
       <td data-label={w.feed.scans} class="num">{perDay(feed.scansPerDay)}</td>
       <td data-label={w.feed.gaps} class="num">{number(feed.gaps)}</td>
+      <td data-label={w.feed.quarantined} class="num">{number(feed.quarantinedPosts)}{feed.lastQuarantine && <span class="faint small">{w.feed.quarantinedWhy(feed.lastQuarantine.reason)}</span>}</td>
     </tr>
   );
 }

@@ -205,7 +205,7 @@ export const w = {
     } as ByWord,
   },
   feed: {
-    feed: "Feed", last: "Last look", next: "Next look", lastPost: "Newest post", posts: "Posts a day", scans: "Scans a day", gaps: "Gaps", allGood: (count: number) => (count === 1 ? "1 good" : `${count} good`), some: (count: number, all: number, how: string) => (all === 1 ? capital(how) : `${count} of ${all} ${how}`), none: "No feeds", noneWhy: "They appear once its instructions are at work.",
+    feed: "Feed", last: "Last look", next: "Next look", lastPost: "Newest post", posts: "Posts a day", scans: "Scans a day", gaps: "Gaps", quarantined: "Skipped", quarantinedWhy: (reason: string) => `The last post that was skipped ${reason}.`, allGood: (count: number) => (count === 1 ? "1 good" : `${count} good`), some: (count: number, all: number, how: string) => (all === 1 ? capital(how) : `${count} of ${all} ${how}`), none: "No feeds", noneWhy: "They appear once its instructions are at work.",
     states: { OK: "Good", LATE: "Late", FAILING: "Failing", BLOCKED: "Blocked", BUDGET_SPENT: "Budget spent" } satisfies Record<Feed["state"], string>,
     means: { OK: "", LATE: "It is looked at later than planned.", FAILING: "It could not be read lately.", BLOCKED: "The platform does not let us read it.", BUDGET_SPENT: "The platform's allowance for now is used up." } satisfies Record<Feed["state"], string>,
   },

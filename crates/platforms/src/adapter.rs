@@ -47,6 +47,12 @@ pub trait Adapter: Send + Sync {
         false
     }
 
+    /// Returns true if posts may become visible long after their time, and a second reading with
+    /// [`Cursor::reading_back_to`] finds them cheaply.
+    fn has_late_posts(&self) -> bool {
+        false
+    }
+
     /// Maximum number of posts in one [`Adapter::recheck`]; 0 if the platform cannot look up posts by their
     /// ids.
     fn recheck_batch(&self) -> usize {
@@ -122,6 +128,8 @@ pub struct Polled {
     /// Store it in the transaction that stores the posts. Equal to the old cursor if nothing changed, except
     /// for a floor that rises every hour.
     pub cursor: Cursor,
+    /// Posts that cannot be read. Each is given once, though the platform may list it again.
+    pub unreadable: Vec<Unreadable>,
     /// Set if posts may have been missed.
     pub gap: Option<Gap>,
     /// There is more to read: this poll left new posts to the next one, which may follow at once, or after
@@ -131,6 +139,22 @@ pub struct Polled {
     pub not_modified: bool,
     /// Shortest wait before the next poll that the platform asks for.
     pub next_hint: Option<Duration>,
+    /// The platform asked to slow down, and so ended the reading early.
+    pub throttled: Option<Throttled>,
+}
+
+/// A platform's wish that it is asked less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Throttled {
+    pub retry_after: Option<Duration>,
+}
+
+/// One item of an answer that cannot be read, while the others can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The platform's own id, where the item has one.
+    pub id: Option<String>,
+    pub reason: String,
 }
 
 /// A period whose posts may be missing, because a limit ended the reading.
@@ -183,6 +207,17 @@ impl PollError {
         match self {
             Self::Throttled { retry_after } | Self::Status { retry_after, .. } => *retry_after,
             Self::BudgetSpent { retry_after } => Some(*retry_after),
+            _ => None,
+        }
+    }
+
+    /// The platform's wish to be asked less.
+    #[must_use]
+    pub fn throttled(&self) -> Option<Throttled> {
+        match self {
+            Self::Throttled { retry_after } => Some(Throttled {
+                retry_after: *retry_after,
+            }),
             _ => None,
         }
     }

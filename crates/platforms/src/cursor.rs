@@ -31,6 +31,8 @@ pub(crate) const MAX_PENDING: usize = 500;
 const VERSION: u8 = 1;
 /// Native ids up to this length are stored as they are, longer ones as a hash.
 const MAX_KEY_BYTES: usize = 24;
+/// Begins the key of a post that was met and could not be seen, such as a dead one. It may become visible.
+pub(crate) const HIDDEN: char = '?';
 /// Length of such a hash.
 pub(crate) const HASH_BYTES: usize = 24;
 
@@ -170,6 +172,21 @@ impl Cursor {
     #[must_use]
     pub fn known(&self) -> usize {
         self.seen.len()
+    }
+
+    /// A cursor that reads everything back to `since` once more, but for posts that this one remembers. It is for one
+    /// reading, and not to be stored in this one's place.
+    #[must_use]
+    pub fn reading_back_to(&self, since: Timestamp) -> Self {
+        let mut seen = self.seen.clone();
+        seen.retain(|seen| !seen.0.starts_with(HIDDEN));
+        Self {
+            high_water: Some(since),
+            searched: Some(since),
+            floor: Some(since),
+            seen,
+            ..Self::new()
+        }
     }
 
     /// Start of the period whose posts must be read again.

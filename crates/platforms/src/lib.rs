@@ -33,7 +33,7 @@ pub mod simulator;
 pub mod text;
 pub mod x;
 
-pub use adapter::{Adapter, Community, Gap, PollError, PollLimits, Polled};
+pub use adapter::{Adapter, Community, Gap, PollError, PollLimits, Polled, Throttled, Unreadable};
 pub use address_key::AddressKey;
 pub use budget::{Budget, Unlimited};
 pub use cursor::Cursor;

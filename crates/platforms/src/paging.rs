@@ -293,6 +293,7 @@ impl Pages {
             polled.cursor.floor = polled.cursor.floor.max(earlier.floor);
         }
         polled.more |= has_left;
+        polled.throttled = self.failure.as_ref().and_then(PollError::throttled);
         if let Some(failure) = self.failure.filter(|_| polled.more) {
             let doubled = AFTER_FAILURE.saturating_mul(1 << self.part.failures.min(16));
             let pause = doubled.min(MOST_AFTER_FAILURE);

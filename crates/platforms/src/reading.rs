@@ -3,14 +3,20 @@
 use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
+    fmt,
 };
 
 use domain::{Post, Timestamp};
+use serde_json::Value;
 
 use crate::{
-    Cursor, Gap, PollLimits, Polled,
-    cursor::{KEEP_UNMET, MAX_SEEN, Seen, Unread, from_seconds, key, to_seconds},
+    Cursor, Gap, PollLimits, Polled, Unreadable,
+    cursor::{HIDDEN, KEEP_UNMET, MAX_SEEN, Seen, Unread, from_seconds, key, to_seconds},
+    text,
 };
+
+/// The longest id of an item that cannot be read.
+const MAX_ID_BYTES: usize = 200;
 
 /// An earlier time is the zero value of some program and counts as missing.
 const EARLIEST_MICROS: i64 = 631_152_000_000_000; // 1990
@@ -53,6 +59,7 @@ pub(crate) struct Reading {
     /// Posts, by [`Post::id`], that the platform reports as deleted.
     pub(crate) deleted: Vec<String>,
     pub(crate) gap: Option<Gap>,
+    unreadable: Vec<Unreadable>,
 }
 
 impl Reading {
@@ -75,6 +82,7 @@ impl Reading {
             partial: false,
             deleted: Vec::new(),
             gap: None,
+            unreadable: Vec::new(),
             cursor,
         }
     }
@@ -125,6 +133,17 @@ impl Reading {
         let (met, seen) = self.meet(native_id, time);
         self.order.extend(seen);
         met
+    }
+
+    /// Takes note of a post that exists and is not visible, so that not every poll asks for it. If it becomes
+    /// visible, it is new.
+    pub(crate) fn note_hidden(&mut self, native_id: &str) {
+        self.note(&format!("{HIDDEN}{native_id}"), None);
+    }
+
+    /// Returns true after [`Reading::note_hidden`] of the same post.
+    pub(crate) fn is_hidden(&self, native_id: &str) -> bool {
+        self.knows(&format!("{HIDDEN}{native_id}"))
     }
 
     /// Returns the post's entry for the cursor; `None` if this poll has met it before.
@@ -223,6 +242,22 @@ impl Reading {
         }
     }
 
+    /// Sets aside an item that cannot be read, so that it does not stop the others. The cursor remembers it
+    /// under a separate key: if the item becomes readable, it is new.
+    pub(crate) fn set_aside(&mut self, item: &Value, reason: &dyn fmt::Display) {
+        let id = native_id(item);
+        if id.as_deref().is_some_and(|id| self.knows(id)) {
+            return;
+        }
+        let shown = id.clone().unwrap_or_else(|| item.to_string());
+        if self.note(&format!("unreadable {shown}"), None) != Met::New {
+            return;
+        }
+        let reason = text::line(&reason.to_string());
+        tracing::debug!(id, reason, "an item cannot be read");
+        self.unreadable.push(Unreadable { id, reason });
+    }
+
     /// Builds the result of the poll. Sorts and bounds the posts, and carries over what the cursor still needs.
     pub(crate) fn finish(mut self) -> Polled {
         self.leave_the_newest();
@@ -291,13 +326,27 @@ impl Reading {
         Polled {
             posts,
             deleted: self.deleted,
+            unreadable: self.unreadable,
             cursor: self.cursor,
             gap: self.gap,
             more: self.left.is_some(),
             not_modified: false,
             next_hint: None,
+            throttled: None,
         }
     }
+}
+
+/// The id of an item that cannot be read, for any platform.
+fn native_id(item: &Value) -> Option<String> {
+    let places = ["/comment/id", "/post/id", "/data/name", "/objectID", "/id"];
+    let found = places.iter().find_map(|place| item.pointer(place))?;
+    let id = match found {
+        Value::String(id) => id.clone(),
+        Value::Number(id) => id.to_string(),
+        _ => return None,
+    };
+    (1..=MAX_ID_BYTES).contains(&id.len()).then_some(id)
 }
 
 /// The end of that second.

@@ -20,7 +20,6 @@ use store::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::record::is_refused;
 use crate::{metrics, plans::Plans, watched::Watched};
 
 mod kept;
@@ -102,7 +101,7 @@ impl Backfill {
                     // The platform is not asked without a pause for what cannot be stored.
                     let wait = backoff(failures);
                     let mut conn = self.backbone.pool.get().await?;
-                    if is_refused(error) && failures + 1 >= MAX_FAILURES {
+                    if error.may_be_refusal() && failures + 1 >= MAX_FAILURES {
                         look_backs::give_up(&mut conn, id, &error.to_string()).await?;
                     } else {
                         look_backs::fail(&mut conn, id, replica, false, wait).await?;

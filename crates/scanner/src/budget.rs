@@ -32,7 +32,7 @@ const BELIEVED: Duration = Duration::from_secs(1);
 /// A poll that has begun looks again so often.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// It waits for its next request no longer than a request counts.
-const MAX_PATIENCE: Duration = Duration::from_secs(70);
+pub(crate) const MAX_PATIENCE: Duration = Duration::from_secs(70);
 /// When the store does not answer.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
 /// Before posts are asked for again that others have not used yet.

@@ -28,6 +28,24 @@ pub(crate) static GAPS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static QUARANTINED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_posts_quarantined_total",
+        "Posts that were skipped because they could not be read or stored",
+        &["platform", "reason"]
+    )
+    .expect(UNREGISTERED)
+});
+
+pub(crate) static LATE: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_posts_late_total",
+        "Posts that became visible after their feed had passed their time",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static THROTTLED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
         "earshot_platform_throttled_total",

@@ -137,6 +137,7 @@ impl Monitor {
     async fn purge(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
         let mut conn = self.pool.get().await?;
         backfills::purge_done(&mut conn).await?;
+        feeds::purge_quarantine(&mut conn).await?;
         let mut after = String::new();
         while !shutdown.is_cancelled() {
             match recent_posts::purge_old(&mut conn, &after, FEEDS_AT_ONCE).await? {

@@ -17,14 +17,14 @@ use std::{
 };
 
 use backbone::Backbone;
-use domain::{ScanName, Timestamp};
+use domain::{Post, ScanName, Timestamp};
 use events::ScanCreated;
 use matching::Index;
-use platforms::{Cursor, PollError, PollLimits, Polled, budget::Left};
+use platforms::{Cursor, PollError, PollLimits, Polled, Throttled, budget::Left};
 use runtime::Config;
 use store::{
     AsyncPgConnection, erasure,
-    feeds::{self, LeasedFeed, Next, PollOutcome, Reading, Trouble},
+    feeds::{self, LeasedFeed, Next, PollOutcome, QuarantineKind, Quarantined, Reading, Trouble},
     keyed, outbox, plans as plan_store, recent_posts,
     scans::{self, NewScan},
 };
@@ -40,8 +40,14 @@ use crate::{
     watched::{Watched, classify},
 };
 
-/// Of a whole poll, whatever its requests take each.
-const DEADLINE: Duration = Duration::from_secs(180);
+mod apart;
+mod late;
+
+use late::Late;
+
+/// Deadline for one poll. It leaves time for what begins just before [`PollLimits::max_time`]: a page that waits for the
+/// budget as long as requests may wait, the page before it, and their answers.
+const DEADLINE: Duration = Duration::from_secs(300);
 /// A poll that takes longer is slow, and so is the next one of its feed taken to be.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
 /// Of a stream: how long polls that bring nothing go on before their cursor is stored.
@@ -73,12 +79,33 @@ struct Read {
     time: Instant,
 }
 
+/// The result of a poll, to be stored.
+struct Found<'a> {
+    index: &'a Index,
+    matches: &'a [NewScan<'a>],
+    polled: &'a Polled,
+    posts_per_day: f64,
+    /// When to look for late posts again, where this poll decided on it.
+    late_in: Option<Duration>,
+    next: Next,
+}
+
+/// The stored part of a poll.
+#[derive(Default)]
+struct Batch {
+    made: Vec<ScanName>,
+    /// The oldest time that is still kept, if older posts had to be removed.
+    kept_cut: Option<Timestamp>,
+}
+
 /// How the transaction at the end went.
 enum Stored {
     Scans {
         made: Vec<ScanName>,
         /// How many posts were blanked.
         erased: usize,
+        /// The posts that were skipped.
+        quarantined: Vec<Quarantined>,
         /// The lease goes on.
         kept: bool,
     },
@@ -112,13 +139,17 @@ impl Poll {
     async fn poll(&self) -> Option<Read> {
         let begin = Instant::now();
         let (outcome, kept) = match self.read().await {
-            Ok(polled) => match self.store(polled, begin).await {
-                Ok(stored) => stored,
-                Err(error) => {
-                    self.fail_to_store(error.into()).await;
-                    ("store_failed", None)
+            Ok(mut polled) => {
+                let slow = begin.elapsed() > SLOW;
+                let late = self.add_late(&mut polled).await;
+                match self.store(polled, &late, begin, slow).await {
+                    Ok(stored) => stored,
+                    Err(error) => {
+                        self.fail_to_store(error.into()).await;
+                        ("store_failed", None)
+                    }
                 }
-            },
+            }
             Err(error) => {
                 self.fail(error, begin).await;
                 ("failed", None)
@@ -166,7 +197,9 @@ impl Poll {
     async fn store(
         &self,
         polled: Polled,
+        late: &Late,
         begin: Instant,
+        slow: bool,
     ) -> Result<(&'static str, Option<Read>), store::Error> {
         let now = Timestamp::now();
         let posts_per_day = adapt::posts_per_day(
@@ -177,7 +210,7 @@ impl Poll {
         );
         let next = Next {
             poll_in: self.wait(&polled, posts_per_day),
-            slow: begin.elapsed() > SLOW,
+            slow,
             keeps_lease: self.is_stream() && polled.more && !self.shutdown.is_cancelled(),
         };
         for _ in 0..MAX_REMATCHES {
@@ -191,19 +224,41 @@ impl Poll {
             );
             let matches = self.plans.decide(matches).await;
             let span = tracing::info_span!("store scans", scans = matches.len());
-            match self
-                .commit(&index, &matches, &polled, posts_per_day, next)
-                .instrument(span)
-                .await?
-            {
+            let found = Found {
+                index: &index,
+                matches: &matches,
+                polled: &polled,
+                posts_per_day,
+                late_in: late.next_in,
+                next,
+            };
+            let stored = match self.commit(&found).instrument(span.clone()).await {
+                Err(error) if self.may_be_of_a_post(&error) => {
+                    self.commit_apart(&found).instrument(span).await
+                }
+                stored => stored,
+            };
+            match stored? {
                 Stored::Behind => self.plans.refresh().await?,
                 Stored::LeaseLost => {
                     tracing::info!(feed.name = %self.feed.name.masked(), "another replica took the feed over, or the database lost its last polls");
                     return Ok(("lease_lost", None));
                 }
-                Stored::Scans { made, erased, kept } => {
+                Stored::Scans {
+                    made,
+                    erased,
+                    kept,
+                    quarantined,
+                } => {
                     self.backbone.outbox.wake();
                     self.tell(&polled, &made, erased);
+                    metrics::LATE
+                        .with_label_values(&[self.watched.name()])
+                        .inc_by(late.posts as u64);
+                    self.tell_quarantined(&quarantined);
+                    if let Some(Throttled { retry_after }) = polled.throttled {
+                        self.pause_platform(retry_after).await;
+                    }
                     let read = Read {
                         cursor: polled.cursor,
                         posts_per_day,
@@ -239,30 +294,22 @@ impl Poll {
         adapted.max(polled.next_hint.unwrap_or_default())
     }
 
-    async fn commit(
-        &self,
-        index: &Index,
-        matches: &[NewScan<'_>],
-        polled: &Polled,
-        posts_per_day: f64,
-        next: Next,
-    ) -> Result<Stored, store::Error> {
-        let (feed, replica) = (&self.feed.name, self.backbone.replica);
-        let is_first = self.is_first_reading();
-        let last = matches.len().saturating_sub(1) / BLOCK * BLOCK;
-        let (blocks, last) = matches.split_at(last);
+    async fn commit(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
+        let last = found.matches.len().saturating_sub(1) / BLOCK * BLOCK;
+        let (blocks, last) = found.matches.split_at(last);
         let mut made = Vec::new();
         let mut conn = self.backbone.pool.get().await?;
         for block in blocks.chunks(BLOCK) {
             keyed::begin(&mut conn).await?;
             let stored = async {
-                if let Some(lost) = self.check(&mut conn, index, polled).await? {
+                if let Some(lost) = self.check(&mut conn, found).await? {
                     return Ok(lost);
                 }
-                let made = record(&mut conn, feed, 0, block, is_first).await?;
+                let made = self.record(&mut conn, 0, block).await?;
                 Ok::<_, store::Error>(Stored::Scans {
                     made,
                     erased: 0,
+                    quarantined: Vec::new(),
                     kept: true,
                 })
             };
@@ -276,33 +323,11 @@ impl Poll {
         keyed::begin(&mut conn).await?;
         let stored = async {
             let conn = &mut *conn;
-            if let Some(lost) = self.check(conn, index, polled).await? {
+            if let Some(lost) = self.check(conn, found).await? {
                 return Ok(lost);
             }
-            let now = Timestamp::now();
-            let keeps = !self.is_stream();
-            let kept_cut = if keeps {
-                recent_posts::keep(conn, feed, &polled.posts, now).await?
-            } else {
-                None
-            };
-            let posts = polled.posts.len() as u64;
-            let made = record(conn, feed, posts, last, is_first).await?;
-            let erased = if self.watched.erases {
-                erasure::erase(conn, &polled.deleted).await?
-            } else {
-                0
-            };
-            let outcome = PollOutcome::Read(Reading {
-                cursor: polled.cursor.to_json(),
-                gap: polled.gap.as_ref().map(|gap| gap.to),
-                posts_per_day: Some(posts_per_day),
-                newest_post: polled.posts.iter().map(|post| post.time).max(),
-                kept_since: keeps.then(|| backfill_start(self.config.scanner.backfill)),
-                kept_cut,
-            });
-            let kept = feeds::release(conn, feed, replica, &outcome, next).await?;
-            Ok::<_, store::Error>(Stored::Scans { made, erased, kept })
+            let batch = self.store_posts(conn, &found.polled.posts, last).await?;
+            self.finish(conn, found, batch, Vec::new()).await
         };
         let stored = stored.await;
         let mut stored = keyed::end(&mut conn, stored).await?;
@@ -313,21 +338,96 @@ impl Poll {
         Ok(stored)
     }
 
+    /// Keeps posts, and stores what they match.
+    async fn store_posts(
+        &self,
+        conn: &mut AsyncPgConnection,
+        posts: &[Post],
+        matches: &[NewScan<'_>],
+    ) -> Result<Batch, store::Error> {
+        let kept_cut = if self.is_stream() {
+            None
+        } else {
+            recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now()).await?
+        };
+        let made = self.record(conn, posts.len() as u64, matches).await?;
+        Ok(Batch { made, kept_cut })
+    }
+
+    /// The end of a poll's last transaction: what was skipped and what is gone, the cursor, and the lease.
+    async fn finish(
+        &self,
+        conn: &mut AsyncPgConnection,
+        found: &Found<'_>,
+        batch: Batch,
+        refused: Vec<Quarantined>,
+    ) -> Result<Stored, store::Error> {
+        let polled = found.polled;
+        let (feed, replica) = (&self.feed.name, self.backbone.replica);
+        let unreadable = polled.unreadable.iter().map(|one| Quarantined {
+            kind: QuarantineKind::Unreadable,
+            post_id: one.id.clone(),
+            reason: one.reason.clone(),
+        });
+        let quarantined: Vec<Quarantined> = refused.into_iter().chain(unreadable).collect();
+        feeds::quarantine(conn, feed, &quarantined).await?;
+        let erased = if self.watched.erases {
+            erasure::erase(conn, &polled.deleted).await?
+        } else {
+            0
+        };
+        let keeps = !self.is_stream();
+        let outcome = PollOutcome::Read(Reading {
+            cursor: polled.cursor.to_json(),
+            gap: polled.gap.as_ref().map(|gap| gap.to),
+            posts_per_day: Some(found.posts_per_day),
+            newest_post: polled.posts.iter().map(|post| post.time).max(),
+            kept_since: keeps.then(|| backfill_start(self.config.scanner.backfill)),
+            kept_cut: batch.kept_cut,
+            late_in: found.late_in,
+        });
+        let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;
+        Ok(Stored::Scans {
+            made: batch.made,
+            erased,
+            quarantined,
+            kept,
+        })
+    }
+
     /// Whether something forbids to store, under the feed's lock.
     async fn check(
         &self,
         conn: &mut AsyncPgConnection,
-        index: &Index,
-        polled: &Polled,
+        found: &Found<'_>,
     ) -> Result<Option<Stored>, store::Error> {
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
         if !feeds::lock(conn, feed, replica, self.feed.cursor.as_ref()).await? {
             return Ok(Some(Stored::LeaseLost));
         }
-        if !polled.posts.is_empty() && plan_store::version(conn).await? > index.version() {
+        let newest = found.index.version();
+        if !found.polled.posts.is_empty() && plan_store::version(conn).await? > newest {
             return Ok(Some(Stored::Behind));
         }
         Ok(None)
+    }
+
+    /// Stores Scans with their events; `posts` were read. What a feed's first reading finds is of the past.
+    async fn record(
+        &self,
+        conn: &mut AsyncPgConnection,
+        posts: u64,
+        matches: &[NewScan<'_>],
+    ) -> Result<Vec<ScanName>, store::Error> {
+        let (feed, now) = (&self.feed.name, Timestamp::now());
+        let is_first = self.is_first_reading();
+        let fresh = if is_first { &[] } else { matches };
+        let mut made = scans::record_poll(conn, feed, posts, fresh, now).await?;
+        if is_first {
+            made = scans::record_past(conn, feed, matches, now, false).await?;
+        }
+        tell_of(conn, &made).await?;
+        Ok(made)
     }
 
     fn tell(&self, polled: &Polled, made: &[ScanName], erased: usize) {
@@ -366,17 +466,8 @@ impl Poll {
     /// Leaves the cursor and backs off: this feed alone, or, where the platform asks for it, all of it.
     async fn fail(&self, error: PollError, begin: Instant) {
         let (trouble, reason) = classify(&error);
-        if let PollError::Throttled { retry_after } = &error {
-            metrics::THROTTLED
-                .with_label_values(&[self.watched.name()])
-                .inc();
-            if let Some(reset_in) = retry_after.filter(|_| self.watched.is_one_host) {
-                let left = Left {
-                    requests: 0,
-                    reset_in,
-                };
-                platforms::Budget::told(&*self.watched.budget, left).await;
-            }
+        if let Some(Throttled { retry_after }) = error.throttled() {
+            self.pause_platform(retry_after).await;
         }
         let jitter = rand::random_range(0.8..1.2);
         let wait = match (trouble, error.retry_after()) {
@@ -396,6 +487,20 @@ impl Poll {
             keeps_lease: false,
         };
         self.release_failed(error, trouble, next).await;
+    }
+
+    /// The platform asked to slow down. Where it says for how long, it means all feeds of its host.
+    async fn pause_platform(&self, retry_after: Option<Duration>) {
+        metrics::THROTTLED
+            .with_label_values(&[self.watched.name()])
+            .inc();
+        if let Some(reset_in) = retry_after.filter(|_| self.watched.is_one_host) {
+            let left = Left {
+                requests: 0,
+                reset_in,
+            };
+            platforms::Budget::told(&*self.watched.budget, left).await;
+        }
     }
 
     fn backoff(&self, error: &PollError) -> Duration {
@@ -460,24 +565,6 @@ impl Poll {
     }
 }
 
-/// Stores Scans with their events; `posts` were read. What a feed's first reading finds is of the past.
-async fn record(
-    conn: &mut AsyncPgConnection,
-    feed: &domain::FeedName,
-    posts: u64,
-    matches: &[NewScan<'_>],
-    is_first: bool,
-) -> Result<Vec<ScanName>, store::Error> {
-    let now = Timestamp::now();
-    let fresh = if is_first { &[] } else { matches };
-    let mut made = scans::record_poll(conn, feed, posts, fresh, now).await?;
-    if is_first {
-        made = scans::record_past(conn, feed, matches, now, false).await?;
-    }
-    tell_of(conn, &made).await?;
-    Ok(made)
-}
-
 /// Enqueues the events of Scans, in the transaction that made them.
 pub(crate) async fn tell_of(
     conn: &mut AsyncPgConnection,
@@ -489,4 +576,15 @@ pub(crate) async fn tell_of(
     });
     outbox::enqueue_all(conn, events).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deadline_leaves_time_for_the_last_page() {
+        let page = budget::MAX_PATIENCE + platforms::FetchLimits::default().timeout;
+        assert!(PollLimits::default().max_time + page * 2 <= DEADLINE);
+    }
 }

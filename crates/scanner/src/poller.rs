@@ -88,6 +88,10 @@ impl Poller {
         let mut changes = self.plans.changes();
         let mut failing = false;
         while !shutdown.is_cancelled() {
+            // A look costs the same whether one place is free or all.
+            for ended in ended(&mut open) {
+                self.end(ended, &mut names).await;
+            }
             let wait = match self.lease(&names, &mut turns).await {
                 Ok((leased, wait)) => {
                     failing = false;
@@ -199,6 +203,11 @@ impl Poller {
     }
 }
 
+/// All polls that have ended, without waiting for another.
+fn ended(open: &mut JoinSet<()>) -> Vec<Result<(Id, ()), JoinError>> {
+    std::iter::from_fn(|| open.try_join_next_with_id()).collect()
+}
+
 /// The places that the polls in hand leave.
 fn room<'a>(open: impl Iterator<Item = &'a Open>) -> Room {
     let mut room = Room::new(QUICK, SLOW_FEEDS, MAX_OPEN);
@@ -243,6 +252,17 @@ mod tests {
             count
         };
         (more(false), more(true))
+    }
+
+    #[tokio::test]
+    async fn all_polls_that_ended_are_freed_before_a_look() {
+        let mut open = JoinSet::new();
+        let polls: Vec<_> = (0..MAX_OPEN).map(|_| open.spawn(async {})).collect();
+        open.spawn(std::future::pending());
+        while !polls.iter().all(tokio::task::AbortHandle::is_finished) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((ended(&mut open).len(), open.len()), (MAX_OPEN, 1));
     }
 
     #[test]

@@ -108,9 +108,14 @@ impl Recheck {
             Err(error) => {
                 let (_, reason) = classify(&error);
                 let wait = error.retry_after().unwrap_or(AFTER_FAILURE);
+                // An answer that is not believed, such as that all are gone, may stay: the next walk asks again.
+                let place = match error {
+                    PollError::Malformed(_) => step.next.as_ref(),
+                    _ => Some(&place),
+                };
                 let error = format!("{:#}", anyhow::Error::from(error));
                 self.watched.tell_failure("re-check", reason, &error);
-                erasure::advance(&mut conn, name, replica, Some(&place), wait, PASS).await?;
+                erasure::advance(&mut conn, name, replica, place, wait, PASS).await?;
             }
         }
         Ok(Step::Asked)

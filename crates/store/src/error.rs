@@ -2,7 +2,7 @@
 
 use diesel::result::DatabaseErrorKind::{
     CheckViolation, ClosedConnection, ExclusionViolation, ForeignKeyViolation, NotNullViolation,
-    RestrictViolation, SerializationFailure, UnableToSendCommand, UniqueViolation,
+    RestrictViolation, SerializationFailure, UnableToSendCommand, UniqueViolation, Unknown,
 };
 
 use crate::{QueryError, seal::OpenError};
@@ -22,6 +22,41 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns true if the values may be the cause, not the connection to the database.
+    #[must_use]
+    pub fn may_be_refusal(&self) -> bool {
+        match self {
+            Self::Pool(_) => false,
+            Self::Query(error) => !is_passing(error),
+            Self::Sealed(_) | Self::Json(_) => true,
+        }
+    }
+
+    /// Returns true if one value is a likely cause, not the connection, the schema or the server's resources.
+    #[must_use]
+    pub fn may_blame_values(&self) -> bool {
+        const OTHERS: [&str; 6] = [
+            "canceling statement",
+            "could not extend file",
+            "could not write",
+            "out of memory",
+            "permission denied",
+            "does not exist",
+        ];
+        let Self::Query(error) = self else {
+            return matches!(self, Self::Json(_));
+        };
+        match error {
+            QueryError::SerializationError(_) => true,
+            // diesel has no kind for data exceptions and exceeded limits.
+            QueryError::DatabaseError(Unknown, information) => {
+                let message = information.message();
+                !is_passing(error) && !OTHERS.iter().any(|other| message.contains(other))
+            }
+            _ => self.is_refusal(),
+        }
+    }
+
     /// Whether the values break a rule of the schema: trying again changes nothing.
     #[must_use]
     pub fn is_refusal(&self) -> bool {

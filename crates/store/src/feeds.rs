@@ -18,9 +18,11 @@ use uuid::Uuid;
 use crate::{QueryResult, fair::Turns, prepared::Prepared, replicas, words};
 
 mod health;
+mod quarantine;
 mod room;
 
 pub use health::{FeedHealth, FeedState, PlatformFeeds, by_platform, health_of};
+pub use quarantine::{QuarantineKind, Quarantined, purge_quarantine, quarantine};
 pub use room::Room;
 
 use room::Candidate;
@@ -43,6 +45,8 @@ pub struct LeasedFeed {
     pub unread: Option<Duration>,
     /// Whether the last poll took long.
     pub slow: bool,
+    /// True if it is time to look for late posts. `None` if no poll has scheduled it yet.
+    pub late_due: Option<bool>,
 }
 
 /// What [`lease_due`] leased.
@@ -70,6 +74,8 @@ struct Row {
     unread_seconds: Option<f64>,
     #[diesel(sql_type = Bool)]
     slow: bool,
+    #[diesel(sql_type = Nullable<Bool>)]
+    late_due: Option<bool>,
 }
 
 /// The condition that a feed can be leased: to the replica `$2`, which has `$3` open and may take over
@@ -127,6 +133,7 @@ pub async fn lease_due(
                     .unread_seconds
                     .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
                 slow: row.slow,
+                late_due: row.late_due,
             })
         }));
     }
@@ -218,6 +225,7 @@ async fn take(
              FOR UPDATE SKIP LOCKED \
          ) UPDATE feeds SET leased_by = $2 FROM due WHERE feeds.name = due.name \
          RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, \
+             late_time <= clock_timestamp() AS late_due, \
              extract(epoch FROM clock_timestamp() - read_time)::float8 AS unread_seconds, \
              extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
     ))
@@ -341,6 +349,8 @@ pub struct Reading {
     pub kept_since: Option<Timestamp>,
     /// Where older ones had to go: from when on they still are.
     pub kept_cut: Option<Timestamp>,
+    /// How long until late posts are looked for again, where the poll decided on it.
+    pub late_in: Option<Duration>,
 }
 
 /// When a feed is due again, and how it is treated then.
@@ -407,6 +417,7 @@ async fn release_read(
              cursor = $5, gap_count = gap_count + $6::integer, \
              posts_per_day = coalesce($8, posts_per_day), \
              last_post_time = greatest(last_post_time, $10), \
+             late_time = coalesce(clock_timestamp() + $13 * interval '1 second', late_time), \
              failure_count = 0, last_error = NULL, trouble = NULL \
          WHERE name = $1 AND leased_by = $2 RETURNING leased_by IS NOT NULL AS kept",
     )
@@ -421,7 +432,8 @@ async fn release_read(
     .bind::<Nullable<Timestamptz>, _>(reading.kept_since.map(Timestamp::to_chrono))
     .bind::<Nullable<Timestamptz>, _>(reading.newest_post.map(Timestamp::to_chrono))
     .bind::<Nullable<Timestamptz>, _>(reading.kept_cut.map(Timestamp::to_chrono))
-    .bind::<Bool, _>(next.keeps_lease),
+    .bind::<Bool, _>(next.keeps_lease)
+    .bind::<Nullable<Double>, _>(reading.late_in.map(|wait| wait.as_secs_f64())),
 )
     .get_result(conn)
     .await

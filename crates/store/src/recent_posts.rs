@@ -108,6 +108,44 @@ pub async fn keep(
     Ok(cut)
 }
 
+/// Returns the ids of `posts` that `feed` should have kept and has not: they became visible after it had passed their
+/// time. Leaves out posts older than `kept_since`, and quarantined ones. Served by the primary key and
+/// `quarantined_posts_feed_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn unkept(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    posts: &[Post],
+) -> QueryResult<HashSet<String>> {
+    #[derive(QueryableByName)]
+    struct Unkept {
+        #[diesel(sql_type = Text)]
+        id: String,
+    }
+    let keys: Vec<Uuid> = posts.iter().map(|post| key_of(&post.id)).collect();
+    let times: Vec<_> = posts.iter().map(|post| post.time.to_chrono()).collect();
+    let ids: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
+    let unkept: Vec<Unkept> = sql_query(
+        "SELECT given.id FROM feeds AS f CROSS JOIN unnest($2, $3, $4) AS given (post_key, time, id) \
+         WHERE f.name = $1 AND given.time >= f.kept_since \
+           AND given.time > clock_timestamp() - $5 * interval '1 second' \
+           AND NOT EXISTS (SELECT FROM recent_posts AS kept \
+                           WHERE kept.post_key = given.post_key AND kept.feed = $1) \
+           AND NOT EXISTS (SELECT FROM quarantined_posts AS odd \
+                           WHERE odd.feed = $1 AND odd.post_id = given.id)",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<Array<SqlUuid>, _>(keys)
+    .bind::<Array<Timestamptz>, _>(times)
+    .bind::<Array<Text>, _>(ids)
+    .bind::<Double, _>(MAX_AGE.as_secs_f64())
+    .load(conn)
+    .await?;
+    Ok(unkept.into_iter().map(|row| row.id).collect())
+}
+
 /// Served by `recent_posts_newest_idx`, of which it reads [`MAX_POSTS`] entries.
 async fn trim(
     conn: &mut AsyncPgConnection,

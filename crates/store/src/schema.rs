@@ -175,6 +175,10 @@ diesel::table! {
         trouble -> Nullable<Text>,
         slow -> Bool,
         kept_since -> Nullable<Timestamptz>,
+        quarantine_count -> BigInt,
+        quarantine_time -> Nullable<Timestamptz>,
+        quarantine_reason -> Nullable<Text>,
+        late_time -> Nullable<Timestamptz>,
     }
 }
 
@@ -341,6 +345,17 @@ diesel::table! {
 }
 
 diesel::table! {
+    quarantined_posts (id) {
+        id -> BigInt,
+        feed -> Text,
+        quarantine_time -> Timestamptz,
+        kind -> Text,
+        post_id -> Nullable<Text>,
+        reason -> Text,
+    }
+}
+
+diesel::table! {
     rate_ledgers (api_key_id) {
         api_key_id -> Uuid,
         ledger -> Jsonb,
@@ -495,6 +510,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     post_keys,
     posts,
     purges,
+    quarantined_posts,
     rate_ledgers,
     recent_posts,
     rechecks,

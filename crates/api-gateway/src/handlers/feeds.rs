@@ -31,8 +31,17 @@ struct Feed {
     posts_per_day: Option<f64>,
     scans_per_day: f64,
     gaps: u64,
+    quarantined_posts: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_quarantine: Option<Quarantine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Quarantine {
+    time: Timestamp,
+    reason: String,
 }
 
 /// `GET /v1/namespaces/{namespaceId}/managers/{managerId}/feeds`
@@ -60,6 +69,10 @@ pub(crate) async fn of_manager(
         posts_per_day: of.posts_per_day.map(rounded),
         scans_per_day: rounded(of.scans_per_day),
         gaps: of.gaps,
+        quarantined_posts: of.quarantined_posts,
+        last_quarantine: of
+            .last_quarantine
+            .map(|(time, reason)| Quarantine { time, reason }),
         error: of.error,
     });
     Ok(Found(Feeds {

@@ -147,7 +147,7 @@ impl AppView {
     async fn profiles(&self, dids: &[String]) -> Result<Vec<Profile>, PollError> {
         #[derive(Deserialize)]
         struct Answer {
-            profiles: Vec<Profile>,
+            profiles: Vec<Value>,
         }
         let mut url = below(&self.url, "xrpc/app.bsky.actor.getProfiles");
         let pairs = dids.iter().map(|did| ("actors", did));
@@ -157,7 +157,11 @@ impl AppView {
             ..FetchLimits::default()
         };
         let answer = self.fetch.get(&url, &[], &limits).await?;
-        Ok(answer.success("getProfiles")?.json::<Answer>()?.profiles)
+        let answer: Answer = answer.success("getProfiles")?.json()?;
+        let profiles = answer.profiles.iter();
+        // One that cannot be read keeps no other from its name.
+        let readable = profiles.filter_map(|one| Profile::deserialize(one).ok());
+        Ok(readable.collect())
     }
 
     /// Authors that the response leaves out have no handle: they are not requested again.

@@ -42,7 +42,11 @@ pub(super) enum Event {
     Other {
         time: i64,
     },
-    Unreadable,
+    /// A frame that cannot be read. The key identifies it.
+    Unreadable {
+        key: Key,
+        reason: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -75,19 +79,22 @@ struct Identity {
 
 impl Event {
     pub(super) fn read(text: &str, now: Timestamp) -> Self {
-        let Ok(frame) = text::repair::read_json::<Frame>(text.as_bytes()) else {
-            return Self::Unreadable;
+        let frame = match text::repair::read_json::<Frame>(text.as_bytes()) {
+            Ok(frame) => frame,
+            Err(error) => return Self::unreadable(text, &error.to_string()),
         };
         // A time in the future would move the cursor past events that are still to come.
         let time = frame.time_us.min(now.micros());
         if time <= 0 || !is_did(&frame.did) {
-            return Self::Unreadable;
+            return Self::unreadable(text, "no account or no time");
         }
         let did = frame.did;
         match frame.kind.as_str() {
             "commit" => match frame.commit {
-                Some(commit) => commit.event(&did, time),
-                None => Self::Unreadable,
+                Some(commit) => commit
+                    .event(&did, time)
+                    .unwrap_or_else(|reason| Self::unreadable(text, reason)),
+                None => Self::unreadable(text, "a commit without content"),
             },
             "account" if frame.account.is_some_and(|account| !account.active) => {
                 Self::Inactive { time, did }
@@ -100,6 +107,13 @@ impl Event {
         }
     }
 
+    pub(super) fn unreadable(text: &str, reason: &str) -> Self {
+        Self::Unreadable {
+            key: key(text),
+            reason: text::line(reason),
+        }
+    }
+
     pub(super) fn time(&self) -> Option<i64> {
         match self {
             Self::Created { time, .. }
@@ -107,30 +121,30 @@ impl Event {
             | Self::Inactive { time, .. }
             | Self::Renamed { time, .. }
             | Self::Other { time } => Some(*time),
-            Self::Unreadable => None,
+            Self::Unreadable { .. } => None,
         }
     }
 }
 
 impl Commit {
-    fn event(self, did: &str, time: i64) -> Event {
+    fn event(self, did: &str, time: i64) -> Result<Event, &'static str> {
         if self.collection != COLLECTION {
-            return Event::Other { time };
+            return Ok(Event::Other { time });
         }
         if !is_rkey(&self.rkey) {
-            return Event::Unreadable;
+            return Err("no such record key");
         }
         let uri = format!("at://{did}/{COLLECTION}/{}", self.rkey);
-        match (self.operation.as_str(), self.record) {
+        Ok(match (self.operation.as_str(), self.record) {
             ("create", Some(record)) => Event::Created {
                 time,
                 key: key(&uri),
                 post: post::read(uri, did, &self.rkey, &record, time).map(Box::new),
             },
-            ("create", None) => Event::Unreadable,
+            ("create", None) => return Err("a post without a record"),
             ("delete", _) => Event::Deleted { time, uri },
             _ => Event::Other { time },
-        }
+        })
     }
 }
 

@@ -46,8 +46,8 @@ use self::{
     socket::{Item, Reader},
 };
 use crate::{
-    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, fetch::USER_AGENT,
-    hackernews::below,
+    Adapter, Budget, Cursor, Fetch, Gap, PollError, PollLimits, Polled, Unreadable,
+    fetch::USER_AGENT, hackernews::below,
 };
 
 /// The only feed: every post of the network.
@@ -122,7 +122,9 @@ struct Taken {
     gap: Option<Gap>,
     /// True if any event was readable; `unreadable` if any was not.
     readable: bool,
-    unreadable: bool,
+    has_unreadable: bool,
+    /// Unreadable frames that were not met before.
+    unreadable: Vec<Unreadable>,
     ended: Option<PollError>,
 }
 
@@ -227,8 +229,15 @@ impl Jetstream {
     }
 
     fn note(&self, event: Event, reader: &mut Reader, recent: &mut Recent, taken: &mut Taken) {
+        if let Event::Unreadable { key, reason } = event {
+            taken.has_unreadable = true;
+            // A stream that is resumed sends some frames twice.
+            if recent.meet(key, recent.at) {
+                taken.unreadable.push(Unreadable { id: None, reason });
+            }
+            return;
+        }
         let Some(time) = event.time() else {
-            taken.unreadable = true;
             return;
         };
         taken.readable = true;
@@ -261,7 +270,7 @@ impl Jetstream {
                     app_view.rename(&did, &handle);
                 }
             }
-            Event::Other { .. } | Event::Unreadable => {}
+            Event::Other { .. } | Event::Unreadable { .. } => {}
         }
     }
 
@@ -309,7 +318,7 @@ impl Adapter for Jetstream {
                 self.turn();
                 return Err(error);
             }
-            None if taken.unreadable && !taken.readable => {
+            None if taken.has_unreadable && !taken.readable => {
                 self.turn();
                 return Err(PollError::Malformed(
                     "no event among the messages".to_owned(),
@@ -331,12 +340,14 @@ impl Adapter for Jetstream {
         Ok(Polled {
             posts: taken.posts,
             deleted: taken.deleted,
+            unreadable: taken.unreadable,
             cursor: next,
             gap: taken.gap,
             // This poll has already waited, so the next one may follow at once.
             more: true,
             not_modified: false,
             next_hint: None,
+            throttled: None,
         })
     }
 

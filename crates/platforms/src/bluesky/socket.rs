@@ -156,7 +156,7 @@ async fn read_on(mut socket: Socket, items: mpsc::Sender<Item>, silence: Duratio
                 asked = false;
                 match message {
                     Message::Text(text) => Item::Event(Event::read(&text, Timestamp::now())),
-                    Message::Binary(_) => Item::Event(Event::Unreadable),
+                    Message::Binary(_) => Item::Event(Event::unreadable("", "a binary message")),
                     // The response to a ping is sent with the next read.
                     _ => continue,
                 }

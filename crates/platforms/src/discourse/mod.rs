@@ -162,6 +162,10 @@ impl Adapter for Discourse {
         self.categories.search(self, words, limit).await
     }
 
+    fn has_late_posts(&self) -> bool {
+        true
+    }
+
     fn recheck_batch(&self) -> usize {
         recheck::BATCH
     }

@@ -71,9 +71,12 @@ async fn read_page(
     let page: PostsPage = site.get(&address(site, before), "posts").await?;
     let mut oldest = None;
     for value in &page.latest_posts {
-        let Ok(post) = shape::Post::deserialize(value) else {
-            tracing::debug!(platform = site.name, "skipped an unreadable post");
-            continue;
+        let post = match shape::Post::deserialize(value) {
+            Ok(post) => post,
+            Err(error) => {
+                reading.set_aside(value, &error);
+                continue;
+            }
         };
         oldest = [oldest, Some(post.id)].into_iter().flatten().min();
         offer(site, &post, reading, pages).await?;

@@ -123,6 +123,8 @@ pub(super) async fn poll(
     let mut polled = pages.finish(reading, left);
     let asked = hindered.as_ref().and_then(PollError::retry_after);
     polled.next_hint = polled.next_hint.max(asked);
+    let throttled = hindered.as_ref().and_then(PollError::throttled);
+    polled.throttled = polled.throttled.or(throttled);
     if has_backlog && read == 0 && hindered.is_some() {
         // Nothing was read at all.
         polled.more = false;
@@ -167,6 +169,8 @@ fn give_up(id: u64, reading: &mut Reading) {
     let since = waiting.find(|pending| pending.0 == name);
     if since.is_some_and(|pending| reading.now.since(pending.1) > PENDING_FOR) {
         tracing::warn!(id, "a topic could not be read for hours and is given up");
+        let reason = "it could not be read for hours, while others could";
+        reading.set_aside(&serde_json::json!({ "id": id }), &reason);
         forget(id, reading);
     }
 }
@@ -203,9 +207,12 @@ async fn read_lists(
         let count = page.topic_list.topics.len();
         let before = wanted.len();
         for value in &page.topic_list.topics {
-            let Ok(topic) = Listed::deserialize(value) else {
-                tracing::debug!(platform = site.name, "skipped an unreadable topic");
-                continue;
+            let topic = match Listed::deserialize(value) {
+                Ok(topic) => topic,
+                Err(error) => {
+                    reading.set_aside(value, &error);
+                    continue;
+                }
             };
             let native = topic.id.to_string();
             let known = reading.knew(&native);
@@ -220,7 +227,11 @@ async fn read_lists(
                 reading.note(&native, time);
                 Met::Old
             } else if !topic.is_public() {
-                reading.offer(&native, time, |_| None)
+                // It may be listed later, and is not remembered.
+                Met::Known
+            } else if reading.is_hidden(&native) {
+                reading.note_hidden(&native);
+                Met::Known
             } else {
                 // A pending topic is still new, but must not be requested twice.
                 if !waits {
@@ -332,8 +343,12 @@ async fn offer(site: &Discourse, topic: &Topic, reading: &mut Reading) -> Result
     let native = topic.id.to_string();
     let subforum = site.categories.subforum(site, topic.category_id).await?;
     reading.cursor.pending.retain(|pending| pending.0 != native);
+    if topic.is_gone() {
+        reading.note_hidden(&native);
+        return Ok(());
+    }
     reading.offer_awaited(&native, topic.time(), |time| {
-        let first = topic.first_post().filter(|_| !topic.is_gone())?;
+        let first = topic.first_post()?;
         let author = text::line(first.username.as_deref()?);
         let body = text::some_block(&text::from_html(
             first.cooked.as_deref().unwrap_or_default(),

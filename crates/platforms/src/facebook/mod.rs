@@ -181,6 +181,7 @@ impl Adapter for Facebook {
             let mut any_recent = false;
             for value in &page.data {
                 let Some(item) = Item::read(value) else {
+                    reading.set_aside(value, &"not a post of the documented form");
                     continue;
                 };
                 let native = item.id();

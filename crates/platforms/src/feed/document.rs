@@ -8,6 +8,8 @@ use url::Url;
 use super::depth::flaw;
 use crate::{PollError, text::repair};
 
+/// The most items of a document that are parsed one by one.
+const MAX_ITEMS: usize = 1_000;
 /// How much of a document is searched for its document type.
 const PROLOG_BYTES: usize = 64 * 1024;
 
@@ -17,13 +19,18 @@ const PROLOG_BYTES: usize = 64 * 1024;
 /// # Errors
 /// When the document is not a feed, or is one that only an attacker sends.
 pub fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
+    read(body, url).map(|(feed, _)| feed)
+}
+
+/// Parses as [`parse`] does, and returns the items that cannot be read too.
+pub(super) fn read(body: &[u8], url: &Url) -> Result<(Feed, Vec<Odd>), PollError> {
     if declares_entities(body) {
         let problem = "a document type with its own declarations";
         return Err(PollError::Malformed(problem.to_owned()));
     }
     let body = with_known_version(body);
     let error = match parse_sound(&body, url) {
-        Ok(feed) => return Ok(feed),
+        Ok(feed) => return Ok((feed, Vec::new())),
         Err(error) => error,
     };
     // An invalid character in one entry must not make the document unreadable.
@@ -33,10 +40,39 @@ pub fn parse(body: &[u8], url: &Url) -> Result<Feed, PollError> {
     } else {
         repair::xml(&body)
     };
-    match repaired {
-        Some(repaired) => parse_sound(&repaired, url),
-        None => Err(error),
+    let (body, error) = match repaired.map(|body| (parse_sound(&body, url), body)) {
+        Some((Ok(feed), _)) => return Ok((feed, Vec::new())),
+        Some((Err(error), repaired)) => (Cow::Owned(repaired), error),
+        None => (body, error),
+    };
+    one_by_one(&body, url).ok_or(error)
+}
+
+/// An item that cannot be read, and why.
+pub(super) type Odd = (serde_json::Value, PollError);
+
+/// Parses a JSON Feed item by item. `None` if it is not a JSON Feed, or cannot be read even without its items.
+fn one_by_one(body: &[u8], url: &Url) -> Option<(Feed, Vec<Odd>)> {
+    if flaw(body).is_some() {
+        return None;
     }
+    let mut document: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let items = document.get_mut("items")?.as_array_mut()?;
+    let mut items = std::mem::take(items);
+    items.truncate(MAX_ITEMS);
+    let mut with = |items: Vec<serde_json::Value>| {
+        document["items"] = serde_json::Value::Array(items);
+        parse_sound(document.to_string().as_bytes(), url)
+    };
+    let mut feed = with(Vec::new()).ok()?;
+    let mut odd = Vec::new();
+    for item in items {
+        match with(vec![item.clone()]) {
+            Ok(parsed) => feed.entries.extend(parsed.entries),
+            Err(error) => odd.push((item, error)),
+        }
+    }
+    Some((feed, odd))
 }
 
 fn parse_sound(body: &[u8], url: &Url) -> Result<Feed, PollError> {

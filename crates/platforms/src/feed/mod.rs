@@ -136,19 +136,21 @@ impl Adapter for Feeds {
             cursor.floor = risen(cursor.floor, Timestamp::now());
             return Ok(Polled {
                 deleted: Vec::new(),
+                unreadable: Vec::new(),
                 posts: Vec::new(),
                 cursor,
                 gap: None,
                 more: false,
                 not_modified: true,
                 next_hint: max_age(&answer),
+                throttled: None,
             });
         }
         let mut answer = answer.success(&web_url::masked(&url))?;
         let (body, final_url) = (std::mem::take(&mut answer.body), answer.final_url.clone());
-        let parsed = tokio::task::spawn_blocking(move || document::parse(&body, &final_url));
+        let parsed = tokio::task::spawn_blocking(move || document::read(&body, &final_url));
         // A panic of the parser concerns only this document.
-        let feed = parsed
+        let (feed, odd) = parsed
             .await
             .map_err(|error| PollError::Malformed(error.to_string()))??;
 
@@ -162,6 +164,9 @@ impl Adapter for Feeds {
         };
         let mut reading = Reading::new(cursor, limits);
         let (floor, now) = (reading.floor(), reading.now);
+        for (item, error) in &odd {
+            reading.set_aside(item, error);
+        }
         let gap = offer(&origin, &feed, &mut reading);
         let mut polled = reading.finish();
         // While there is more to return, the server must send the same document again.

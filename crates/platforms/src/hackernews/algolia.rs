@@ -51,6 +51,8 @@ pub(super) struct Window {
 
 pub(super) struct Found {
     pub(super) hits: Vec<Hit>,
+    /// Hits that cannot be read, and why.
+    pub(super) odd: Vec<(serde_json::Value, serde_json::Error)>,
     pub(super) gap: Option<Gap>,
     /// The part of the window that is still to be read.
     pub(super) left: Option<Window>,
@@ -67,6 +69,7 @@ pub(super) async fn read(
 ) -> Result<Found, PollError> {
     let mut found = Found {
         hits: Vec::new(),
+        odd: Vec::new(),
         gap: None,
         left: None,
         failure: None,
@@ -92,11 +95,12 @@ pub(super) async fn read(
             .iter()
             .filter_map(|hit| hit.get("created_at_i")?.as_i64())
             .min();
-        found.hits.extend(answer.hits.into_iter().filter_map(|hit| {
-            let read = Hit::deserialize(hit);
-            read.inspect_err(|error| tracing::debug!(%error, "skipped an unreadable hit"))
-                .ok()
-        }));
+        for hit in answer.hits {
+            match Hit::deserialize(&hit) {
+                Ok(hit) => found.hits.push(hit),
+                Err(error) => found.odd.push((hit, error)),
+            }
+        }
         let full = count >= answer.per_page.unwrap_or(PER_QUERY).clamp(1, PER_QUERY);
         let Some(oldest) = oldest.filter(|_| full) else {
             return Ok(found);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{HackerNews, List, below, post::Parts};
 use crate::{
@@ -44,10 +45,16 @@ pub(super) struct Item {
 /// The ids of `list`, newest first; `None` if there is no such list or no address for items.
 pub(super) async fn list(platform: &HackerNews, list: List) -> Option<Result<Vec<u64>, PollError>> {
     let url = below(platform.items_url.as_ref()?, list.document()?);
-    Some(get::<Vec<u64>>(platform, &url).await.map(|mut ids| {
-        ids.truncate(MAX_IDS);
-        ids
-    }))
+    let listed = get::<Vec<Value>>(platform, &url).await;
+    // What is no id has no item that could be read.
+    let ids = |listed: Vec<Value>| {
+        listed
+            .iter()
+            .filter_map(Value::as_u64)
+            .take(MAX_IDS)
+            .collect()
+    };
+    Some(listed.map(ids))
 }
 
 /// Offers every listed item that is not known.
@@ -60,10 +67,15 @@ pub(super) async fn read(platform: &HackerNews, ids: &[u64], reading: &mut Readi
         .take_until(tokio::time::sleep(platform.item_budget))
         .collect::<Vec<_>>()
         .await;
+    let is_answered = items.iter().any(|(_, item)| item.is_ok());
     for (id, item) in items {
         match item {
             Ok(Some(item)) => item.offer(&platform.name, reading),
             Ok(None) => wait_for(id, reading),
+            // Others can be read, so it is not the platform.
+            Err(PollError::Malformed(reason)) if is_answered => {
+                reading.set_aside(&json!({ "id": id }), &reason);
+            }
             // It is still unknown and in the list at the next poll.
             Err(error) => tracing::debug!(id, %error, "an item could not be read"),
         }
@@ -102,6 +114,8 @@ fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
     for id in ids {
         if reading.knows(&id.to_string()) {
             reading.note(&id.to_string(), None);
+        } else if reading.is_hidden(&id.to_string()) {
+            reading.note_hidden(&id.to_string());
         } else if unread.len() < ITEMS_PER_POLL && !waiting.contains(id) {
             unread.push(*id);
         }
@@ -146,7 +160,11 @@ impl Item {
     pub(super) fn offer(&self, platform: &str, reading: &mut Reading) {
         let id = self.id.to_string();
         reading.cursor.pending.retain(|pending| pending.0 != id);
-        let gone = self.is_gone();
+        if self.is_gone() {
+            // A dead item may be vouched for; the search has it then.
+            reading.note_hidden(&id);
+            return;
+        }
         let listed = matches!(self.kind.as_str(), "story" | "job" | "poll");
         let parts = Parts {
             platform,
@@ -160,9 +178,7 @@ impl Item {
             is_show: false,
         };
         let time = self.time.and_then(from_seconds);
-        reading.offer(&id, time, |time| {
-            (listed && !gone).then(|| parts.post(time)).flatten()
-        });
+        reading.offer(&id, time, |time| listed.then(|| parts.post(time)).flatten());
     }
 }
 
@@ -183,11 +199,13 @@ mod tests {
     #[derive(Default)]
     struct Items {
         listed: Mutex<Vec<u64>>,
+        found: Mutex<String>,
         asked: AtomicUsize,
     }
 
     const READABLE: u64 = 9_001;
     const STUCK: u64 = 9_002;
+    const DEAD: u64 = 9_003;
 
     #[async_trait]
     impl Fetch for Items {
@@ -199,7 +217,7 @@ mod tests {
         ) -> Result<Fetched, FetchError> {
             let path = url.path();
             let body = if path.contains("search_by_date") {
-                r#"{"hits": []}"#.to_owned()
+                format!(r#"{{"hits": [{}]}}"#, self.found.lock().unwrap())
             } else if path.contains("stories") {
                 format!("{:?}", self.listed.lock().unwrap())
             } else {
@@ -208,16 +226,54 @@ mod tests {
                     std::future::pending::<()>().await;
                 }
                 let readable = path.contains(&READABLE.to_string());
+                if path.contains(&DEAD.to_string()) {
+                    let item = r#"{"id": 9003, "type": "story", "dead": true, "time": 5}"#;
+                    return Ok(answer(url, item));
+                }
                 let item = r#"{"id": 9001, "type": "story", "by": "ana", "title": "new"}"#;
                 if readable { item } else { "null" }.to_owned()
             };
-            Ok(Fetched {
-                status: 200,
-                headers: Vec::new(),
-                body: body.into_bytes(),
-                final_url: url.clone(),
-            })
+            Ok(answer(url, &body))
         }
+    }
+
+    fn answer(url: &Url, body: &str) -> Fetched {
+        Fetched {
+            status: 200,
+            headers: Vec::new(),
+            body: body.as_bytes().to_vec(),
+            final_url: url.clone(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dead_story_that_is_vouched_for_is_new_then() {
+        let items = Arc::new(Items::default());
+        let url: Url = "http://hn.example/".parse().unwrap();
+        let fetch: Arc<dyn Fetch> = Arc::clone(&items) as _;
+        let platform = HackerNews::new("hackernews".into(), url.clone(), Some(url), fetch);
+        let limits = PollLimits::default();
+        let mut cursor = platform.poll("newest", None, &limits).await.unwrap().cursor;
+        *items.listed.lock().unwrap() = vec![DEAD];
+        for _ in 0..3 {
+            let polled = platform
+                .poll("newest", Some(&cursor), &limits)
+                .await
+                .unwrap();
+            assert!(polled.posts.is_empty());
+            cursor = Cursor::from_json(&polled.cursor.to_json()).unwrap();
+        }
+        assert_eq!(items.asked.load(Ordering::Relaxed), 1, "not in each poll");
+        let hours_ago = domain::Timestamp::now().minus(Duration::from_hours(5));
+        let seconds = crate::cursor::to_seconds(hours_ago);
+        *items.found.lock().unwrap() = format!(
+            r#"{{"objectID": "9003", "created_at_i": {seconds}, "title": "late", "author": "ana", "_tags": ["story"]}}"#
+        );
+        let since = domain::Timestamp::now().minus(Duration::from_hours(24));
+        let back = cursor.reading_back_to(since);
+        let late = platform.poll("newest", Some(&back), &limits).await.unwrap();
+        let titles: Vec<_> = late.posts.iter().filter_map(|p| p.title.clone()).collect();
+        assert_eq!(titles, ["late"]);
     }
 
     #[tokio::test]

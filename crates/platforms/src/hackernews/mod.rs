@@ -154,6 +154,9 @@ impl Adapter for HackerNews {
                 reading.gap = found.gap;
                 left = found.left;
                 failure = found.failure;
+                for (hit, error) in &found.odd {
+                    reading.set_aside(hit, error);
+                }
                 for hit in &found.hits {
                     hit.offer(&self.name, list, &mut reading);
                     let time = reading.sane(hit.time());
@@ -206,7 +209,12 @@ impl Adapter for HackerNews {
         polled.more |= has_left && is_searched;
         let pause = failure.as_ref().map(paging::pause_after);
         polled.next_hint = next_hint.max(pause.filter(|_| polled.more));
+        polled.throttled = failure.as_ref().and_then(PollError::throttled);
         Ok(polled)
+    }
+
+    fn has_late_posts(&self) -> bool {
+        true
     }
 
     fn recheck_batch(&self) -> usize {

@@ -29,7 +29,9 @@ use url::Url;
 
 use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
-    hackernews::below, paging::Pages, reading::Reading,
+    hackernews::below,
+    paging::Pages,
+    reading::{Met, Reading},
 };
 use view::View;
 
@@ -254,8 +256,13 @@ impl Adapter for Lemmy {
             };
             let mut any_new = false;
             for value in &listed {
-                let Some(view) = View::read(value, list.comments) else {
-                    continue;
+                let view = match View::read(value, list.comments) {
+                    Ok(Some(view)) => view,
+                    Ok(None) => continue,
+                    Err(error) => {
+                        reading.set_aside(value, &error);
+                        continue;
+                    }
                 };
                 any_new |= self.take(&view, &mut reading, &mut pages);
             }
@@ -286,6 +293,10 @@ impl Adapter for Lemmy {
         search::communities(self, words, limit).await
     }
 
+    fn has_late_posts(&self) -> bool {
+        true
+    }
+
     fn recheck_batch(&self) -> usize {
         recheck::BATCH
     }
@@ -303,12 +314,19 @@ impl Lemmy {
         if known_before && view.is_gone() {
             reading.deleted.push(view.id(&self.base_url));
         }
+        if !known_before && view.is_gone() {
+            // It may be restored.
+            if !view.is_pinned() {
+                pages.met(Met::Known, false, view.time());
+            }
+            return false;
+        }
         let met = reading.offer(&native, view.time(), |time| view.post(&self.base_url, time));
         if view.is_pinned() {
             return false;
         }
         pages.met(met, known_before, view.time());
-        met == crate::reading::Met::New
+        met == Met::New
     }
 }
 

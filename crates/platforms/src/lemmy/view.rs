@@ -63,11 +63,13 @@ struct Actor {
 }
 
 impl View {
-    pub(super) fn read(value: &serde_json::Value, is_comment: bool) -> Option<Self> {
-        let view = Self::deserialize(value)
-            .inspect_err(|error| tracing::debug!(%error, "skipped an unreadable post"))
-            .ok();
-        view.filter(|view| view.comment.is_some() == is_comment)
+    /// `None` for what the list is not of.
+    pub(super) fn read(
+        value: &serde_json::Value,
+        is_comment: bool,
+    ) -> serde_json::Result<Option<Self>> {
+        let view = Self::deserialize(value)?;
+        Ok(Some(view).filter(|view| view.comment.is_some() == is_comment))
     }
 
     pub(super) fn native_id(&self) -> String {

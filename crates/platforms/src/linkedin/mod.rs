@@ -143,6 +143,7 @@ impl Adapter for LinkedIn {
             let (mut any_new, mut is_past) = (false, false);
             for value in &page.elements {
                 let Some(element) = Element::read(value) else {
+                    reading.set_aside(value, &"not a post of the documented form");
                     continue;
                 };
                 let modified = element.modified();

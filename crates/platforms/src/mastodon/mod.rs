@@ -36,7 +36,7 @@ use self::{
     status::Status,
 };
 use crate::{
-    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
+    Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, Gap, PollError, PollLimits, Polled,
     budget::Left,
     cursor::{HASH_BYTES, OVERLAP, OVERLAP_ITEMS, Seen, Unread, from_seconds},
     hackernews::below,
@@ -280,6 +280,7 @@ impl Adapter for Mastodon {
         }
         let mut polled = finish(reading, anchor, ids, more.then_some(last));
         polled.next_hint = failure.as_ref().map(paging::pause_after);
+        polled.throttled = failure.as_ref().and_then(PollError::throttled);
         Ok(polled)
     }
 
@@ -300,7 +301,14 @@ impl Mastodon {
     /// Offers a page's statuses. Returns how many are new.
     fn offer(&self, page: &Page, reading: &mut Reading, ids: &mut Ids) -> usize {
         let mut new = 0;
-        for status in page.statuses.iter().filter_map(Status::read) {
+        for value in &page.statuses {
+            let status = match Status::read(value) {
+                Ok(status) => status,
+                Err(error) => {
+                    reading.set_aside(value, &error);
+                    continue;
+                }
+            };
             let time = status.time();
             let met = reading.offer(&status.id, time, |time| status.post(&self.base_url, time));
             new += usize::from(met == Met::New);
@@ -319,12 +327,16 @@ impl Mastodon {
         reading: &mut Reading,
         ids: &mut Ids,
     ) -> Result<(), PollError> {
+        let begin = Instant::now();
         self.offer(newest, reading, ids);
         let Some(since) = since else {
             return Ok(());
         };
         let recent = |page: &Page| {
-            let statuses = page.statuses.iter().filter_map(Status::read);
+            let statuses = page
+                .statuses
+                .iter()
+                .filter_map(|one| Status::read(one).ok());
             let mut times = statuses.filter_map(|status| status.time());
             times.any(|time| time >= since)
         };
@@ -333,6 +345,15 @@ impl Mastodon {
             let Some(url) = next.take().filter(|_| ids.len() < limits.max_posts) else {
                 break;
             };
+            if begin.elapsed() >= limits.max_time {
+                // Such ids give no position to continue at.
+                reading.gap = Some(Gap {
+                    from: Some(since),
+                    to: ids.iter().filter_map(|(_, time)| *time).min(),
+                    reason: "a first reading that takes too long",
+                });
+                break;
+            }
             let page = self.page(&url, what).await?;
             self.offer(&page, reading, ids);
             next = page
@@ -431,7 +452,7 @@ fn by_age(a: &str, b: &str) -> Ordering {
 /// The smallest id of a status at `time`, if these statuses show that the upper 48 bits of ids contain the
 /// time.
 fn id_at(statuses: &[Value], time: Timestamp) -> Option<String> {
-    let status = statuses.iter().find_map(Status::read)?;
+    let status = statuses.iter().find_map(|one| Status::read(one).ok())?;
     let id: i64 = status.id.parse().ok()?;
     let told = Timestamp::from_micros((id >> 16).checked_mul(1_000)?)?;
     let own = status.time()?;

@@ -39,11 +39,13 @@ struct Account {
 }
 
 impl Status {
-    pub(super) fn read(value: &Value) -> Option<Self> {
-        Self::deserialize(value)
-            .inspect_err(|error| tracing::debug!(%error, "skipped an unreadable status"))
-            .ok()
-            .filter(|status| super::is_id(&status.id))
+    pub(super) fn read(value: &Value) -> serde_json::Result<Self> {
+        let status = Self::deserialize(value)?;
+        if super::is_id(&status.id) {
+            Ok(status)
+        } else {
+            Err(serde::de::Error::custom("no such id"))
+        }
     }
 
     pub(super) fn time(&self) -> Option<Timestamp> {

@@ -51,8 +51,10 @@ pub(super) async fn poll(
         // None of the stored anchors exists any more.
         let lost = data.children.is_empty() && !anchors.is_empty();
         for value in &data.children {
-            if let Some(thing) = Thing::read(value, list.comments) {
-                take(platform, &thing, &mut reading, &mut pages);
+            match Thing::read(value, list.comments) {
+                Ok(Some(thing)) => take(platform, &thing, &mut reading, &mut pages),
+                Ok(None) => {}
+                Err(error) => reading.set_aside(value, &error),
             }
         }
         let read = pages.read();
@@ -147,6 +149,13 @@ fn take(platform: &Reddit, thing: &Thing, reading: &mut Reading, pages: &mut Pag
         reading.deleted.push(thing.id(&platform.name));
     }
     let time = thing.time();
+    if !known && thing.is_gone() {
+        // A moderator may approve it yet.
+        if !thing.is_pinned() {
+            pages.met(Met::Known, false, time);
+        }
+        return;
+    }
     let met: Met = reading.offer(&thing.name, time, |time| thing.post(&platform.name, time));
     if !thing.is_pinned() {
         pages.met(met, known, time);

@@ -161,6 +161,10 @@ impl Adapter for Reddit {
         search::communities(self, words, limit).await
     }
 
+    fn has_late_posts(&self) -> bool {
+        true
+    }
+
     fn recheck_batch(&self) -> usize {
         recheck::BATCH
     }

@@ -57,7 +57,11 @@ async fn look_up(platform: &Reddit, names: &[&str]) -> Result<HashMap<String, bo
     let mut url = platform.below("api/info");
     url.query_pairs_mut().append_pair("id", &names.join(","));
     let listing: Listing = platform.get(&url, "info").await?;
-    let things = listing.data.children.iter().filter_map(Thing::any);
+    let things = listing
+        .data
+        .children
+        .iter()
+        .filter_map(|child| Thing::any(child).ok());
     Ok(things
         .map(|thing| (thing.name.clone(), thing.is_gone()))
         .collect())

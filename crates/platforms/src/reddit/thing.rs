@@ -33,20 +33,24 @@ pub(super) struct Thing {
 }
 
 impl Thing {
-    /// `None` if it is neither a post nor a comment, or cannot be read.
-    pub(super) fn read(child: &Value, is_comment: bool) -> Option<Self> {
+    /// `None` for what the listing is not of.
+    pub(super) fn read(child: &Value, is_comment: bool) -> serde_json::Result<Option<Self>> {
         let wanted = if is_comment { "t1" } else { "t3" };
-        let kind = child.get("kind")?.as_str()?;
+        let kind = child["kind"].as_str();
+        if kind.is_some_and(|kind| kind != wanted) {
+            return Ok(None);
+        }
         let thing = Self::any(child)?;
-        (kind == wanted && thing.is_comment() == is_comment).then_some(thing)
+        Ok(Some(thing).filter(|thing| thing.is_comment() == is_comment))
     }
 
-    pub(super) fn any(child: &Value) -> Option<Self> {
-        let thing = Self::deserialize(child.get("data")?);
-        let thing = thing
-            .inspect_err(|error| tracing::debug!(%error, "skipped an unreadable post"))
-            .ok()?;
-        is_fullname(&thing.name).then_some(thing)
+    pub(super) fn any(child: &Value) -> serde_json::Result<Self> {
+        let thing = Self::deserialize(&child["data"])?;
+        if is_fullname(&thing.name) {
+            Ok(thing)
+        } else {
+            Err(serde::de::Error::custom("no such name"))
+        }
     }
 
     fn is_comment(&self) -> bool {

@@ -14,7 +14,11 @@ pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<
     }
 }
 
-/// Repairs JSON with lone surrogates, raw control characters in strings, or bytes that are not UTF-8. `None` if
+/// The deepest nesting that the parser takes, but for a few levels.
+const MAX_DEPTH: usize = 100;
+
+/// Repairs JSON with lone surrogates, raw control characters in strings, or bytes that are not UTF-8. Numbers beyond
+/// a double, and values that nest deeper than [`MAX_DEPTH`], become `null`, so that only their item suffers. `None` if
 /// there is nothing to repair.
 pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(body);
@@ -22,11 +26,31 @@ pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
     let mut repaired = Vec::with_capacity(body.len());
     let mut is_changed = matches!(text, std::borrow::Cow::Owned(_));
     let mut in_string = false;
-    let mut at = 0;
+    let (mut at, mut depth) = (0, 0_usize);
     while let Some(&byte) = body.get(at) {
         let mut length = 1;
         match byte {
             b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string && depth >= MAX_DEPTH => {
+                repaired.extend(b"null");
+                is_changed = true;
+                at = end_of_nesting(body, at);
+                continue;
+            }
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            b'-' | b'0'..=b'9' | b'N' | b'I' if !in_string => {
+                let rest = body[at..].iter();
+                length = rest.take_while(|byte| is_of_number(**byte)).count().max(1);
+                let number = std::str::from_utf8(&body[at..at + length]);
+                let number = number.ok().and_then(|number| number.parse::<f64>().ok());
+                if number.is_some_and(|number| !number.is_finite()) {
+                    repaired.extend(b"null");
+                    is_changed = true;
+                    at += length;
+                    continue;
+                }
+            }
             b'\\' if in_string => {
                 length = 2;
                 match escape(body, at) {
@@ -58,6 +82,30 @@ pub(crate) fn json(body: &[u8]) -> Option<Vec<u8>> {
         at = end;
     }
     is_changed.then_some(repaired)
+}
+
+/// Returns true for a byte of a number, `NaN` or `Infinity`.
+fn is_of_number(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
+}
+
+/// The place behind the array or object that begins at `start`.
+fn end_of_nesting(body: &[u8], start: usize) -> usize {
+    let (mut at, mut depth, mut in_string) = (start, 0_usize, false);
+    while let Some(&byte) = body.get(at) {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => at += 1,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            break;
+        }
+    }
+    at.min(body.len())
 }
 
 /// The code of the escape `\uXXXX` at this position.
@@ -149,6 +197,13 @@ mod tests {
         );
         assert_eq!(read(b"[\"a\x01b\"]"), serde_json::json!(["a b"]));
         assert_eq!(read(b"[\"a\xffb\"]"), serde_json::json!(["a\u{fffd}b"]));
+        for huge in ["1e999", "-1E+400", "NaN", "-Infinity", "Infinity"] {
+            let body = format!(r#"[{{"odd": {huge}, "text": "1e999 {{[NaN"}}, 2.5e3]"#);
+            let expected = serde_json::json!([{"odd": null, "text": "1e999 {[NaN"}, 2500.0]);
+            assert_eq!(read(body.as_bytes()), expected);
+        }
+        let deep = format!("[{}\"]\\\"\"{}, 2]", "[".repeat(5_000), "]".repeat(5_000));
+        assert_eq!(read(deep.as_bytes())[1], 2);
         // An escaped escape is not an escape.
         for sound in [
             r#"["\\ud83d"]"#,

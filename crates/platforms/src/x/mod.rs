@@ -67,8 +67,18 @@ struct Answer {
     #[serde(default)]
     data: Vec<Value>,
     #[serde(default)]
-    errors: Vec<Problem>,
+    errors: Vec<Value>,
     meta: Option<Meta>,
+}
+
+impl Answer {
+    /// The reported failures that can be read.
+    fn problems(&self) -> Vec<Problem> {
+        let problems = self.errors.iter();
+        problems
+            .filter_map(|one| Problem::deserialize(one).ok())
+            .collect()
+    }
 }
 
 #[derive(Deserialize)]
@@ -130,9 +140,10 @@ impl X {
             _ => {}
         }
         let answer: Answer = answer.success(what)?.json()?;
+        let problems = answer.problems();
         if answer.data.is_empty()
             && answer.meta.is_none()
-            && let Some(problem) = answer.errors.first()
+            && let Some(problem) = problems.first()
             && problem.resource_id.is_none()
         {
             return Err(PollError::Malformed(format!(
@@ -140,7 +151,7 @@ impl X {
                 problem.title
             )));
         }
-        for problem in &answer.errors {
+        for problem in &problems {
             tracing::debug!(?problem, "a part of an answer failed");
         }
         Ok(answer)
@@ -272,8 +283,12 @@ impl Adapter for X {
             let mut charged = 0;
             for value in &page.data {
                 charged += 1;
-                let Some(tweet) = Tweet::read(value) else {
-                    continue;
+                let tweet = match Tweet::read(value) {
+                    Ok(tweet) => tweet,
+                    Err(error) => {
+                        reading.set_aside(value, &error);
+                        continue;
+                    }
                 };
                 if reading.knew(tweet.first_id()) {
                     // A post is billed once a day, and this one was first read on the day it was written.
@@ -341,6 +356,7 @@ impl Adapter for X {
         let mut polled = reading.finish();
         polled.more |= left.is_some();
         polled.next_hint = failure.as_ref().map(paging::pause_after);
+        polled.throttled = failure.as_ref().and_then(PollError::throttled);
         // The unread part is older than the posts that are forgotten meanwhile, so the floor rises afterwards.
         let raised = polled
             .cursor

@@ -29,7 +29,7 @@ pub(super) async fn gone(platform: &X, post_ids: &[String]) -> Result<Vec<String
             .budget
             .give_back(granted.saturating_sub(paid))
             .await;
-        for problem in &answer.errors {
+        for problem in answer.problems() {
             let away = ["/resource-not-found", "/not-authorized-for-resource"];
             let away = away.iter().any(|end| problem.r#type.ends_with(end));
             let id = problem.resource_id.as_deref().or(problem.value.as_deref());

@@ -36,11 +36,13 @@ struct Reference {
 }
 
 impl Tweet {
-    pub(super) fn read(value: &Value) -> Option<Self> {
-        Self::deserialize(value)
-            .inspect_err(|error| tracing::debug!(%error, "skipped an unreadable post"))
-            .ok()
-            .filter(|tweet| number(&tweet.id).is_some())
+    pub(super) fn read(value: &Value) -> serde_json::Result<Self> {
+        let tweet = Self::deserialize(value)?;
+        if number(&tweet.id).is_some() {
+            Ok(tweet)
+        } else {
+            Err(serde::de::Error::custom("the id is no number"))
+        }
     }
 
     /// The first id of the post, which an edit does not change.

@@ -399,6 +399,8 @@ async fn garbage_between_events_is_passed_over_and_nothing_but_garbage_is_an_err
     .await;
     let polled = poll_once(&quick(vec![mixed])).await.unwrap();
     assert_eq!(polled.posts.len(), 10);
+    // Each kind of garbage once, though it came ten times.
+    assert_eq!(polled.unreadable.len(), 7, "{:?}", polled.unreadable);
     assert!(polled.cursor.high_water().unwrap() <= Timestamp::now());
     let garbage = host(async |mut socket: WebSocketStream<TcpStream>| {
         while socket.send(Message::text("{}")).await.is_ok() {

@@ -260,3 +260,29 @@ async fn communities_are_found_and_what_is_gone_shows_when_asked_again() {
     let gone = feed.adapter().recheck(&asked).await.unwrap();
     assert_eq!(gone, [known[1].clone()]);
 }
+
+#[tokio::test]
+async fn a_position_without_the_marks_of_this_release_loses_no_post() {
+    let mut feed = Feed::new("lemmy:newest");
+    feed.publish([post("lemmy", "first")]);
+    feed.poll().await;
+    feed.publish(posts("lemmy", 300));
+    feed.limits.max_pages = 2;
+    let mut given = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        let polled = feed.poll().await;
+        given.extend(polled.posts.iter().map(crate::platform::title));
+        assert_eq!(polled.gap, None);
+        if !polled.more {
+            break;
+        }
+        // A replica of an earlier release writes the position alone.
+        let mut cursor = polled.cursor.to_json();
+        let unread = &cursor["unread"];
+        cursor["unread"] =
+            serde_json::json!({"after": unread["after"], "before": unread["before"]});
+        feed.cursor = platforms::Cursor::from_json(&cursor);
+    }
+    assert_eq!(given.len(), 300);
+    assert!(feed.titles().await.is_empty());
+}

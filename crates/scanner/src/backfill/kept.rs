@@ -15,7 +15,7 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Backfill, MAX_REMATCHES,
-    record::{is_refused, last_of, record_past, set_aside, store_blocks, unless_changed},
+    record::{last_of, record_past, set_aside, store_blocks, unless_changed},
 };
 use crate::find::find;
 
@@ -27,7 +27,7 @@ const FRESH: Duration = Duration::from_secs(3_600);
 impl Backfill {
     pub(super) async fn match_kept(&self, waiting: &Waiting) -> Result<bool, store::Error> {
         match self.match_some(waiting, AT_ONCE).await {
-            Err(error) if is_refused(&error) => self.match_one(waiting).await,
+            Err(error) if error.may_be_refusal() => self.match_one(waiting).await,
             matched => matched,
         }
     }
@@ -41,7 +41,7 @@ impl Backfill {
             return Ok(false);
         };
         match self.match_some(waiting, 1).await {
-            Err(error) if is_refused(&error) => {
+            Err(error) if error.may_be_refusal() => {
                 let mut conn = self.backbone.pool.get().await?;
                 set_aside(&mut conn, waiting, first.manager, error).await?;
                 Ok(true)

@@ -104,7 +104,9 @@ impl Backfill {
                 let made = record_past(conn, &waiting, last).await?;
                 if polled.more {
                     let cursor = polled.cursor.to_json();
-                    look_backs::go_on(conn, id, cursor, unreached, BETWEEN_STEPS).await?;
+                    // What ended the step early may ask for a longer pause.
+                    let wait = polled.next_hint.unwrap_or_default().max(BETWEEN_STEPS);
+                    look_backs::go_on(conn, id, cursor, unreached, wait).await?;
                 } else {
                     look_backs::finish(conn, id, unreached).await?;
                 }

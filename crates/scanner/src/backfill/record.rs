@@ -79,20 +79,13 @@ pub(super) async fn store_apart(
         match store_blocks(conn, version, waiting, &own).await {
             Ok(Some(some)) => made += some,
             Ok(None) => return Ok(None),
-            Err(error) if is_refused(&error) => set_aside(conn, waiting, manager, error).await?,
+            Err(error) if error.may_be_refusal() => {
+                set_aside(conn, waiting, manager, error).await?
+            }
             Err(error) => return Err(error),
         }
     }
     Ok(Some(made))
-}
-
-/// Whether it may be for the values that they could not be stored, and not for the way to the database.
-pub(super) fn is_refused(error: &store::Error) -> bool {
-    match error {
-        store::Error::Pool(_) => false,
-        store::Error::Query(error) => !store::is_passing(error),
-        store::Error::Sealed(_) | store::Error::Json(_) => true,
-    }
 }
 
 pub(super) async fn set_aside(

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{ManagerName, Reach, Timestamp};
-use platforms::simulator::NewPost;
+use platforms::simulator::{Fault, FaultKind, NewPost};
 use store::backfills::{self, FeedReach};
 use test_support::eventually;
 
@@ -305,5 +305,42 @@ async fn a_look_back_reads_a_list_a_few_times_however_long_it_is() {
     // 500 posts, 500, 1,000 and the rest, of 52 pages and the one after the last.
     let asked = world.platforms.requests("/lemmy") - before;
     assert!((53..=4 * 54).contains(&asked), "{asked} requests");
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_look_back_waits_as_long_as_the_platform_asks() {
+    let mut world = World::new().await;
+    world.config.scanner.backfill = Duration::from_secs(3_600);
+    for platform in &mut world.config.platforms {
+        platform.poll_interval = Some(Duration::from_secs(3_600));
+    }
+    let old = |number: u64| aged("lemmy", &format!("Kettle {number}"), 2 * DAY + number);
+    world.platforms.publish((0..120).rev().map(old).collect());
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    eventually("the feed was read", SOON, async || {
+        !world.feed(LEMMY, "cursor").await.is_empty()
+    })
+    .await;
+    until_done(&world).await;
+    // The first page comes, the second does not.
+    for (kind, value) in [(FaultKind::Delay, 0), (FaultKind::RetryAfter, 600)] {
+        world.platforms.fail(Fault {
+            platform: "lemmy".to_owned(),
+            kind,
+            times: 1,
+            value,
+            path: None,
+        });
+    }
+    ask(&world, manager, 30, false).await;
+    eventually("a step was made", SOON, async || {
+        let stepped = "look_backs WHERE cursor IS NOT NULL";
+        world.database.count(stepped).await == 1
+    })
+    .await;
+    let waits = "look_backs WHERE next_time > now() + interval '5 minutes'";
+    assert_eq!(world.database.count(waits).await, 1);
     replica.stop().await;
 }

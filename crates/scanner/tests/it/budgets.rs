@@ -191,3 +191,33 @@ async fn wrong_credentials_show_and_go_when_they_are_right() {
     assert_eq!(states(&world, manager).await[1], (FeedState::Ok, None));
     replica.stop().await;
 }
+
+#[tokio::test]
+async fn a_429_on_a_later_page_keeps_the_pages_before_and_pauses_the_platform() {
+    let mut world = World::new().await;
+    for platform in &mut world.config.platforms {
+        platform.poll_interval = Some(Duration::from_secs(3_600));
+    }
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    let posts = (0..120).map(|n| crate::support::post("lemmy", &format!("Kettle {n}")));
+    world.platforms.publish(posts.collect());
+    for (kind, value) in [(FaultKind::Delay, 0), (FaultKind::RetryAfter, 600)] {
+        world.platforms.fail(Fault {
+            platform: "lemmy".to_owned(),
+            kind,
+            times: 1,
+            value,
+            path: None,
+        });
+    }
+    let replica = world.ready_scanner().await;
+    world.until_scanned(manager, 50).await;
+    eventually("the platform is paused", SOON, async || {
+        let paused = "platform_budgets WHERE silent_until > now() + interval '5 minutes'";
+        world.database.count(paused).await == 1
+    })
+    .await;
+    assert_eq!(world.feed(LEMMY, "failure_count").await, "0");
+    assert_eq!(world.scanned(manager).await.len(), 50);
+    replica.stop().await;
+}

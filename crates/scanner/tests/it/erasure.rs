@@ -1,5 +1,8 @@
 //! What was deleted at its source is blanked here, where that is wanted.
 
+use std::time::Duration;
+
+use platforms::simulator::{Fault, FaultKind};
 use store::{erasure, recent_posts};
 use test_support::eventually;
 
@@ -74,4 +77,41 @@ async fn erasing_what_is_not_there_or_twice_does_nothing() {
     let feed = LEMMY.parse().unwrap();
     let kept = recent_posts::newest(&mut conn, &[feed], 10).await.unwrap();
     assert!(kept.is_empty());
+}
+
+#[tokio::test]
+async fn a_recheck_that_is_not_believed_does_not_stop_the_walk() {
+    let mut world = World::new().await;
+    for platform in &mut world.config.platforms {
+        platform.access.erase_deleted = Some(platform.name == "lemmy");
+        platform.poll_interval = Some(Duration::from_secs(3_600));
+    }
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    world.platforms.publish(vec![post("lemmy", "A kettle")]);
+    let replica = world.ready_scanner().await;
+    world.until_scanned(manager, 1).await;
+    world.platforms.fail(Fault {
+        platform: "lemmy".to_owned(),
+        kind: FaultKind::Garbage,
+        times: 1_000,
+        value: 0,
+        path: None,
+    });
+    let begin = "UPDATE rechecks SET next_time = now(), begin_time = now(), stage = 'POSTS', \
+                 place_time = 'epoch', place_id = '00000000-0000-0000-0000-000000000000'";
+    world.database.run(begin).await;
+    eventually("the walk is past the post", SOON * 3, async || {
+        let past = "rechecks WHERE platform = 'lemmy' AND (stage <> 'POSTS' OR place_time > 'epoch' \
+                    OR begin_time > now())";
+        world.database.count(past).await == 1
+    })
+    .await;
+    assert_eq!(
+        world
+            .database
+            .count("posts WHERE erase_time IS NOT NULL")
+            .await,
+        0
+    );
+    replica.stop().await;
 }

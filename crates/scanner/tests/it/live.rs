@@ -44,6 +44,15 @@ fn muting(value: &str) -> domain::manager::ManagerChange {
 async fn a_deleted_manager_matches_nothing_on_any_replica_told_or_not() {
     for tells in [true, false] {
         let world = World::new().await;
+        // The Scans of a deleted Manager are purged in the background, so they are counted as they are made.
+        for statement in [
+            "CREATE TABLE made (manager_id uuid)",
+            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO made VALUES (NEW.manager_id); RETURN NULL; END $$",
+            "CREATE TRIGGER note AFTER INSERT ON scans FOR EACH ROW EXECUTE FUNCTION note()",
+        ] {
+            world.database.run(statement).await;
+        }
         let feeds = [HACKER_NEWS, LEMMY];
         let gone = world.manager("kettle", &feeds).await;
         let stays = world.manager("kettle", &feeds).await;
@@ -64,9 +73,7 @@ async fn a_deleted_manager_matches_nothing_on_any_replica_told_or_not() {
         world.publish("hackernews", "Third kettle");
         world.until_scanned(stays, 3).await;
         let id = gone.manager.to_uuid();
-        let of_gone = format!(
-            "scans WHERE manager_id = '{id}' AND create_time > now() - interval '1 minute'"
-        );
+        let of_gone = format!("made WHERE manager_id = '{id}'");
         assert_eq!(world.database.count(&of_gone).await, 1, "told: {tells}");
         for replica in replicas {
             replica.stop().await;

@@ -35,6 +35,10 @@ pub struct FeedHealth {
     pub scans_per_day: f64,
     /// Polls, ever, after which posts may have been missing, for the platform gave no more.
     pub gaps: u64,
+    /// Posts, ever, that were skipped because they could not be read or stored.
+    pub quarantined_posts: u64,
+    /// When the last of them was skipped, and why.
+    pub last_quarantine: Option<(Timestamp, String)>,
     /// Why the last poll gave nothing, in our words or the platform's. `None` when it did.
     pub error: Option<String>,
 }
@@ -86,6 +90,12 @@ struct Row {
     scans_per_day: f64,
     #[diesel(sql_type = BigInt)]
     gap_count: i64,
+    #[diesel(sql_type = BigInt)]
+    quarantine_count: i64,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    quarantine_time: Option<DateTime<Utc>>,
+    #[diesel(sql_type = Nullable<Text>)]
+    quarantine_reason: Option<String>,
     #[diesel(sql_type = Nullable<Text>)]
     error: Option<String>,
 }
@@ -118,6 +128,7 @@ pub async fn health_of(
          ) \
          SELECT f.name, f.trouble, f.last_poll_time, f.next_poll_time, f.last_post_time, f.posts_per_day, \
              f.next_poll_time < clock_timestamp() - $5 * interval '1 second' AS late, f.gap_count, \
+             f.quarantine_count, f.quarantine_time, f.quarantine_reason, \
              CASE WHEN f.last_error LIKE 'cannot store a poll%' THEN 'cannot store a poll' ELSE f.last_error END \
                  AS error, \
              (SELECT count(*) FROM lately WHERE lately.feed = f.name) / span.days AS scans_per_day \
@@ -152,6 +163,11 @@ fn read(row: Row) -> Option<FeedHealth> {
         posts_per_day: row.posts_per_day,
         scans_per_day: row.scans_per_day,
         gaps: u64::try_from(row.gap_count).unwrap_or_default(),
+        quarantined_posts: u64::try_from(row.quarantine_count).unwrap_or_default(),
+        last_quarantine: row
+            .quarantine_time
+            .map(Timestamp::from)
+            .zip(row.quarantine_reason),
         error: row.error,
     })
 }

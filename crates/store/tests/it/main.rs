@@ -25,6 +25,7 @@ mod outbox;
 mod plans;
 mod platform_budgets;
 mod purges;
+mod quarantine;
 mod recent_posts;
 mod replays;
 mod replicas;

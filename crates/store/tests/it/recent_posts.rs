@@ -156,6 +156,7 @@ async fn a_managers_feeds_tell_how_they_do() {
         newest_post: Some(newest),
         kept_since: Some(newest),
         kept_cut: None,
+        late_in: None,
     };
     let failed = |trouble, error: &str| PollOutcome::Failed {
         error: error.to_owned(),

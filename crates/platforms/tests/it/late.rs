@@ -1,0 +1,57 @@
+//! A second reading finds posts that appear below what polls read again, for a few requests.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use platforms::simulator::NewPost;
+
+use crate::platform::{Feed, minutes_ago, post, title};
+
+/// Polls until nothing is left. The titles that came.
+async fn all(feed: &mut Feed) -> Vec<String> {
+    let mut titles = Vec::new();
+    loop {
+        let polled = feed.poll().await;
+        titles.extend(polled.posts.iter().map(title));
+        if !polled.more {
+            return titles;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reading_further_back_finds_late_posts_for_a_few_requests() {
+    for (name, community, most) in [
+        ("lemmy:newest", None, 10),
+        ("reddit:r/rust", Some("rust"), 6),
+        ("discourse:latest", None, 10),
+        ("hackernews:newest", Some("job"), 4),
+    ] {
+        let (platform, _) = name.split_once(':').unwrap();
+        let mut feed = Feed::new(name);
+        let at = |minutes, title: String| NewPost {
+            time: minutes_ago(minutes),
+            community: community.map(str::to_owned),
+            ..post(platform, title)
+        };
+        feed.publish((0..300).map(|n| at(400 - n, format!("post {n}"))));
+        assert_eq!(all(&mut feed).await.len(), 300, "{name}");
+        feed.publish([
+            at(380, "late".to_owned()),
+            at(60 * 30, "too late".to_owned()),
+        ]);
+        assert!(all(&mut feed).await.is_empty(), "{name}");
+
+        let since = Timestamp::now().minus(Duration::from_hours(24));
+        let cursor = feed.cursor.as_ref().unwrap().reading_back_to(since);
+        let path = format!("/{platform}");
+        let before = feed.simulator.requests(&path);
+        let (_, what) = name.split_once(':').unwrap();
+        let adapter = feed.adapter();
+        let read = adapter.poll(what, Some(&cursor), &feed.limits);
+        let titles: Vec<String> = read.await.unwrap().posts.iter().map(title).collect();
+        assert_eq!(titles, ["late"], "{name}");
+        let asked = feed.simulator.requests(&path) - before;
+        assert!(asked <= most, "{name}: {asked} requests");
+    }
+}

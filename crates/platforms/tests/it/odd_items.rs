@@ -1,0 +1,204 @@
+//! One item of an answer cannot be read: the others are given, and it is reported once.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use platforms::{
+    Adapter, Cursor, Fetch, FetchError, FetchLimits, Fetched, PollLimits, Unlimited,
+    discourse::Discourse,
+    facebook::Facebook,
+    feed::Feeds,
+    hackernews::HackerNews,
+    lemmy::Lemmy,
+    linkedin::LinkedIn,
+    mastodon::Mastodon,
+    reddit::Reddit,
+    simulator::{self, InMemory, NewPost},
+    x::X,
+};
+use url::Url;
+
+/// Wrong types for each platform, a number that no program can hold, and a lone surrogate.
+const ODD: &str = r#"{"id": 77, "created_at": 5, "odd": -1e999, "data": {"name": "t3_odd", "title": 7, "a": "\ud83d"}}"#;
+
+/// The answers of the simulated platforms, with [`ODD`] in front of each list that has an item.
+struct WithOdd(Arc<InMemory>);
+
+fn with_odd(body: &str) -> String {
+    if body.starts_with("[{") {
+        return format!("[{ODD},{}", &body[1..]);
+    }
+    if body.starts_with('[') && body.len() > 2 {
+        return format!(r#"[null, "x", {}"#, &body[1..]);
+    }
+    let lists = [
+        "posts",
+        "comments",
+        "hits",
+        "children",
+        "topics",
+        "latest_posts",
+        "data",
+    ];
+    let starts = lists.map(|name| format!(r#""{name}":[{{"#));
+    let start = starts
+        .iter()
+        .filter_map(|start| Some(body.find(start)? + start.len() - 1));
+    match start.min() {
+        Some(at) => format!("{}{ODD},{}", &body[..at], &body[at..]),
+        None => body.to_owned(),
+    }
+}
+
+#[async_trait]
+impl Fetch for WithOdd {
+    async fn get(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let mut answer = self.0.get(url, headers, limits).await?;
+        // Single items and topics are as they are.
+        let single = ["/item/", "/t/", "categories", "instance"];
+        if !single.iter().any(|part| url.path().contains(part)) {
+            let body = String::from_utf8(answer.body).unwrap();
+            answer.body = with_odd(&body).into_bytes();
+        }
+        Ok(answer)
+    }
+
+    async fn post_form(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        form: &[(&str, &str)],
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        self.0.post_form(url, headers, form, limits).await
+    }
+}
+
+/// One answer to everything.
+struct Always(String);
+
+#[async_trait]
+impl Fetch for Always {
+    async fn get(
+        &self,
+        url: &Url,
+        _: &[(&str, &str)],
+        _: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        Ok(Fetched {
+            status: 200,
+            headers: Vec::new(),
+            body: self.0.clone().into_bytes(),
+            final_url: url.clone(),
+        })
+    }
+}
+
+fn url(path: &str) -> Url {
+    format!("http://simulated.example/{path}").parse().unwrap()
+}
+
+/// Polls twice. The posts that were given, and what could not be read in each poll.
+async fn twice(adapter: &dyn Adapter, what: &str) -> (usize, [usize; 2]) {
+    let limits = PollLimits {
+        since: Some(Timestamp::now().minus(std::time::Duration::from_hours(24))),
+        ..PollLimits::default()
+    };
+    let first = adapter.poll(what, None, &limits).await.unwrap();
+    let cursor = Cursor::from_json(&first.cursor.to_json());
+    let second = adapter.poll(what, cursor.as_ref(), &limits).await.unwrap();
+    for odd in first.unreadable.iter().chain(&second.unreadable) {
+        assert!(odd.id.is_some() && !odd.reason.is_empty(), "{odd:?}");
+    }
+    (
+        first.posts.len() + second.posts.len(),
+        [first.unreadable.len(), second.unreadable.len()],
+    )
+}
+
+#[tokio::test]
+async fn an_odd_item_of_a_simulated_platform_is_set_aside_once() {
+    let world = InMemory::new();
+    let fetch = || Arc::new(WithOdd(Arc::clone(&world))) as Arc<dyn Fetch>;
+    let search = url("hackernews/api/v1");
+    let lists = Some(url("hackernews/v0"));
+    let reddit = Reddit::new(
+        "reddit".into(),
+        url("reddit"),
+        simulator::reddit::CLIENT_ID.to_owned(),
+        simulator::reddit::CLIENT_SECRET.to_owned().into(),
+        fetch(),
+    );
+    let discourse = Discourse::new("discourse".into(), url("discourse"), None, fetch());
+    let x = X::new(
+        url("x"),
+        "good".to_owned().into(),
+        fetch(),
+        Arc::new(Unlimited),
+    );
+    let all: [(&str, &str, Box<dyn Adapter>); 6] = [
+        (
+            "hackernews",
+            "newest",
+            Box::new(HackerNews::new("hackernews".into(), search, lists, fetch())),
+        ),
+        (
+            "lemmy",
+            "newest",
+            Box::new(Lemmy::new(url("lemmy"), fetch())),
+        ),
+        ("discourse", "latest", Box::new(discourse)),
+        ("reddit", "r/rust", Box::new(reddit)),
+        (
+            "mastodon",
+            "tag/rust",
+            Box::new(Mastodon::new(url("mastodon"), None, fetch())),
+        ),
+        ("x", "search/kettle", Box::new(x)),
+    ];
+    for (platform, what, adapter) in all {
+        world.publish(vec![NewPost {
+            platform: platform.into(),
+            community: (platform == "reddit").then(|| "rust".into()),
+            title: "A kettle #rust".into(),
+            text: Some("A kettle #rust".into()),
+            author: "ana".into(),
+            ..NewPost::default()
+        }]);
+        assert_eq!(twice(&*adapter, what).await, (1, [1, 0]), "{platform}");
+    }
+}
+
+#[tokio::test]
+async fn an_odd_item_of_a_recorded_answer_is_set_aside_once() {
+    let always = |body: String| Arc::new(Always(body)) as Arc<dyn Fetch>;
+    let now = Timestamp::now().micros() / 1_000;
+    let linkedin = format!(
+        r#"{{"paging": {{}}, "elements": [{ODD}, {{"id": "urn:li:share:1", "commentary": "a", "createdAt": {now}}}]}}"#
+    );
+    let linkedin = LinkedIn::new(url(""), "good".into(), "202610".into(), always(linkedin));
+    assert_eq!(twice(&linkedin, "organization/12").await, (1, [1, 0]));
+
+    let facebook = format!(r#"{{"data": [{ODD}, {{"id": "1_2", "message": "a"}}]}}"#);
+    let facebook = Facebook::new("f".into(), url(""), "good".into(), None, always(facebook));
+    assert_eq!(twice(&facebook, "page/1").await, (1, [1, 0]));
+
+    let time = Timestamp::now();
+    let feed = format!(
+        r#"{{"version": "https://jsonfeed.org/version/1.1", "title": "a", "items": [{ODD},
+            {{"id": "1", "title": "a", "content_text": "b", "date_published": "{time}"}}]}}"#
+    );
+    let feed = Feeds::new(
+        "blog".into(),
+        platforms::Source::Forum,
+        Some(url("")),
+        always(feed),
+    );
+    assert_eq!(twice(&feed, "newest").await, (1, [1, 0]));
+}

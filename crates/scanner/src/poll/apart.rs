@@ -1,0 +1,187 @@
+//! Stores the posts of a poll in halves, where the database refuses them together.
+//!
+//! All in one transaction, with a savepoint for each half: the posts that are refused are noted as quarantined, and the
+//! others, the notes and the cursor are committed at once. So a crash loses nothing, and no post counts twice.
+
+use std::ptr;
+
+use domain::{Post, Timestamp, User};
+use store::{
+    AsyncConnection as _, AsyncPgConnection, QueryError,
+    feeds::{QuarantineKind, Quarantined},
+    keyed,
+    scans::NewScan,
+};
+
+use super::{Batch, Found, Poll, Stored};
+use crate::metrics;
+
+/// A failure that the schema's rules do not explain counts as a post's only after so many in a row.
+const FAILURES: u32 = 2;
+
+impl Poll {
+    /// Returns true if one post may be the reason why a poll could not be stored.
+    pub(super) fn may_be_of_a_post(&self, error: &store::Error) -> bool {
+        let is_settled = error.is_refusal() || self.feed.failure_count >= FAILURES;
+        is_settled && error.may_blame_values()
+    }
+
+    /// Stores what can be stored, and quarantines the posts that the database refuses.
+    pub(super) async fn commit_apart(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
+        let mut conn = self.backbone.pool.get().await?;
+        keyed::begin(&mut conn).await?;
+        let stored = async {
+            let conn = &mut *conn;
+            if let Some(lost) = self.check(conn, found).await? {
+                return Ok(lost);
+            }
+            let (batch, refused) = self.store_halves(conn, found).await?;
+            self.finish(conn, found, batch, refused).await
+        };
+        let stored = stored.await;
+        keyed::end(&mut conn, stored).await
+    }
+
+    async fn store_halves(
+        &self,
+        conn: &mut AsyncPgConnection,
+        found: &Found<'_>,
+    ) -> Result<(Batch, Vec<Quarantined>), store::Error> {
+        let mut stored = Batch::default();
+        let mut refused = Vec::new();
+        // The oldest posts on top.
+        let mut waiting = vec![&found.polled.posts[..]];
+        while let Some(posts) = waiting.pop() {
+            let matches = of(posts, found.matches);
+            match self.try_posts(conn, posts, &matches).await {
+                Ok(batch) => {
+                    stored.made.extend(batch.made);
+                    stored.kept_cut = stored.kept_cut.max(batch.kept_cut);
+                }
+                Err(error) if posts.is_empty() || !error.may_blame_values() => return Err(error),
+                Err(error) => {
+                    let [post] = posts else {
+                        let (older, newer) = posts.split_at(posts.len() / 2);
+                        waiting.extend([newer, older]);
+                        continue;
+                    };
+                    if !self.takes_another(conn, post, &matches).await? {
+                        return Err(error);
+                    }
+                    refused.push(Quarantined {
+                        kind: QuarantineKind::Refused,
+                        post_id: Some(post.id.clone()),
+                        reason: format!("{:#}", anyhow::Error::from(error)),
+                    });
+                }
+            }
+        }
+        Ok((stored, refused))
+    }
+
+    /// Stores posts within a savepoint.
+    async fn try_posts(
+        &self,
+        conn: &mut AsyncPgConnection,
+        posts: &[Post],
+        matches: &[NewScan<'_>],
+    ) -> Result<Batch, store::Error> {
+        conn.transaction(async |conn| self.store_posts(conn, posts, matches).await)
+            .await
+    }
+
+    /// Returns true if the database takes a harmless post in the place of `post`, with the same matches. If not, the
+    /// failure is not the post's, and nothing may be skipped for it.
+    async fn takes_another(
+        &self,
+        conn: &mut AsyncPgConnection,
+        post: &Post,
+        matches: &[NewScan<'_>],
+    ) -> Result<bool, store::Error> {
+        let harmless = Post {
+            post_type: post.post_type,
+            time: Timestamp::now(),
+            id: format!("trial:{}:{}", self.backbone.replica, self.feed.name),
+            url: "https://example.com/".to_owned(),
+            title: Some("-".to_owned()),
+            text: Some("-".to_owned()),
+            subforum: None,
+            user: User {
+                id: "-".to_owned(),
+                name: "-".to_owned(),
+                url: "https://example.com/".to_owned(),
+            },
+        };
+        let matches: Vec<NewScan<'_>> = matches
+            .iter()
+            .map(|one| NewScan {
+                post: &harmless,
+                matched: domain::Match {
+                    terms: Vec::new(),
+                    ..one.matched.clone()
+                },
+                ..one.clone()
+            })
+            .collect();
+        let posts = std::slice::from_ref(&harmless);
+        let tried = conn.transaction(async |conn| {
+            self.store_posts(conn, posts, &matches).await?;
+            Err::<(), _>(Tried::TakenBack)
+        });
+        match tried.await {
+            Ok(()) | Err(Tried::TakenBack) => Ok(true),
+            Err(Tried::Failed(error)) if error.may_blame_values() => Ok(false),
+            Err(Tried::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Counts and logs what was skipped, after the commit.
+    pub(super) fn tell_quarantined(&self, posts: &[Quarantined]) {
+        let Some(last) = posts.last() else {
+            return;
+        };
+        for post in posts {
+            let reason = match post.kind {
+                QuarantineKind::Unreadable => "unreadable",
+                QuarantineKind::Refused => "refused",
+            };
+            metrics::QUARANTINED
+                .with_label_values(&[self.watched.name(), reason])
+                .inc();
+        }
+        tracing::warn!(
+            feed.name = %self.feed.name.masked(),
+            posts = posts.len(),
+            post.id = last.post_id,
+            kind = last.kind.as_str(),
+            reason = last.reason,
+            "posts were skipped and are quarantined"
+        );
+    }
+}
+
+/// How the trial of a harmless post ended.
+enum Tried {
+    TakenBack,
+    Failed(store::Error),
+}
+
+impl From<store::Error> for Tried {
+    fn from(error: store::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<QueryError> for Tried {
+    fn from(error: QueryError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// The matches of these posts.
+fn of<'a>(posts: &[Post], matches: &[NewScan<'a>]) -> Vec<NewScan<'a>> {
+    let range = posts.as_ptr_range();
+    let own = matches.iter();
+    let own = own.filter(|one| range.contains(&ptr::from_ref(one.post)));
+    own.cloned().collect()
+}

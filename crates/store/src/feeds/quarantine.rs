@@ -1,0 +1,117 @@
+//! Posts that are skipped, because they cannot be read or stored.
+
+use std::time::Duration;
+
+use diesel::{
+    sql_query,
+    sql_types::{Array, BigInt, Double, Nullable, Text},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::FeedName;
+
+use crate::{QueryResult, words};
+
+/// The most posts of one feed that are listed.
+const LISTED: usize = 100;
+/// How long they are listed.
+const LISTED_FOR: Duration = Duration::from_hours(30 * 24);
+const MAX_CHARS: usize = 500;
+
+/// A post that was skipped, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quarantined {
+    pub kind: QuarantineKind,
+    pub post_id: Option<String>,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuarantineKind {
+    /// The adapter cannot read the item of the platform's answer.
+    Unreadable,
+    /// The database refuses a value of the post.
+    Refused,
+}
+
+impl QuarantineKind {
+    /// The word for it in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreadable => "UNREADABLE",
+            Self::Refused => "REFUSED",
+        }
+    }
+}
+
+impl Quarantined {
+    /// The reason in words for customers, who are not shown what the database said.
+    fn public_reason(&self) -> String {
+        match self.kind {
+            QuarantineKind::Unreadable => format!("cannot be read: {}", self.reason),
+            QuarantineKind::Refused => "cannot be stored".to_owned(),
+        }
+    }
+}
+
+/// Notes posts of `feed` that are skipped. Call in the transaction that moves the feed's cursor past them: then each is
+/// counted once.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn quarantine(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    posts: &[Quarantined],
+) -> QueryResult<()> {
+    let Some(last) = posts.last() else {
+        return Ok(());
+    };
+    let listed = &posts[posts.len().saturating_sub(LISTED)..];
+    let kinds: Vec<&str> = listed.iter().map(|one| one.kind.as_str()).collect();
+    let ids: Vec<Option<String>> = listed
+        .iter()
+        .map(|one| one.post_id.as_deref().map(shortened))
+        .collect();
+    let reasons: Vec<String> = listed.iter().map(|one| shortened(&one.reason)).collect();
+    // Served by quarantined_posts_feed_idx: at most LISTED entries are read.
+    sql_query(
+        "WITH counted AS ( \
+             UPDATE feeds SET quarantine_count = quarantine_count + $6, \
+                 quarantine_time = clock_timestamp(), quarantine_reason = $7 WHERE name = $1 \
+         ), forgotten AS ( \
+             DELETE FROM quarantined_posts WHERE feed = $1 AND id <= ( \
+                 SELECT id FROM quarantined_posts WHERE feed = $1 \
+                 ORDER BY id DESC OFFSET $5 - cardinality($2) LIMIT 1) \
+         ) INSERT INTO quarantined_posts (feed, quarantine_time, kind, post_id, reason) \
+         SELECT $1, clock_timestamp(), kind, post_id, reason \
+         FROM unnest($2, $3, $4) AS given (kind, post_id, reason)",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .bind::<Array<Text>, _>(kinds)
+    .bind::<Array<Nullable<Text>>, _>(ids)
+    .bind::<Array<Text>, _>(reasons)
+    .bind::<BigInt, _>(i64::try_from(LISTED).unwrap_or(i64::MAX))
+    .bind::<BigInt, _>(i64::try_from(posts.len()).unwrap_or(i64::MAX))
+    .bind::<Text, _>(shortened(&last.public_reason()))
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Forgets what was noted long ago. The count of each feed stays.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_quarantine(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+    sql_query(
+        "DELETE FROM quarantined_posts WHERE quarantine_time < clock_timestamp() - $1 * interval '1 second'",
+    )
+    .bind::<Double, _>(LISTED_FOR.as_secs_f64())
+    .execute(conn)
+    .await
+}
+
+fn shortened(text: &str) -> String {
+    words::text(text).chars().take(MAX_CHARS).collect()
+}
