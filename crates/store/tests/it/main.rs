@@ -25,6 +25,7 @@ mod outbox;
 mod plans;
 mod platform_budgets;
 mod purges;
+mod quotas;
 mod recent_posts;
 mod replays;
 mod replicas;
