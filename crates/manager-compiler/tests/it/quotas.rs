@@ -33,7 +33,9 @@ async fn a_manager_over_the_quota_of_feeds_fails_and_keeps_its_instructions() {
     let name = world.manual(SourceType::Forum, watching(&[newest])).await;
     world.tell(name, 1).await;
     world.until(name, "APPLIED").await;
-    let more = world.manual(SourceType::Forum, watching(&[newest, ask])).await;
+    let more = world
+        .manual(SourceType::Forum, watching(&[newest, ask]))
+        .await;
     world.tell(more, 1).await;
     world.until(more, "APPLIED").await;
 
