@@ -879,7 +879,21 @@ export interface components {
          *       "namespaces": [
          *         "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d"
          *       ],
-         *       "rateLimitPerMinute": 600
+         *       "rateLimitPerMinute": 600,
+         *       "quotas": {
+         *         "managers": {
+         *           "limit": 1000,
+         *           "used": 12
+         *         },
+         *         "connections": {
+         *           "limit": 1000,
+         *           "used": 3
+         *         },
+         *         "feeds": {
+         *           "limit": 2000,
+         *           "used": 40
+         *         }
+         *       }
          *     }
          */
         Caller: {
@@ -894,6 +908,20 @@ export interface components {
             expireTime?: components["schemas"]["Timestamp"];
             /** @description Points that the key may spend in a minute. */
             rateLimitPerMinute: number;
+            /**
+             * @description What the whole account may have and has, in all its Namespaces. What would exceed a quota is 400
+             *     `quota_exceeded`. `used` is above `limit` after a quota was lowered: what exists stays and works.
+             */
+            quotas: {
+                managers: components["schemas"]["Quota"];
+                connections: components["schemas"]["Quota"];
+                /** @description Distinct feeds that the enabled Managers watch. */
+                feeds: components["schemas"]["Quota"];
+            };
+        };
+        Quota: {
+            limit: number;
+            used: number;
         };
         /** @description What changes of a Namespace. Output-only fields are ignored where they are given. */
         UpdateNamespace: {
@@ -1284,8 +1312,12 @@ export interface components {
         };
         /** @description Why the Manager could not be compiled; there in state `APPLY_FAILED`. */
         ApplyError: {
-            /** @enum {string} */
-            code: "no_reachable_url" | "no_usable_content" | "forbidden_address" | "invalid_instructions";
+            /**
+             * @description `quota_exceeded`: the account would watch more distinct feeds than its quota allows. The previous
+             *     instructions stay in use.
+             * @enum {string}
+             */
+            code: "no_reachable_url" | "no_usable_content" | "forbidden_address" | "invalid_instructions" | "quota_exceeded";
             message: string;
         };
         Source: {
@@ -2206,13 +2238,14 @@ export interface components {
          * @description `required`: must be given. `too_short`, `too_long`: characters, bytes, or too few items. `too_many`: items.
          *     `out_of_range`: a number beyond its bounds. `invalid_type`: another JSON type is expected. `invalid_format`: the right
          *     type in a wrong form. `invalid_enum`: not one of the closed set of words. `too_costly`: takes longer than a request
-         *     may; `message` says how to narrow it. `unknown_field`: no such field or parameter.
+         *     may; `message` says how to narrow it. `quota_exceeded`: the account has as many as it may; `GET /v1/caller` shows
+         *     its quotas, and the operators can raise them. `unknown_field`: no such field or parameter.
          *     `duplicate`: twice, where it may stand once. `not_found`: what it names does not exist. `not_empty`, `in_use`: `force`
          *     is needed. `forbidden`: not allowed here. `forbidden_address`: not a public address, or a port that is not permitted. `conflict`: contradicts another
          *     field.
          * @enum {string}
          */
-        Issue: "required" | "too_short" | "too_long" | "too_many" | "out_of_range" | "invalid_type" | "invalid_format" | "invalid_enum" | "too_costly" | "unknown_field" | "duplicate" | "not_found" | "not_empty" | "in_use" | "forbidden" | "forbidden_address" | "conflict";
+        Issue: "required" | "too_short" | "too_long" | "too_many" | "out_of_range" | "invalid_type" | "invalid_format" | "invalid_enum" | "too_costly" | "quota_exceeded" | "unknown_field" | "duplicate" | "not_found" | "not_empty" | "in_use" | "forbidden" | "forbidden_address" | "conflict";
     };
     responses: {
         /** @description What was asked about is still the same. */

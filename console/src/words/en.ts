@@ -69,7 +69,7 @@ export const w = {
       503: "The server cannot answer now.", 504: "The server did not answer in time.",
     } as Record<number, string | undefined>,
     issues: {
-      required: "must be given", too_short: "too short", too_long: "too long", too_many: "too many", too_costly: "too costly: narrow it", out_of_range: "out of range", invalid_type: "of the wrong type",
+      required: "must be given", too_short: "too short", too_long: "too long", too_many: "too many", too_costly: "too costly: narrow it", quota_exceeded: "more than the account may have", out_of_range: "out of range", invalid_type: "of the wrong type",
       invalid_format: "not in the right form", invalid_enum: "not one of the words that are known", unknown_field: "not known to this server", duplicate: "given twice",
       not_found: "does not exist", not_empty: "not empty", in_use: "in use", forbidden: "not allowed", forbidden_address: "not a public address", conflict: "contradicts something else",
     } as ByWord,
@@ -85,6 +85,12 @@ export const w = {
     signedOut: "You are signed out; the key is forgotten.", missing: "Enter a key.", malformed: "A key looks like esk_…, an underscore, and 43 more characters.",
     refused: "The server does not know this key, or it has expired or been revoked.",
     page: "This key", account: "Account", role: "Role", namespaces: "Namespaces", expires: "Expires", rate: "Rate limit", all: "All of the account:", never: "never",
+    quotas: "Quotas of the account",
+    quota: {
+      managers: (used: string, limit: string) => `${used} of ${limit} Managers`,
+      connections: (used: string, limit: string) => `${used} of ${limit} Connections`,
+      feeds: (used: string, limit: string) => `${used} of ${limit} feeds`,
+    },
     points: (points: string) => `${points} points a minute; a read costs 1, a change 5, tests and previews 20`,
     roleMeans: { OWNER: "everything, and making and deleting Namespaces", EDITOR: "everything inside of Namespaces", VIEWER: "reading" },
   },
@@ -171,7 +177,7 @@ export const w = {
       feeds_failing: "None of its feeds could be read lately.", flooded: "There are more matches today than its bound lets through.", feedback_bad: "Most of its judged Scans were wrong.", no_posts: "Its feeds had no post for a day and more.",
     } as ByWord,
     applyErrors: {
-      no_reachable_url: "None of its pages answered.", no_usable_content: "None of its pages says anything to go by.", forbidden_address: "Its pages are not on public addresses.", invalid_instructions: "Its instructions cannot be used.",
+      no_reachable_url: "None of its pages answered.", no_usable_content: "None of its pages says anything to go by.", forbidden_address: "Its pages are not on public addresses.", invalid_instructions: "Its instructions cannot be used.", quota_exceeded: "Its feeds exceed the quota of the account.",
     } as ByWord,
     modes: { AUTOMATIC: "automatic", MANUAL: "by hand" } satisfies Record<Manager["mode"], string>,
     tabs: { scans: "Scans", looks: "What it looks for", feeds: "Feeds", try: "Try it", settings: "Settings" },

@@ -24,6 +24,7 @@ mod observe;
 mod own;
 mod pages;
 mod query;
+mod quotas;
 mod rates;
 mod routes;
 mod server;

@@ -17,6 +17,7 @@ use runtime::Config;
 use store::{
     AsyncConnection, AsyncPgConnection, Pool, QueryError,
     migrations::{self, Schema},
+    quotas,
     seal::Sealer,
 };
 use tokio::runtime::Handle;
@@ -39,6 +40,8 @@ pub(crate) struct AppState {
     pub(crate) keys: KeyCache,
     pub(crate) guesses: Guesses,
     pub(crate) rates: Meter,
+    /// Default quotas, for accounts without overrides.
+    pub(crate) quotas: quotas::Limits,
     pub(crate) addresses: AddressPolicy,
     feeds: ConfiguredFeeds,
     /// Whether clients come by TLS, to this process itself.
@@ -91,6 +94,7 @@ impl AppState {
             keys: KeyCache::default(),
             guesses: Guesses::new(config.gateway.trusted_proxies.clone()),
             rates: Meter::new(config.gateway.rate_limit_per_minute),
+            quotas: backbone::default_quotas(config),
             addresses: config.outbound.address_policy(),
             feeds: ConfiguredFeeds::new(config),
             serves_tls: !config.gateway.tls_certificate_file.is_empty(),

@@ -26,6 +26,16 @@ use uuid::Uuid;
 use heartbeat::Heartbeat;
 pub use keys::{LOOK as KEYS_LOOK, follow_keys, sealer};
 
+/// Default quotas, for accounts without overrides.
+#[must_use]
+pub fn default_quotas(config: &Config) -> store::quotas::Limits {
+    store::quotas::Limits {
+        managers: config.quotas.managers,
+        connections: config.quotas.connections,
+        feeds: config.quotas.feeds,
+    }
+}
+
 /// Cheap to clone: all clones are the same replica.
 #[derive(Clone)]
 pub struct Backbone {

@@ -24,6 +24,8 @@ pub enum Issue {
     InvalidEnum,
     /// Takes longer than one request may; the message says how to narrow it.
     TooCostly,
+    /// The account has as many as its quota allows.
+    QuotaExceeded,
     /// No field or query parameter has this name.
     UnknownField,
     /// A repeated item in a list without repetitions.

@@ -136,6 +136,7 @@ const APPLY_ERROR_CODES: &[&str] = &[
     "no_usable_content",
     "forbidden_address",
     "invalid_instructions",
+    "quota_exceeded",
 ];
 
 pub const CONNECTION_FIELDS: &[Field] = &[

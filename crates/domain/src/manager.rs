@@ -198,6 +198,7 @@ pub enum ApplyErrorCode {
     NoUsableContent,
     ForbiddenAddress,
     InvalidInstructions,
+    QuotaExceeded,
 }
 
 impl ApplyErrorCode {
@@ -208,6 +209,7 @@ impl ApplyErrorCode {
             Self::NoUsableContent => "no_usable_content",
             Self::ForbiddenAddress => "forbidden_address",
             Self::InvalidInstructions => "invalid_instructions",
+            Self::QuotaExceeded => "quota_exceeded",
         }
     }
 }

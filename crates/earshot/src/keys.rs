@@ -1,6 +1,6 @@
 //! `earshot keys`: the only place where API keys are created.
 
-mod parse;
+pub(crate) mod parse;
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-fn with<T>(
+pub(crate) fn with<T>(
     database: &database::Arguments,
     work: impl AsyncFnOnce(&mut AsyncPgConnection) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {

@@ -5,6 +5,8 @@
 //!
 //! Without the feature `server` it is only a client: small, and quick to build.
 
+#[cfg(feature = "server")]
+mod accounts;
 mod customer;
 #[cfg(feature = "server")]
 mod database;
@@ -64,6 +66,9 @@ enum Command {
 enum Operator {
     /// Run all of Earshot in one process, with a private PostgreSQL server.
     Dev(dev::Arguments),
+    /// List accounts and set their quotas.
+    #[command(subcommand)]
+    Accounts(accounts::Command),
     /// Create, list and revoke API keys.
     #[command(subcommand)]
     Keys(keys::Command),
@@ -99,6 +104,7 @@ fn main() -> ExitCode {
 fn operate(command: Operator) -> ExitCode {
     let outcome = match command {
         Operator::Dev(arguments) => dev::run(arguments),
+        Operator::Accounts(command) => accounts::run(&command),
         Operator::Keys(command) => keys::run(command),
         Operator::Migrate(arguments) => migrate::run(&arguments),
         Operator::Reseal(arguments) => reseal::run(&arguments),

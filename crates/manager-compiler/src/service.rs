@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Instant};
 use backbone::Backbone;
 use bus::{ConsumeOptions, Consumer, Outcome};
 use domain::{
-    FeedName, Instructions, ManagerName, Timestamp,
+    FeedName, Id, Instructions, ManagerName, Timestamp,
     instructions::MAX_FEEDS,
     manager::{ApplyError, ApplyErrorCode, Input, Mode, Origin, SourceType},
 };
@@ -22,7 +22,7 @@ use store::{
     AsyncConnection,
     feedback::Verdict,
     managers::{self, Claim, Submission},
-    outbox,
+    outbox, quotas,
 };
 use tracing::Instrument as _;
 
@@ -61,6 +61,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
         discovery: Discovery::new(&config.platforms, &backbone.pool),
         client: outbound::Client::new(policy, outbound::USER_AGENT),
         model: config.compiler.model.as_ref().map(Endpoint::new),
+        quotas: backbone::default_quotas(&config),
         arrivals: Arrivals::default(),
         backbone,
     });
@@ -100,6 +101,8 @@ pub(crate) struct ManagerCompiler {
     discovery: Discovery,
     client: outbound::Client,
     model: Option<Endpoint>,
+    /// Default quotas, for accounts without overrides.
+    quotas: quotas::Limits,
     pub(crate) arrivals: Arrivals,
     pub(crate) backbone: Backbone,
 }
@@ -154,7 +157,10 @@ impl ManagerCompiler {
             return Ok(None);
         };
         let outcome = match self.instructions(&submission).await {
-            Ok((instructions, _)) => self.apply(&submission, &instructions).await?,
+            Ok((instructions, _)) => {
+                self.apply(claim.account, &submission, &instructions)
+                    .await?
+            }
             Err(error) => self.fail(&submission, error).await?,
         };
         Ok(Some(outcome))
@@ -317,8 +323,10 @@ impl ManagerCompiler {
         of_source.filter_map(Platform::newest).collect()
     }
 
+    /// Puts the instructions to use, unless their feeds exceed the account's quota.
     async fn apply(
         &self,
+        account: Id,
         submission: &Submission,
         instructions: &Instructions,
     ) -> Result<&'static str, store::Error> {
@@ -330,6 +338,12 @@ impl ManagerCompiler {
         let mut conn = self.backbone.pool.get().await?;
         let applied = conn
             .transaction(async |conn| {
+                let feeds = &instructions.feeds;
+                let exceeded =
+                    quotas::refuse_feeds(conn, account, name, feeds, &self.quotas).await?;
+                if let Some(exceeded) = exceeded {
+                    return Ok(Err(exceeded));
+                }
                 let version =
                     managers::apply(conn, name, generation, instructions, Timestamp::now()).await?;
                 if let Some(plan_version) = version {
@@ -343,9 +357,18 @@ impl ManagerCompiler {
                     )
                     .await?;
                 }
-                Ok::<_, store::Error>(version.is_some())
+                Ok::<_, store::Error>(Ok(version.is_some()))
             })
             .await?;
+        drop(conn);
+        let applied = match applied {
+            Ok(applied) => applied,
+            Err(exceeded) => {
+                let reason = exceeded.to_string();
+                let failure = error(ApplyErrorCode::QuotaExceeded, &reason);
+                return self.fail(submission, failure).await;
+            }
+        };
         if !applied {
             tracing::info!(manager.name = %name, generation, "dropped a stale result");
             return Ok("stale");

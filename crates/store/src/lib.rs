@@ -35,6 +35,7 @@ pub mod outbox;
 pub mod plans;
 pub mod platform_budgets;
 pub mod purges;
+pub mod quotas;
 pub mod rates;
 pub mod reads;
 pub mod recent_posts;

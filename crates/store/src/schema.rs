@@ -6,6 +6,9 @@ diesel::table! {
         id -> Uuid,
         name -> Text,
         create_time -> Timestamptz,
+        quota_managers -> Nullable<Integer>,
+        quota_connections -> Nullable<Integer>,
+        quota_feeds -> Nullable<Integer>,
     }
 }
 

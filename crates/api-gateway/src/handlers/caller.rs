@@ -3,6 +3,7 @@
 use actix_web::web::Data;
 use domain::{NamespaceName, Timestamp};
 use serde::Serialize;
+use store::quotas::{self, Usage};
 
 use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters, state::AppState};
 
@@ -17,6 +18,32 @@ pub(crate) struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     expire_time: Option<Timestamp>,
     rate_limit_per_minute: u32,
+    quotas: Quotas,
+}
+
+/// Quotas of the whole account, also for a key that is narrowed.
+#[derive(Serialize)]
+struct Quotas {
+    managers: Quota,
+    connections: Quota,
+    feeds: Quota,
+}
+
+#[derive(Serialize)]
+struct Quota {
+    limit: u32,
+    used: u32,
+}
+
+impl From<Usage> for Quotas {
+    fn from(Usage { limits, used }: Usage) -> Self {
+        let quota = |limit, used| Quota { limit, used };
+        Self {
+            managers: quota(limits.managers, used.managers),
+            connections: quota(limits.connections, used.connections),
+            feeds: quota(limits.feeds, used.feeds),
+        }
+    }
 }
 
 /// `GET /v1/caller`
@@ -31,11 +58,14 @@ pub(crate) async fn get(
         let names = ids.iter().map(|id| NamespaceName { namespace: *id });
         names.collect()
     });
+    let mut conn = caller.connection().await?;
+    let usage = quotas::usage(&mut conn, key.account, &state.quotas).await?;
     Ok(Found(Description {
         account: key.account_name.clone(),
         role: key.role.as_str(),
         namespaces,
         expire_time: key.expire_time,
         rate_limit_per_minute: state.rates.limit(),
+        quotas: usage.into(),
     }))
 }

@@ -8,7 +8,7 @@ use domain::{
     },
     list::CONNECTION_FIELDS,
 };
-use store::{Page, connections, namespaces::Deletion};
+use store::{Page, connections, namespaces::Deletion, quotas::Resource};
 
 use super::{ConnectionPath, NamespacePath};
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     idempotency::Made,
     pages,
     query::Parameters,
+    quotas::creation,
     state::AppState,
 };
 
@@ -41,8 +42,10 @@ pub(crate) async fn create(
         .parse(|json| CreateConnection::parse(json, &state.addresses))
         .await?;
     let sealer = &state.sealer;
+    let (account, defaults) = (caller.key.account, state.quotas);
     state
         .create(&caller, &once, async move |conn| {
+            creation(conn, account, Resource::Connection, &defaults).await?;
             Ok(connections::insert(conn, sealer, namespace, &draft).await?)
         })
         .await

@@ -11,6 +11,7 @@ use store::{
     AsyncPgConnection, connections,
     managers::{self, Updated},
     outbox,
+    quotas::{self, Resource},
 };
 
 use super::{ManagerPath, NamespacePath};
@@ -22,6 +23,7 @@ use crate::{
     idempotency::Made,
     pages,
     query::Parameters,
+    quotas::{creation, refusal},
     state::AppState,
 };
 
@@ -60,8 +62,10 @@ pub(crate) async fn create(
             return Err(issues.into());
         }
     };
+    let (account, defaults) = (caller.key.account, state.quotas);
     state
         .create(&caller, &once, async move |conn| {
+            creation(conn, account, Resource::Manager, &defaults).await?;
             missing(conn, namespace, &named).await?.or(())?;
             let manager = managers::insert(conn, namespace, &draft).await?;
             let event = ManagerSubmitted {
@@ -147,11 +151,12 @@ pub(crate) async fn update(
     let lately = lately.unwrap_or_else(|| Editable::specimen(SPECIMEN));
     let rules = state.manager_rules();
     let mut named = Vec::new();
+    let mut may_enable = false;
     let checked = body
         .patch(PATHS, |patch| {
             let (change, found) = ManagerChange::parse(patch, &lately, rules);
             named = found;
-            change.map(drop)
+            change.map(|change| may_enable = change.enable == Some(true))
         })
         .await?;
     let patch = match checked {
@@ -167,8 +172,13 @@ pub(crate) async fn update(
         Err(_) => (SPECIMEN, false),
     };
     let addresses = &state;
+    let (account, defaults) = (caller.key.account, state.quotas);
     state
         .write(&caller, async move |conn| {
+            if may_enable {
+                // Before the Manager's row, as everywhere.
+                quotas::lock(conn, account, &defaults).await?;
+            }
             let current = if known {
                 managers::lock(conn, name).await?
             } else {
@@ -181,6 +191,12 @@ pub(crate) async fn update(
             let (change, named) = ManagerChange::parse(&patch, &current, addresses.manager_rules());
             let change = change?;
             missing(conn, namespace, &named).await?.or(())?;
+            if change.enable == Some(true) && !current.manager.enable {
+                let exceeded = quotas::refuse_enabling(conn, account, name, &defaults).await?;
+                if let Some(exceeded) = exceeded {
+                    return Err(refusal("enable", &exceeded));
+                }
+            }
             let resubmits = change.resubmits();
             let updated = managers::update(conn, current, &change, Timestamp::now()).await?;
             if resubmits {

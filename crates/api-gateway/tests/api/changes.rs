@@ -526,7 +526,13 @@ async fn a_caller_learns_what_it_may_do() {
     let whole = acme.get("/v1/caller").await;
     assert_eq!(
         whole.body,
-        json!({"account": "acme", "role": "OWNER", "rateLimitPerMinute": 1_000_000})
+        json!({
+            "account": "acme", "role": "OWNER", "rateLimitPerMinute": 1_000_000,
+            "quotas": {
+                "managers": {"limit": 1_000, "used": 0}, "connections": {"limit": 1_000, "used": 0},
+                "feeds": {"limit": 2_000, "used": 0}
+            }
+        })
     );
     let viewer = app.key("acme", Role::Viewer, Some(&[&namespace])).await;
     let narrowed = viewer.get("/v1/caller").await;

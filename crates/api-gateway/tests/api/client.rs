@@ -29,6 +29,11 @@ impl Client {
         }
     }
 
+    /// The same key at another gateway.
+    pub(crate) fn at(&self, base: &str) -> Self {
+        Self::new(base, self.key.clone())
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, |request| request).await
     }

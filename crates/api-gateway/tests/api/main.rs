@@ -28,6 +28,7 @@ mod namespaces;
 mod past;
 mod polling;
 mod previews;
+mod quotas;
 mod rates;
 mod scans;
 mod security;

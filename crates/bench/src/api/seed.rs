@@ -8,7 +8,7 @@ use domain::{
     key::{ApiKey, Role},
     namespace::CreateNamespace,
 };
-use store::{AsyncPgConnection, keys, migrations, namespaces};
+use store::{AsyncPgConnection, keys, migrations, namespaces, quotas};
 use uuid::Uuid;
 
 const MANAGERS: usize = 100;
@@ -29,6 +29,11 @@ pub(crate) async fn run(url: &str, scans: u32) -> Result<Seeded> {
     let mut conn = store::establish(url).await?;
     let now = Timestamp::now();
     let account = keys::ensure_account(&mut conn, "bench", now).await?;
+    let unbounded = quotas::Change {
+        managers: Some(Some(u32::MAX)),
+        ..quotas::Change::default()
+    };
+    quotas::set(&mut conn, "bench", &unbounded).await?;
     let key = ApiKey::generate();
     keys::insert(&mut conn, account, &key, Role::Owner, None, now, None).await?;
     let draft = CreateNamespace {

@@ -173,6 +173,7 @@ fn way_out(detail: &Detail) -> &'static str {
         "too_long" => "use a shorter value",
         "too_many" => "use fewer items, or a shorter time span",
         "too_costly" => "limit createTime, or search for less",
+        "quota_exceeded" => "delete what is not needed, or ask the operators for a higher quota",
         "out_of_range" => "use a number within the bounds in the API reference at /docs",
         "invalid_type" => "use another JSON type; text needs double quotes",
         "invalid_format" => "see the format at /docs",

@@ -12,7 +12,7 @@ const MAX_ACCOUNT_BYTES: usize = 63;
 const SHORTEST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 
-pub(super) const ACCOUNT: Rule<String> = Rule {
+pub(crate) const ACCOUNT: Rule<String> = Rule {
     read: account,
     words: "a name has 1 to 63 lower-case letters, digits, `.`, `_` and `-`, and begins with a letter or digit",
 };
@@ -29,7 +29,7 @@ pub(super) const KEY: Rule<Id> = Rule {
 
 /// Parser of an argument, with the message for an invalid value.
 #[derive(Debug, Clone)]
-pub(super) struct Rule<T> {
+pub(crate) struct Rule<T> {
     read: fn(&str) -> Option<T>,
     words: &'static str,
 }

@@ -8,6 +8,7 @@ mod languages;
 mod model;
 mod outcomes;
 mod quality;
+mod quotas;
 mod recompile;
 mod service;
 mod support;

@@ -29,6 +29,6 @@ pub use model::{Judge, Model};
 pub use platform::{Access, Kind, PlatformConfig};
 pub use reference::reference;
 pub use sections::{
-    Bus, Compiler, Config, Database, Dispatcher, Gateway, Log, LogFormat, Ops, Outbound, Retention,
-    Scanner, Secrets,
+    Bus, Compiler, Config, Database, Dispatcher, Gateway, Log, LogFormat, Ops, Outbound, Quotas,
+    Retention, Scanner, Secrets,
 };

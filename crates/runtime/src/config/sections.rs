@@ -75,6 +75,7 @@ pub struct Config {
     pub ops: Ops,
     pub secrets: Secrets,
     pub outbound: Outbound,
+    pub quotas: Quotas,
     pub compiler: Compiler,
     pub scanner: Scanner,
     pub dispatcher: Dispatcher,
@@ -123,6 +124,7 @@ impl Config {
         self.ops.read(reader);
         self.secrets.read(reader);
         self.outbound.read(reader);
+        self.quotas.read(reader);
         self.compiler.read(reader);
         self.scanner.read(reader);
         self.dispatcher.read(reader);
@@ -227,6 +229,17 @@ sections! {
         pub allow_ports: Vec<u16> = Vec::new();
         /// True to allow `http://` for Connections. `earshot dev` allows it.
         pub allow_http: bool = false;
+    }
+
+    /// Quotas of each account. `earshot accounts set-quota` sets another quota for an account. Give all
+    /// replicas the same values.
+    pub struct Quotas in "quotas" {
+        /// How many Managers an account may have.
+        pub managers: u32 = 1_000, within 0..=1_000_000;
+        /// How many Connections an account may have.
+        pub connections: u32 = 1_000, within 0..=1_000_000;
+        /// How many distinct feeds the enabled Managers of an account may watch.
+        pub feeds: u32 = 2_000, within 0..=1_000_000;
     }
 
     /// Compiling Managers into instructions.

@@ -26,6 +26,7 @@ mod plans;
 mod platform_budgets;
 mod purges;
 mod quarantine;
+mod quotas;
 mod recent_posts;
 mod replays;
 mod replicas;

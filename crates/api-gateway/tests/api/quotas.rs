@@ -1,0 +1,170 @@
+//! Quotas of accounts: what is refused, what stays, and what a caller learns.
+
+use futures::future::join_all;
+use reqwest::Method;
+use runtime::Config;
+use serde_json::{Value, json};
+use store::quotas::{self, Change};
+
+use crate::{
+    app::{TestApp, config, last_id, serve},
+    client::{Client, connection_body, manager_body},
+};
+
+fn small(config: &mut Config) {
+    config.quotas.managers = 2;
+    config.quotas.connections = 1;
+    config.quotas.feeds = 1;
+}
+
+async fn set(app: &TestApp, change: Change) {
+    let mut conn = app.database.connect().await;
+    let set = quotas::set(&mut conn, "acme", &change).await.unwrap();
+    assert!(set.is_some());
+}
+
+async fn quotas_of(client: &Client) -> Value {
+    client.get("/v1/caller").await.body["quotas"].clone()
+}
+
+#[tokio::test]
+async fn two_gateways_create_no_more_managers_than_the_quota() {
+    let app = TestApp::start_with(small).await;
+    let mut other = config(app.database.url());
+    small(&mut other);
+    let (other, _shutdown) = serve(&other);
+    let acme = app.account("acme").await;
+    let path = format!("/v1/{}/managers", acme.namespace().await);
+    let clients = [acme.at(&app.base), acme.at(&other)];
+    let body = manager_body();
+    let attempts = (0..8).map(|n| clients[n % 2].post(&path, &body));
+    let answers = join_all(attempts).await;
+    let made = answers.iter().filter(|answer| answer.status == 201).count();
+    assert_eq!(made, 2);
+    for refused in answers.iter().filter(|answer| answer.status != 201) {
+        assert_eq!(refused.status, 400);
+        assert_eq!(refused.details(), [("managers", "quota_exceeded")]);
+        let message = refused.body["message"].as_str().unwrap();
+        assert!(message.contains("its quota is 2"), "{message}");
+    }
+    assert_eq!(app.database.count("managers").await, 2);
+}
+
+#[tokio::test]
+async fn a_caller_learns_its_quotas_and_deleting_frees_a_place() {
+    let app = TestApp::start_with(small).await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
+    acme.manager(&namespace).await;
+    assert_eq!(
+        quotas_of(&acme).await,
+        json!({
+            "managers": {"limit": 2, "used": 1}, "connections": {"limit": 1, "used": 1},
+            "feeds": {"limit": 1, "used": 0}
+        })
+    );
+
+    // All Namespaces count together; another account does not.
+    let second = acme.namespace().await;
+    let path = format!("/v1/{second}/connections");
+    let refused = acme.post(&path, &connection_body()).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.details(), [("connections", "quota_exceeded")]);
+    let tested = acme
+        .send(Method::POST, &path, |request| {
+            request.header("x-test", "true").json(&connection_body())
+        })
+        .await;
+    assert_eq!(tested.details(), [("connections", "quota_exceeded")]);
+    let globex = app.account("globex").await;
+    globex.connection(&globex.namespace().await).await;
+
+    let deleted = acme
+        .send(Method::DELETE, &format!("/v1/{connection}"), |r| r)
+        .await;
+    assert_eq!(deleted.status, 200);
+    acme.connection(&second).await;
+    // A deleted Namespace frees what it held.
+    let path = format!("/v1/{second}?force=true");
+    assert_eq!(acme.send(Method::DELETE, &path, |r| r).await.status, 200);
+    acme.connection(&namespace).await;
+}
+
+#[tokio::test]
+async fn a_lowered_quota_leaves_what_exists() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let manager = acme.manager(&namespace).await;
+    acme.manager(&namespace).await;
+    let none = Change {
+        managers: Some(Some(1)),
+        ..Change::default()
+    };
+    set(&app, none).await;
+    assert_eq!(
+        quotas_of(&acme).await["managers"],
+        json!({"limit": 1, "used": 2})
+    );
+
+    let path = format!("/v1/{namespace}/managers");
+    assert_eq!(acme.post(&path, &manager_body()).await.status, 400);
+    let patched = acme
+        .send(Method::PATCH, &format!("/v1/{manager}"), |request| {
+            request.json(&json!({"nickname": "still ours"}))
+        })
+        .await;
+    assert_eq!(patched.status, 200);
+    let applied = acme.post(&format!("/v1/{manager}:apply"), &json!({})).await;
+    assert_eq!(applied.status, 200);
+}
+
+#[tokio::test]
+async fn enabling_a_manager_cannot_take_its_account_over_its_feeds() {
+    let app = TestApp::start_with(small).await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let mut body = manager_body();
+    body["enable"] = json!(false);
+    let manager = acme.made(&format!("/v1/{namespace}/managers"), &body).await;
+    let mut instructions = test_support::instructions("kettle");
+    instructions.feeds = vec!["a:1".parse().unwrap(), "a:2".parse().unwrap()];
+    let name = domain::ManagerName {
+        namespace: last_id(&namespace),
+        manager: last_id(&manager),
+    };
+    let mut conn = app.database.connect().await;
+    let now = domain::Timestamp::now();
+    let applied = store::managers::apply(&mut conn, name, 1, &instructions, now).await;
+    assert!(applied.unwrap().is_some());
+
+    let enable = async |enable: bool| {
+        acme.send(Method::PATCH, &format!("/v1/{manager}"), |request| {
+            request.json(&json!({"enable": enable}))
+        })
+        .await
+    };
+    let refused = enable(true).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.details(), [("enable", "quota_exceeded")]);
+    assert_eq!(
+        acme.get(&format!("/v1/{manager}")).await.body["enable"],
+        false
+    );
+
+    let two = Change {
+        feeds: Some(Some(2)),
+        ..Change::default()
+    };
+    set(&app, two).await;
+    assert_eq!(enable(true).await.status, 200);
+    assert_eq!(
+        quotas_of(&acme).await["feeds"],
+        json!({"limit": 2, "used": 2})
+    );
+    // Again, and off and on: it watches them already.
+    assert_eq!(enable(true).await.status, 200);
+    assert_eq!(enable(false).await.status, 200);
+    assert_eq!(enable(true).await.status, 200);
+}

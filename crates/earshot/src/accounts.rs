@@ -1,0 +1,153 @@
+//! `earshot accounts`: quotas of single accounts.
+
+use std::str::FromStr;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use store::{AsyncPgConnection, quotas};
+
+use crate::{database, keys};
+
+/// Largest quota; the bound of the defaults in the configuration too.
+const MOST: u32 = 1_000_000;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List accounts and the quotas that were set for them.
+    List {
+        #[command(flatten)]
+        database: database::Arguments,
+    },
+    /// Set quotas of an account. They hold at once; what the account has already stays.
+    SetQuota(SetQuota),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetQuota {
+    /// The account's name.
+    #[arg(value_parser = keys::parse::ACCOUNT)]
+    account: String,
+    #[command(flatten)]
+    quotas: Quotas,
+    #[command(flatten)]
+    database: database::Arguments,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Quotas {
+    /// How many Managers: 0 to 1000000, or `default`.
+    #[arg(long, value_name = "LIMIT")]
+    managers: Option<Limit>,
+    /// How many Connections: 0 to 1000000, or `default`.
+    #[arg(long, value_name = "LIMIT")]
+    connections: Option<Limit>,
+    /// How many distinct feeds: 0 to 1000000, or `default`.
+    #[arg(long, value_name = "LIMIT")]
+    feeds: Option<Limit>,
+}
+
+/// `None` for the default of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Limit(Option<u32>);
+
+impl FromStr for Limit {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "default" {
+            return Ok(Self(None));
+        }
+        let limit = text.parse().ok().filter(|limit| *limit <= MOST);
+        let limit = limit.ok_or("a quota is a number from 0 to 1000000, or `default`")?;
+        Ok(Self(Some(limit)))
+    }
+}
+
+impl Quotas {
+    fn change(&self) -> quotas::Change {
+        let limit = |given: Option<Limit>| given.map(|Limit(limit)| limit);
+        quotas::Change {
+            managers: limit(self.managers),
+            connections: limit(self.connections),
+            feeds: limit(self.feeds),
+        }
+    }
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::List { database } => keys::with(database, async |conn| list(conn).await),
+        Command::SetQuota(arguments) => keys::with(&arguments.database, async |conn| {
+            set_quota(conn, arguments).await
+        }),
+    }
+}
+
+async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
+    println!("ACCOUNT\tMANAGERS\tCONNECTIONS\tFEEDS");
+    let word = |limit: Option<u32>| limit.map_or_else(|| "default".to_owned(), |n| n.to_string());
+    for (name, set) in quotas::list(conn).await? {
+        println!(
+            "{name}\t{}\t{}\t{}",
+            word(set.managers),
+            word(set.connections),
+            word(set.feeds)
+        );
+    }
+    Ok(())
+}
+
+async fn set_quota(conn: &mut AsyncPgConnection, arguments: &SetQuota) -> anyhow::Result<()> {
+    let account = &arguments.account;
+    let change = arguments.quotas.change();
+    if quotas::set(conn, account, &change).await?.is_none() {
+        bail!("there is no account `{account}`");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use store::quotas::Change;
+
+    use super::Command;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    /// The change that the arguments ask for, or the exit code.
+    fn parse(arguments: &[&str]) -> Result<Change, i32> {
+        let line = ["accounts", "set-quota", "acme"].iter().chain(arguments);
+        match Line::try_parse_from(line) {
+            Ok(Line {
+                command: Command::SetQuota(given),
+            }) => Ok(given.quotas.change()),
+            Ok(_) => panic!("another command"),
+            Err(error) => Err(error.exit_code()),
+        }
+    }
+
+    #[test]
+    fn set_quota_takes_numbers_and_the_default() {
+        let change = Change {
+            managers: Some(Some(500)),
+            connections: Some(None),
+            feeds: None,
+        };
+        let given = ["--managers", "500", "--connections", "default"];
+        assert_eq!(parse(&given), Ok(change));
+    }
+
+    #[test]
+    fn set_quota_refuses_what_is_no_quota() {
+        assert_eq!(parse(&[]), Err(2), "no quota given");
+        for wrong in ["-1", "1000001", "many", "", "1.5"] {
+            assert_eq!(parse(&[&format!("--managers={wrong}")]), Err(2), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Quotas of an account: how many Managers and Connections it may have, and how many distinct feeds it may watch.
+//!
+//! A check locks the account's row until the end of the transaction and counts after that. So of two requests
+//! that want the last place, on whichever replicas, one gets it. Take this lock before any other: the compiler and
+//! the gateway then never wait for each other in a circle. What exists is never taken away: a quota that
+//! was lowered only refuses more.
+
+use std::fmt;
+
+use diesel::{
+    OptionalExtension as _, QueryableByName,
+    prelude::*,
+    sql_query,
+    sql_types::{Array, BigInt, Integer, Nullable, Text, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{FeedName, Id, ManagerName};
+
+use crate::{QueryResult, schema::accounts};
+
+/// How many of each an account may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub managers: u32,
+    pub connections: u32,
+    pub feeds: u32,
+}
+
+/// The quotas that an operator set for one account; `None` for the default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Overrides {
+    pub managers: Option<u32>,
+    pub connections: Option<u32>,
+    pub feeds: Option<u32>,
+}
+
+impl Overrides {
+    fn over(self, defaults: &Limits) -> Limits {
+        Limits {
+            managers: self.managers.unwrap_or(defaults.managers),
+            connections: self.connections.unwrap_or(defaults.connections),
+            feeds: self.feeds.unwrap_or(defaults.feeds),
+        }
+    }
+}
+
+/// A change of [`Overrides`]: `None` leaves a quota as it is, `Some(None)` goes back to the default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    pub managers: Option<Option<u32>>,
+    pub connections: Option<Option<u32>>,
+    pub feeds: Option<Option<u32>>,
+}
+
+/// Limits of an account, and how much of them is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    pub limits: Limits,
+    pub used: Limits,
+}
+
+/// Resource that an API client creates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    Manager,
+    Connection,
+}
+
+/// A quota that leaves no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded {
+    /// Name of the quota in `GET /v1/caller`.
+    pub quota: &'static str,
+    pub limit: u32,
+    /// How many the account would have.
+    pub wanted: u32,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            quota,
+            limit,
+            wanted,
+        } = self;
+        write!(
+            f,
+            "the account would have {wanted} {quota}, and its quota is {limit}"
+        )
+    }
+}
+
+type Columns = (Option<i32>, Option<i32>, Option<i32>);
+
+fn overrides((managers, connections, feeds): Columns) -> Overrides {
+    let number = |limit: Option<i32>| limit.and_then(|limit| u32::try_from(limit).ok());
+    Overrides {
+        managers: number(managers),
+        connections: number(connections),
+        feeds: number(feeds),
+    }
+}
+
+fn column(limit: Option<u32>) -> Option<i32> {
+    limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX))
+}
+
+/// Locks the account's row until the end of the transaction, and returns its limits. By primary key.
+///
+/// # Errors
+/// When there is no such account, or the database does not answer.
+pub async fn lock(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    defaults: &Limits,
+) -> QueryResult<Limits> {
+    let columns: Columns = accounts::table
+        .find(account.to_uuid())
+        .select((
+            accounts::quota_managers,
+            accounts::quota_connections,
+            accounts::quota_feeds,
+        ))
+        .for_no_key_update()
+        .first(conn)
+        .await?;
+    Ok(overrides(columns).over(defaults))
+}
+
+/// Returns the quota that keeps the account from creating one more. Call in the transaction that creates it, before the insert.
+/// Counts what the account has; served by `namespaces_list_idx` and the primary keys.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn refuse_creation(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    resource: Resource,
+    defaults: &Limits,
+) -> QueryResult<Option<Exceeded>> {
+    #[derive(QueryableByName)]
+    struct Count {
+        #[diesel(sql_type = BigInt)]
+        count: i64,
+    }
+    let limits = lock(conn, account, defaults).await?;
+    let (quota, limit, count) = match resource {
+        Resource::Manager => ("managers", limits.managers, MANAGERS),
+        Resource::Connection => ("connections", limits.connections, CONNECTIONS),
+    };
+    let Count { count } = sql_query(format!("SELECT {count} AS count"))
+        .bind::<SqlUuid, _>(account.to_uuid())
+        .get_result(conn)
+        .await?;
+    let wanted = number(count).saturating_add(1);
+    Ok((wanted > limit).then_some(Exceeded {
+        quota,
+        limit,
+        wanted,
+    }))
+}
+
+/// Returns the quota if watching `feeds` makes the account watch more distinct feeds than before, and more
+/// than its quota. Call in the transaction that applies them. Disabled Managers watch nothing. Served by
+/// `namespaces_list_idx` and `feed_watchers_manager_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn refuse_feeds(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    manager: ManagerName,
+    feeds: &[FeedName],
+    defaults: &Limits,
+) -> QueryResult<Option<Exceeded>> {
+    let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
+    refuse(
+        conn,
+        account,
+        manager,
+        "SELECT name FROM unnest($4) AS given (name) \
+         WHERE EXISTS (SELECT FROM managers WHERE namespace_id = $2 AND id = $3 AND enable)",
+        &names,
+        defaults,
+    )
+    .await
+}
+
+/// Does the same as [`refuse_feeds`] for a Manager that is enabled with its applied instructions.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn refuse_enabling(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    manager: ManagerName,
+    defaults: &Limits,
+) -> QueryResult<Option<Exceeded>> {
+    refuse(
+        conn,
+        account,
+        manager,
+        "SELECT jsonb_array_elements_text(instructions -> 'feeds') FROM managers \
+         WHERE namespace_id = $2 AND id = $3 AND $4::text[] IS NOT NULL",
+        &[],
+        defaults,
+    )
+    .await
+}
+
+async fn refuse(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    manager: ManagerName,
+    wanted: &str,
+    feeds: &[&str],
+    defaults: &Limits,
+) -> QueryResult<Option<Exceeded>> {
+    #[derive(QueryableByName)]
+    struct Counts {
+        #[diesel(sql_type = BigInt)]
+        before: i64,
+        #[diesel(sql_type = BigInt)]
+        after: i64,
+    }
+    let limit = lock(conn, account, defaults).await?.feeds;
+    let counts: Counts = sql_query(format!(
+        "WITH watched AS ( \
+             SELECT w.feed, (w.namespace_id, w.manager_id) = ($2, $3) AS own \
+             FROM namespaces AS n JOIN feed_watchers AS w ON w.namespace_id = n.id WHERE n.account_id = $1) \
+         SELECT (SELECT count(DISTINCT feed) FROM watched) AS before, \
+             (SELECT count(*) FROM (SELECT feed FROM watched WHERE NOT own UNION {wanted}) AS feeds) AS after"
+    ))
+    .bind::<SqlUuid, _>(account.to_uuid())
+    .bind::<SqlUuid, _>(manager.namespace.to_uuid())
+    .bind::<SqlUuid, _>(manager.manager.to_uuid())
+    .bind::<Array<Text>, _>(feeds)
+    .get_result(conn)
+    .await?;
+    let wanted = number(counts.after);
+    let grows = counts.after > counts.before;
+    Ok((grows && wanted > limit).then_some(Exceeded {
+        quota: "feeds",
+        limit,
+        wanted,
+    }))
+}
+
+fn number(count: i64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Scalar subqueries that count what the account `$1` has.
+const MANAGERS: &str = "(SELECT count(*) FROM namespaces AS n JOIN managers AS m ON m.namespace_id = n.id \
+     WHERE n.account_id = $1)";
+const CONNECTIONS: &str = "(SELECT count(*) FROM namespaces AS n JOIN connections AS c ON c.namespace_id = n.id \
+     WHERE n.account_id = $1)";
+const FEEDS: &str = "(SELECT count(DISTINCT w.feed) FROM namespaces AS n \
+     JOIN feed_watchers AS w ON w.namespace_id = n.id WHERE n.account_id = $1)";
+
+/// Returns the account's limits and how much of them is used. Costs what [`refuse_creation`] and [`refuse_feeds`] cost, without a lock.
+///
+/// # Errors
+/// When there is no such account, or the database does not answer.
+pub async fn usage(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    defaults: &Limits,
+) -> QueryResult<Usage> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Nullable<Integer>)]
+        quota_managers: Option<i32>,
+        #[diesel(sql_type = Nullable<Integer>)]
+        quota_connections: Option<i32>,
+        #[diesel(sql_type = Nullable<Integer>)]
+        quota_feeds: Option<i32>,
+        #[diesel(sql_type = BigInt)]
+        managers: i64,
+        #[diesel(sql_type = BigInt)]
+        connections: i64,
+        #[diesel(sql_type = BigInt)]
+        feeds: i64,
+    }
+    let row: Row = sql_query(format!(
+        "SELECT quota_managers, quota_connections, quota_feeds, {MANAGERS} AS managers, \
+             {CONNECTIONS} AS connections, {FEEDS} AS feeds FROM accounts WHERE id = $1"
+    ))
+    .bind::<SqlUuid, _>(account.to_uuid())
+    .get_result(conn)
+    .await?;
+    let columns = (row.quota_managers, row.quota_connections, row.quota_feeds);
+    Ok(Usage {
+        limits: overrides(columns).over(defaults),
+        used: Limits {
+            managers: number(row.managers),
+            connections: number(row.connections),
+            feeds: number(row.feeds),
+        },
+    })
+}
+
+/// Changes the quotas of the account of this name, and returns them as they are then; `None` where there is no
+/// such account.
+///
+/// # Errors
+/// When `change` changes nothing, or the database does not answer.
+pub async fn set(
+    conn: &mut AsyncPgConnection,
+    account: &str,
+    change: &Change,
+) -> QueryResult<Option<Overrides>> {
+    #[derive(AsChangeset)]
+    #[diesel(table_name = accounts)]
+    struct Changes {
+        quota_managers: Option<Option<i32>>,
+        quota_connections: Option<Option<i32>>,
+        quota_feeds: Option<Option<i32>>,
+    }
+    let changes = Changes {
+        quota_managers: change.managers.map(column),
+        quota_connections: change.connections.map(column),
+        quota_feeds: change.feeds.map(column),
+    };
+    let changed = diesel::update(accounts::table.filter(accounts::name.eq(account)))
+        .set(changes)
+        .returning((
+            accounts::quota_managers,
+            accounts::quota_connections,
+            accounts::quota_feeds,
+        ))
+        .get_result(conn)
+        .await
+        .optional()?;
+    Ok(changed.map(overrides))
+}
+
+/// All accounts, by name, with the quotas that were set for them.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<(String, Overrides)>> {
+    let rows: Vec<(String, Columns)> = accounts::table
+        .order(accounts::name.asc())
+        .select((
+            accounts::name,
+            (
+                accounts::quota_managers,
+                accounts::quota_connections,
+                accounts::quota_feeds,
+            ),
+        ))
+        .load(conn)
+        .await?;
+    Ok({ rows.into_iter() }
+        .map(|(name, columns)| (name, overrides(columns)))
+        .collect())
+}
