@@ -151,8 +151,8 @@ pub async fn drop_partition(
     }
 }
 
-/// Served by the partial indexes of unfinished rows; of posts by a look through all Scans, which only a
-/// partition that is beyond every Scan's age and a month more is worth.
+/// Served by the partial indexes of unfinished rows, and for posts by `scans_post_receive_time_idx`: what it reads does
+/// not grow with the Scans that stay.
 async fn is_in_use(conn: &mut AsyncPgConnection, partition: &Partition) -> QueryResult<bool> {
     let name = quoted(&partition.name);
     let look = match partition.table {

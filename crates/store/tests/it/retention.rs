@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use diesel_async::RunQueryDsl;
 use domain::{ConnectionName, Id, ManagerName};
 use store::retention::{self, Dropped, Pages, Table};
 
@@ -289,4 +290,43 @@ async fn one_has_the_turn_at_a_time() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("the turn is never free");
+}
+
+#[tokio::test]
+async fn a_post_partition_is_checked_without_reading_the_scans_that_stay() {
+    let mut at = start().await;
+    let manager = Id::generate().to_uuid();
+    run(
+        &mut at.conn,
+        &format!(
+            "INSERT INTO scans (namespace_id, manager_id, id, create_time, update_time, post_id, post_receive_time, \
+             value, matched, fanned_out) \
+             SELECT '{}', '{manager}', gen_random_uuid(), time, time, gen_random_uuid(), time, true, '[]', true \
+             FROM generate_series(1, 60000) AS n, LATERAL (SELECT now() - n * interval '1 millisecond') AS t (time)",
+            at.fixture.namespace.to_uuid()
+        ),
+    )
+    .await;
+    run(&mut at.conn, "VACUUM ANALYZE scans").await;
+    #[derive(diesel::QueryableByName)]
+    struct Line {
+        #[diesel(sql_type = diesel::sql_types::Text, column_name = "QUERY PLAN")]
+        line: String,
+    }
+    let plan: Vec<Line> = diesel::sql_query(
+        "EXPLAIN ANALYZE SELECT EXISTS (SELECT FROM scans WHERE post_receive_time >= now() - interval '90 days' \
+         AND post_receive_time < now() - interval '83 days')",
+    )
+    .load(&mut at.conn)
+    .await
+    .unwrap();
+    let plan: Vec<String> = plan.into_iter().map(|line| line.line).collect();
+    let plan = plan.join("\n");
+    assert!(plan.contains("Bitmap Index Scan on scans_"), "{plan}");
+    let removed = "Rows Removed by Index Recheck: ";
+    let read = plan
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(removed));
+    let read: u32 = read.map_or(0, |count| count.parse().unwrap());
+    assert!(read < 6_000, "a tenth of the Scans at most\n{plan}");
 }

@@ -1,0 +1,1 @@
+DROP INDEX scans_post_receive_time_idx;
