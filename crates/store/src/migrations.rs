@@ -3,12 +3,21 @@
 //! Migrations are never run by a replica on its own: `earshot migrate` and `earshot dev` call
 //! [`migrate`], under an advisory lock, so that two at once do the work once.
 
+use std::time::Duration;
+
 use anyhow::{Context, anyhow};
 use diesel::{QueryableByName, sql_query, sql_types::Text};
 use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, RunQueryDsl};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
 use crate::{QueryError, QueryResult, roles};
+
+/// Longest wait of a migration for a lock: everyone else who wants the table waits behind it.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+/// Pause in which the others get the table.
+const PAUSE: Duration = Duration::from_secs(2);
+/// About five minutes.
+const MAX_TRIES: u32 = 100;
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 
@@ -32,19 +41,53 @@ pub async fn migrate(url: &str) -> anyhow::Result<Vec<String>> {
     sql_query("SELECT pg_advisory_lock(hashtext('earshot.migrate'))")
         .execute(&mut guard)
         .await?;
-    let mut harness = AsyncMigrationHarness::new(connect(url).await?);
-    let run = tokio::task::spawn_blocking(move || {
-        let run = harness
-            .run_pending_migrations(MIGRATIONS)
-            .map_err(|error| anyhow!(error))?;
-        anyhow::Ok(run.iter().map(ToString::to_string).collect())
-    })
-    .await
-    .context("the migration was interrupted")??;
+    let mut conn = connect(url).await?;
+    sql_query(format!(
+        "SET lock_timeout = '{}ms'",
+        LOCK_TIMEOUT.as_millis()
+    ))
+    .execute(&mut conn)
+    .await?;
+    let mut harness = AsyncMigrationHarness::new(conn);
+    let run = tokio::task::spawn_blocking(move || run_pending(&mut harness))
+        .await
+        .context("the migration was interrupted")??;
     roles::grant(&mut guard)
         .await
         .context("cannot give the services' roles their rights")?;
     Ok(run)
+}
+
+/// Runs each migration in its own transaction. One that cannot lock its tables in time is rolled back and run again.
+fn run_pending(
+    harness: &mut AsyncMigrationHarness<AsyncPgConnection>,
+) -> anyhow::Result<Vec<String>> {
+    let mut names = Vec::new();
+    let mut tries = 0;
+    while harness
+        .has_pending_migration(MIGRATIONS)
+        .map_err(|error| anyhow!(error))?
+    {
+        match harness.run_next_migration(MIGRATIONS) {
+            Ok(name) => {
+                names.push(name.to_string());
+                tries = 0;
+            }
+            Err(error) if is_lock_timeout(error.as_ref()) && tries < MAX_TRIES => {
+                tries += 1;
+                tracing::info!(tries, "a migration waits for locks of others; trying again");
+                std::thread::sleep(PAUSE);
+            }
+            Err(error) => return Err(anyhow!(error)),
+        }
+    }
+    Ok(names)
+}
+
+/// diesel has no kind for SQLSTATE 55P03.
+fn is_lock_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| cause.to_string().contains("lock timeout"))
 }
 
 /// Takes back every migration. For tests of `down.sql` alone.

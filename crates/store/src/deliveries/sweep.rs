@@ -219,8 +219,8 @@ pub struct Standings {
     pub disabled: i64,
 }
 
-/// Counts up to `most` deliveries of those that wait and of those in flight, the longest due first; all
-/// Connections. Served by `deliveries_due_idx` and `deliveries_in_flight_idx`; a small row a Connection.
+/// Counts up to `most` waiting deliveries, up to `most` in flight, and all Connections. Served by
+/// `deliveries_due_by_connection_idx` and `deliveries_in_flight_idx`, in any order; reads a small row per Connection.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -249,7 +249,7 @@ pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<S
                       count(*) FILTER (WHERE state = 'RETRYING') AS retrying, \
                       count(*) FILTER (WHERE next_attempt_time <= statement_timestamp()) AS due \
                   FROM (SELECT state, next_attempt_time FROM deliveries WHERE state IN ('PENDING', 'RETRYING') \
-                        ORDER BY next_attempt_time LIMIT $1) AS w) AS waiting, \
+                        LIMIT $1) AS w) AS waiting, \
                  (SELECT count(*) AS in_flight \
                   FROM (SELECT FROM deliveries WHERE state = 'IN_FLIGHT' LIMIT $1) AS open) AS in_flight, \
                  (SELECT count(*) FILTER (WHERE c.state = 'ACTIVE' AND l.open_until IS NULL) AS active, \

@@ -1,4 +1,4 @@
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use store::migrations::{self, REQUIRED_VERSION, Schema, ensure_partitions, migrate, revert_all};
 use test_support::TestDatabase;
@@ -119,4 +119,35 @@ async fn partitions_are_made_once_by_many_at_once() {
     assert_eq!(number(&mut conn, count).await, 24);
     ensure_partitions(&mut conn).await.unwrap();
     assert_eq!(number(&mut conn, count).await, 24);
+}
+
+#[tokio::test]
+async fn a_migration_that_cannot_lock_a_table_lets_others_through_and_is_run_again() {
+    let database = TestDatabase::create().await;
+    revert_all(database.url()).await.unwrap();
+    let mut holder = database.connect().await;
+    run(&mut holder, "BEGIN").await;
+    run(
+        &mut holder,
+        "LOCK TABLE __diesel_schema_migrations IN SHARE MODE",
+    )
+    .await;
+    let url = database.url().to_owned();
+    let migrating = tokio::spawn(async move { migrate(&url).await });
+    let mut other = database.connect().await;
+    let waits = "SELECT count(*) AS number FROM pg_locks WHERE NOT granted AND locktype = 'relation' \
+                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    // It waits for the lock, and gives up waiting while the lock is still held.
+    for wanted in [1, 0] {
+        test_support::eventually(
+            "the wait begins and ends",
+            Duration::from_secs(30),
+            async || number(&mut other, waits).await == wanted,
+        )
+        .await;
+    }
+    run(&mut holder, "COMMIT").await;
+    assert!(!migrating.await.unwrap().unwrap().is_empty());
+    let mut conn = database.connect().await;
+    assert_eq!(migrations::schema(&mut conn).await.unwrap(), Schema::Suits);
 }
