@@ -47,7 +47,7 @@ async fn a_deleted_manager_matches_nothing_on_any_replica_told_or_not() {
         // The Scans of a deleted Manager are purged in the background, so they are counted as they are made.
         for statement in [
             "CREATE TABLE made (manager_id uuid)",
-            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
              INSERT INTO made VALUES (NEW.manager_id); RETURN NULL; END $$",
             "CREATE TRIGGER note AFTER INSERT ON scans FOR EACH ROW EXECUTE FUNCTION note()",
         ] {

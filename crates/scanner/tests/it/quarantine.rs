@@ -110,7 +110,7 @@ async fn a_replica_that_dies_between_two_lines_counts_nothing_twice() {
     // The first three commits that would note a post fail at their end, after the note.
     for statement in [
         "CREATE SEQUENCE ends",
-        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
          IF nextval('ends') <= 3 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NEW; END $$",
         "CREATE TRIGGER die BEFORE UPDATE ON feeds FOR EACH ROW \
          WHEN (OLD.cursor IS DISTINCT FROM NEW.cursor AND NEW.quarantine_count > 0) EXECUTE FUNCTION die()",
