@@ -28,6 +28,8 @@ const RARE: &[&str] = &[
     "earshot_poll_failures_total",
     "earshot_posts_erased_total",
     "earshot_posts_gap_total",
+    "earshot_posts_late_total",
+    "earshot_posts_quarantined_total",
     "earshot_rate_limited_total",
     "earshot_redelivered_total",
     "earshot_replayed_deliveries_total",
