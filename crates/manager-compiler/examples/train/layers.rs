@@ -216,7 +216,7 @@ pub(crate) fn unseen(focus: Focus, rows: &[Row], gate: &Gate) -> (Vec<f64>, Scal
         if !passes(row) {
             return 0.0;
         }
-        let verdict = by_hand(focus, scale.of(verdicts[row.customer.as_str()].clone()));
+        let verdict = by_hand(focus, scale.of(verdicts[row.customer.as_str()]));
         solve::sigmoid(sum(row, &verdict))
     };
     (rows.iter().map(score).collect(), scale)

@@ -3,7 +3,7 @@
 //! A post is processed in five steps:
 //! 1. Find the phrases that keys of its feed begin with: one bit per word, and a lookup for each word with the bit set.
 //! 2. Read the postings of the terms found. Each contains the number of a plan and the term's contribution: 1-2 ns
-//!   each, and two reads beyond the cache per term. A plan with a sufficient sum is a candidate.
+//!    each, and two reads beyond the cache per term. A plan with a sufficient sum is a candidate.
 //! 3. If there are candidates, find all other phrases of the plans: one lookup per word.
 //! 4. Check each candidate's terms among those found: 0.1-0.2 µs.
 //! 5. Evaluate the rest with the definition itself, a few microseconds each. It decides every match.
