@@ -53,7 +53,7 @@ const SWEEP_AT: usize = 4_096;
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) key: Arc<KeyRecord>,
-    /// Whether what the request does is to be taken back.
+    /// True if what the request does is to be taken back.
     pub(crate) test_mode: bool,
     /// How the key stands, where it was charged for more than the request.
     charged: Arc<OnceLock<Standing>>,
@@ -95,7 +95,7 @@ impl Caller {
         }
     }
 
-    /// Whether the key is not narrowed to other Namespaces.
+    /// Returns true if the key is not narrowed to other Namespaces.
     pub(crate) fn is_in_scope(&self, id: Id) -> bool {
         let narrowed = self.key.namespaces.as_ref();
         narrowed.is_none_or(|ids| ids.contains(&id))
@@ -278,7 +278,7 @@ fn credentials<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
         .then(|| token.trim_start())
 }
 
-/// Keys that were found lately.
+/// Keys that were found recently.
 #[derive(Default)]
 pub(crate) struct KeyCache(Mutex<HashMap<Id, (Instant, Arc<KeyRecord>)>>);
 
@@ -297,7 +297,7 @@ impl KeyCache {
         Ok(record)
     }
 
-    /// Whether this whole key was right when it was last looked at, and that is not long ago.
+    /// Returns true if this whole key was right when it was last looked at, and that is not long ago.
     fn has_worked(&self, key: &ApiKey) -> bool {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = entries.get(&key.id);

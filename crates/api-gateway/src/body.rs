@@ -26,7 +26,7 @@ use crate::{ApiError, idempotency::Once, query::Parameters, state::AppState};
 
 pub(crate) const MAX_BODY_BYTES: usize = 256 * 1024;
 
-/// A request body that nobody has read yet.
+/// A request body that no one has read yet.
 pub(crate) struct RawJson {
     payload: Payload,
     declared_length: Option<u64>,
@@ -56,7 +56,7 @@ impl RawJson {
         Ok(self.check(parse).await??)
     }
 
-    /// A change, once `judge` has found nothing wrong with what it makes of the resource as it was lately.
+    /// A change, once `judge` has found nothing wrong with what it makes of the resource as it was recently.
     /// Whoever makes the change judges again, under the resource's lock.
     pub(crate) async fn patch(
         mut self,
@@ -85,7 +85,7 @@ impl RawJson {
         Ok(())
     }
 
-    /// As [`RawJson::parse`], for who has more fields to check, which only the database can: the failing
+    /// Same as [`RawJson::parse`], for who has more fields to check, which only the database can: the failing
     /// fields are not yet an answer.
     pub(crate) async fn check<T>(
         self,
@@ -123,7 +123,7 @@ impl RawJson {
         };
         let parsed = parse(&body);
         let found = parsed.as_ref().err().cloned().unwrap_or_default();
-        // PostgreSQL keeps no text with a NUL in it; nobody's nickname needs one.
+        // PostgreSQL keeps no text with a NUL in it; no one's nickname needs one.
         for path in paths_with_nul(&body) {
             if !found.as_slice().iter().any(|one| one.field == path) {
                 issues.add_with_hint(path, Issue::InvalidFormat, "holds a nul character");
@@ -207,7 +207,7 @@ fn is_json(request: &HttpRequest, changes: bool) -> bool {
             .is_none_or(|charset| charset == "utf-8")
 }
 
-/// Why the body is no JSON: in small letters, save for the keys of the body, which stand in backquotes.
+/// Why the body is no JSON: in small letters, except for the keys of the body, which stand in backquotes.
 fn not_json(why: &str) -> String {
     let words = why.split('`').enumerate().map(|(at, part)| {
         let quoted = at % 2 == 1;

@@ -1,11 +1,11 @@
 //! `/console/`: the web console, which is a client of the public API like any other.
 //!
 //! Its files are `console/dist`, embedded by `build.rs`. The page loads nothing but what stands beside it, runs
-//! nothing that stands inside of it, makes no markup of text, and is framed by nobody; the browser holds it
+//! nothing that stands inside of it, makes no markup of text, and is framed by no one; the browser holds it
 //! to that ([`POLICY`]). All its addresses are relative, so it works below a path prefix too.
 //!
 //! The page is asked for each time. The names of all other files change with their content, and a browser may
-//! keep them for good. Both codings of a file are made once, when the first browser asks for it.
+//! keep them permanently. Both codings of a file are made once, when the first browser asks for it.
 //!
 //! `[gateway] console = false` takes all of it away.
 

@@ -24,7 +24,7 @@ const MAX_MESSAGE_CHARS: usize = 300;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// No key, or one that does not work; which of these is nobody's business.
+    /// No key, or one that does not work; which of these is no one's business.
     #[error("api key missing or invalid")]
     Unauthenticated,
     /// The key works, but not for this.

@@ -39,7 +39,7 @@ impl ConfiguredFeeds {
         page.map(Into::into)
     }
 
-    /// Whether the operator's configuration alone makes this feed: the one of everything new on a platform.
+    /// Returns true if the operator's configuration alone makes this feed: the one of everything new on a platform.
     pub(crate) fn is_configured(&self, feed: &FeedName) -> bool {
         self.platform(feed.platform()).is_some() && registry::is_newest(feed.what())
     }

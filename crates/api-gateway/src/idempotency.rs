@@ -113,7 +113,7 @@ impl<T: Serialize> Responder for Made<T> {
 }
 
 impl AppState {
-    /// As [`AppState::write`], for work that makes what is answered with 201; done once for requests that
+    /// Same as [`AppState::write`], for work that makes what is answered with 201; done once for requests that
     /// carry the same `Idempotency-Key`.
     pub(crate) async fn create<T, W>(
         &self,

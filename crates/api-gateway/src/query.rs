@@ -43,7 +43,7 @@ impl Parameters {
         (mask.map(|(_, mask)| mask), self.issues)
     }
 
-    /// Whether a deletion is to be done against all odds.
+    /// Returns true if a deletion is to be done against all odds.
     pub(crate) fn force(mut self) -> Result<bool, Issues> {
         self.refuse_unknown(&["force"]);
         let given = self.given.iter().find(|(name, _)| name == "force");
@@ -170,7 +170,7 @@ fn decode(text: &str) -> Option<String> {
         .filter(|text| !text.contains('\0'))
 }
 
-/// Whether the database takes the place that a page token names. Ours does; a forged one may not.
+/// Returns true if the database takes the place that a page token names. Ours does; a forged one may not.
 fn is_storable(list: &ListQuery) -> bool {
     let years = |year: &str| format!("{year}-01-01T00:00:00Z").parse::<Timestamp>();
     let (Ok(first), Ok(last)) = (years("0001"), years("9999")) else {

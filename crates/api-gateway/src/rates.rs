@@ -315,7 +315,7 @@ impl Meter {
     fn forget_idle(&self) -> Vec<(Id, Arc<Account>)> {
         let now_ms = self.now_ms();
         let mut accounts = self.accounts();
-        // With one owner, which is the map, nobody else is about to use it.
+        // With one owner, which is the map, no one else is about to use it.
         accounts
             .retain(|_, account| Arc::strong_count(account) > 1 || !account.book().is_idle(now_ms));
         accounts

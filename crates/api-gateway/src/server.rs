@@ -7,7 +7,7 @@
 //!
 //! A stop has two parts. For `gateway.drain_delay` all goes on, while whoever sends requests here learns that
 //! the replica is not ready, and each answer of HTTP/1 tells its client to go on over another connection.
-//! Then nobody new is taken, and what is being answered ends.
+//! Then no one new is taken, and what is being answered ends.
 
 use std::{
     net::{SocketAddr, TcpListener},

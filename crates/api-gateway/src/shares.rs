@@ -50,7 +50,7 @@ impl Shares {
     fn semaphore(&self, account: Id) -> Arc<Semaphore> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if accounts.len() >= SWEEP_AT {
-            // With one owner, which is the map, nobody holds or awaits a permit.
+            // With one owner, which is the map, no one holds or awaits a permit.
             accounts.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         }
         let semaphore = accounts

@@ -44,7 +44,7 @@ pub(crate) struct AppState {
     pub(crate) quotas: quotas::Limits,
     pub(crate) addresses: AddressPolicy,
     feeds: ConfiguredFeeds,
-    /// Whether clients come by TLS, to this process itself.
+    /// True if clients come by TLS, to this process itself.
     pub(crate) serves_tls: bool,
     pub(crate) cors_allowed_origins: Vec<String>,
     pub(crate) serves_console: bool,
@@ -119,7 +119,7 @@ impl AppState {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`AppState::drain`] was called.
+    /// Returns true if [`AppState::drain`] was called.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -168,7 +168,7 @@ impl AppState {
         Ok(conn)
     }
 
-    /// As [`AppState::connection`], for a request of `account`, which holds half of them at most.
+    /// Same as [`AppState::connection`], for a request of `account`, which holds half of them at most.
     pub(crate) async fn connection_for(
         &self,
         account: Id,

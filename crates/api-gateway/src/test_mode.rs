@@ -5,7 +5,7 @@ use domain::{Issue, Issues};
 
 pub(crate) const X_TEST: HeaderName = HeaderName::from_static("x-test");
 
-/// Whether the request is a test: done for real, and taken back.
+/// Returns true if the request is a test: done for real, and taken back.
 ///
 /// # Errors
 /// One issue on `x-test`.

@@ -1,4 +1,4 @@
-//! Runs Managers over posts of the past: new ones, and those for which somebody asked.
+//! Runs Managers over posts of the past: new ones, and those for which someone asked.
 //!
 //! First over the posts that are kept of a feed, for all Managers that wait for it at once. Where these do
 //! not reach back far enough and the platform does, a look-back reads the feed with a cursor of its own.
@@ -80,7 +80,7 @@ impl Backfill {
         }
     }
 
-    /// Whether there was something to do.
+    /// Returns true if there was something to do.
     async fn step(&self) -> Result<bool, store::Error> {
         let platforms: Vec<&str> = self.watched.keys().map(String::as_str).collect();
         let mut conn = self.backbone.pool.get().await?;

@@ -27,7 +27,7 @@ use tokio::sync::Mutex;
 
 use crate::metrics;
 
-/// How old the knowledge may be that nobody is silenced.
+/// How old the knowledge may be that no one is silenced.
 const BELIEVED: Duration = Duration::from_secs(1);
 /// A poll that has begun looks again so often.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -238,7 +238,7 @@ impl Budget {
         Ok(Ok(()))
     }
 
-    /// Singly, and never of the second half of the limit. Nobody settles it: it counts a few seconds longer.
+    /// Singly, and never of the second half of the limit. No one settles it: it counts a few seconds longer.
     async fn take_low(
         &self,
         state: &mut State,

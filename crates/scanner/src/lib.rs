@@ -88,7 +88,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     let monitor =
         monitor::Monitor::new(&config, backbone.pool.clone(), Arc::clone(&plans), unusable);
     pollers.spawn(monitor.run(context.clone()));
-    // A platform that nobody polls any more must not go unnoticed.
+    // A platform that no one polls any more must not go unnoticed.
     let polled = async {
         while let Some(ended) = pollers.join_next().await {
             ended.context("a part of the scanner panicked")?;

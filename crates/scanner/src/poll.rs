@@ -53,7 +53,7 @@ pub(crate) const SLOW: Duration = Duration::from_secs(5);
 /// Of a stream: how long polls that bring nothing go on before their cursor is stored.
 const STREAM_TURN: Duration = Duration::from_secs(1);
 const BREATH: Duration = Duration::from_millis(10);
-/// Scans in one transaction, save for the last few of a poll.
+/// Scans in one transaction, except for the last few of a poll.
 const BLOCK: usize = 2_000;
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 /// How many refusals in a row are taken for passing ones.
@@ -395,7 +395,7 @@ impl Poll {
         })
     }
 
-    /// Whether something forbids to store, under the feed's lock.
+    /// Returns true if something forbids to store, under the feed's lock.
     async fn check(
         &self,
         conn: &mut AsyncPgConnection,
@@ -540,7 +540,7 @@ impl Poll {
         }
     }
 
-    /// Whether the posts are of the feed's first reading, which may take several polls.
+    /// Returns true if the posts are of the feed's first reading, which may take several polls.
     fn is_first_reading(&self) -> bool {
         let Some(cursor) = &self.feed.cursor else {
             return true;
@@ -548,7 +548,7 @@ impl Poll {
         Cursor::from_json(cursor).is_some_and(|cursor| cursor.is_first_reading())
     }
 
-    /// Whether the feed is the stream of a whole network.
+    /// Returns true if the feed is the stream of a whole network.
     fn is_stream(&self) -> bool {
         let adapter = &self.watched.platform.adapter;
         adapter.is_whole_network(self.feed.name.what())

@@ -8,7 +8,7 @@
 //! Places are shared by account ([`store::fair`]): however many feeds one account watches, and however slow, half
 //! of each kind of place is left for the others.
 //!
-//! Idle, this costs two small queries per second and platform; it wakes sooner when a feed falls due
+//! Idle, this costs two small queries per second and platform; it wakes sooner when a feed becomes due
 //! or plans change.
 
 use std::{

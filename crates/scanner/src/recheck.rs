@@ -2,7 +2,7 @@
 //!
 //! A walk over all posts of the platform that are stored begins once in [`PASS`]. Each step asks the platform
 //! about some of them, with low priority within its budget, and blanks those that are gone. One replica at a
-//! time has the walk; its place is stored, so whoever dies leaves it where it was.
+//! time has the walk; its place is stored, so if a process dies leaves it where it was.
 
 use std::time::Duration;
 

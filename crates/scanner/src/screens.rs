@@ -50,7 +50,7 @@ impl Screens {
         change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether a post that the Manager's plan matched is kept out, and why.
+    /// Returns true if a post that the Manager's plan matched is kept out, and why.
     pub(crate) fn keep_out(
         &self,
         manager: &ManagerName,

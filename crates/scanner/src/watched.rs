@@ -20,11 +20,11 @@ pub(crate) struct Watched {
     pub(crate) platform: Platform,
     pub(crate) kind: String,
     pub(crate) budget: Arc<Budget>,
-    /// Whether all its feeds are asked of one host, under one credential.
+    /// True if all its feeds are asked of one host, under one credential.
     pub(crate) is_one_host: bool,
-    /// Whether posts that the platform says are deleted are blanked.
+    /// True if posts that the platform says are deleted are blanked.
     pub(crate) erases: bool,
-    /// Whether it is asked for that.
+    /// True if it is asked for that.
     pub(crate) rechecks: bool,
     failures: Arc<Mutex<Failures>>,
 }
@@ -37,7 +37,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// Whether a failure is told of, and then how many were not since the last line.
+    /// Returns true if a failure is told of, and then how many were not since the last line.
     fn say(&mut self, now: Instant) -> Option<u64> {
         let said = |line: Instant| now.saturating_duration_since(line) < LINE_EVERY;
         if self.last_line.is_some_and(said) {

@@ -1,4 +1,4 @@
-//! Managers that are run over posts of the past: at their first apply, and when somebody asks.
+//! Managers that are run over posts of the past: at their first apply, and when someone asks.
 //!
 //! A row says that a Manager is to hear what one feed brought since some time. It goes two steps. First the
 //! kept posts are matched ([`next_waiting`] to [`matched_kept`]). Where these do not reach back far enough and
@@ -6,7 +6,7 @@
 //! own, for all Managers that asked before it began, in bounded steps. So no post is matched by both; and a
 //! post that has its Scan gets no second one, by the keys of `scans`.
 //!
-//! Whoever dies leaves a row in the state of its last commit, and the step is done again. One whose Scans
+//! If a process dies leaves a row in the state of its last commit, and the step is done again. One whose Scans
 //! cannot be stored is put off, and set aside in the end ([`set_aside`]).
 
 use chrono::{DateTime, Utc};
@@ -34,7 +34,7 @@ pub struct FeedReach {
 /// Has the feeds that the Manager watches now looked through from `start` on; with `notify`, what is found is
 /// delivered. `reach` tells of a feed how far back its platform goes. Returns each feed with how far back
 /// its posts will be had, by name: never before `start`. Asked again, it looks again; one that is under way
-/// starts anew. By `feed_watchers_manager_idx` and primary keys.
+/// starts again. By `feed_watchers_manager_idx` and primary keys.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -100,7 +100,7 @@ pub async fn request(
     Ok(reached.collect())
 }
 
-/// As [`request`] at a Manager's first apply, over as much of the past as the scanner is configured to. Call in
+/// Same as [`request`] at a Manager's first apply, over as much of the past as the scanner is configured to. Call in
 /// that transaction, after its feeds are watched.
 ///
 /// # Errors
@@ -122,7 +122,7 @@ pub(crate) async fn request_first(
     Ok(())
 }
 
-/// A feed that somebody waits for.
+/// A feed that someone waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub feed: FeedName,
@@ -350,7 +350,7 @@ pub async fn matched_kept(
 }
 
 /// Puts off a Manager's backfill of a feed, for its Scans could not be stored: longer each time, and after `most`
-/// times for good. Whether it is for good. By primary key.
+/// times permanently. Whether it is permanently. By primary key.
 ///
 /// # Errors
 /// When the database does not answer.

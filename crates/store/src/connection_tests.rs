@@ -68,7 +68,7 @@ pub enum Progress {
     Gone,
 }
 
-/// By primary key.
+/// Reads by primary key.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -98,7 +98,7 @@ pub async fn progress(conn: &mut AsyncPgConnection, id: Id) -> Result<Progress, 
     })
 }
 
-/// Ends a test that nobody waits for any more. `false` when a dispatcher has taken it already, whose
+/// Ends a test that no one waits for any more. `false` when a dispatcher has taken it already, whose
 /// request may be open.
 ///
 /// # Errors
@@ -111,7 +111,7 @@ pub async fn withdraw(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool>
     Ok(gone > 0)
 }
 
-/// Whether any replica of these services lives.
+/// Returns true if any replica of these services lives.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -131,7 +131,7 @@ pub async fn is_any_alive(conn: &mut AsyncPgConnection, services: &[&str]) -> Qu
     Ok(found.alive)
 }
 
-/// Takes tests that wait, each for one replica alone: it is never made twice. One that nobody can wait for
+/// Takes tests that wait, each for one replica alone: it is never made twice. One that no one can wait for
 /// any more is left to [`purge`]. Served by `connection_tests_waiting_idx`.
 ///
 /// # Errors

@@ -98,7 +98,7 @@ pub(crate) fn open_headers(
     serde_json::from_slice(&plain).map_err(Error::Json)
 }
 
-/// As [`open_headers`], of the address; one in the clear was written by the release before this one.
+/// Same as [`open_headers`], for the address; one in the clear was written by the release before this one.
 pub(crate) fn open_url(
     clear: String,
     sealed: Option<&[u8]>,
@@ -121,7 +121,7 @@ fn url_of(name: ConnectionName) -> String {
     format!("{name}/url")
 }
 
-/// As [`open_headers`]; none where none were given.
+/// Same as [`open_headers`]; none where none were given.
 pub(crate) fn open_secrets(
     sealed: Option<&[u8]>,
     name: ConnectionName,
@@ -311,7 +311,7 @@ pub async fn list(
     Ok(Page::new(list, items))
 }
 
-/// What [`list`] costs at most.
+/// Maximum cost of [`list`].
 ///
 /// # Errors
 /// When the database does not answer.
@@ -353,7 +353,7 @@ pub struct Endpoint {
     pub signing_secrets: Vec<SigningSecret>,
 }
 
-/// By primary key, whether the Connection is enabled or not.
+/// Reads by primary key, whether the Connection is enabled or not.
 ///
 /// # Errors
 /// When the database does not answer, or what is sealed cannot be opened.

@@ -3,7 +3,7 @@
 //! [`erase`] blanks title, text and author of stored posts (what was there is empty then), and forgets kept ones. Scans stay, with the
 //! post's id and address. [`lease`] and [`advance`] walk all posts of a platform, some at a time, so that its
 //! scanner can ask which of them are gone: first those of Scans, then the kept ones. A walk's place is stored,
-//! so whoever dies leaves it where it was.
+//! so if a process dies leaves it where it was.
 
 use std::time::Duration;
 

@@ -57,7 +57,7 @@ impl Error {
         }
     }
 
-    /// Whether the values break a rule of the schema: trying again changes nothing.
+    /// Returns true if the values break a rule of the schema: trying again changes nothing.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -88,7 +88,7 @@ impl From<diesel_async::pooled_connection::deadpool::PoolError> for Error {
     }
 }
 
-/// Whether something was to be made in a Namespace that was deleted meanwhile.
+/// Returns true if something was to be made in a Namespace that was deleted meanwhile.
 #[must_use]
 pub fn lost_namespace(error: &QueryError) -> bool {
     match error {
@@ -100,7 +100,7 @@ pub fn lost_namespace(error: &QueryError) -> bool {
     }
 }
 
-/// Whether the same query may succeed in a moment: the connection was lost, the server goes down or
+/// Returns true if the same query may succeed in a moment: the connection was lost, the server goes down or
 /// comes up, or two transactions met.
 #[must_use]
 pub fn is_passing(error: &QueryError) -> bool {

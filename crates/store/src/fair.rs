@@ -33,7 +33,7 @@ impl Places {
         *self.held.entry(account).or_default() += 1;
     }
 
-    /// Whether `account` may take a place.
+    /// Returns true if `account` may take a place.
     #[must_use]
     pub fn admits(&self, account: Id) -> bool {
         self.held_by(account) < self.free

@@ -18,7 +18,7 @@ use crate::{Error, managers::Submission, plans, words};
 /// What a customer said of one match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// Whether it was worth attention.
+    /// True if it was worth attention.
     pub value: bool,
     pub matched: Match,
 }
@@ -32,7 +32,7 @@ pub struct Due {
     pub verdicts: i64,
     /// Such Scans are looked for so far back.
     pub memory: Duration,
-    /// For how long a claimed one is nobody else's, and rests when nothing comes of it.
+    /// For how long a claimed one is no one else's, and rests when nothing comes of it.
     pub pause: Duration,
 }
 

@@ -43,7 +43,7 @@ pub struct LeasedFeed {
     pub posts_per_day: Option<f64>,
     /// How long ago that was.
     pub unread: Option<Duration>,
-    /// Whether the last poll took long.
+    /// True if the last poll took long.
     pub slow: bool,
     /// True if it is time to look for late posts. `None` if no poll has scheduled it yet.
     pub late_due: Option<bool>,
@@ -54,7 +54,7 @@ pub struct LeasedFeed {
 pub struct Leased {
     /// The longest due first.
     pub feeds: Vec<LeasedFeed>,
-    /// Whether other replicas were quicker with some of what was chosen: another look finds others.
+    /// True if other replicas were quicker with some of what was chosen: another look finds others.
     pub is_contended: bool,
 }
 
@@ -79,7 +79,7 @@ struct Row {
 }
 
 /// The condition that a feed can be leased: to the replica `$2`, which has `$3` open and may take over
-/// if `$4`. By its own heartbeat nobody judges its own leases: a poll that it has open is its own
+/// if `$4`. By its own heartbeat no one judges its own leases: a poll that it has open is its own
 /// however long the database was away.
 fn free() -> String {
     let alive = replicas::ALIVE;
@@ -121,7 +121,7 @@ pub async fn lease_due(
         let rows = take(conn, replica, open, take_over, &names).await?;
         feeds.extend(rows.into_iter().filter_map(|row| {
             let account = chosen.get(&row.name).copied()?;
-            // Names are parsed before they are stored; one that is not is nobody's to poll.
+            // Names are parsed before they are stored; one that is not is no one's to poll.
             Some(LeasedFeed {
                 name: row.name.parse().ok()?,
                 account,
@@ -237,7 +237,7 @@ async fn take(
     .await
 }
 
-/// How long until the next feed falls due that [`lease_due`] would lease, of those that there is `room` for; `None`
+/// How long until the next feed becomes due that [`lease_due`] would lease, of those that there is `room` for; `None`
 /// when there is none. To be asked before [`lease_due`], which finds what is due by then.
 /// What `replica` has leased and forgotten is not worth waking for: the next look finds it.
 ///
@@ -306,7 +306,7 @@ pub async fn lock(
 pub enum Trouble {
     /// A failure that may pass: the platform's, or ours.
     Failing,
-    /// The platform refuses until somebody changes something.
+    /// The platform refuses until someone changes something.
     Blocked,
     /// Nothing may be asked for now; that is no failure of the feed's.
     BudgetSpent,
@@ -357,7 +357,7 @@ pub struct Reading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     pub poll_in: Duration,
-    /// Whether this poll took long.
+    /// True if this poll took long.
     pub slow: bool,
     /// The next poll follows at once under the same lease, while anybody watches the feed.
     pub keeps_lease: bool,
@@ -468,7 +468,7 @@ async fn release_failed(
     Ok(())
 }
 
-/// Says of all feeds of a platform that nobody can poll them, and why. Returns how many that is.
+/// Says of all feeds of a platform that no one can poll them, and why. Returns how many that is.
 ///
 /// # Errors
 /// When the database does not answer.

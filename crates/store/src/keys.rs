@@ -155,7 +155,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Revokes a key for good. Whether there was one to revoke.
+/// Revokes a key permanently. Whether there was one to revoke.
 ///
 /// # Errors
 /// When the database does not answer.

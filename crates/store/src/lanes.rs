@@ -56,12 +56,12 @@ pub struct LockedLane {
     pub lane: Lane,
     /// The database's clock, by which all of these times go.
     pub now: Timestamp,
-    /// Whether the Connection is `ACTIVE`.
+    /// True if the Connection is `ACTIVE`.
     pub active: bool,
     /// When the Connection was last changed: it may lead elsewhere since.
     pub connection_update_time: Timestamp,
     pub max_per_second: Option<u32>,
-    /// Whether the replica that has the probe in hand lives.
+    /// True if the replica that has the probe in hand lives.
     pub prober_lives: bool,
 }
 
@@ -251,7 +251,7 @@ macro_rules! locked_columns {
 
 pub(crate) use locked_columns;
 
-/// Locks those of these lanes that are to be looked at and that nobody else looks at just now. Call inside
+/// Locks those of these lanes that are to be looked at and that no one else looks at just now. Call inside
 /// of a transaction.
 ///
 /// # Errors

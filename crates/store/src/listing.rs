@@ -29,7 +29,7 @@ use query::{Bind, Query};
 pub(crate) struct Column {
     pub(crate) field: &'static str,
     pub(crate) sql: &'static str,
-    /// Whether the expression may be NULL. A missing value equals the empty text, and no time.
+    /// True if the expression may be NULL. A missing value equals the empty text, and no time.
     pub(crate) nullable: bool,
     /// Estimated microseconds that one evaluation of the expression takes.
     micros: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Listing {
     pub(crate) columns: &'static [Column],
     /// The id that breaks ties, and that orders as `name` does.
     pub(crate) id: &'static str,
-    /// Whether an index serves the comparison in the order of `createTime`, beside those of `createTime` itself.
+    /// True if an index serves the comparison in the order of `createTime`, beside those of `createTime` itself.
     pub(crate) is_indexed: fn(&ListQuery, &Comparison) -> bool,
 }
 
@@ -99,7 +99,7 @@ impl<T: Serialize> Page<T> {
         Self::with_place(list, rows, |item| place(list, item))
     }
 
-    /// As [`Page::new`], of items that tell their `createTime`: by that alone lists are mostly ordered, and
+    /// Same as [`Page::new`], for items that tell their `createTime`: by that alone lists are mostly ordered, and
     /// then the place is told without the JSON of an item.
     pub(crate) fn of_times(
         list: &ListQuery,
@@ -154,7 +154,7 @@ impl Listing {
         text.finish(list)
     }
 
-    /// As [`Listing::page`], of the children of many parents: `select` opens with the parents and a
+    /// Same as [`Listing::page`], for the children of many parents: `select` opens with the parents and a
     /// lateral subquery for the children of one, which `close` ends. Each parent gives a page at most, in
     /// the order that the index of one serves, and the page is made of those.
     pub(crate) fn page_of_each(&self, parents: &[Uuid], list: &ListQuery, close: &str) -> Query {
@@ -477,7 +477,7 @@ fn effective(list: &ListQuery) -> Vec<(Field, Direction)> {
     fields
 }
 
-/// Whether many lists have this form: then its plan is worth keeping. Only of few forms, since clients
+/// Returns true if many lists have this form: then its plan is worth keeping. Only of few forms, since clients
 /// choose them, and each connection keeps its own.
 fn is_usual(list: &ListQuery) -> bool {
     let size = matches!(

@@ -61,7 +61,7 @@ struct Row {
 /// A Manager as its rows tell it.
 struct Read {
     manager: Manager,
-    /// Whether it has instructions that this version cannot read, and so does not show.
+    /// True if it has instructions that this version cannot read, and so does not show.
     unreadable: bool,
 }
 
@@ -69,7 +69,7 @@ impl Row {
     fn read(self, notices: Vec<Notice>) -> Result<Read, Error> {
         let mode: Mode = words::parse(&self.mode)?;
         let state: ManagerState = words::parse(&self.state)?;
-        // Those at work, save for a MANUAL Manager whose new ones are on their way.
+        // Those at work, except for a MANUAL Manager whose new ones are on their way.
         let shown = match (mode, state) {
             (Mode::Manual, ManagerState::PendingApply) => self.submitted_instructions,
             _ => self.instructions,
@@ -256,7 +256,7 @@ pub async fn get(
     Ok(told.into_iter().next())
 }
 
-/// Whether the Manager exists; by primary key.
+/// Returns true if the Manager exists; by primary key.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -375,7 +375,7 @@ pub async fn list(
     Ok(Page::new(list, items.collect()))
 }
 
-/// What [`list`] costs at most.
+/// Maximum cost of [`list`].
 ///
 /// # Errors
 /// When the database does not answer.

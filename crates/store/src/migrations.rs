@@ -93,7 +93,7 @@ fn is_lock_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
 /// Takes back every migration. For tests of `down.sql` alone.
 ///
 /// # Errors
-/// As [`migrate`].
+/// Same as [`migrate`].
 pub async fn revert_all(url: &str) -> anyhow::Result<()> {
     let mut harness = AsyncMigrationHarness::new(connect(url).await?);
     tokio::task::spawn_blocking(move || {

@@ -97,7 +97,7 @@ pub async fn get(
         .map(|found| found.map(Into::into))
 }
 
-/// As it stands, and as it stays until the end of the transaction.
+/// The current row, locked until the end of the transaction.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -158,7 +158,7 @@ pub async fn update(
     Ok(row.into())
 }
 
-/// What came of asking to delete something.
+/// Outcome of asking to delete something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
     NotFound,
@@ -231,7 +231,7 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// As [`LISTING`], for a key that is narrowed to some Namespaces.
+/// Same as [`LISTING`], for a key that is narrowed to some Namespaces.
 const NARROWED: Listing = Listing {
     select: "SELECT id, nickname, create_time, update_time, mutes FROM namespaces WHERE account_id = $1 \
              AND id = ANY ((SELECT namespace_ids FROM api_keys WHERE id = $2)::uuid[])",
@@ -262,7 +262,7 @@ pub async fn list(
     ))
 }
 
-/// What [`list`] costs at most.
+/// Maximum cost of [`list`].
 ///
 /// # Errors
 /// When the database does not answer.

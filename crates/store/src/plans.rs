@@ -35,7 +35,7 @@ pub struct PlanRecord {
     pub manager: ManagerName,
     /// `None` when the Manager is gone, disabled, or was never applied.
     pub instructions: Option<Instructions>,
-    /// Whether there are instructions at work that this version cannot read, such as a newer one's
+    /// True if there are instructions at work that this version cannot read, such as a newer one's
     /// during an upgrade.
     pub unreadable: bool,
     pub mutes: Vec<Mute>,
@@ -124,7 +124,7 @@ pub async fn record_change(
     Ok(version)
 }
 
-/// As [`record_change`], of what a Namespace mutes: logged under the Manager that there is not.
+/// Same as [`record_change`], for what a Namespace mutes: logged under the Manager that there is not.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -140,7 +140,7 @@ pub async fn record_namespace(
     record_change(conn, name, &[], now).await
 }
 
-/// As [`record_change`] for Managers that go: each is logged under a version of its own, which is
+/// Same as [`record_change`] for Managers that go: each is logged under a version of its own, which is
 /// returned beside it, and none of them watches anything any more. Four statements, however many.
 ///
 /// # Errors

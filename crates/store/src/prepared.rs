@@ -1,6 +1,6 @@
 //! SQL of our own that each connection parses and plans once.
 //!
-//! diesel takes `sql_query` for text that may be different each time, and prepares it anew at each call: a
+//! diesel takes `sql_query` for text that may be different each time, and prepares it again at each call: a
 //! second round trip, and for the larger statements more time than they take to run. What is wrapped here
 //! never changes its text; its values are bound.
 

@@ -1,4 +1,4 @@
-//! What was deleted and is too large to go at once: batches of rows that nobody can see any more.
+//! What was deleted and is too large to go at once: batches of rows that no one can see any more.
 //!
 //! A deletion enqueues here, in its transaction. Any replica of any service takes [`step`]s: each is one
 //! transaction that locks one entry, deletes a bounded batch, and puts the entry behind the others; so

@@ -56,7 +56,7 @@ pub async fn lease(
     .await
 }
 
-/// The ledger of `key`, which nobody else changes until the end of the transaction.
+/// The ledger of `key`, which no one else changes until the end of the transaction.
 async fn locked(conn: &mut AsyncPgConnection, key: Id) -> QueryResult<(Ledger, i64)> {
     const LOCKED: &str = "SELECT ledger, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms \
          FROM rate_ledgers WHERE api_key_id = $1 FOR UPDATE";

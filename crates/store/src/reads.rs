@@ -58,7 +58,7 @@ fn slot_key(key: Id, slot: u8) -> i64 {
     i64::from_be_bytes(bytes)
 }
 
-/// Whether a statement, or its wait for a lock, took longer than it may.
+/// Returns true if a statement, or its wait for a lock, took longer than it may.
 #[must_use]
 pub fn is_cut_off(error: &QueryError) -> bool {
     match error {

@@ -1,4 +1,4 @@
-//! What each feed brought lately, matched or not.
+//! What each feed brought recently, matched or not.
 //!
 //! The scanner keeps a poll's new posts in the poll's transaction ([`keep`]); previews read them
 //! ([`newest`], [`by_url`]), and so do Managers that are new ([`since`]). Of a feed there are about the newest
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{Error, QueryError, QueryResult, prepared::Prepared, scans::key_of, words};
 
-/// A feed keeps no more, save for some [`SLACK`].
+/// A feed keeps no more, except for some [`SLACK`].
 pub const MAX_POSTS: i64 = 1_000;
 /// By the post's own time.
 pub const MAX_AGE: Duration = Duration::from_hours(72);
@@ -101,7 +101,7 @@ pub async fn keep(
     )
     .execute(conn)
     .await?;
-    // Each post has its chance of being the one that trims: nobody has to count.
+    // Each post has its chance of being the one that trims: no one has to count.
     if rand::random_range(0..SLACK) < young.len() {
         return trim(conn, feed, oldest).await.map(Some);
     }
@@ -306,7 +306,7 @@ pub async fn purge_old(
     Ok(page.last)
 }
 
-/// Whether the post is what [`by_url`] finds by `url`.
+/// Returns true if the post is what [`by_url`] finds by `url`.
 #[must_use]
 pub fn is_at(post: &Post, url: &str) -> bool {
     post.id == url || url_key(&post.url) == url_key(url)

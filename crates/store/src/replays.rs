@@ -1,7 +1,7 @@
 //! Replays: as resources, and as jobs.
 //!
 //! A job is worked off batch by batch, each in one transaction that reopens deliveries and moves the
-//! place on, so that each delivery of the window is reopened once, whoever dies. Any replica may take the
+//! place on, so that each delivery of the window is reopened once, if a process dies. Any replica may take the
 //! next batch; `next_batch_time` keeps their pace together.
 
 use chrono::{DateTime, Utc};
@@ -148,7 +148,7 @@ fn states(states: &[DeliveryState]) -> Vec<&'static str> {
     states.iter().map(|state| state.as_str()).collect()
 }
 
-/// By primary key.
+/// Reads by primary key.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -233,7 +233,7 @@ pub async fn list(
     Ok(Page::new(list, items))
 }
 
-/// What [`list`] costs at most.
+/// Maximum cost of [`list`].
 ///
 /// # Errors
 /// When the database does not answer.
@@ -249,7 +249,7 @@ pub async fn cost(
     LISTING.cost(conn, &parents, list, "").await
 }
 
-/// Whether a replay wants a batch now. Served by `replays_due_idx`.
+/// Returns true if a replay wants a batch now. Served by `replays_due_idx`.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -182,12 +182,12 @@ macro_rules! select {
     };
 }
 
-/// Of a Manager that is there: the Scans of one that is not are nobody's, until they are purged.
+/// Of a Manager that is there: the Scans of one that is not are no one's, until they are purged.
 const SELECT: &str = select!(
     "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2)"
 );
 
-/// As [`SELECT`], of a Namespace of one account.
+/// Same as [`SELECT`], for a Namespace of one account.
 const SELECT_OWN: &str = select!(
     "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2) \
      AND (SELECT account_id FROM namespaces WHERE id = $1) = $3"
@@ -198,7 +198,7 @@ const SELECT_ALL: &str = select!(
     "EXISTS (SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)"
 );
 
-/// By primary key: the id tells the partition.
+/// Reads by primary key: the id contains the time of its partition.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -261,7 +261,7 @@ pub async fn list(
     page(rows, list)
 }
 
-/// As [`list`], of a Namespace that belongs to `account`: of another's the page is empty, and nothing is read for
+/// Same as [`list`], for a Namespace that belongs to `account`: of another's the page is empty, and nothing is read for
 /// it, so that the time that it takes tells nothing either.
 ///
 /// # Errors
@@ -278,7 +278,7 @@ pub async fn list_of_account(
     page(rows, list)
 }
 
-/// What [`list`] costs at most.
+/// Maximum cost of [`list`].
 ///
 /// # Errors
 /// When the database does not answer.
@@ -306,7 +306,7 @@ const ALL_LISTING: Listing = Listing {
 };
 
 /// The Scans of all Managers of a Namespace. The orders by `createTime` are served by
-/// `scans_namespace_idx`; Scans of Managers that were deleted lately are skipped, until they are purged.
+/// `scans_namespace_idx`; Scans of Managers that were deleted recently are skipped, until they are purged.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -322,7 +322,7 @@ pub async fn list_all(
     page(rows, list)
 }
 
-/// What [`list_all`] costs at most.
+/// Maximum cost of [`list_all`].
 ///
 /// # Errors
 /// When the database does not answer.

@@ -61,7 +61,7 @@ impl Sealer {
     /// Seals and opens with other keys from now on, in all clones.
     ///
     /// # Errors
-    /// As [`Sealer::new`]; then the keys stay as they are.
+    /// Same as [`Sealer::new`]; then the keys stay as they are.
     pub fn replace(
         &self,
         keys: impl IntoIterator<Item = (String, [u8; 32])>,
@@ -129,7 +129,7 @@ impl Sealer {
     /// The same sealed by the encrypting key; none where it is that already.
     ///
     /// # Errors
-    /// As [`Sealer::open`].
+    /// Same as [`Sealer::open`].
     pub fn reseal(&self, sealed: &[u8], bound_to: &str) -> Result<Option<Vec<u8>>, OpenError> {
         let (id, _) = split(sealed)?;
         if self.keys.load()[0].0.as_bytes() == id {

@@ -2,7 +2,7 @@
 //!
 //! `sslmode` and `sslrootcert` are named as libpq names them, but there are two modes only: encrypted, with the
 //! server's certificate and name verified, or not encrypted. What libpq does between the two (`prefer`, and
-//! `require` without a look at the certificate) protects against nobody who can touch the connection: `prefer`
+//! `require` without a look at the certificate) protects against no one who can touch the connection: `prefer`
 //! and `allow` are refused, and `require` and `verify-ca` verify all.
 //!
 //! | `sslmode` | |
@@ -39,7 +39,7 @@ pub(crate) struct Address {
     /// The URL without what is said here.
     pub(crate) url: String,
     pub(crate) mode: Mode,
-    /// Whether the URL says so, rather than nothing.
+    /// True if the URL says so, rather than nothing.
     pub(crate) is_said: bool,
 }
 

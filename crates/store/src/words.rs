@@ -26,7 +26,7 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`text`], of all text in a value of JSON; keys are ours.
+/// Same as [`text`], for all text in a value of JSON; keys are ours.
 pub(crate) fn json(mut value: Value) -> Value {
     clean(&mut value);
     value

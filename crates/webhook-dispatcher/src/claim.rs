@@ -90,7 +90,7 @@ impl Signals {
         }
     }
 
-    /// As [`Self::waits`], of Connections of which nothing else is known.
+    /// Same as [`Self::waits`], for Connections of which nothing else is known.
     pub(crate) fn note(&self, connections: impl IntoIterator<Item = ConnectionName>) {
         let mut state = self.lock();
         state.unnoted.extend(connections);
@@ -313,7 +313,7 @@ async fn settle(
     let settled = conn
         .transaction(async |conn| lanes::settle(conn, drained).await)
         .await?;
-    // One that is missing is deleted: nobody else would ever say that nothing waits for it. Or another has its lane
+    // One that is missing is deleted: no one else would ever say that nothing waits for it. Or another has its lane
     // locked just now, and the next look finds it again.
     let found: HashSet<ConnectionName> = settled.iter().map(|one| one.connection).collect();
     for missing in drained.iter().filter(|name| !found.contains(*name)) {

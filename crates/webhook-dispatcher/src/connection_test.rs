@@ -41,7 +41,7 @@ pub(crate) async fn take(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Erro
     Ok(())
 }
 
-/// Removes what nobody waits for any more.
+/// Removes what no one waits for any more.
 pub(crate) async fn purge(dispatcher: &Dispatcher) -> Result<(), store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
     connection_tests::purge(&mut conn).await?;
@@ -128,7 +128,7 @@ async fn request(
     }))
 }
 
-/// A Scan that is in no list, of a post that nobody made.
+/// A Scan that is in no list, of a post that no one made.
 fn sample(connection: ConnectionName) -> (ScanName, Post) {
     let now = Timestamp::now();
     let scan = ScanName {

@@ -44,7 +44,7 @@ pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToke
     }
 }
 
-/// Whether a replay goes on.
+/// Returns true if a replay goes on.
 async fn look(
     dispatcher: &Arc<Dispatcher>,
     purge: bool,

@@ -56,7 +56,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Whether it is sent although the breaker is open.
+    /// Returns true if it is sent although the breaker is open.
     fn is_exempt(&self) -> bool {
         self.probe || self.task.urgent
     }
@@ -121,7 +121,7 @@ impl Lanes {
         }
     }
 
-    /// Whether a Connection has a place for what waits; if not, [`Self::hungry`] tells when it has.
+    /// Returns true if a Connection has a place for what waits; if not, [`Self::hungry`] tells when it has.
     pub(crate) fn has_place(&self, connection: ConnectionName, account: Id) -> bool {
         let mut state = self.lock();
         let room = self.room(&state, Origin::Waiting) > 0;
@@ -177,7 +177,7 @@ impl Lanes {
         origin: Origin,
     ) -> Vec<Place> {
         let in_all = self.room(state, origin);
-        // However short the others' queues are, nobody's is all there is.
+        // However short the others' queues are, no one's is all there is.
         let longest = (self.max_held() / 4).max(self.lane_limit);
         let Some(lane) = state.lanes.get_mut(&connection) else {
             return Vec::new();
@@ -384,7 +384,7 @@ impl Lanes {
         (state.lanes.len(), on_probation.count())
     }
 
-    /// Whether anything is open, queued or promised.
+    /// Returns true if anything is open, queued or promised.
     pub(crate) fn is_idle(&self) -> bool {
         self.lock().held == 0
     }
@@ -399,7 +399,7 @@ impl Lanes {
         self.hungry.notified().await;
     }
 
-    /// Whether a Connection for which [`Self::has_place`] was false has places since the last call.
+    /// Returns true if a Connection for which [`Self::has_place`] was false has places since the last call.
     pub(crate) fn take_fed(&self) -> bool {
         std::mem::take(&mut self.lock().fed)
     }

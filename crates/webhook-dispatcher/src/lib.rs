@@ -59,7 +59,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     run_with(config, context, backbone, client).await
 }
 
-/// As [`run`], with a client that resolves and trusts in its own way.
+/// Same as [`run`], with a client that resolves and trusts in its own way.
 ///
 /// # Errors
 /// When a setting cannot be used.

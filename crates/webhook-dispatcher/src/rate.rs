@@ -3,8 +3,8 @@
 //! All replicas draw on one time line in the database, `rate_time`, up to which the seconds of the rate are
 //! spent. A claim spends a second of what is to come and paces its requests over it; the next claim is due when
 //! half of that is left (`store::lanes::settle`). So a rate costs two looks a second, however high it is and
-//! however much waits, and a look may be late by half a second and nobody waits for it. What is late by a little
-//! more is caught up, so that the rate is met; what nobody asked for is not saved up.
+//! however much waits, and a look may be late by half a second and no one waits for it. What is late by a little
+//! more is caught up, so that the rate is met; what no one asked for is not saved up.
 
 use std::time::Duration;
 

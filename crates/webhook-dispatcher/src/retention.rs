@@ -1,7 +1,7 @@
 //! Keeps the database from growing for ever: what is older than `[retention]` goes, week by week.
 //!
 //! One replica at a time has the turn, once an hour. Each step is short, and where others are at work on a
-//! table it gives way and comes again: nobody waits for this for longer than a fifth of a second.
+//! table it gives way and comes again: no one waits for this for longer than a fifth of a second.
 
 use std::{sync::Arc, time::Duration};
 

@@ -53,7 +53,7 @@ fn verdict_with(tried: Tried, settings: &Settings, now: Timestamp, jitter: f64) 
     Verdict::RetryIn(wait.mul_f64(jitter).max(asked).min(left))
 }
 
-/// Whether the endpoint said that it is gone for good, so that nothing more shall be sent to it.
+/// Returns true if the endpoint said that it is gone permanently, so that nothing more shall be sent to it.
 pub(crate) fn is_gone(status: Option<u16>) -> bool {
     status == Some(GONE)
 }

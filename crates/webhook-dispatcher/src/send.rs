@@ -95,7 +95,7 @@ pub(crate) fn give_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
     });
 }
 
-/// As [`give_back`], to its end.
+/// Same as [`give_back`], to its end.
 pub(crate) async fn hand_back(
     dispatcher: &Dispatcher,
     given: Vec<Ready>,
@@ -109,7 +109,7 @@ pub(crate) async fn hand_back(
 }
 
 /// Of a delivery that cannot be sent: an attempt that failed, so that it is tried after the schedule,
-/// when somebody may have configured the key, and given up in the end.
+/// when someone may have configured the key, and given up in the end.
 pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
     let Unsendable {
         delivery,

@@ -1,10 +1,10 @@
 //! Who tries keys that do not work is slowed down, by address.
 //!
-//! A key has 256 random bits: nobody guesses one. What is spared here is the look-up that each try costs, and
+//! A key has 256 random bits: no one guesses one. What is spared here is the look-up that each try costs, and
 //! what is gained is that the trying is seen (`earshot_failed_keys_total`, and a line in the log).
 //!
 //! An address may fail [`BURST`] times, and once more each [`INTERVAL`]; beyond that it is answered 429, before
-//! any look-up. A key that has worked here of late is never held up ([`super::KeyCache::has_worked`]), whoever
+//! any look-up. A key that has worked here recently is never held up ([`super::KeyCache::has_worked`]), whoever
 //! shares its address; a key that is new here waits at most [`MAX_WAIT`] where others fail on and on. Each
 //! replica counts for itself. Tries that are under way at once are judged at once: their number is bounded by
 //! the connections of the process to its database, and they count afterwards.

@@ -1,6 +1,6 @@
 //! `/v1/namespaces/{namespaceId}/connections/{connectionId}:test`
 //!
-//! The gateway calls nobody: it leaves a request in the database and waits for what a dispatcher answers
+//! The gateway calls no one: it leaves a request in the database and waits for what a dispatcher answers
 //! there. A light poll, not a held connection: a hundred people who wait cost no more than a query each,
 //! four times a second.
 
@@ -90,7 +90,7 @@ async fn check(
     })
 }
 
-/// Waits for the answer, for so long and until the gateway stops. Whoever dies meanwhile, the request's row
+/// Waits for the answer, for so long and until the gateway stops. If a process dies meanwhile, the request's row
 /// is purged after a minute.
 async fn wait(state: &AppState, caller: &Caller, id: Id) -> Result<TestResult, ApiError> {
     let started = Instant::now();

@@ -2,10 +2,10 @@
 //!
 //! The renderer is Swagger UI as its package holds it (`.ci/docs-renderer`), embedded compressed. The page
 //! may load nothing but what the gateway itself serves, run nothing that stands inside of it, and be
-//! framed by nobody; the browser holds it to that ([`POLICY`]). All its addresses are relative, so it
+//! framed by no one; the browser holds it to that ([`POLICY`]). All its addresses are relative, so it
 //! works below a path prefix too.
 //!
-//! The names of files change with their content, so a browser may keep them for good.
+//! The names of files change with their content, so a browser may keep them permanently.
 
 use std::{
     io::Read as _,

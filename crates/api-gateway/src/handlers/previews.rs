@@ -2,7 +2,7 @@
 //!
 //! By the matching crate, as the scanner does it. Nothing is stored, and the bound on a day's Scans is
 //! not asked: it depends on what else the day brings. Posts are the client's, or such that feeds brought
-//! lately, which are kept for this.
+//! recently, which are kept for this.
 
 use actix_web::web::{self, Data, Path};
 use anyhow::Context as _;
@@ -69,7 +69,7 @@ pub(crate) async fn preview(
         .await?
     };
     let now = Timestamp::now();
-    // Some milliseconds of computing at worst, which nobody else should wait for.
+    // Some milliseconds of computing at worst, which no one else should wait for.
     let results = web::block(move || {
         let screen = &manager.screen;
         let screens = [

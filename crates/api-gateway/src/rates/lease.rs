@@ -39,7 +39,7 @@ impl Lease {
         self.after(now_ms) >= LEASE_MS
     }
 
-    /// Whether there were as many; then they are spent.
+    /// Returns true if there were as many; then they are spent.
     pub(super) fn spend(&mut self, now_ms: i64, points: u32) -> bool {
         if points > self.left || self.is_over(now_ms) {
             return false;

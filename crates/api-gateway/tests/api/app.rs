@@ -87,7 +87,7 @@ impl TestApp {
             .unwrap();
     }
 
-    /// Somebody without a key.
+    /// Someone without a key.
     pub(crate) fn stranger(&self) -> Client {
         Client::new(&self.base, None)
     }

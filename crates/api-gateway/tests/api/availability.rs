@@ -66,7 +66,7 @@ fn a_taken_address_is_named() {
     assert!(format!("{error:#}").contains("in use"), "{error:#}");
 }
 
-/// A port that nobody listens on.
+/// A port that no one listens on.
 fn private_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()

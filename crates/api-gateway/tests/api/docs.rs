@@ -66,7 +66,7 @@ async fn the_page_is_made_of_our_own_files_alone() {
         assert_eq!(packed.headers()["content-encoding"], "gzip", "{address}");
         assert!(packed.headers().contains_key("vary"), "{address}");
         if lasts {
-            // Of what is large, neither coding is made anew for each who asks.
+            // Of what is large, neither coding is made again for each who asks.
             let begin = std::time::Instant::now();
             let both = fetch(&app, address, "gzip, deflate, br").await;
             assert_eq!(both.headers()["content-encoding"], "br", "{address}");

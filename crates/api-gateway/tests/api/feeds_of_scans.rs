@@ -128,7 +128,7 @@ async fn feeds_of_others_are_not_read() {
         for client in [&globex, &narrowed] {
             assert_eq!(client.get(&reader.path(form)).await.status, 403);
         }
-        // Their own Namespace leads to nobody's Manager but theirs.
+        // Their own Namespace leads to no one's Manager but theirs.
         let path = format!("/feeds/{}/{manager}.{form}", last_id(&own));
         assert_eq!(globex.get(&path).await.status, 404);
     }

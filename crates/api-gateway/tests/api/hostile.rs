@@ -1,4 +1,4 @@
-//! What nobody sends by accident.
+//! What no one sends by accident.
 
 use reqwest::Method;
 use serde_json::json;
@@ -223,7 +223,7 @@ async fn odd_paths_never_hurt() {
 #[tokio::test]
 async fn a_body_in_broken_chunks_is_answered_however_far_its_request_is() {
     for size in ["zz", "ffffffffffffffffff", "", "-5"] {
-        // Nobody knows the key yet: the handler waits for the database when the chunk comes.
+        // No one knows the key yet: the handler waits for the database when the chunk comes.
         let app = TestApp::start().await;
         let key = domain::key::ApiKey::generate();
         app.store_key("raw", &key, domain::key::Role::Owner, None, None)
@@ -252,7 +252,7 @@ async fn who_is_refused_and_still_sends_gets_to_read_why() {
     let mut stream = TcpStream::connect(host).await.unwrap();
     stream.write_all(b"NO HTTP\r\n\r\n").await.unwrap();
     assert_eq!(read_answer(&mut stream).await.0, 400);
-    // Bytes that nobody reads would be answered with a reset.
+    // Bytes that no one reads would be answered with a reset.
     for _ in 0..64 {
         stream.write_all(&[b'x'; 16_384]).await.unwrap();
     }

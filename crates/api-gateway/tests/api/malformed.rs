@@ -212,7 +212,7 @@ impl Gateway {
         let process = Command::new(env!("CARGO_BIN_EXE_api-gateway"))
             .env_clear()
             .env("EARSHOT_DATABASE__URL", database_url)
-            // Nobody listens there; the gateway works without.
+            // No one listens there; the gateway works without.
             .env("EARSHOT_BUS__URL", "amqp://127.0.0.1:1/%2f")
             .env("EARSHOT_GATEWAY__LISTEN", "127.0.0.1:0")
             .env("EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE", "1000000")
@@ -260,7 +260,7 @@ impl Gateway {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// No panic, and nothing that somebody would have to look into.
+    /// No panic, and nothing that someone would have to look into.
     fn assert_calm(&self) {
         let log = std::fs::read_to_string(&self.log).unwrap();
         assert!(

@@ -115,7 +115,7 @@ async fn recent_posts_and_posts_by_their_addresses_are_tried() {
     let unwatched = acme.post(&path, &draft).await;
     assert_eq!(told(&unwatched.body)[0].1, "NOT_WATCHED");
 
-    // What only others listen to is nobody else's to see.
+    // What only others listen to is no one else's to see.
     let globex = app.account("globex").await;
     let theirs = globex.namespace().await;
     let other = manager(&app, &globex, &theirs).await;

@@ -56,7 +56,7 @@ async fn write(
         let writing = conn.transaction(async |conn| {
             made = scans::record(conn, &feed, &matches, Timestamp::now()).await?;
             if dies || round % 5 == 0 {
-                // Its Scans are there, and nobody sees them yet.
+                // Its Scans are there, and no one sees them yet.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             if dies {

@@ -113,7 +113,7 @@ async fn requests_cost_what_they_take_and_all_are_told() {
             "{method} {path}"
         );
     }
-    // Somebody else's points are not touched, and who has no key has none.
+    // Someone else's points are not touched, and who has no key has none.
     let other = Client::new(&app.base, Some(key(&app).await));
     let answer = other.get("/v1/namespaces").await;
     assert_eq!(number(&answer, "x-ratelimit-remaining"), 99);

@@ -130,7 +130,7 @@ fn errors_have_the_fields_of_the_specification() {
     }
 }
 
-/// A row that names no test, or one that does not exist, is a promise that nobody keeps.
+/// A row that names no test, or one that does not exist, is a promise that no one keeps.
 #[test]
 fn every_sentence_names_tests_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -161,7 +161,7 @@ fn every_sentence_names_tests_that_exist() {
     assert!(rows > 100, "{rows} rows");
 }
 
-/// Whether `name`, `crate::module::test`, is a test. A name of two parts is one of the scenarios.
+/// Returns true if `name`, `crate::module::test`, is a test. A name of two parts is one of the scenarios.
 fn exists(
     root: &Path,
     name: &str,

@@ -274,7 +274,7 @@ impl World {
         }
     }
 
-    /// A path of this template that exists; `None` when it names what nobody can make here.
+    /// A path of this template that exists; `None` when it names what no one can make here.
     fn path(&self, template: &str) -> Option<String> {
         let path = [
             (

@@ -12,7 +12,7 @@ use store::{
 
 use crate::poll::tell_of;
 
-/// Scans in one transaction, save for the last few of a step.
+/// Scans in one transaction, except for the last few of a step.
 const BLOCK: usize = 1_000;
 /// So often a Manager's part of it is tried, where trying again may change something.
 const SET_ASIDE_AFTER: i32 = 8;
@@ -63,7 +63,7 @@ pub(super) async fn unless_changed<T>(
     keyed::end(conn, done).await
 }
 
-/// As [`store_blocks`], each Manager's by themselves: whose cannot be stored is set aside.
+/// Same as [`store_blocks`], each Manager's by themselves: whose cannot be stored is set aside.
 pub(super) async fn store_apart(
     conn: &mut AsyncPgConnection,
     version: i64,

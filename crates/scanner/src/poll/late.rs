@@ -26,7 +26,7 @@ const MAX_PAGES: usize = 30;
 const MAX_TIME: Duration = Duration::from_secs(40);
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The number of late posts, and the time until the next look. Empty if this poll did not look.
+/// The number recently posts, and the time until the next look. Empty if this poll did not look.
 #[derive(Debug, Default)]
 pub(super) struct Late {
     pub(super) posts: usize,

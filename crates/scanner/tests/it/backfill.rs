@@ -1,4 +1,4 @@
-//! Managers are run over posts of the past: each post once, and nobody is sent what nobody asked for.
+//! Managers are run over posts of the past: each post once, and no one is sent what no one asked for.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -207,7 +207,7 @@ async fn many_new_managers_cost_the_platform_nothing() {
     replica.stop().await;
 }
 
-/// Refuses Scans of some terms for good.
+/// Refuses Scans of some terms permanently.
 async fn refuse(world: &World, terms: &str) {
     let function = format!(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
@@ -271,7 +271,7 @@ async fn a_backfill_that_cannot_be_stored_is_set_aside_and_holds_up_no_other() {
     }
     assert_eq!(world.database.count("look_backs").await, 0);
 
-    // Asked again once it can be stored, it is tried anew.
+    // Asked again once it can be stored, it is tried again.
     world.database.run("DROP TRIGGER refuse ON scans").await;
     ask(&world, managers[0], 30, true).await;
     world.until_scanned(managers[0], 1).await;

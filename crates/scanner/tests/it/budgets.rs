@@ -89,7 +89,7 @@ async fn a_platform_that_asks_for_quiet_gets_it_from_all_feeds_and_replicas() {
             == 1
     })
     .await;
-    // Each replica believes for a second that nobody is silenced.
+    // Each replica believes for a second that no one is silenced.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let before = world.platforms.requests("/lemmy");
     world.publish("lemmy", "A kettle on Lemmy");

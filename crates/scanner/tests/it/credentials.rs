@@ -98,7 +98,7 @@ async fn credentials_that_do_not_do_are_told_of_everywhere_and_harm_nobody() {
             assert!(!told.contains("hunter2"), "{told}");
         }
     }
-    // Refused by the platform is counted; what nobody can ask is not asked.
+    // Refused by the platform is counted; what no one can ask is not asked.
     for (name, counted) in [
         ("mistaken", true),
         ("outlived", true),

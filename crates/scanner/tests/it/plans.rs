@@ -22,7 +22,7 @@ async fn a_new_plan_works_within_a_second_of_its_event() {
 #[tokio::test]
 async fn a_new_plan_works_soon_though_no_event_tells() {
     let world = World::new().await;
-    // Somebody watches the feed already, so that nothing but the index has to change.
+    // Someone watches the feed already, so that nothing but the index has to change.
     world.manager("toaster", &[HACKER_NEWS]).await;
     let replica = world.ready_scanner().await;
     world.until_asked("/hackernews").await;

@@ -142,7 +142,7 @@ async fn a_stream_is_handed_over_at_a_shutdown_and_taken_up_after_a_break() {
     first.stop().await;
     posts.flow(20).await;
     assert_eq!(holder(&world).await, second.backbone.replica);
-    // Nobody watches any more: nobody reads.
+    // No one watches any more: no one reads.
     posts.all_are_scanned_once().await;
     world.disable(manager).await;
     eventually("the stream is left", SOON, async || {

@@ -232,7 +232,7 @@ pub(crate) fn configured(settings: Settings) -> PlatformConfig {
     }
 }
 
-/// Whether this process tells a metric in a line that begins so.
+/// Returns true if this process tells a metric in a line that begins so.
 pub(crate) fn metric(line: &str) -> bool {
     let families = prometheus::gather();
     let text = prometheus::TextEncoder::new().encode_to_string(&families);

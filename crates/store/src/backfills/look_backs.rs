@@ -24,7 +24,7 @@ use crate::{QueryResult, replicas, words};
 pub struct LookBack {
     pub id: i64,
     pub feed: FeedName,
-    /// Whether what is found is delivered.
+    /// True if what is found is delivered.
     pub notify: bool,
     pub since: Timestamp,
     pub cursor: Option<serde_json::Value>,

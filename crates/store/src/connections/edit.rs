@@ -20,7 +20,7 @@ use crate::{
 /// Why a Connection is disabled that its owner disabled.
 pub const PAUSED: &str = "disabled by its owner";
 
-/// As it stands, and as it stays until the end of the transaction.
+/// The current row, locked until the end of the transaction.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -134,7 +134,7 @@ pub async fn delete(
     if found.is_none() {
         return Ok(Deletion::NotFound);
     }
-    // From here on nobody can name it any more; somebody may have, since the first look.
+    // From here on no one can name it any more; someone may have, since the first look.
     let naming = self::naming(conn, namespace, connection).await?;
     if !force && !naming.is_empty() {
         return Ok(Deletion::Refused);

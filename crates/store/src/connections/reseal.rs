@@ -15,7 +15,7 @@ use crate::{
     seal::{OpenError, Sealer},
 };
 
-/// What became of some Connections.
+/// Outcome of some Connections.
 #[derive(Debug, Default)]
 pub struct Resealed {
     /// How many were looked at.
@@ -43,7 +43,7 @@ struct Row {
     signing_secrets_sealed: Option<Vec<u8>>,
 }
 
-/// Seals up to `limit` Connections anew, in the order of their names. One that is written meanwhile keeps what
+/// Seals up to `limit` Connections again, in the order of their names. One that is written meanwhile keeps what
 /// was written, which the present key has sealed. By primary key.
 ///
 /// # Errors

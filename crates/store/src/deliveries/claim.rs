@@ -81,7 +81,7 @@ macro_rules! due_of {
 /// Leases to `replica` what is due of these Connections, of each up to its count and the longest due
 /// first. Rows that another replica is about to lease are skipped. Nothing is leased of a Connection that
 /// is disabled, whose rate is limited or whose breaker is open, whatever the caller believes: an owner may
-/// just have said so, or another replica. What is left of a deleted Manager is leased and given to nobody:
+/// just have said so, or another replica. What is left of a deleted Manager is leased and given to no one:
 /// its purge cancels it, or [`super::free_orphans`] does. What is leased of a post that was deleted at its source is
 /// cancelled at once, and counts as nothing found.
 ///
@@ -105,7 +105,7 @@ pub async fn claim(
     claim_by(conn, sealer, replica, wants, sql).await
 }
 
-/// As [`claim`], of Connections whose lanes the transaction has locked: what they may be sent is the
+/// Same as [`claim`], for Connections whose lanes the transaction has locked: what they may be sent is the
 /// caller's to know.
 ///
 /// # Errors
@@ -147,7 +147,7 @@ async fn claim_by(
 }
 
 /// Leases to `replica` up to `limit` deliveries that a person asked for, whatever else holds their
-/// Connection up, save that it is disabled. Served by `deliveries_urgent_idx`, which is mostly empty.
+/// Connection up, except that it is disabled. Served by `deliveries_urgent_idx`, which is mostly empty.
 ///
 /// # Errors
 /// When the database does not answer.

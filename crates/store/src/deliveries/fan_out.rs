@@ -68,7 +68,7 @@ impl From<&Made> for Made {
     }
 }
 
-/// What became of the deliveries of some Scans.
+/// Outcome of the deliveries of some Scans.
 #[derive(Debug)]
 pub struct FannedOut<P> {
     /// Leased, ready to be sent without another look at the database, each with its permit.

@@ -195,7 +195,7 @@ pub async fn list(
     page(listing.page(&parents, list).load(conn).await?, list)
 }
 
-/// What [`list()`] costs at most.
+/// Maximum cost of [`list()`].
 ///
 /// # Errors
 /// When the database does not answer.
@@ -222,7 +222,7 @@ fn of_one(connection: ConnectionName, list: &ListQuery) -> (Listing, Vec<Uuid>) 
     }
 }
 
-/// As [`list()`], of all Connections of `namespace` that are there. Costs one look-up per Connection.
+/// Same as [`list()`], for all Connections of `namespace` that are there. Costs one look-up per Connection.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -238,7 +238,7 @@ pub async fn list_all(
     page(query.load(conn).await?, list)
 }
 
-/// What [`list_all`] costs at most.
+/// Maximum cost of [`list_all`].
 ///
 /// # Errors
 /// When the database does not answer.
@@ -282,7 +282,7 @@ fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Delivery>, Error> {
     Ok(Page::new(list, items))
 }
 
-/// By primary key: the id tells the partition.
+/// Reads by primary key: the id contains the time of its partition.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -1,4 +1,4 @@
-//! Leases that nobody honours any more, and those that are given back.
+//! Leases that no one honours any more, and those that are given back.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ const ASKED_ONCE: &str = "reopen_asked = false, \
      schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count ELSE d.schedule_base END";
 
 /// Frees what `replica` holds for longer than `at_most`, and, if it may `take_over`, what dead replicas
-/// hold: those requests are repeated, since nobody knows how they ended. Nothing of what it has in hand
+/// hold: those requests are repeated, since no one knows how they ended. Nothing of what it has in hand
 /// is freed, however silent it was itself. Those whose Scan or Manager is gone can never be sent: they are cancelled,
 /// where else they would be leased and freed for ever; and so are those whose post was deleted at its source. One that
 /// was asked for again while its request was open is asked for once: it is repeated anyway. Returns the Connection of

@@ -81,7 +81,7 @@ impl AttemptResult {
     }
 }
 
-/// What became of a batch.
+/// Outcome of a batch.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
     /// Deliveries that were still the replica's, and have moved on.

@@ -1,4 +1,4 @@
-//! Finds what no hint tells of, and ends what nobody will send any more. One replica does it for all.
+//! Finds what no hint tells of, and ends what no one will send any more. One replica does it for all.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{QueryResult, lanes, prepared::Prepared, replicas};
 
-/// Whether `replica` is the one of its service that sweeps: the first by id of those that live.
+/// Returns true if `replica` is the one of its service that sweeps: the first by id of those that live.
 ///
 /// # Errors
 /// When the database does not answer.

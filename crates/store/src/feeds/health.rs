@@ -22,7 +22,7 @@ const LOOKED_AT: i64 = 1_000;
 pub struct FeedHealth {
     pub feed: FeedName,
     pub state: FeedState,
-    /// Whether it succeeded or not; `None` before the first.
+    /// True if it succeeded or not; `None` before the first.
     pub last_poll_time: Option<Timestamp>,
     /// When it is due, which may have passed.
     pub next_poll_time: Timestamp,
@@ -50,7 +50,7 @@ pub enum FeedState {
     Late,
     /// The last poll failed, for a reason that may pass.
     Failing,
-    /// The platform refuses it, until somebody changes something.
+    /// The platform refuses it, until someone changes something.
     Blocked,
     /// The operator's bound on the platform, or the platform's own limit, is reached.
     BudgetSpent,

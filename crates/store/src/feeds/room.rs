@@ -49,13 +49,13 @@ impl Room {
         self.all.take(account);
     }
 
-    /// Whether `account` may begin another poll, of a feed that was `slow` or not.
+    /// Returns true if `account` may begin another poll, of a feed that was `slow` or not.
     #[must_use]
     pub fn admits(&self, account: Id, slow: bool) -> bool {
         self.all.admits(account) && self.places(slow).admits(account)
     }
 
-    /// Whether nobody may begin a poll.
+    /// Returns true if no one may begin a poll.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.free(false) == 0 && self.free(true) == 0

@@ -58,7 +58,7 @@ pub struct Settled {
 }
 
 /// Moves the hints of Connections on to what waits for them: after a claim that found less than it asked
-/// for. Those that somebody else has locked stay as they are. Call inside of a transaction; two
+/// for. Those that someone else has locked stay as they are. Call inside of a transaction; two
 /// statements, a step of `deliveries_due_by_connection_idx` for each Connection.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ const FOLD: u64 = 3;
 /// Searching a text that is folded.
 const SEARCH: u64 = 1;
 
-/// Whether an index tells the page at once, whatever else there is: polling is never refused.
+/// Returns true if an index tells the page at once, whatever else there is: polling is never refused.
 #[must_use]
 pub fn is_by_create_time(list: &ListQuery) -> bool {
     let by_time = |clause: &domain::filter::Clause| match clause.0.as_slice() {
@@ -38,7 +38,7 @@ pub fn is_by_create_time(list: &ListQuery) -> bool {
     list.filter.0.iter().all(by_time) && order.all(|(field, _)| field.name == "createTime")
 }
 
-/// Whether the comparison, alone in its clause, bounds the rows that are looked at.
+/// Returns true if the comparison, alone in its clause, bounds the rows that are looked at.
 pub(super) fn is_bound(listing: &Listing, list: &ListQuery, comparison: &Comparison) -> bool {
     is_time_bound(comparison) || (listing.is_indexed)(list, comparison)
 }

@@ -96,7 +96,7 @@ pub struct Claim {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claimed {
     pub claims: Vec<Claim>,
-    /// Whether others were quicker with some of what was chosen: another look finds others.
+    /// True if others were quicker with some of what was chosen: another look finds others.
     pub is_contended: bool,
 }
 

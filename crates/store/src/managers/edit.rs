@@ -29,7 +29,7 @@ pub struct Updated {
     pub plan_version: Option<i64>,
 }
 
-/// As it stands, and as it stays until the end of the transaction.
+/// The current row, locked until the end of the transaction.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -15,13 +15,13 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) account: Id,
-    /// Whether it watches the feed that posts are wanted for.
+    /// True if it watches the feed that posts are wanted for.
     pub(super) watches: bool,
     /// Its posts of today.
     pub(super) taken: u32,
 }
 
-/// How many of the `left` posts may be taken for a feed, and of whose share. Of nobody's where no account watches it.
+/// How many of the `left` posts may be taken for a feed, and of whose share. Of no one's where no account watches it.
 pub(super) fn allowance(
     per_day: u32,
     left: u32,

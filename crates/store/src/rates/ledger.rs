@@ -74,7 +74,7 @@ pub struct Wanted {
     pub most: u32,
 }
 
-/// What became of a lease.
+/// Outcome of a lease.
 #[derive(Debug, Clone)]
 pub struct Settlement {
     pub lease: LeaseId,
@@ -87,11 +87,11 @@ pub struct Settlement {
 pub struct Grant {
     /// None, or at least [`Wanted::least`].
     pub points: u32,
-    /// What nobody has spent or leased, after this grant.
+    /// What no one has spent or leased, after this grant.
     pub free: u32,
     /// When all points will be free again, should none be spent.
     pub reset_in_ms: i64,
-    /// When the least that was wanted will be free, should nobody else take it; 0 when it was granted.
+    /// When the least that was wanted will be free, should no one else take it; 0 when it was granted.
     pub retry_in_ms: i64,
 }
 

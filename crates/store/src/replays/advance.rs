@@ -28,7 +28,7 @@ pub struct Pace {
     pub pause: Duration,
 }
 
-/// What became of a replay's turn.
+/// Outcome of a replay's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advanced {
     /// So many deliveries were reopened, or passed over because their Scan is gone.
@@ -138,7 +138,7 @@ impl Job {
         Ok(())
     }
 
-    /// Whether the Connection has enough to do, and when to look again. Served by
+    /// Returns true if the Connection has enough to do, and when to look again. Served by
     /// `deliveries_due_by_connection_idx`.
     async fn enough(
         &self,

@@ -69,7 +69,7 @@ pub async fn purge_scan_keys(
     purge_by_time(conn, "scan_keys", pages, before).await
 }
 
-/// As [`purge_scan_keys`], of what tells posts that say the same.
+/// Same as [`purge_scan_keys`], for what tells posts that say the same.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -98,7 +98,7 @@ async fn purge_by_time(
     Ok(Some(deleted))
 }
 
-/// As [`purge_scan_keys`], of posts received before `before`: their ids carry the time.
+/// Same as [`purge_scan_keys`], for posts received before `before`: their ids carry the time.
 ///
 /// # Errors
 /// When the database does not answer.

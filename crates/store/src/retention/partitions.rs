@@ -14,7 +14,7 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use super::Table;
 use crate::{QueryError, QueryResult};
 
-/// Partitions that ended less than this long ago are made anew by whoever keeps them ahead of time.
+/// Partitions that ended less than this long ago are made again by whoever keeps them ahead of time.
 const NEVER_YOUNGER: Duration = Duration::from_secs(7 * 86_400);
 
 /// A partition that holds nothing younger than what is kept.
@@ -33,7 +33,7 @@ pub enum Dropped {
     Busy,
     /// Something in it is not finished, or still needed.
     InUse,
-    /// Somebody else dropped it.
+    /// Someone else dropped it.
     Gone,
 }
 

@@ -10,7 +10,7 @@ use domain::{Scan, ScanName, Timestamp, scan::ScanChange};
 use super::{Row, SELECT};
 use crate::Error;
 
-/// As it stands, and as it stays until the end of the transaction.
+/// The current row, locked until the end of the transaction.
 ///
 /// # Errors
 /// When the database does not answer.

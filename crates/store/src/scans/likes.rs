@@ -55,7 +55,7 @@ pub(super) struct Likes {
 
 impl Likes {
     /// Reads the Scans that share a key with what is `fresh`. Served by `scan_likes_pkey`. Of a Scan that
-    /// nobody was sent, only another such may become a place.
+    /// no one was sent, only another such may become a place.
     pub(super) async fn load(
         conn: &mut AsyncPgConnection,
         fresh: &BTreeSet<Key>,
@@ -133,7 +133,7 @@ impl Likes {
         Ok(likes)
     }
 
-    /// Whether the post says what an earlier one of the Manager said; then it is a place of that one.
+    /// Returns true if the post says what an earlier one of the Manager said; then it is a place of that one.
     pub(super) fn is_again(&mut self, key: Key, post: &Post) -> bool {
         let Some(likeness) = self.own.get(&key) else {
             return false;

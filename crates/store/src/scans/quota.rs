@@ -4,7 +4,7 @@
 //! back. Beyond that the working threshold rises with each Scan, from the lowest score of the day's
 //! matches to the highest, so that of a flood the best still come; at the bound nothing does. Scores are
 //! compared with those of their own Manager alone, whatever their scale. What falls under is counted.
-//! Posts of the past spend half of a day at most, and none of it where nobody is sent them.
+//! Posts of the past spend half of a day at most, and none of it where no one is sent them.
 //!
 //! The state is in the row of the Manager's clock, which is locked when it is read, and written back
 //! before the lock goes: no two scanners spend the same Scan.
@@ -58,7 +58,7 @@ impl Quota {
         }
     }
 
-    /// Whether a match of this score becomes a Scan; it counts either way.
+    /// Returns true if a match of this score becomes a Scan; it counts either way.
     pub(super) fn admits(&mut self, score: f64) -> bool {
         let (low, high) = self.state.range.unwrap_or((score, score));
         let (low, high) = (low.min(score), high.max(score));
@@ -72,7 +72,7 @@ impl Quota {
         admitted
     }
 
-    /// As [`Self::admits`], of a post of the past: those leave half of the day to what is new.
+    /// Same as [`Self::admits`], for a post of the past: those leave half of the day to what is new.
     pub(super) fn admits_past(&mut self) -> bool {
         let admitted = (self.state.made + 1) * 2 <= self.max;
         if admitted {

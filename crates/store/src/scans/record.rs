@@ -4,7 +4,7 @@
 //! ([`super::likes`]), under the lock of the Manager's clock: two scanners that find the two posts at once
 //! follow one another.
 //!
-//! Eight statements for a poll with matches, whatever their number (one more for each further 250
+//! Eight statements for a poll with matches, regardless of their number (one more for each further 250
 //! of posts); one, which counts, for a poll with posts and no match; none for one without posts. Locks
 //! are taken in one order everywhere (post keys, scan keys, clocks, each sorted), so two scanners wait
 //! for each other but never in a circle.
@@ -65,7 +65,7 @@ pub async fn record(
     record_poll(conn, feed, 0, matches, now).await
 }
 
-/// As [`record`], for a poll that read `posts` new posts, which are counted for the feed.
+/// Same as [`record`], for a poll that read `posts` new posts, which are counted for the feed.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -83,8 +83,8 @@ pub async fn record_poll(
     Ok(names)
 }
 
-/// As [`record`], of posts of the past: how old they are says nothing about how fast Scans are made, and is
-/// in no statistics. Made `silently`, nobody is to be sent them.
+/// Same as [`record`], for posts of the past: how old they are says nothing about how fast Scans are made, and is
+/// in no statistics. Made `silently`, no one is to be sent them.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -1,7 +1,7 @@
 //! Folds deltas into points.
 //!
 //! One transaction takes deltas, adds them to their points of all three intervals, and deletes them:
-//! whoever dies in the middle has counted nothing. One folder works at a time, so that points are read
+//! if a process dies in the middle has counted nothing. One folder works at a time, so that points are read
 //! and written back without waiting for each other; the others find nothing to do and come again.
 //!
 //! Costs five statements a batch, and two more for each further [`POINTS_PER_STATEMENT`]; one when another folds, two
@@ -70,7 +70,7 @@ pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usi
             let counts: Counts = match serde_json::from_value(delta.counts) {
                 Ok(counts) => counts,
                 Err(error) => {
-                    // It would hold up all others for good.
+                    // It would hold up all others permanently.
                     tracing::error!("dropping a count that cannot be read: {error}");
                     continue;
                 }
@@ -137,7 +137,7 @@ async fn add_to_feeds(
     Ok(())
 }
 
-/// Reads the points, adds, and writes them whole: under the lock nobody else writes them.
+/// Reads the points, adds, and writes them whole: under the lock no one else writes them.
 async fn add_to_points(
     conn: &mut AsyncPgConnection,
     points: &mut [(Key, Counts)],

@@ -244,7 +244,7 @@ async fn after_an_outage_nobody_steals() {
     let conn = &mut at.conn;
     let [one, two] = [living(conn).await, living(conn).await];
     assert_eq!(lease(conn, one, 9).await.len(), 1);
-    // The database was away: nobody could beat.
+    // The database was away: no one could beat.
     run(
         conn,
         "UPDATE replicas SET heartbeat_time = now() - interval '30 seconds'",

@@ -325,7 +325,7 @@ async fn the_past_leaves_half_of_the_day_to_what_is_new_and_can_be_asked_for_aga
     assert_eq!(number(conn, SUPPRESSED).await, 35);
     let fresh = offer(conn, manager, &posts(100, 20)).await.len();
     assert!((1..=5).contains(&fresh), "{fresh}");
-    // Nobody is flooded by what nobody is sent, and what found no room before is not lost.
+    // No one is flooded by what no one is sent, and what found no room before is not lost.
     assert_eq!(offer_past(conn, manager, &past, true).await, 35);
     assert_eq!(offer_past(conn, manager, &past, true).await, 0);
     let made = "SELECT quota_made::bigint AS number FROM scan_clocks";

@@ -112,7 +112,7 @@ async fn an_answer_is_given_for_a_day_and_purged_after_it() {
     run(&mut conn, age("0.2")).await;
     assert_eq!(once(&mut conn, request, "second").await, None);
     assert_eq!(once(&mut conn, request, "x").await, Some(answer("second")));
-    // An hour more, so that nobody who just found one live reads in vain.
+    // An hour more, so that no one who just found one live reads in vain.
     assert_eq!(idempotency::purge(&mut conn, 10).await.unwrap(), 0);
     run(&mut conn, age("1")).await;
     assert_eq!(idempotency::purge(&mut conn, 3).await.unwrap(), 3);

@@ -83,7 +83,7 @@ async fn a_large_namespace_goes_at_once_and_its_rows_in_batches() {
     println!("a namespace with {SCANS} scans was deleted in {took:?}");
     assert!(took < Duration::from_millis(100), "{took:?}");
 
-    // Every row is still there, and nobody sees one.
+    // Every row is still there, and no one sees one.
     assert!(number(&mut at.conn, ROWS).await > SCANS);
     let query = list_query(SCAN_FIELDS, 5, None, "", "");
     assert!(

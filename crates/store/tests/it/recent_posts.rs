@@ -129,7 +129,7 @@ async fn a_post_of_two_feeds_is_found_by_its_address_by_who_watches_them() {
         let feeds: Vec<&str> = found.iter().map(|kept| kept.feed.as_str()).collect();
         assert_eq!(feeds, ["forum:a", "forum:b"], "{url}");
     }
-    // Of what nobody here watches nobody here hears.
+    // Of what no one here watches no one here hears.
     for url in ["https://forum.example/8", "https://forum.example/9", ""] {
         let found = recent_posts::by_url(conn, manager.namespace, &[url.to_owned()]).await;
         assert!(found.unwrap().is_empty(), "{url}");

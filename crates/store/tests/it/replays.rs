@@ -1,4 +1,4 @@
-//! Replays: each delivery of the window once, whoever dies and however many work on it.
+//! Replays: each delivery of the window once, if a process dies and however many work on it.
 
 use std::time::Duration;
 

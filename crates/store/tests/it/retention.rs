@@ -281,7 +281,7 @@ async fn one_has_the_turn_at_a_time() {
     assert!(!retention::begin_turn(&mut other).await.unwrap());
     retention::end_turn(&mut one).await.unwrap();
     assert!(retention::begin_turn(&mut other).await.unwrap());
-    // Whoever dies leaves it.
+    // If a process dies leaves it.
     drop(other);
     for _ in 0..100 {
         if retention::begin_turn(&mut one).await.unwrap() {

@@ -1,4 +1,4 @@
-//! Encrypted connections to a real PostgreSQL with a certificate of an authority that nobody knows.
+//! Encrypted connections to a real PostgreSQL with a certificate of an authority that no one knows.
 
 use std::{fs, path::Path};
 

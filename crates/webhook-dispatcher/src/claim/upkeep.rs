@@ -1,4 +1,4 @@
-//! What keeps claims honest: leases of the dead, hints that were never written, deliveries that nobody will
+//! What keeps claims honest: leases of the dead, hints that were never written, deliveries that no one will
 //! send any more.
 
 use std::{sync::Arc, time::Duration};
@@ -78,7 +78,7 @@ pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationTok
     }
 }
 
-/// Whether there were any of dead replicas.
+/// Returns true if there were any of dead replicas.
 async fn free_orphans(
     dispatcher: &Arc<Dispatcher>,
     conn: &mut AsyncPgConnection,

@@ -12,7 +12,7 @@ pub(super) fn plain(text: &str, max: usize) -> String {
     escaped(text, max, |_| "")
 }
 
-/// As [`plain`], with `before` each character what escapes it. Never cut between the two.
+/// Same as [`plain`], with `before` each character what escapes it. Never cut between the two.
 pub(super) fn escaped(text: &str, max: usize, before: impl Fn(char) -> &'static str) -> String {
     let mut shown = String::new();
     let mut units = 0;

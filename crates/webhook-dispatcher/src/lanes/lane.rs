@@ -24,7 +24,7 @@ pub(super) struct Lane {
     pub(super) open: Vec<(u64, Instant)>,
     pub(super) queue: VecDeque<Ready>,
     pub(super) promised: u32,
-    /// How long an answer takes of late.
+    /// How long an answer takes recently.
     typical: Duration,
     proven: bool,
     failing: bool,
@@ -89,12 +89,12 @@ impl Lane {
         !self.proven || self.failing || self.slow
     }
 
-    /// Whether a request has been open for too long.
+    /// Returns true if a request has been open for too long.
     pub(super) fn is_overdue(&self, now: Instant) -> bool {
         self.open.iter().any(|(_, since)| now - *since >= SLOW)
     }
 
-    /// Whether more waits in the database and has places here.
+    /// Returns true if more waits in the database and has places here.
     pub(super) fn is_hungry(&self) -> bool {
         self.held() * 2 <= self.capacity() && (self.behind && !self.blocked || self.starved)
     }

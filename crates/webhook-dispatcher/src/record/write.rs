@@ -174,7 +174,7 @@ impl Writer {
         }
     }
 
-    /// Whether it was written; if need be without its entry in the log, for its request must not be repeated
+    /// Returns true if it was written; if need be without its entry in the log, for its request must not be repeated
     /// for want of a record.
     async fn write_alone(&mut self, sent: &Sent) -> bool {
         let Err(error) = self.try_write(&[sent], true).await else {
@@ -245,7 +245,7 @@ impl Writer {
     }
 }
 
-/// Whether it is the database that is away, or two transactions that met.
+/// Returns true if it is the database that is away, or two transactions that met.
 fn is_passing(error: &store::Error) -> bool {
     match error {
         store::Error::Query(error) => store::is_passing(error),

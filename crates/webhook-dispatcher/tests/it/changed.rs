@@ -107,7 +107,7 @@ async fn nobody_asks_for_what_waits_for_a_deleted_connection() {
     }
     let idle = commits(&world).await;
 
-    // A backlog that is due, and cannot be had for as long as somebody has its rows locked.
+    // A backlog that is due, and cannot be had for as long as someone has its rows locked.
     let due = "now() + interval '1500 milliseconds'";
     let backlog = format!("UPDATE deliveries SET state = 'PENDING', next_attempt_time = {due}");
     world.database.run(&backlog).await;

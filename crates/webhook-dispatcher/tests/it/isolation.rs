@@ -75,7 +75,7 @@ async fn a_connection_that_cannot_be_opened_holds_up_nobody() {
     }
     world.scan_and_tell(both, "both").await;
     world.until("SUCCEEDED", 1).await;
-    // One that nobody can send is tried after the schedule, and given up after it.
+    // One that no one can send is tried after the schedule, and given up after it.
     world.until("EXHAUSTED", 6).await;
     let (errors, why) = ("attempt_count || ' ' || last_error", "state = 'EXHAUSTED'");
     let errors = world

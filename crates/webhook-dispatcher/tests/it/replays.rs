@@ -1,4 +1,4 @@
-//! Replays through the real thing: whoever dies, each delivery of the window arrives again, and once.
+//! Replays through the real thing: if a process dies, each delivery of the window arrives again, and once.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Nobody sees, changes or learns of what is another's, by any operation of `openapi.yaml`.
+//! No one sees, changes or learns of what is another's, by any operation of `openapi.yaml`.
 //!
 //! Another account's Namespace is 403 (part 5 of the specification), whatever of it is named; what lies in
 //! another Namespace of one's own is 404, as if it were not there.

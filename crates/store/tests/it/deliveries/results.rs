@@ -154,7 +154,7 @@ async fn after_an_outage_nobody_steals() {
     let in_hand = [tasks[0].delivery.delivery];
     let conn = &mut at.at.conn;
     let other = living(conn).await;
-    // The database was away: nobody could beat.
+    // The database was away: no one could beat.
     run(
         conn,
         "UPDATE replicas SET heartbeat_time = now() - interval '30 seconds'",
