@@ -23,11 +23,11 @@ use crate::{QueryResult, words};
 
 pub mod look_backs;
 
-/// How far back the posts of a feed will be had.
+/// Limit of how far back the posts of a feed can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedReach {
     pub feed: FeedName,
-    /// Where only the number of posts is bounded, an estimate.
+    /// An estimate if only the number of posts is limited.
     pub reach_time: Timestamp,
 }
 
@@ -129,7 +129,7 @@ pub struct Waiting {
     pub notify: bool,
 }
 
-/// What is due of those that wait.
+/// The waiting backfills that are due.
 const DUE: &str = "state = 'WAITING' AND (next_time IS NULL OR next_time <= clock_timestamp())";
 
 /// The feed that has been waited for longest, of the platforms named, and not put off. Nothing is locked.
@@ -171,7 +171,7 @@ pub struct Asked {
     /// `None` for the one at the first apply.
     pub since: Option<Timestamp>,
     pub create_time: Timestamp,
-    /// What asked for it, where that is traced.
+    /// Trace context of the request, if it is traced.
     pub traceparent: Option<String>,
 }
 
@@ -180,7 +180,7 @@ pub struct Asked {
 pub struct KeptPosts {
     /// Before the first poll that succeeded there is nothing: that poll will find what there is.
     pub is_read: bool,
-    /// From when on all are kept; `None` where none are.
+    /// Start of the period in which all posts are kept; `None` if no posts are kept.
     pub since: Option<Timestamp>,
 }
 
@@ -291,13 +291,13 @@ pub async fn claim(
     Ok(names.collect())
 }
 
-/// What the kept posts did not cover of a Manager's backfill.
+/// The part of a Manager's backfill that the kept posts did not cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rest {
     pub manager: ManagerName,
-    /// From then on the kept posts were matched, or before is nothing to be had.
+    /// Start of the period whose kept posts were matched; nothing older can be read.
     pub reach_time: Timestamp,
-    /// Where a look-back goes on: since when, and before when.
+    /// Position from which a look-back continues: its start and end.
     pub look_back: Option<(Timestamp, Timestamp)>,
 }
 

@@ -39,7 +39,7 @@ pub async fn ask(
     .execute(conn)
     .await?;
     let id = Id::generate();
-    // A statement of its own: it must see what was committed while this one waited for the lock.
+    // A separate statement: it must see what was committed while this one waited for the lock.
     let inserted = sql_query(
         "INSERT INTO connection_tests (id, namespace_id, connection_id, create_time) \
          SELECT $1, $2, $3, clock_timestamp() WHERE $4 > ( \
@@ -188,7 +188,7 @@ pub async fn answer(
     Ok(())
 }
 
-/// Removes the rows of more than a minute ago, whoever waited for them.
+/// Removes the rows that are older than a minute.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -116,7 +116,7 @@ fn seal_url(url: &str, name: ConnectionName, sealer: &Sealer) -> Vec<u8> {
     sealer.seal(url.as_bytes(), &url_of(name))
 }
 
-/// What an address is bound to.
+/// Context that an address is sealed to.
 fn url_of(name: ConnectionName) -> String {
     format!("{name}/url")
 }
@@ -147,7 +147,7 @@ fn seal_headers(
     Ok(sealer.seal(&plain, &name.to_string()))
 }
 
-/// `None` when there are none.
+/// `None` if there are no headers.
 fn seal_secrets(
     secrets: &[SigningSecret],
     name: ConnectionName,
@@ -161,7 +161,7 @@ fn seal_secrets(
     Ok(Some(sealer.seal(&plain, &secrets_of(name))))
 }
 
-/// What signing secrets are bound to: neither another row's nor this one's headers can take their place.
+/// Context that signing secrets are sealed to: no other value can take their place.
 fn secrets_of(name: ConnectionName) -> String {
     format!("{name}/signingSecrets")
 }

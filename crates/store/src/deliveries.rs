@@ -40,18 +40,18 @@ pub use sweep::{
 pub struct Task {
     pub delivery: DeliveryName,
     pub scan: ScanName,
-    /// Whose the Connection is: accounts take turns.
+    /// Account of the Connection: accounts take turns.
     pub account: Id,
     /// A person asked for it: it is sent past an open breaker.
     pub urgent: bool,
     /// Attempts made so far.
     pub attempt_count: u32,
-    /// Of these, those before it was last reopened: the schedule goes by the others.
+    /// Attempts before it was last reopened; the schedule counts only the others.
     pub schedule_base: u32,
     /// When it was made, or last reopened: its greatest age counts from then.
     pub open_time: Timestamp,
     pub url: String,
-    /// When its Connection was last changed, by which it is known whether its owner has changed it since.
+    /// Time of the Connection's last change; it shows if the owner has changed it since.
     pub connection_update_time: Timestamp,
     pub method: Method,
     pub headers: Headers,
@@ -59,7 +59,7 @@ pub struct Task {
     pub max_per_second: Option<u32>,
     pub signing_secrets: Vec<SigningSecret>,
     pub post: Post,
-    /// What led to it, where that is traced.
+    /// Trace context of what led to it, if it is traced.
     pub traceparent: Option<String>,
 }
 
@@ -111,7 +111,7 @@ macro_rules! endpoint_columns {
 }
 pub(crate) use endpoint_columns;
 
-/// What a delivery is, beside its Connection and its post.
+/// A delivery without its Connection and its post.
 struct Opening {
     delivery: DeliveryName,
     scan: ScanName,

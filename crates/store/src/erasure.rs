@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{QueryResult, replicas, scans::key_of};
 
-/// A walk looks at so many rows at a time, of whatever platform.
+/// Rows that a walk reads at a time, of any platform.
 const STRETCH: i64 = 5_000;
 
 /// Blanks the posts with these ids, as `domain::Post` has them, and returns how many were stored and not
@@ -74,12 +74,12 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
     .await
 }
 
-/// Which posts a walk looks at.
+/// Posts that a walk reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Those that became Scans.
+    /// Posts that became Scans.
     Posts,
-    /// Those that are kept for previews.
+    /// Posts that are kept for previews.
     Recent,
 }
 
@@ -92,7 +92,7 @@ impl Stage {
     }
 }
 
-/// Where a walk stands.
+/// Position of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub stage: Stage,
@@ -104,7 +104,7 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub post_ids: Vec<String>,
-    /// Where the walk goes on after them; `None` when it is over.
+    /// Position after them; `None` at the end of the walk.
     pub next: Option<Place>,
 }
 

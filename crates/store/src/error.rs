@@ -1,4 +1,4 @@
-//! What can go wrong between a value and its row.
+//! Errors between a value and its row.
 
 use diesel::result::DatabaseErrorKind::{
     CheckViolation, ClosedConnection, ExclusionViolation, ForeignKeyViolation, NotNullViolation,
@@ -76,7 +76,7 @@ impl Error {
 }
 
 impl From<diesel_async::pooled_connection::deadpool::PoolError> for Error {
-    /// Without the pool's own words around the cause, which say it twice.
+    /// Error without the pool's own words around the cause, which repeat it.
     fn from(error: diesel_async::pooled_connection::deadpool::PoolError) -> Self {
         use diesel_async::pooled_connection::PoolError as Cause;
         match error {

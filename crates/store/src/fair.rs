@@ -68,7 +68,7 @@ impl Turns {
         self.last.insert(account, self.next);
     }
 
-    /// Lower for whoever was served longer ago; zero for whoever never was.
+    /// Lower for an account that was served longer ago; zero for one that never was.
     #[must_use]
     pub fn of(&self, account: Id) -> u64 {
         self.last.get(&account).copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What customers said of Scans, and which applied Managers are to be compiled again.
+//! Feedback of customers on Scans, and the applied Managers that must be compiled again for it.
 //!
 //! A Manager is claimed by putting off its next turn, so that one compiler at a time has it and one that
 //! died costs no more than the pause. Whether the result still fits is decided when it is stored.
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{Error, managers::Submission, plans, words};
 
-/// What a customer said of one match.
+/// Feedback of a customer on one match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// True if it was worth attention.
@@ -30,9 +30,9 @@ pub struct Due {
     pub interval: Duration,
     /// Or when so many of its Scans were judged since.
     pub verdicts: i64,
-    /// Such Scans are looked for so far back.
+    /// Maximum age of such Scans.
     pub memory: Duration,
-    /// For how long a claimed one is no one else's, and rests when nothing comes of it.
+    /// Time for which a claimed Manager belongs to its claimer, and rests if nothing comes of it.
     pub pause: Duration,
 }
 
@@ -150,7 +150,7 @@ pub async fn reapply(
     Ok(Some(plans::record_change(conn, name, watched, now).await?))
 }
 
-/// What the customer said last, the latest first. Served by the primary key of `scans`.
+/// The customer's latest feedback, newest first. Served by the primary key of `scans`.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -31,7 +31,7 @@ use room::Candidate;
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeasedFeed {
     pub name: FeedName,
-    /// Of the accounts that watch it, the one that the poll counts for.
+    /// The account, among those that watch it, that the poll counts for.
     pub account: Id,
     /// In the form of the platform's adapter; `None` before the first poll.
     pub cursor: Option<serde_json::Value>,
@@ -39,7 +39,7 @@ pub struct LeasedFeed {
     pub failure_count: u32,
     /// How long after its due time the lease was taken.
     pub late: Duration,
-    /// As the last poll that succeeded left it.
+    /// Cursor of the last successful poll.
     pub posts_per_day: Option<f64>,
     /// How long ago that was.
     pub unread: Option<Duration>,
@@ -49,7 +49,7 @@ pub struct LeasedFeed {
     pub late_due: Option<bool>,
 }
 
-/// What [`lease_due`] leased.
+/// Result of [`lease_due`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leased {
     /// The longest due first.
@@ -238,7 +238,7 @@ async fn take(
 }
 
 /// How long until the next feed becomes due that [`lease_due`] would lease, of those that there is `room` for; `None`
-/// when there is none. To be asked before [`lease_due`], which finds what is due by then.
+/// if there is none. Call it before [`lease_due`], which finds what is due by then.
 /// What `replica` has leased and forgotten is not worth waking for: the next look finds it.
 ///
 /// # Errors
@@ -308,7 +308,7 @@ pub enum Trouble {
     Failing,
     /// The platform refuses until someone changes something.
     Blocked,
-    /// Nothing may be asked for now; that is no failure of the feed's.
+    /// No requests are allowed at present, which is not a failure of the feed.
     BudgetSpent,
 }
 
@@ -335,7 +335,7 @@ pub enum PollOutcome {
     },
 }
 
-/// What a poll that succeeded leaves behind.
+/// Result of a successful poll.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
     pub cursor: serde_json::Value,
@@ -343,11 +343,11 @@ pub struct Reading {
     pub gap: Option<Option<Timestamp>>,
     /// The new estimate.
     pub posts_per_day: Option<f64>,
-    /// Of the posts read.
+    /// Number of the posts read.
     pub newest_post: Option<Timestamp>,
-    /// Where the feed's posts are kept: from when on they are, should this be its first reading.
+    /// Start of the period whose posts are kept, if this is the feed's first reading.
     pub kept_since: Option<Timestamp>,
-    /// Where older ones had to go: from when on they still are.
+    /// Start of the period whose posts are still kept, if older ones had to go.
     pub kept_cut: Option<Timestamp>,
     /// How long until late posts are looked for again, where the poll decided on it.
     pub late_in: Option<Duration>,

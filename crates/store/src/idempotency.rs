@@ -31,7 +31,7 @@ pub struct RequestId {
     pub hash: [u8; 32],
 }
 
-/// What was answered, and to which body.
+/// The response, and the body that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub body_hash: [u8; 32],

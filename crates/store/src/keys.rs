@@ -14,7 +14,7 @@ use crate::{
     schema::{accounts, api_keys},
 };
 
-/// What the gateway needs to know of a key. One read by primary key.
+/// Data of a key for the gateway. One read by primary key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
     pub id: Id,

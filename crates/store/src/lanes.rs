@@ -29,19 +29,19 @@ mod hints;
 pub use changing::lock_changing;
 pub use hints::{Settled, note_due, settle};
 
-/// One Connection's row, locked by whoever holds it.
+/// One Connection's row, locked by its holder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lane {
     pub connection: ConnectionName,
     pub failure_streak: u32,
     /// A bit for each of the last attempts, 1 is a failure, the newest lowest.
     pub recent_outcomes: u32,
-    /// How many of those bits are told, 20 at most.
+    /// Number of those bits in use, 20 at most.
     pub recent_count: u8,
     pub open_until: Option<Timestamp>,
     /// Openings in a row.
     pub open_count: u32,
-    /// Who has the one probe in hand, and until when at most.
+    /// Holder of the one probe, and the latest end of it.
     pub probe: Option<(Uuid, Timestamp)>,
     pub last_success_time: Option<Timestamp>,
     pub failing_since: Option<Timestamp>,
@@ -50,11 +50,11 @@ pub struct Lane {
     pub next_due_time: Option<Timestamp>,
 }
 
-/// A locked lane, and what there is to know beside it.
+/// A locked lane with related values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockedLane {
     pub lane: Lane,
-    /// The database's clock, by which all of these times go.
+    /// Time of the database's clock, which all of these times refer to.
     pub now: Timestamp,
     /// True if the Connection is `ACTIVE`.
     pub active: bool,
@@ -86,7 +86,7 @@ struct DueRow {
     restrained: bool,
 }
 
-/// The accounts of which something waits, one step of the index each.
+/// Accounts with waiting deliveries; one step of the index each.
 macro_rules! waiting_accounts {
     () => {
         "WITH RECURSIVE accounts AS ( \
@@ -141,7 +141,7 @@ pub async fn due(
         .collect())
 }
 
-/// How long until the next Connection is to be looked at that is not yet; `None` when there is none.
+/// Time until the next Connection is due; `None` if there is none.
 /// Served by `connection_lanes_due_idx`.
 ///
 /// # Errors

@@ -52,7 +52,7 @@ pub(crate) const fn nullable(field: &'static str, sql: &'static str) -> Column {
 }
 
 impl Column {
-    /// An expression that takes so many microseconds: one with long text, or with names, each id of which takes 30.
+    /// An expression that takes this many microseconds: long text, or names, of which each id takes 30.
     pub(crate) const fn taking(self, micros: u64) -> Self {
         Self { micros, ..self }
     }
@@ -67,7 +67,7 @@ impl Column {
     }
 }
 
-/// What to read, and how its fields are spelled.
+/// The rows to read, and the spelling of their fields.
 pub(crate) struct Listing {
     /// `SELECT … FROM … WHERE …`, with `$1`, `$2` … for the ids of the parents.
     pub(crate) select: &'static str,
@@ -76,7 +76,7 @@ pub(crate) struct Listing {
     pub(crate) columns: &'static [Column],
     /// The id that breaks ties, and that orders as `name` does.
     pub(crate) id: &'static str,
-    /// True if an index serves the comparison in the order of `createTime`, beside those of `createTime` itself.
+    /// True if an index serves the comparison in the order of `createTime`, next to those of `createTime` itself.
     pub(crate) is_indexed: fn(&ListQuery, &Comparison) -> bool,
 }
 
@@ -94,7 +94,7 @@ pub struct Page<T> {
 }
 
 impl<T: Serialize> Page<T> {
-    /// From the rows of [`Listing::page`], the surplus one included.
+    /// A page from the rows of [`Listing::page`], including the surplus row.
     pub(crate) fn new(list: &ListQuery, rows: Vec<(Id, T)>) -> Self {
         Self::with_place(list, rows, |item| place(list, item))
     }
@@ -136,7 +136,7 @@ impl<T: Serialize> Page<T> {
     }
 }
 
-/// What the list is ordered by, of `item`.
+/// Value of `item` that the list is ordered by.
 fn place<T: Serialize>(list: &ListQuery, item: &T) -> Vec<Option<Literal>> {
     // An item of ours always has a JSON form; were it not so, its place would be the start.
     let json = serde_json::to_value(item).unwrap_or_default();
@@ -147,7 +147,7 @@ fn place<T: Serialize>(list: &ListQuery, item: &T) -> Vec<Option<Literal>> {
 }
 
 impl Listing {
-    /// The query for one page and one item more, which tells whether another page follows.
+    /// Query for one page and one more item, which shows if another page follows.
     pub(crate) fn page(&self, parents: &[Uuid], list: &ListQuery) -> Query {
         let mut text = Builder::new(self, self.select, parents);
         text.rows(list);
@@ -297,7 +297,7 @@ impl<'a> Builder<'a> {
     fn comparison(&mut self, comparison: &Comparison) {
         let column = *self.listing.column(comparison.field);
         let text = matches!(comparison.literal, Literal::Text(_));
-        // Text compares by code point whatever the database's locale.
+        // Text is compared by code point in any locale of the database.
         let left = if text {
             format!("{} COLLATE \"C\"", column.text())
         } else {
@@ -342,7 +342,7 @@ impl<'a> Builder<'a> {
         for (at, (field, direction)) in effective(list).into_iter().enumerate() {
             let value = match list.order.0.get(at) {
                 Some((given, _)) if given.name == field.name => token.values.get(at).cloned(),
-                // In the place of `name`, which tells it.
+                // Takes the place of `name`, which contains it.
                 _ => Some(Some(Literal::Time(token.id.time()))),
             };
             let value = value.flatten().unwrap_or_else(|| missing(field.kind));
@@ -441,7 +441,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What of a value [`Builder::order_key`] orders by.
+/// Part of a value that [`Builder::order_key`] orders by.
 fn shorten(value: Literal) -> Literal {
     match value {
         Literal::Text(text) => Literal::Text(text.chars().take(ORDERED_CHARS).collect()),

@@ -119,7 +119,7 @@ impl Row {
     }
 }
 
-/// Those of a newer version are left out.
+/// Values of a newer version are left out.
 pub(crate) fn languages(codes: &[String]) -> Vec<Language> {
     codes.iter().filter_map(|code| code.parse().ok()).collect()
 }

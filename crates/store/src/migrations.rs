@@ -1,4 +1,4 @@
-//! Brings a database to the schema of this version, and tells whether one is there.
+//! Brings a database to the schema of this version, and checks for it.
 //!
 //! Migrations are never run by a replica on its own: `earshot migrate` and `earshot dev` call
 //! [`migrate`], under an advisory lock, so that two at once do the work once.
@@ -14,7 +14,7 @@ use crate::{QueryError, QueryResult, roles};
 
 /// Longest wait of a migration for a lock: everyone else who wants the table waits behind it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pause in which the others get the table.
+/// Pause in which others can lock the table.
 const PAUSE: Duration = Duration::from_secs(2);
 /// About five minutes.
 const MAX_TRIES: u32 = 100;
@@ -157,7 +157,7 @@ pub async fn schema(conn: &mut AsyncPgConnection) -> QueryResult<Schema> {
 const PARTITIONED: [&str; 4] = ["posts", "scans", "deliveries", "delivery_attempts"];
 
 /// Makes the partitions of last week, this one, and the four to come. Cheap when they are there. Each
-/// table in a transaction of its own, so that no lock is held while another is waited for.
+/// table in a separate transaction, so that no lock is held while another is waited for.
 ///
 /// # Errors
 /// When the database does not answer, or is too busy to attach a partition just now.

@@ -162,7 +162,7 @@ pub async fn update(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
     NotFound,
-    /// It holds others, or others name it, and that was not to be overridden.
+    /// The resource contains others, or others refer to it, and the deletion is not forced.
     Refused,
     /// Done; these Managers match nothing any more, since these plan versions.
     Done(Vec<(ManagerName, i64)>),
@@ -170,7 +170,7 @@ pub enum Deletion {
 
 /// Deletes a Namespace, and with `force` all that it holds. What is large is gone from every answer and
 /// left to [`purges`]. Call inside of a transaction; costs what the Namespace has of Managers and
-/// Connections, whatever they have.
+/// Connections, with everything they have.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -180,7 +180,7 @@ pub async fn delete(
     force: bool,
     now: Timestamp,
 ) -> QueryResult<Deletion> {
-    // Whoever makes something in it waits for this, and then finds that it is gone.
+    // A transaction that creates something in it waits for this one, and then finds it gone.
     let found: Option<Uuid> = namespaces::table
         .find(namespace.to_uuid())
         .select(namespaces::id)

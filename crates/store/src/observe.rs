@@ -1,4 +1,4 @@
-//! What is counted and traced of the database: statements, connections, and the wait for them.
+//! Metrics and traces of the database: statements, connections, and the wait for them.
 //!
 //! A statement is known by its first word alone (`SELECT`, `WITH`), and in a trace by the table it begins with;
 //! its values are never looked at. Names of metrics are a contract with dashboards and alerts.
@@ -23,7 +23,7 @@ use tracing::{Span, field::Empty};
 
 use crate::AsyncPgConnection;
 
-/// As the OpenTelemetry conventions give them.
+/// Buckets of the OpenTelemetry conventions.
 const SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
 /// The words that statements begin with; others share one label.
 const OPERATIONS: &[&str] = &[
@@ -40,7 +40,7 @@ const OPERATIONS: &[&str] = &[
     "SET",
     "COPY",
 ];
-/// So much of a statement is read.
+/// Maximum length of a statement that is parsed.
 const HEAD: usize = 400;
 
 static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {

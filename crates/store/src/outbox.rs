@@ -39,7 +39,7 @@ struct NewRow {
     tracestate: Option<String>,
 }
 
-/// What the outbox holds.
+/// Contents of the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pending {
     pub count: i64,
@@ -72,7 +72,7 @@ pub async fn enqueue_all<E: Into<AnyEvent>>(
     insert(conn, rows).await
 }
 
-/// Takes up to `limit` events, the oldest first.
+/// Deletes and returns up to `limit` events, oldest first.
 ///
 /// Call inside a transaction: rows stay locked until its end, and rows that another relay holds are
 /// skipped. Served by the primary key.

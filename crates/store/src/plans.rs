@@ -1,4 +1,4 @@
-//! What is matched: the plan version, the log of changes behind it, and the plans themselves.
+//! Data for matching: the plan version, the log of changes behind it, and the plans themselves.
 //!
 //! Whoever changes what a Manager matches calls [`record_change`] in the same transaction. The lock on
 //! the version's one row puts those transactions in order, so a reader that has seen version `n` has
@@ -42,15 +42,15 @@ pub struct PlanRecord {
     pub languages: Vec<Language>,
 }
 
-/// What a Namespace mutes for all its Managers.
+/// Mutes of a Namespace for all its Managers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamespaceMutes {
     pub namespace: Id,
-    /// None, too, when it is gone.
+    /// Also empty if the Namespace is gone.
     pub mutes: Vec<Mute>,
 }
 
-/// What a reader of the changes learns.
+/// Content of a change for its reader.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Changes {
     /// The Managers that changed after the version asked for, as they stand at `version` or later.
@@ -203,7 +203,7 @@ pub async fn version(conn: &mut AsyncPgConnection) -> QueryResult<i64> {
         .await
 }
 
-/// What changed after version `after`.
+/// Changes after version `after`.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -298,7 +298,7 @@ async fn mutes_of(conn: &mut AsyncPgConnection, ids: &[Uuid]) -> QueryResult<Vec
     Ok(found.collect())
 }
 
-/// Of all Namespaces that mute anything. Served by `namespaces_muting_idx`.
+/// Mutes of all Namespaces that have any. Served by `namespaces_muting_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -389,7 +389,7 @@ pub async fn instructions_of(
 /// Namespace, Manager, whether it is enabled, its instructions, mutes and languages.
 type PlanRow = (Uuid, Uuid, bool, Option<Value>, Value, Vec<String>);
 
-/// Instructions that this version cannot read are told apart: one Manager must not stop the others.
+/// Instructions that this version cannot read are listed separately: one Manager must not stop the others.
 fn plan((namespace, manager, enable, json, mutes, codes): PlanRow) -> PlanRecord {
     let manager = ManagerName {
         namespace: Id::from_uuid(namespace),

@@ -1,4 +1,4 @@
-//! SQL of our own that each connection parses and plans once.
+//! Our SQL statements, which each connection parses and plans once.
 //!
 //! diesel takes `sql_query` for text that may be different each time, and prepares it again at each call: a
 //! second round trip, and for the larger statements more time than they take to run. What is wrapped here

@@ -1,4 +1,4 @@
-//! What was deleted and is too large to go at once: batches of rows that no one can see any more.
+//! Deleted data that is too large to remove at once: batches of rows that no one can see any more.
 //!
 //! A deletion enqueues here, in its transaction. Any replica of any service takes [`step`]s: each is one
 //! transaction that locks one entry, deletes a bounded batch, and puts the entry behind the others; so
@@ -34,7 +34,7 @@ pub const SETTLE: &str = "interval '10 minutes'";
 /// Between looks while an entry settles.
 const LOOK_AGAIN: &str = "interval '30 seconds'";
 
-/// What was deleted.
+/// Kind of deleted resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     Namespace(Id),
@@ -42,12 +42,12 @@ pub enum Subject {
     Connection(ConnectionName),
 }
 
-/// What a step did.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// There is more to do, now.
     Purged(usize),
-    /// Nothing is due.
+    /// No purge is due.
     Idle,
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn enqueue(conn: &mut AsyncPgConnection, subject: Subject) -> Q
     Ok(())
 }
 
-/// Deletes one batch of whatever is due, in a transaction of its own.
+/// Deletes one batch of the next due purge, in a separate transaction.
 ///
 /// # Errors
 /// When the database does not answer; nothing is lost then.

@@ -1,4 +1,4 @@
-//! What each feed brought recently, matched or not.
+//! The latest posts of each feed, matched or not.
 //!
 //! The scanner keeps a poll's new posts in the poll's transaction ([`keep`]); previews read them
 //! ([`newest`], [`by_url`]), and so do Managers that are new ([`since`]). Of a feed there are about the newest
@@ -23,7 +23,7 @@ use crate::{Error, QueryError, QueryResult, prepared::Prepared, scans::key_of, w
 
 /// A feed keeps no more, except for some [`SLACK`].
 pub const MAX_POSTS: i64 = 1_000;
-/// By the post's own time.
+/// Maximum age by the post's own time.
 pub const MAX_AGE: Duration = Duration::from_hours(72);
 /// A feed is trimmed once in so many posts, about.
 const SLACK: usize = 200;
@@ -146,7 +146,7 @@ pub async fn unkept(
     Ok(unkept.into_iter().map(|row| row.id).collect())
 }
 
-/// Served by `recent_posts_newest_idx`, of which it reads [`MAX_POSTS`] entries.
+/// Served by `recent_posts_newest_idx`; reads [`MAX_POSTS`] entries of it.
 async fn trim(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -204,7 +204,7 @@ pub async fn newest(
     Ok(kept)
 }
 
-/// Which of these feeds any Manager of the Namespace watches. By the primary key of `feed_watchers`.
+/// Returns those of the feeds that a Manager of the Namespace watches. By the primary key of `feed_watchers`.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -312,7 +312,7 @@ pub fn is_at(post: &Post, url: &str) -> bool {
     post.id == url || url_key(&post.url) == url_key(url)
 }
 
-/// What an address is found by.
+/// Key that finds an address.
 fn url_key(url: &str) -> Uuid {
     let url = words::text(url.trim());
     let bare = url.split_once("://").map_or(&*url, |(_, rest)| rest);

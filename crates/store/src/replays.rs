@@ -25,7 +25,7 @@ mod advance;
 
 pub use advance::{Advanced, Pace, advance};
 
-/// As many replays may run at a time for one Connection.
+/// Maximum number of replays that run at a time for one Connection.
 pub const MAX_RUNNING: i64 = 10;
 /// Deliveries that are looked at to tell the total; of a larger window the job counts the rest.
 const COUNTED_AT_ONCE: i64 = 20_000;
@@ -169,7 +169,7 @@ pub async fn get(conn: &mut AsyncPgConnection, name: ReplayName) -> Result<Optio
 }
 
 /// Ends a replay that runs; what it reopened stays reopened. One that has ended stays as it is. Waits for
-/// a batch that is under way. `false` when there is none of this name.
+/// a batch that is under way. `false` if there is no replay of this name.
 ///
 /// # Errors
 /// When the database does not answer.

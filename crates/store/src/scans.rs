@@ -182,7 +182,7 @@ macro_rules! select {
     };
 }
 
-/// Of a Manager that is there: the Scans of one that is not are no one's, until they are purged.
+/// Selects a Manager that exists: the Scans of a deleted one belong to no one, until they are purged.
 const SELECT: &str = select!(
     "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2)"
 );
@@ -193,7 +193,7 @@ const SELECT_OWN: &str = select!(
      AND (SELECT account_id FROM namespaces WHERE id = $1) = $3"
 );
 
-/// Of all that are there.
+/// Selects all existing Managers.
 const SELECT_ALL: &str = select!(
     "EXISTS (SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)"
 );

@@ -32,7 +32,7 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// What was stored cannot be read back.
+/// A stored value cannot be decrypted.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("sealed by the key `{0}`, which secrets.encryption_keys does not have")]

@@ -1,4 +1,4 @@
-//! What happened over time, kept by counters.
+//! Statistics over time, as counters.
 //!
 //! Whoever makes something true appends [`Deltas`] in the same transaction: one INSERT of as many rows
 //! as there are subjects, which waits for no one, whatever others count. [`fold`] adds them to the
@@ -33,7 +33,7 @@ pub use fold::fold;
 use histogram::Histogram;
 pub use purge::{purge_namespace, purge_old, purge_orphans, purge_subject};
 
-/// What is counted.
+/// The counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "snake_case")]
 pub struct Counts {
@@ -87,7 +87,7 @@ enum Subject {
     Resource(Uuid, Uuid),
 }
 
-/// What one transaction makes true, summed up by subject and minute.
+/// Counts of one transaction, summed up by subject and minute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deltas(BTreeMap<(Subject, Timestamp), Counts>);
 
@@ -111,7 +111,7 @@ impl Deltas {
         self.of_manager(manager, time).scans += 1;
     }
 
-    /// Matches of which no Scan was made, for there were too many.
+    /// Matches without a Scan, because there were too many.
     pub fn suppressed(&mut self, manager: ManagerName, time: Timestamp, count: u64) {
         if count > 0 {
             self.of_manager(manager, time).suppressed += count;
@@ -189,7 +189,7 @@ pub async fn append(conn: &mut AsyncPgConnection, deltas: &Deltas) -> QueryResul
     Ok(())
 }
 
-/// Of all Managers and Connections that the Namespace has or had, and the feeds that it watches now.
+/// Returns the statistics of all Managers and Connections that the Namespace has or had, and of its current feeds.
 /// Served by `stats_pkey` and `feed_stats_pkey`.
 ///
 /// # Errors
@@ -207,7 +207,7 @@ pub async fn of_namespace(
     }))
 }
 
-/// Of one Manager, and the feeds that it watches now. Served as [`of_namespace`] is.
+/// Returns the statistics of one Manager and its current feeds. Served as [`of_namespace`] is.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -226,7 +226,7 @@ pub async fn of_manager(
     }))
 }
 
-/// Of one Connection. Served by `stats_pkey`.
+/// Returns the statistics of one Connection. Served by `stats_pkey`.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -311,7 +311,7 @@ async fn points(
         .collect()
 }
 
-/// Of the feeds that a Manager, or any of the Namespace, watches; each feed once.
+/// Returns the feeds that a Manager, or any of the Namespace, watches; each feed once.
 async fn posts(
     conn: &mut AsyncPgConnection,
     namespace: Id,

@@ -51,7 +51,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// What the driver is to ask for.
+    /// TLS mode of the driver.
     pub(crate) fn ssl_mode(&self) -> SslMode {
         match self {
             Self::Plain => SslMode::Disable,
@@ -99,7 +99,7 @@ impl Address {
     }
 }
 
-/// Without the `%XX` that a path needs in a URL.
+/// Path with its `%XX` escapes decoded.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || "sslrootcert is not well encoded".to_owned();
     let mut bytes = Vec::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! Readings of a feed from further back, with a cursor of their own and beside its fresh posts.
+//! Readings of older posts of a feed, with a separate cursor, next to the polls of its new posts.
 //!
 //! Leased like feeds, one step at a time. A step stores its Scans, the cursor and the end of the lease in
 //! one transaction.
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::Waiting;
 use crate::{QueryResult, replicas, words};
 
-/// One that is leased.
+/// A leased look-back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookBack {
     pub id: i64,
@@ -131,7 +131,7 @@ pub async fn lease(
     }))
 }
 
-/// For whom it is. Served by `backfills_look_back_idx`.
+/// The Managers that it is for. Served by `backfills_look_back_idx`.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -35,12 +35,12 @@ pub async fn disable(
     Ok(changed > 0)
 }
 
-/// What [`disable_unchanged`] found.
+/// Result of [`disable_unchanged`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switched {
-    /// It is disabled now.
+    /// The Connection is disabled now.
     Off,
-    /// It was disabled already, or is gone.
+    /// The Connection was disabled already, or is gone.
     WasOff,
     /// Its owner has changed it since: it leads elsewhere, perhaps, or was enabled again.
     Changed,

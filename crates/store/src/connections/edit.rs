@@ -114,7 +114,7 @@ pub async fn delete(
     now: Timestamp,
 ) -> QueryResult<Deletion> {
     let (namespace, connection) = (name.namespace.to_uuid(), name.connection.to_uuid());
-    // Managers before Connections, as whoever changes notices locks them.
+    // Managers before Connections, in the same order as changes of notices lock them.
     let naming = naming(conn, namespace, connection).await?;
     managers::table
         .filter(managers::namespace_id.eq(namespace))

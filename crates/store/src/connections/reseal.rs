@@ -21,7 +21,7 @@ pub struct Resealed {
     /// How many were looked at.
     pub seen: usize,
     pub changed: usize,
-    /// Those whose key is not configured, or that are damaged; they are left as they are.
+    /// Values whose key is not configured, or that are damaged; they stay as they are.
     pub unreadable: Vec<(ConnectionName, OpenError)>,
     /// The last one: the next step goes on after it.
     pub last: Option<ConnectionName>,
@@ -83,7 +83,7 @@ pub async fn reseal(
     Ok(done)
 }
 
-/// What takes the place of a row's.
+/// Replacement of a row's values.
 struct Sealed {
     url: Option<Vec<u8>>,
     headers: Vec<u8>,
@@ -91,7 +91,7 @@ struct Sealed {
 }
 
 impl Row {
-    /// None where the present key has sealed all of it.
+    /// `None` if the present key has sealed all of it.
     fn resealed(&self, name: ConnectionName, sealer: &Sealer) -> Result<Option<Sealed>, OpenError> {
         let url = match &self.url_sealed {
             _ if !self.url.is_empty() => Some(seal_url(&self.url, name, sealer)),

@@ -125,7 +125,7 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: is_given_up,
 };
 
-/// Of one Scan: a filter by its name would spell out the name of every row.
+/// Selects one Scan: a filter by its name would spell out the name of every row.
 const OF_SCAN: Listing = Listing {
     select: concat!(
         "SELECT ",
@@ -139,7 +139,7 @@ const OF_SCAN: Listing = Listing {
     is_indexed: is_given_up,
 };
 
-/// Of all Connections of a Namespace; [`CLOSE`] ends it.
+/// Selects all Connections of a Namespace; [`CLOSE`] ends it.
 const OF_EACH: Listing = Listing {
     select: concat!(
         "SELECT ",
@@ -156,7 +156,7 @@ const OF_EACH: Listing = Listing {
 };
 const CLOSE: &str = ") AS d";
 
-/// Of one Scan, on whatever Connection.
+/// Selects one Scan, on any Connection.
 const OF_SCAN_ON_ANY: Listing = Listing {
     select: concat!(
         "SELECT ",
@@ -169,7 +169,7 @@ const OF_SCAN_ON_ANY: Listing = Listing {
     is_indexed: is_given_up,
 };
 
-/// Served by `deliveries_given_up_status_idx`: a state in which deliveries are given up, and the status of those.
+/// Served by `deliveries_given_up_status_idx`: a terminal state without success, and its status.
 fn is_given_up(list: &ListQuery, comparison: &Comparison) -> bool {
     let given_up = |one: &Comparison| {
         let is_state = one.field == "state" && one.op == Op::Equal && !one.negated;

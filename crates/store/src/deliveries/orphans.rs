@@ -29,10 +29,10 @@ impl Freed {
     }
 }
 
-/// As what `deliveries` as `d` waits that is not sent after all.
+/// Values of `deliveries` as `d` for a delivery that waits because it was not sent.
 const WAITS: &str =
     "CASE WHEN d.attempt_count = 0 OR d.reopen_asked THEN 'PENDING' ELSE 'RETRYING' END";
-/// What was asked for while it was leased needs no result to reopen it: it waits by itself.
+/// A delivery that was requested during its lease needs no result to be reopened: it waits by itself.
 const ASKED_ONCE: &str = "reopen_asked = false, \
      schedule_base = CASE WHEN d.reopen_asked THEN d.attempt_count ELSE d.schedule_base END";
 
@@ -100,7 +100,7 @@ pub async fn hand_back(
     }
     let column =
         |value: fn(&DeliveryName) -> Uuid| -> Vec<Uuid> { deliveries.iter().map(value).collect() };
-    // By their age, so that they stand before whatever came later.
+    // By age, so that they come before newer ones.
     Prepared(
         sql_query(format!(
             "UPDATE deliveries AS d SET leased_by = NULL, next_attempt_time = least(clock_timestamp(), d.update_time), \

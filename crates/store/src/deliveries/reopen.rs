@@ -17,7 +17,7 @@ use super::{
 };
 use crate::Error;
 
-/// What reopening sets of `deliveries` as `d`, apart from `urgent`.
+/// Values that reopening sets in `deliveries` as `d`, apart from `urgent`.
 macro_rules! reopened {
     () => {
         "state = CASE d.state WHEN 'IN_FLIGHT' THEN d.state ELSE 'PENDING' END, \

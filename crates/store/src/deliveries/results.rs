@@ -1,4 +1,4 @@
-//! Records attempts, many at a time: three statements a batch, the last of which counts.
+//! Records attempts in batches: three statements per batch, of which the last one decides.
 
 use std::{
     borrow::Cow,
@@ -28,7 +28,7 @@ use crate::{
 /// One attempt, as the log keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// From 1.
+    /// Number of the attempt, starting at 1.
     pub number: u32,
     pub time: Timestamp,
     pub status_code: Option<u16>,
@@ -42,11 +42,11 @@ pub struct Attempt {
     pub response_body: Option<String>,
 }
 
-/// What becomes of the delivery.
+/// Next state of the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Succeeded,
-    /// From the moment at which this is recorded, by the database's clock.
+    /// Delay from the time of recording, by the database's clock.
     RetryIn(Duration),
     /// Given up after its last attempt, whose error it keeps.
     Exhausted,
@@ -72,7 +72,7 @@ pub struct AttemptResult {
 }
 
 impl AttemptResult {
-    /// Why the delivery is not made, as its row tells it.
+    /// Reason in the row for a delivery that is not made.
     fn reason(&self) -> Option<Cow<'_, str>> {
         match self.verdict {
             Verdict::Expired => Some(Cow::Borrowed("expired")),

@@ -1,4 +1,4 @@
-//! Finds what no hint tells of, and ends what no one will send any more. One replica does it for all.
+//! Finds work that no hint points to, and ends deliveries that will never be sent. One replica does it for all.
 
 use std::time::Duration;
 
@@ -36,10 +36,10 @@ pub async fn is_sweeper(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryRes
     Ok(first.is_some_and(|first| first.own))
 }
 
-/// Connections for which something waits although they are gone.
+/// Deleted Connections for which deliveries still wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Whose hints were later than what waits for them; they are now right.
+    /// Connections whose hints were later than their waiting deliveries; the hints are now right.
     pub unnoted: usize,
     pub gone: Vec<ConnectionName>,
 }
@@ -204,13 +204,13 @@ pub async fn standing(conn: &mut AsyncPgConnection) -> QueryResult<Standing> {
     })
 }
 
-/// What is not finished, and how Connections are. Of deliveries as many as are counted at most.
+/// Unfinished deliveries, up to a limit, and the states of Connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standings {
     pub pending: i64,
     pub retrying: i64,
     pub in_flight: i64,
-    /// Of the first two, those that may be sent by their own time.
+    /// Pending and retrying deliveries whose time has come.
     pub due: i64,
     /// Active, with its breaker closed.
     pub active: i64,

@@ -1,4 +1,4 @@
-//! How the feeds of a Manager do, for the customer: so that silence can be told from blindness.
+//! Health of a Manager's feeds, for the customer: it distinguishes a quiet feed from one that is not read.
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -26,7 +26,7 @@ pub struct FeedHealth {
     pub last_poll_time: Option<Timestamp>,
     /// When it is due, which may have passed.
     pub next_poll_time: Timestamp,
-    /// Of the newest post that was read, whenever that was.
+    /// Time of the newest post that was ever read.
     pub last_post_time: Option<Timestamp>,
     /// How many posts the feed brings, whoever watches; an estimate that forgets with the days. `None`
     /// before the first poll that succeeded.
@@ -46,7 +46,7 @@ pub struct FeedHealth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedState {
     Ok,
-    /// Nothing is wrong with it, but its poll is overdue.
+    /// The feed has no failure, but its poll is overdue.
     Late,
     /// The last poll failed, for a reason that may pass.
     Failing,
@@ -57,7 +57,7 @@ pub enum FeedState {
 }
 
 impl FeedState {
-    /// As the API has it.
+    /// Name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -185,10 +185,10 @@ pub struct PlatformFeeds {
     pub blocked: i64,
     #[diesel(sql_type = BigInt)]
     pub budget_spent: i64,
-    /// Of all of them, those that wait for a scanner.
+    /// Feeds that wait for a scanner.
     #[diesel(sql_type = BigInt)]
     pub due: i64,
-    /// What one of those that are not ok says.
+    /// Message of a feed that is not ok.
     #[diesel(sql_type = Nullable<Text>)]
     pub error: Option<String>,
 }

@@ -47,13 +47,13 @@ pub async fn note_due(
     Ok(())
 }
 
-/// Where a hint came to rest.
+/// Final position of a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settled {
     pub connection: ConnectionName,
     /// How long until something may be sent; `None` when nothing waits, or the Connection is disabled.
     pub next: Option<Duration>,
-    /// As in [`super::Due`].
+    /// Same as in [`super::Due`].
     pub restrained: bool,
 }
 
@@ -91,7 +91,7 @@ pub async fn settle(
         return Ok(Vec::new());
     }
     let [namespaces, ids] = keys(connections.iter().copied());
-    // Locked by a statement of its own: the next one then sees whatever was committed before the lock.
+    // A separate statement locks: the next one then sees everything that was committed before the lock.
     let locked: Vec<Locked> = Prepared(
         sql_query(
             "SELECT l.namespace_id, l.connection_id FROM connection_lanes AS l \

@@ -1,4 +1,4 @@
-//! What a page of a list costs at most, estimated before it is read.
+//! Maximum cost of a page of a list, estimated before it is read.
 //!
 //! The estimate depends on the list and on how many rows there are, never on how busy anything is: what is refused
 //! once is refused until it is narrowed. That rows are counted one by one, up to what is allowed, and not taken from
@@ -27,7 +27,7 @@ const FOLD: u64 = 3;
 /// Searching a text that is folded.
 const SEARCH: u64 = 1;
 
-/// Returns true if an index tells the page at once, whatever else there is: polling is never refused.
+/// Returns true if an index finds the page at once: polling is never refused.
 #[must_use]
 pub fn is_by_create_time(list: &ListQuery) -> bool {
     let by_time = |clause: &domain::filter::Clause| match clause.0.as_slice() {

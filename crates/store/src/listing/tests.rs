@@ -1,4 +1,4 @@
-//! That every field has its column, and every default order its index.
+//! Checks that every field has its column, and every default order its index.
 
 use diesel::{
     QueryableByName, sql_query,
@@ -80,7 +80,7 @@ struct Line {
     text: String,
 }
 
-/// What the planner makes of a page of `listing`.
+/// Plan of a page of `listing`.
 async fn explain(
     conn: &mut AsyncPgConnection,
     how: &str,

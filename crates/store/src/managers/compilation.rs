@@ -24,7 +24,7 @@ use crate::{
     words,
 };
 
-/// What is compiled.
+/// Input of a compilation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     pub manager: ManagerName,
@@ -83,7 +83,7 @@ pub async fn submission(
     }))
 }
 
-/// A Manager that one compiler has taken up.
+/// A Manager that one compiler has claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     pub manager: ManagerName,
@@ -92,7 +92,7 @@ pub struct Claim {
     pub account: Id,
 }
 
-/// What [`claim`] took up.
+/// Result of [`claim`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claimed {
     pub claims: Vec<Claim>,
@@ -255,7 +255,7 @@ pub struct Standing {
     pub oldest_seconds: f64,
 }
 
-/// By state. Reads all Managers, for now and then.
+/// Counts Managers by state. It reads all Managers, so call it rarely.
 ///
 /// # Errors
 /// When the database does not answer.

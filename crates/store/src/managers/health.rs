@@ -21,11 +21,11 @@ use uuid::Uuid;
 use super::Read;
 use crate::QueryResult;
 
-/// So many polls in a row fail before a feed is said to.
+/// Failed polls in a row before a feed is reported as failing.
 const FAILURES: i32 = 3;
 /// Fewer judgements say nothing.
 const JUDGED: i64 = 5;
-/// Of so many of the newest Scans.
+/// Number of the newest Scans that are examined.
 const LOOKED_AT: i64 = 200;
 
 #[derive(QueryableByName)]

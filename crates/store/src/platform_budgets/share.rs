@@ -21,7 +21,7 @@ pub(super) struct Share {
     pub(super) taken: u32,
 }
 
-/// How many of the `left` posts may be taken for a feed, and of whose share. Of no one's where no account watches it.
+/// Number of the `left` posts that may be taken for a feed, and the account they count for, if any watches it.
 pub(super) fn allowance(
     per_day: u32,
     left: u32,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::QueryResult;
 
-/// Whose rows.
+/// Owner of the rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Scope {
     Namespace(Uuid),

@@ -1,4 +1,4 @@
-//! What a key has spent of its minute, and what is leased: the arithmetic of the rate limit.
+//! Points of the current minute that a key has spent or leased: the arithmetic of the rate limit.
 //!
 //! Within any [`WINDOW`], all replicas together let through no more than the limit.
 //!
@@ -33,7 +33,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The time in which no more than the limit may be spent.
+/// Period in which no more than the limit may be spent.
 pub const WINDOW_MS: i64 = 60_000;
 /// How long a replica may spend what it leased.
 pub const LEASE_MS: i64 = 5_000;
@@ -64,7 +64,7 @@ struct Spent {
     points: u32,
 }
 
-/// What a replica asks for.
+/// Request of a replica.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     /// The new lease: a random number.
@@ -85,9 +85,9 @@ pub struct Settlement {
 /// The answer to [`Wanted`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// None, or at least [`Wanted::least`].
+    /// Zero, or at least [`Wanted::least`].
     pub points: u32,
-    /// What no one has spent or leased, after this grant.
+    /// Points that are neither spent nor leased after this grant.
     pub free: u32,
     /// When all points will be free again, should none be spent.
     pub reset_in_ms: i64,
@@ -106,7 +106,7 @@ impl Ledger {
         let lease = self.leases.remove(at);
         let mut rest = lease.points;
         for &(after_ms, points) in &settlement.spent {
-            // Never more than was leased, whatever is said.
+            // Never more than was leased.
             let points = points.min(rest);
             rest -= points;
             self.count(

@@ -22,16 +22,16 @@ pub struct Pace {
     /// Deliveries reopened in one batch, at most.
     pub batch: i64,
     /// No batch is taken while so many of the Connection's deliveries are due and wait: a replay feeds its
-    /// lane, and does not stand before what is new.
+    /// lane, and does not come before new deliveries.
     pub backlog: i64,
-    /// From one batch of a replay to its next.
+    /// Interval between two batches of a replay.
     pub pause: Duration,
 }
 
 /// Outcome of a replay's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advanced {
-    /// So many deliveries were reopened, or passed over because their Scan is gone.
+    /// Number of deliveries that were reopened, or skipped because their Scan is gone.
     Reopened(i64),
     /// The Connection has enough to do, or is disabled.
     Waiting,
@@ -40,9 +40,9 @@ pub enum Advanced {
     Done,
 }
 
-/// Deliveries that a batch looks at, whatever their state.
+/// Deliveries that a batch reads, in any state.
 const LOOKED_AT: i64 = 2_000;
-/// When a Connection that is disabled is looked at again.
+/// Interval after which a disabled Connection is checked again.
 const DISABLED_PAUSE: Duration = Duration::from_secs(2);
 const ENOUGH_PAUSE: Duration = Duration::from_millis(250);
 

@@ -118,7 +118,7 @@ pub async fn purge_post_keys(
     Ok(Some(deleted))
 }
 
-/// Not greater than any id made at that millisecond or later: an id opens with its milliseconds.
+/// The lowest id of that millisecond: an id begins with its milliseconds.
 pub(super) fn first_id_of(time: DateTime<Utc>) -> Uuid {
     let millis = u128::try_from(time.timestamp_millis()).unwrap_or(0);
     Uuid::from_u128(millis << 80)

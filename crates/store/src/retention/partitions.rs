@@ -14,7 +14,7 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use super::Table;
 use crate::{QueryError, QueryResult};
 
-/// Partitions that ended less than this long ago are made again by whoever keeps them ahead of time.
+/// Partitions that ended less than this long ago would be created again by [`crate::migrations::ensure_partitions`].
 const NEVER_YOUNGER: Duration = Duration::from_secs(7 * 86_400);
 
 /// A partition that holds nothing younger than what is kept.
@@ -38,7 +38,7 @@ pub enum Dropped {
 }
 
 /// The partitions of `table` that ended `kept` ago and earlier, by the database's clock, the oldest
-/// first. By their bounds, whatever they are named.
+/// first. Compares their bounds, not their names.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -191,7 +191,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// `lock_not_available` has no kind of its own in diesel; nor has a deadlock, which is the same to us.
+/// diesel has no kind for `lock_not_available`; a deadlock has the same consequence here.
 fn is_lock_timeout(error: &QueryError) -> bool {
     match error {
         QueryError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => true,

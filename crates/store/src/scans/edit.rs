@@ -1,4 +1,4 @@
-//! What customers say of their Scans.
+//! Feedback and labels of customers on their Scans.
 
 use diesel::{
     OptionalExtension, sql_query,

@@ -1,5 +1,5 @@
 //! Posts that say what a Scan's post said: of Managers with `duplicates: COLLAPSE`, they become places of
-//! that Scan, and no Scan of their own.
+//! that Scan, and no separate Scan.
 //!
 //! All of it happens while the Managers' clocks are locked, so that of two like posts found at once one is
 //! first, and the other's scanner sees its Scan. It costs nothing where no Manager collapses; one statement
@@ -32,7 +32,7 @@ pub const ALIKE_WITHIN: Duration = Duration::from_hours(7 * 24);
 /// A Manager, and a post's key.
 type Key = (ManagerName, Uuid);
 
-/// What a later post may say again.
+/// Text that a later post may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Original {
     Stored(ScanName),
@@ -46,7 +46,7 @@ type Known = (Original, Option<Sketch>);
 /// The likenesses of a poll's posts, and of the Scans that share a key with them.
 #[derive(Default)]
 pub(super) struct Likes {
-    /// Of the posts that are decided on, for Managers that collapse.
+    /// The posts to decide on, for Managers that collapse duplicates.
     own: BTreeMap<Key, Likeness>,
     /// The oldest first.
     known: HashMap<(ManagerName, i64), Vec<Known>>,
@@ -235,7 +235,7 @@ async fn append_places(
     if found.is_empty() {
         return Ok(());
     }
-    // In the order in which others lock Scans.
+    // Same order as other transactions lock Scans.
     found.sort_by_key(|(scan, _)| *scan);
     let scans: Vec<ScanName> = found.iter().map(|(scan, _)| *scan).collect();
     let places = found

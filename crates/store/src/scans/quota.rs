@@ -3,7 +3,7 @@
 //! Half of a day's Scans come as ever, and more as the day goes on: what the clock allows is never held
 //! back. Beyond that the working threshold rises with each Scan, from the lowest score of the day's
 //! matches to the highest, so that of a flood the best still come; at the bound nothing does. Scores are
-//! compared with those of their own Manager alone, whatever their scale. What falls under is counted.
+//! compared only with those of the same Manager, on any scale. Posts below it are counted.
 //! Posts of the past spend half of a day at most, and none of it where no one is sent them.
 //!
 //! The state is in the row of the Manager's clock, which is locked when it is read, and written back
@@ -11,7 +11,7 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-/// So much of a day's Scans come without a rising threshold, at any time of the day.
+/// Number of a day's Scans that come without a rising threshold, at any time of the day.
 const FREE_PART: f64 = 0.5;
 const DAY_SECONDS: f64 = 86_400.0;
 
@@ -24,7 +24,7 @@ pub(super) struct Quota {
     pub(super) state: State,
 }
 
-/// As the table has it.
+/// Same as in the table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct State {
     pub(super) day: NaiveDate,

@@ -102,7 +102,7 @@ pub async fn record_past(
     Ok(names)
 }
 
-/// Where Scans come from.
+/// Origin of Scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Fresh,
@@ -173,7 +173,7 @@ async fn make(
         }
         likes.is_new(key);
     }
-    // Whoever asks for the past again is given what found no room in it.
+    // A repeated request for the past returns what found no capacity in it.
     give_back_keys(conn, &put_off).await?;
     let mut clocks = advance_clocks(conn, &fresh, &clocks).await?;
 

@@ -1,6 +1,6 @@
 //! Delays as counts in buckets: mergeable, small, and within an eighth of the truth.
 //!
-//! Up to 16 ms each millisecond has a bucket of its own; above, each doubling is cut into eight.
+//! Up to 16 ms each millisecond has a separate bucket; above, each doubling is cut into eight.
 
 use std::{collections::BTreeMap, time::Duration};
 

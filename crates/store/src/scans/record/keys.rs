@@ -1,4 +1,4 @@
-//! What makes a Scan of a Manager and a post the only one.
+//! Keys that make a Scan of a Manager and a post unique.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{QueryResult, prepared::Prepared};
 
-/// Those Manager and post pairs that have no Scan yet, now claimed.
+/// The pairs of Manager and post that have no Scan yet, now claimed.
 pub(super) async fn claim_keys(
     conn: &mut AsyncPgConnection,
     wanted: &BTreeSet<(ManagerName, Uuid)>,

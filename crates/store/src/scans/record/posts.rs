@@ -24,7 +24,7 @@ pub(in crate::scans) fn post_key(post: &Post) -> Uuid {
     key_of(&post.id)
 }
 
-/// What makes a post the same post, by its id.
+/// Key of a post, by its id.
 pub(crate) fn key_of(post_id: &str) -> Uuid {
     key_within("", post_id)
 }
@@ -48,7 +48,7 @@ fn key_within(scope: &str, post_id: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-/// The rows of these posts, made where there were none.
+/// Returns the rows of these posts, and creates the missing ones.
 pub(super) async fn store_posts(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,

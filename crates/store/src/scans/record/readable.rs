@@ -20,7 +20,7 @@ pub(super) fn readable(matched: &Match) -> Match {
     matched
 }
 
-/// Fifteen digits at most, of which a `f64` holds all.
+/// Fifteen digits at most, which a `f64` represents exactly.
 fn readable_number(number: f64) -> f64 {
     const DECIMALS: f64 = 1e9;
     const BOUND: f64 = 999_999.0;
