@@ -1,4 +1,4 @@
-//! Who calls: the key of a request, checked before anything else.
+//! Authentication: the key of a request, checked before anything else.
 //!
 //! A key that was found is believed for [`BELIEVED_FOR`], so that most requests cost no look-up, and
 //! revocation works within five seconds on every replica. What was not found is not remembered: a new
@@ -174,7 +174,7 @@ pub(crate) async fn authenticate_reader(
     };
     let mut answer = admit(request, next, key).await?;
     if answer.status() == StatusCode::UNAUTHORIZED {
-        // A reader asks its user only when it is told of this scheme.
+        // A reader asks its user for a password only if this scheme is offered.
         let ask = HeaderValue::from_static("Basic realm=\"Earshot\", charset=\"UTF-8\"");
         answer.headers_mut().insert(WWW_AUTHENTICATE, ask);
     }
@@ -265,7 +265,7 @@ fn password(headers: &HeaderMap) -> Option<String> {
         .map(|(_, password)| password.to_owned())
 }
 
-/// What follows the scheme, which may stand in any case (RFC 9110 11.1).
+/// Credentials after the scheme, which may be in any case (RFC 9110 11.1).
 fn credentials<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     let mut values = headers.get_all(AUTHORIZATION);
     let value = values.next()?;

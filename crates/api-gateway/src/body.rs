@@ -31,9 +31,9 @@ pub(crate) struct RawJson {
     payload: Payload,
     declared_length: Option<u64>,
     is_json: bool,
-    /// What failed beside the body: `x-test`, query parameters.
+    /// Failures outside the body: `x-test`, query parameters.
     beside: Issues,
-    /// Of a PATCH.
+    /// True for a PATCH.
     mask: Option<String>,
     /// Ends the wait for the rest of the body: the gateway stops.
     cut: CancellationToken,
@@ -42,13 +42,13 @@ pub(crate) struct RawJson {
 }
 
 impl RawJson {
-    /// By which the same request again is known, when the body was read.
+    /// Fingerprint that identifies a repeated request, once the body was read.
     pub(crate) fn once(&self) -> Once {
         self.once.clone()
     }
 
     /// Reads the body and gives it to `parse`. In this order: 413, 415, 400 for what is not JSON, 400
-    /// with all failing fields, those beside the body included.
+    /// with all failing fields, including those outside the body.
     pub(crate) async fn parse<T>(
         self,
         parse: impl FnOnce(&Value) -> Result<T, Issues>,
@@ -57,7 +57,7 @@ impl RawJson {
     }
 
     /// A change, once `judge` has found nothing wrong with what it makes of the resource as it was recently.
-    /// Whoever makes the change judges again, under the resource's lock.
+    /// The caller that makes the change checks again, under the resource's lock.
     pub(crate) async fn patch(
         mut self,
         paths: Paths,
@@ -94,7 +94,7 @@ impl RawJson {
         self.read_as(false, parse).await
     }
 
-    /// No bytes at all are `{}`, of whatever type, where the body `may_be_empty`.
+    /// An empty body is `{}`, of any content type, if the body `may_be_empty`.
     async fn read_as<T>(
         self,
         may_be_empty: bool,
@@ -235,7 +235,7 @@ fn with_visible_names(issues: &Issues) -> Issues {
     shown
 }
 
-/// Where the body has text with a NUL character in it.
+/// Position of text with a NUL character in the body.
 fn paths_with_nul(body: &Value) -> Vec<String> {
     fn walk(value: &Value, path: &str, found: &mut Vec<String>) {
         match value {

@@ -1,4 +1,4 @@
-//! Compressed answers: brotli or gzip, for whoever asks, when it is worth it.
+//! Compressed responses: brotli or gzip, for clients that accept it, when it is worth it.
 //!
 //! actix compresses; here is decided whether. Answers shorter than [`WORTH_IT`] go out as they are. Answers
 //! hold nothing that a client's page could guess at by their length (keys are in no answer), so compressing

@@ -166,7 +166,7 @@ fn allowed(state: &AppState) -> Result<(), ApiError> {
     }
 }
 
-/// What every answer says to the browser, the scripts' too: one may open them by themselves.
+/// Headers of every response to the browser, including scripts, because each can be opened by itself.
 fn head(caching: &'static str) -> HttpResponseBuilder {
     let mut answer = HttpResponse::Ok();
     answer

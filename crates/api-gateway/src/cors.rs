@@ -1,4 +1,4 @@
-//! Which pages of others may call the API from a browser (`gateway.cors_allowed_origins`).
+//! Origins whose pages may call the API from a browser (`gateway.cors_allowed_origins`).
 //!
 //! None by default: without CORS headers a browser keeps answers from a page. With some, a preflight is
 //! answered before anything else, since it carries no key; all other requests are answered as ever, and the
@@ -7,7 +7,7 @@
 use actix_cors::Cors;
 use actix_web::{http::Method, middleware::Condition};
 
-/// How long a browser may remember a preflight, in seconds; browsers have smaller bounds of their own.
+/// How long a browser may remember a preflight, in seconds; browsers have smaller limits.
 const MAX_AGE: usize = 7_200;
 
 const METHODS: [Method; 5] = [
@@ -18,7 +18,7 @@ const METHODS: [Method; 5] = [
     Method::DELETE,
 ];
 
-/// Headers of answers that a page may read beside those that it always may.
+/// Response headers that a page may read in addition to those that it always may.
 const EXPOSED: [&str; 8] = [
     "x-request-id",
     "x-test",

@@ -30,7 +30,7 @@ pub enum ApiError {
     /// The key works, but not for this.
     #[error("{0}")]
     Forbidden(&'static str),
-    /// What of the path does not exist: `manager`, `path`.
+    /// Part of the path that does not exist: `manager`, `path`.
     #[error("{0} not found")]
     NotFound(&'static str),
     /// The key has spent its points for now.
@@ -60,7 +60,7 @@ pub enum ApiError {
     /// These fields, parameters or headers failed.
     #[error("invalid request: {}", summary(.0))]
     Invalid(#[from] Issues),
-    /// What the framework refused by itself.
+    /// Status of a request that the framework refused.
     #[error("{}", reason(*.0))]
     Framework(StatusCode),
     /// The database is away, or busy beyond patience; trying again helps.
@@ -145,7 +145,7 @@ impl ResponseError for ApiError {
     }
 }
 
-/// Which fields failed and why, in one short line.
+/// One short line with the failed fields and the reasons.
 fn summary(issues: &Issues) -> String {
     let all = issues.as_slice();
     let named = all.iter().take(MAX_NAMED).map(|one| {
@@ -165,7 +165,7 @@ fn words(issue: Issue) -> String {
     word.as_str().unwrap_or("failed").replace('_', " ")
 }
 
-/// Also for answers that no error of ours stands behind.
+/// Also used for responses without one of our errors.
 pub(crate) fn reason(status: StatusCode) -> String {
     status
         .canonical_reason()

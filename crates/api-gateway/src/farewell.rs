@@ -28,11 +28,11 @@ use tokio::{
 /// How the client stands to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It has said nothing since the last word of ours.
+    /// The client has sent nothing since our last response.
     Answered,
-    /// It has, and waits for an answer.
+    /// The client has sent something, and waits for a response.
     Waits,
-    /// It has closed its side, or cannot be reached, or we have closed ours.
+    /// The client has closed its side or cannot be reached, or we have closed ours.
     Over,
 }
 
@@ -84,7 +84,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Kept<I> {
             while self.read(&mut unread).await? > 0 {}
             io::Result::Ok(())
         };
-        // Whoever is gone meanwhile needs no answer.
+        // A client that is gone needs no response.
         let _ = timeout(at_most, farewell).await;
     }
 }

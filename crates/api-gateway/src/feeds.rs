@@ -31,7 +31,7 @@ impl ConfiguredFeeds {
         self.platforms.iter().find(|platform| platform.name == name)
     }
 
-    /// Where people see what the feed has.
+    /// Address where people can read the feed.
     pub(crate) fn page_of(&self, feed: &FeedName) -> Option<String> {
         let platform = self.platform(feed.platform())?;
         let kind = platform.kind.as_str();

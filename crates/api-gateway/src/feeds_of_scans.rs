@@ -26,9 +26,9 @@ use store::{managers, scans};
 
 use crate::{ApiError, authenticate::Caller, handlers::documents::fingerprint, query::Parameters};
 
-/// What a reader that comes once a day may have missed is in the API.
+/// Maximum number of entries; a reader that comes once a day finds older ones in the API.
 const SCANS: &str = "50";
-/// Of a post's text; the rest stands at its source.
+/// Maximum length of a post's text; the rest is at its source.
 const MAX_TEXT_CHARS: usize = 10_000;
 
 #[derive(Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) struct FeedPath {
     manager_id: String,
 }
 
-/// What both forms are made of.
+/// Content of both formats.
 struct Feed {
     manager: ManagerName,
     title: String,
@@ -140,7 +140,7 @@ fn is_known(request: &HttpRequest, tag: &EntityTag, modified: SystemTime) -> boo
         .is_ok_and(|IfModifiedSince(since)| SystemTime::from(since) >= modified)
 }
 
-/// What a reader shows of a post that has no title.
+/// Title that a reader shows for a post without one.
 fn title(scan: &Scan) -> String {
     const CHARS: usize = 120;
     let post = &scan.post;

@@ -32,14 +32,14 @@ use crate::{
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// On an answer that is given again.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// As it is called in answers.
+/// Name in responses.
 const FIELD: &str = "Idempotency-Key";
 const MAX_BYTES: usize = 255;
 
-/// Whether, and as what, a request may come again.
+/// Idempotency of a request: none, or by a key.
 #[derive(Clone, Default)]
 pub(crate) struct Once {
-    /// Of the path and the key, where there is one.
+    /// Hash of the path and the key, if there is one.
     request: Option<[u8; 32]>,
     /// Set when the body was read.
     body: Arc<OnceLock<[u8; 32]>>,
@@ -89,7 +89,7 @@ impl Once {
     }
 }
 
-/// What was made, now or when the request first came.
+/// The created resource, of this request or of the first one with its key.
 pub(crate) enum Made<T> {
     Now(T),
     Before(Answer),

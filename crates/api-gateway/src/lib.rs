@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use backbone::Backbone;
 
-/// The whole service, for a process of its own.
+/// The whole service, for a separate process.
 ///
 /// # Errors
 /// When the configuration cannot be used, or the address is taken.

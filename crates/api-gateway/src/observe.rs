@@ -29,10 +29,10 @@ use crate::{ApiError, authenticate, compress, routes::template, state::AppState,
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID_BYTES: usize = 128;
-/// As <https://www.w3.org/TR/trace-context/> asks to carry at least.
+/// Minimum length that <https://www.w3.org/TR/trace-context/> asks to carry.
 const MAX_TRACESTATE_BYTES: usize = 512;
 
-/// As the OpenTelemetry conventions give them.
+/// Buckets of the OpenTelemetry conventions.
 const SECONDS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
@@ -133,7 +133,7 @@ pub(crate) async fn observe(
     Ok(answer)
 }
 
-/// What browsers are told not to do with answers. A page has a policy of its own.
+/// Restrictions for browsers. A page has a separate policy.
 fn protect(headers: &mut HeaderMap, secure: bool) {
     let mut insert = |name: HeaderName, value: &'static str| {
         headers.insert(name, HeaderValue::from_static(value));
@@ -200,7 +200,7 @@ fn caller_trace(request: &ServiceRequest) -> TraceContext {
     }
 }
 
-/// What is said of a request when it is over.
+/// Logs and counts a finished request.
 fn conclude(
     span: &Span,
     method: &'static str,

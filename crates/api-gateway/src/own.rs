@@ -13,14 +13,14 @@ use runtime::Config;
 use secrecy::{ExposeSecret as _, SecretString};
 use store::{Connection, Pool};
 
-/// At least so many stay with the process: for upkeep, and for whoever finds its own in use.
+/// Minimum number of connections for the process: for maintenance, and for workers whose own ones are in use.
 const LEAST_SHARED: usize = 2;
 
 thread_local! {
     static OWN: RefCell<Option<Pool>> = const { RefCell::new(None) };
 }
 
-/// What each worker may open.
+/// Number of connections that each worker may open.
 #[derive(Clone)]
 pub(crate) struct Own {
     url: SecretString,

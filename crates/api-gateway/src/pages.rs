@@ -4,7 +4,7 @@
 //! refused nor cut off. For any other, `store` estimates first what it costs at most, by how many rows there
 //! are to look at ([0028](../../../docs/adr/0028-lists-by-estimated-cost.md)):
 //!
-//! - More than [`MAX_COST`] is refused, the same whatever else goes on.
+//! - More than [`MAX_COST`] is refused, independent of the load.
 //! - The rest is charged in points, beyond that of each read.
 //! - Of pages that take long, a key reads two at a time, on all replicas together.
 //! - What was estimated wrongly is cut off.

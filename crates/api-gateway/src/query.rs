@@ -35,7 +35,7 @@ impl Parameters {
         self.issues.or(())
     }
 
-    /// The mask of a change, and what is wrong beside it.
+    /// The mask of a change, and other failures of the query.
     pub(crate) fn update_mask(mut self) -> (Option<String>, Issues) {
         self.refuse_unknown(&["updateMask"]);
         let mut given = self.given.into_iter();

@@ -11,7 +11,7 @@
 //! many requests it makes.
 //!
 //! Without the database nothing is let through once the leases are spent, and the answer is 503: what
-//! follows would need the database anyway, and the limit holds whatever happens.
+//! follows would need the database anyway, and the limit holds in any case.
 
 mod lease;
 #[cfg(test)]
@@ -58,7 +58,7 @@ static LIMITED: LazyLock<IntCounter> = LazyLock::new(|| {
     metric
 });
 
-/// What a request costs.
+/// Cost of a request in points.
 pub(crate) fn cost(method: &Method, path: &str) -> u32 {
     const COSTLY: [&str; 4] = [":test", ":preview", ":replay", ":backfill"];
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
@@ -89,7 +89,7 @@ impl Standing {
     }
 }
 
-/// Of an address from which keys come that do not work: it has no points until `wait` is over.
+/// Refusal of an address that sent invalid keys: it has no points until `wait` is over.
 pub(crate) fn too_many_failures(wait: Duration) -> ApiError {
     let reset_in_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
     ApiError::RateLimited {
@@ -116,19 +116,19 @@ pub(crate) struct Meter {
 /// One key's.
 #[derive(Default)]
 struct Account {
-    /// Held by whoever asks the database.
+    /// Held during a request to the database.
     gate: Arc<Gate<()>>,
     book: Mutex<Book>,
 }
 
-/// What this replica knows and holds of a key.
+/// State of a key on this replica.
 #[derive(Default)]
 struct Book {
     lease: Option<Lease>,
     refusal: Option<Refusal>,
     /// How many points to ask for next; 0 before the first.
     appetite: u32,
-    /// What was free beside our lease, when it was granted.
+    /// Free points in addition to our lease, when it was granted.
     free: u32,
     reset_ms: i64,
 }
@@ -169,7 +169,7 @@ impl Book {
         }
     }
 
-    /// What to ask for, and what to say of the lease that ends with it.
+    /// The next lease to request, and the report on the one that ends with it.
     fn next(&mut self, now_ms: i64, limit: u32, cost: u32) -> (Wanted, Option<Settlement>) {
         let largest = (limit / LARGEST_SHARE).max(1);
         let settled = self.settle(now_ms);
@@ -254,7 +254,7 @@ impl Meter {
             return charged;
         }
         let gate = Arc::clone(&account.gate).lock_owned().await;
-        // Whoever held the gate before may have brought enough.
+        // The previous holder of the gate may have brought enough.
         let charged = account.book().charge(meter.now_ms(), meter.limit, cost);
         if let Some(charged) = charged {
             return charged;
@@ -333,7 +333,7 @@ impl Meter {
     }
 }
 
-/// Runs to its end whatever becomes of who waits.
+/// Runs to its end even if the waiting request is dropped.
 async fn finished<T: Send + 'static>(
     work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -1,4 +1,4 @@
-//! Which operation answers which method and path.
+//! The routes: an operation for each method and path.
 //!
 //! One table: actix gets its routes from it, 405 its `Allow`, and tests compare it with `openapi.yaml`.
 //!
@@ -30,7 +30,7 @@ use crate::{
 
 const VERSION: &str = "/v1";
 const FEEDS: &str = "/feeds";
-/// What a parameter of a path takes, spelled as actix has it.
+/// Pattern of a path parameter, in actix's notation.
 const ID_FORM: &str = ":[^/:]+";
 
 /// The operations of one path.
@@ -178,7 +178,7 @@ fn documents() -> Vec<Path> {
     ]
 }
 
-/// What pages are made of: no part of the API.
+/// Assets of pages, which are not part of the API.
 fn files() -> Vec<Path> {
     vec![
         path("/docs/{file}", [get(docs::file)]),
@@ -458,7 +458,7 @@ mod tests {
         }
     }
 
-    /// What is said of requests is said of the route that answers them.
+    /// Metrics and logs of a request use the route that answers it.
     #[actix_web::test]
     async fn requests_are_routed_by_their_templates() {
         let app = App::new().service(actix_web::web::scope(super::VERSION).configure(|config| {

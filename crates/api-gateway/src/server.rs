@@ -1,6 +1,6 @@
 //! The HTTP server.
 //!
-//! Binding comes before serving, so that whoever starts the gateway on port 0 learns the port first.
+//! Binding comes before serving, so that a caller that starts the gateway on port 0 learns the port first.
 //!
 //! This is what `actix_web::HttpServer` does, put together by hand for the one thing that it does not
 //! let one do: to stand between the HTTP library and the connection ([`crate::wire`]).
@@ -117,7 +117,7 @@ impl Gateway {
         self
     }
 
-    /// Where it listens; with port 0 asked for, the port that it got.
+    /// Address that it listens on; if port 0 was requested, the port that it got.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address

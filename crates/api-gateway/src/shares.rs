@@ -1,4 +1,4 @@
-//! What of the database connections each account may hold.
+//! Share of the database connections that each account may hold.
 //!
 //! Half of them at most, so that no account keeps the others waiting, whatever it asks for and however long that takes.
 

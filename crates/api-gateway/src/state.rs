@@ -1,4 +1,4 @@
-//! What all handlers share, and the one place where transactions begin and end.
+//! Shared state of all handlers, and the one place where transactions begin and end.
 
 use std::{
     ops::DerefMut,
@@ -44,7 +44,7 @@ pub(crate) struct AppState {
     pub(crate) quotas: quotas::Limits,
     pub(crate) addresses: AddressPolicy,
     feeds: ConfiguredFeeds,
-    /// True if clients come by TLS, to this process itself.
+    /// True if clients use TLS to this process itself.
     pub(crate) serves_tls: bool,
     pub(crate) cors_allowed_origins: Vec<String>,
     pub(crate) serves_console: bool,
@@ -73,7 +73,7 @@ where
 
 /// Why a transaction was rolled back.
 enum Ended<T> {
-    /// It was a test, and this is the answer.
+    /// The request was a test, and this is the response.
     Tested(T),
     Failed(ApiError),
 }
@@ -124,7 +124,7 @@ impl AppState {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// The gateway stops: whoever has not sent all of a body by now is told to come again.
+    /// The gateway stops: a client that has not sent the whole body is asked to try again.
     pub(crate) fn cut_bodies(&self) {
         self.bodies.cancel();
     }
@@ -192,7 +192,7 @@ impl AppState {
         }
     }
 
-    /// A connection of the pool, opened where there is none.
+    /// A connection of the pool, opened if there is none.
     async fn open(&self) -> Result<store::Connection, ApiError> {
         let pool = self.pool.clone();
         let runtime = self.runtime.get().cloned().unwrap_or_else(Handle::current);

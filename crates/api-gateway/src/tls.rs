@@ -46,7 +46,7 @@ static EXPIRY: LazyLock<IntGauge> = LazyLock::new(|| {
     metric
 });
 
-/// What connections are taken with; cheap to clone.
+/// Acceptor of connections; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Tls {
     acceptor: TlsAcceptor,
@@ -73,7 +73,7 @@ impl ResolvesServerCert for Served {
 }
 
 impl Tls {
-    /// Nothing without a certificate.
+    /// Does nothing without a certificate.
     ///
     /// # Errors
     /// When there is one that cannot be used.
@@ -115,7 +115,7 @@ impl Tls {
     /// Follows the files until `stop`.
     pub(crate) async fn follow(self, stop: CancellationToken) {
         let served = self.served;
-        // What was looked at last, good or not. Looked at once more at first: it may have changed since.
+        // The files as last read, valid or not. Read again at first, because they may have changed since.
         let mut looked_at = None;
         loop {
             let at = Arc::clone(&served);

@@ -1,4 +1,4 @@
-//! What the gateway does beside answering: unspent points go back, old answers go.
+//! Maintenance of the gateway: it returns unspent points and deletes old idempotent responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ const PURGE_STATEMENTS: usize = 50;
 /// For giving back what is left at the end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Until `stop`. What fails is tried again at the next turn; the log hears of the database from others.
+/// Runs until `stop`. Failed work is tried again at the next turn; others log a lost database.
 pub(crate) async fn keep(state: Arc<AppState>, stop: CancellationToken) {
     let mut ticks = interval(SETTLE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -34,7 +34,7 @@ const EMPTY: &str = "\r\ncontent-length: 0\r\n";
 /// A connection whose last answer may need a body.
 pub(crate) struct Wire<I> {
     io: I,
-    /// What takes the place of a bare answer, as far as it is not written yet.
+    /// Replacement of a bare response, as far as it is not written yet.
     replaced: Vec<u8>,
     written: usize,
     /// HTTP/2 has answers of other shapes, and gives a fault to a stream or a connection, not a body.

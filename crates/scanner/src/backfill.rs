@@ -1,4 +1,4 @@
-//! Runs Managers over posts of the past: new ones, and those for which someone asked.
+//! Runs Managers over posts of the past: new Managers, and those with a requested backfill.
 //!
 //! First over the posts that are kept of a feed, for all Managers that wait for it at once. Where these do
 //! not reach back far enough and the platform does, a look-back reads the feed with a cursor of its own.

@@ -31,7 +31,7 @@ use crate::metrics;
 const BELIEVED: Duration = Duration::from_secs(1);
 /// A poll that has begun looks again so often.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// It waits for its next request no longer than a request counts.
+/// Maximum wait for the next request; requests that are older no longer count.
 pub(crate) const MAX_PATIENCE: Duration = Duration::from_secs(70);
 /// When the store does not answer.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
@@ -40,11 +40,11 @@ const SHARE_RETRY: Duration = Duration::from_secs(600);
 /// A platform that says more is not believed.
 const MAX_SILENCE: Duration = Duration::from_hours(24);
 
-/// What one poll, look-back or re-check has asked.
+/// Requests of one poll, look-back or re-check.
 struct Spending {
     made: Cell<u32>,
     is_low: bool,
-    /// What is read, where it is a feed.
+    /// The feed that is read, if any.
     feed: Option<FeedName>,
     /// The account whose share its last posts were of.
     charged: Cell<Option<Id>>,

@@ -7,7 +7,7 @@ use tracing::field::Empty;
 
 use crate::{metrics, plans::Plans};
 
-/// What these posts of `feed` match, in the posts' order; of the Managers that `wanted` wants for each.
+/// Returns the matches of these posts of `feed`, in the posts' order, for the Managers that `wanted` selects.
 pub(crate) fn find<'a>(
     plans: &Plans,
     index: &Index,

@@ -1,4 +1,4 @@
-//! What the scanner counts. Names and labels are a contract: `docs/operations/metrics.md`.
+//! Metrics of the scanner. Names and labels are a contract: `docs/operations/metrics.md`.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use prometheus::{
 };
 
 const UNREGISTERED: &str = "each metric is registered once";
-/// From a tenth of a second to an hour.
+/// Buckets from a tenth of a second to an hour.
 const LONG: &[f64] = &[
     0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0,
 ];

@@ -27,7 +27,7 @@ pub(crate) struct Monitor {
     platforms: Vec<String>,
     pool: Pool,
     plans: Arc<Plans>,
-    /// Those that no adapter could be made for, and why.
+    /// Platforms without an adapter, and the reasons.
     unusable: Vec<(String, String)>,
     /// The last word about each platform.
     said: BTreeMap<String, bool>,
@@ -69,7 +69,7 @@ impl Monitor {
             let lag = self.plans.fresh_since().elapsed();
             metrics::INDEX_LAG.set(lag.as_secs_f64());
             if let Err(error) = self.look(&checks).await {
-                // That the database is away is told elsewhere.
+                // Others report a lost database.
                 tracing::debug!("cannot look how the feeds do: {error:#}");
             }
             if Instant::now() >= purge_due {
@@ -149,7 +149,7 @@ impl Monitor {
     }
 }
 
-/// What is wrong with a platform; nothing while any of its feeds does well.
+/// Problem of a platform; `None` while any of its feeds works.
 fn detail(feeds: &PlatformFeeds) -> Option<String> {
     let bad = feeds.failing + feeds.blocked + feeds.budget_spent;
     if feeds.ok > 0 || bad == 0 {

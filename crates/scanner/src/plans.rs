@@ -45,7 +45,7 @@ pub struct Plans {
     unreadable: std::sync::Mutex<HashSet<ManagerName>>,
     /// One refresh at a time: others wait and then find its work done.
     refreshing: Mutex<()>,
-    /// The index's version: whoever polls hears of each new one, also of one that came while it was busy.
+    /// The index's version: each subscriber sees the newest one, even if it was busy meanwhile.
     changed: watch::Sender<i64>,
     fresh_since: std::sync::Mutex<Instant>,
 }
@@ -67,7 +67,7 @@ impl Plans {
         }
     }
 
-    /// As of now.
+    /// The index at present.
     #[must_use]
     pub fn index(&self) -> Arc<Index> {
         self.live.load()
@@ -191,7 +191,7 @@ impl Plans {
                     self.live.apply(changes.into_iter().flatten(), version);
                     self.note_change(version);
                     if self.live.is_due() {
-                        // Beside, since it may take seconds; one at a time, which it sees to itself.
+                        // In a separate task, because it may take seconds; it ensures that only one runs.
                         let live = Arc::clone(&self.live);
                         tokio::task::spawn_blocking(move || live.merge());
                     }
@@ -202,7 +202,7 @@ impl Plans {
         Ok(())
     }
 
-    /// What a record changes; nothing where what is at work must stay, since what came cannot be executed.
+    /// Changes of a record; `None` if the current plan must stay, because the new one cannot be executed.
     fn change(&self, record: &PlanRecord) -> Option<Change> {
         if record.unreadable {
             return None;

@@ -50,13 +50,13 @@ use late::Late;
 const DEADLINE: Duration = Duration::from_secs(300);
 /// A poll that takes longer is slow, and so is the next one of its feed taken to be.
 pub(crate) const SLOW: Duration = Duration::from_secs(5);
-/// Of a stream: how long polls that bring nothing go on before their cursor is stored.
+/// For a stream: how long polls without posts continue before their cursor is stored.
 const STREAM_TURN: Duration = Duration::from_secs(1);
 const BREATH: Duration = Duration::from_millis(10);
 /// Scans in one transaction, except for the last few of a poll.
 const BLOCK: usize = 2_000;
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
-/// How many refusals in a row are taken for passing ones.
+/// Number of refusals in a row that count as temporary.
 const SLIPS: u32 = 3;
 const STORE_RETRY: Duration = Duration::from_millis(500);
 const MAX_STORE_RETRY: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ pub(crate) struct Poll {
     pub(crate) shutdown: CancellationToken,
 }
 
-/// What the next poll under the same lease begins with.
+/// State that the next poll under the same lease begins with.
 struct Read {
     cursor: Cursor,
     posts_per_day: f64,
@@ -289,7 +289,7 @@ impl Poll {
             polled.posts.len(),
             self.feed.unread,
         );
-        // Feeds that fell due together shall not go on doing so.
+        // Feeds that became due together must not stay together.
         let adapted = adapted.mul_f64(rand::random_range(0.9..1.1));
         adapted.max(polled.next_hint.unwrap_or_default())
     }

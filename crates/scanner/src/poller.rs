@@ -54,7 +54,7 @@ struct Open {
     /// The account that it counts for.
     account: AccountId,
     since: Instant,
-    /// By its feed's last poll.
+    /// Speed of the feed's last poll.
     is_slow: bool,
 }
 

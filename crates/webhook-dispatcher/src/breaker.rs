@@ -1,5 +1,5 @@
 //! The circuit breaker of a Connection, as a rule over its record. The record is shared by all replicas;
-//! whoever applies outcomes has its row locked.
+//! the caller that applies outcomes has its row locked.
 //!
 //! Closed, it opens after five failures in a row, or when half of the last twenty attempts failed. Open, it
 //! lets nothing pass for half a minute, and then one probe over all replicas: a success closes it, a
@@ -20,13 +20,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) success: bool,
-    /// It was the probe.
+    /// The attempt was the probe.
     pub(crate) probe: bool,
     /// A person asked for it.
     pub(crate) urgent: bool,
 }
 
-/// What the breaker did.
+/// Change of the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Where in `outcomes`, `.` for a success and `x` for a failure, the breaker opens.
+    /// Position in `outcomes`, `.` for a success and `x` for a failure, at which the breaker opens.
     fn opens_at(outcomes: &str) -> Option<usize> {
         let mut lane = lane();
         outcomes.bytes().position(|outcome| {

@@ -35,7 +35,7 @@ const BATCH: u32 = 256;
 /// Connections looked at of each account at a time.
 const PER_ACCOUNT: i64 = 64;
 const URGENT: i64 = 32;
-/// Between two looks at which Connections are due: other replicas leave things behind too.
+/// Interval between two queries for due Connections: other replicas leave deliveries behind too.
 const LOOK: Duration = Duration::from_secs(1);
 const SOONEST_LOOK: Duration = Duration::from_millis(20);
 /// Between two rounds, so that what is freed one by one is filled many at a time.
@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// After a failure.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// What the rest of the dispatcher tells the claims.
+/// Signals from the rest of the dispatcher to the claims.
 #[derive(Default)]
 pub(crate) struct Signals {
     state: Mutex<Pending>,
@@ -52,7 +52,7 @@ pub(crate) struct Signals {
 
 #[derive(Default)]
 struct Pending {
-    /// Connections for which something waits of which their lanes in the database may not know.
+    /// Connections with waiting deliveries that their lanes in the database may not know of.
     unnoted: BTreeSet<ConnectionName>,
     /// When a restrained Connection's lane says that it is to be looked at: not before.
     quiet: HashMap<ConnectionName, Instant>,
@@ -229,14 +229,14 @@ async fn look(
             *free.entry(due.account).or_default() += 1;
         }
     }
-    // There are more of that account, perhaps; those that are known by now are not looked at again.
+    // There may be more of that account; those known by now are not queried again.
     if free.values().any(|count| *count >= PER_ACCOUNT / 2) {
         dispatcher.signals.look_at(Instant::now() + SOONEST_LOOK);
     }
     restrained::claim(dispatcher, conn, under_restraint).await
 }
 
-/// What people asked for goes first, and past open breakers.
+/// Urgent deliveries, which people asked for, go first, and past open breakers.
 async fn urgent(
     dispatcher: &Arc<Dispatcher>,
     conn: &mut AsyncPgConnection,
@@ -301,7 +301,7 @@ async fn claim(
     settle(dispatcher, conn, &drained).await
 }
 
-/// Moves the hints of Connections on of which nothing more was found.
+/// Advances the hints of Connections without further deliveries.
 async fn settle(
     dispatcher: &Dispatcher,
     conn: &mut AsyncPgConnection,
@@ -349,7 +349,7 @@ fn name_of(claimed: &Claimed) -> ConnectionName {
     }
 }
 
-/// What can be sent; of what cannot, the failure is recorded.
+/// Returns the tasks that can be sent; for the others, the failure is recorded.
 fn ready(dispatcher: &Dispatcher, claimed: Claimed, probe: bool) -> Option<Ready> {
     match claimed {
         Ok(task) => Some(Ready {

@@ -1,4 +1,4 @@
-//! Tests of Connections: one sample event now, made as every delivery is, and answered to whoever waits.
+//! Test deliveries: one sample event now, made like every delivery, and answered to the waiting client.
 //!
 //! It goes to disabled Connections too, and past an open breaker: a person asked. It counts for neither,
 //! and is in no log. A test that was taken is made once; when this process dies meanwhile, its asker is

@@ -1,4 +1,4 @@
-//! What people ask for beside the Scans that come: tests of Connections, and replays.
+//! Requests of people in addition to new Scans: tests of Connections, and replays.
 //!
 //! Both lie in the database, where any replica takes them up; neither is ever sent straight from here.
 //! A look costs one short query each, five times a second; more often while a replay is worked off, at its pace.

@@ -1,4 +1,4 @@
-//! From events to deliveries, many at a time.
+//! Turns events into deliveries, many at a time.
 //!
 //! Events that come while a transaction runs share the next one: nothing waits for company, and many at
 //! once cost hardly more than one. What may go now goes after the commit, straight from memory.
@@ -37,7 +37,7 @@ struct Asked {
 }
 
 impl FanOut {
-    /// Works until the last clone is gone, in tasks of its own.
+    /// Works until the last clone is gone, in separate tasks.
     pub(crate) fn start(dispatcher: &Arc<Dispatcher>) -> Self {
         let (asked, receiver) = mpsc::unbounded_channel();
         let receiver = Arc::new(Mutex::new(receiver));
@@ -99,7 +99,7 @@ async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) {
         } else {
             whole.as_ref().copied().map_err(told)
         };
-        // Whoever waited may be gone; then the message comes again.
+        // The waiting consumer may be gone; then the message comes again.
         let _ = asked.done.send(result);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn body(
     json.map(Bytes::from)
 }
 
-/// What a message is headed with: the post's title, or whose it is.
+/// Heading of a message: the post's title, or its author.
 fn heading(post: &Post) -> String {
     match post.title.as_deref() {
         Some(title) if !text::plain(title, 2).is_empty() => title.to_owned(),
@@ -35,7 +35,7 @@ fn heading(post: &Post) -> String {
     }
 }
 
-/// Where it was found and by whom: `Self-hosting · ada · 2026-11-21 01:02 UTC`.
+/// Place, author and time of the post: `Self-hosting · ada · 2026-11-21 01:02 UTC`.
 fn origin(post: &Post) -> String {
     let mut parts = Vec::new();
     if let Some(subforum) = &post.subforum {

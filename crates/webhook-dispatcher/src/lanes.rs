@@ -1,4 +1,4 @@
-//! Which requests may be open: in all, to each Connection, and whose is next.
+//! Limits of open requests: in total, per Connection, and whose turn is next.
 //!
 //! What a Connection has here is its lane: so many requests open at a time, from one on up to the lane's
 //! limit, one more with each success and half with each failure; and a short queue behind them, leased and
@@ -32,10 +32,10 @@ use state::State;
 
 use crate::record::InHand;
 
-/// Lanes of which nothing was heard for so long are forgotten, and are new again.
+/// Time without events after which a lane is forgotten, and is new again.
 const FORGET: Duration = Duration::from_secs(600);
 
-/// Of a batch of claims, for each Connection that is behind.
+/// Minimum share of a batch of claims for each Connection that is behind.
 const LEAST_SHARE: u32 = 8;
 
 pub(crate) struct Lanes {
@@ -51,7 +51,7 @@ pub(crate) struct Ready {
     pub(crate) task: Task,
     /// The one probe of an open breaker.
     pub(crate) probe: bool,
-    /// From its lease on.
+    /// Held from its lease on.
     pub(crate) in_hand: InHand,
 }
 
@@ -62,12 +62,12 @@ impl Ready {
     }
 }
 
-/// Where a delivery comes from.
+/// Origin of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// Its Scan has just been made.
     Fresh,
-    /// It has waited in the database.
+    /// The delivery has waited in the database.
     Waiting,
 }
 
@@ -97,7 +97,7 @@ impl Lanes {
         self.promise(&mut state, connection, 1, Origin::Fresh).pop()
     }
 
-    /// Up to `most` places for what was found waiting, whatever is behind.
+    /// Returns up to `most` places for waiting deliveries, even if the lane is behind.
     pub(crate) fn places(
         self: &Arc<Self>,
         connection: ConnectionName,
@@ -109,7 +109,7 @@ impl Lanes {
         self.promise(&mut state, connection, most, Origin::Waiting)
     }
 
-    /// A place for what is sent whatever else holds its Connection up: a probe, or what a person asked for.
+    /// Returns a place for a probe, or for a delivery that a person asked for, regardless of other limits.
     pub(crate) fn exempt_place(self: &Arc<Self>, connection: ConnectionName, account: Id) -> Place {
         let mut state = self.lock();
         state.lane(connection, account).promised += 1;
@@ -287,14 +287,14 @@ impl Lanes {
         }
     }
 
-    /// Nothing of a Connection's that may be sent waits in the database any more.
+    /// The Connection has no more sendable deliveries in the database.
     pub(crate) fn catch_up(&self, connection: ConnectionName) {
         if let Some(lane) = self.lock().lanes.get_mut(&connection) {
             lane.behind = false;
         }
     }
 
-    /// The Connections of which more waits in the database, as far as is known here.
+    /// Connections with more deliveries in the database, as far as is known here.
     pub(crate) fn behind(&self) -> Vec<ConnectionName> {
         let state = self.lock();
         let behind = state.lanes.iter().filter(|(_, lane)| lane.behind);
@@ -394,7 +394,7 @@ impl Lanes {
         self.freed.notified().await;
     }
 
-    /// Resolves when a lane of which more waits in the database has places for it.
+    /// Resolves when a lane with more deliveries in the database has places for them.
     pub(crate) async fn hungry(&self) {
         self.hungry.notified().await;
     }

@@ -4,11 +4,11 @@
 //! What has to wait waits in the database, where [`claim`] finds it when it is due. [`send`] makes one
 //! attempt, [`schedule`] decides what becomes of it, and [`record`] writes it down, many at a time.
 //! [`lanes`] bound what is open, per Connection and in all. What people ask for beside, tests and replays,
-//! is taken up by [`errands`]; [`retention`] drops what is old.
+//! run in [`errands`]; [`retention`] drops what is old.
 //!
 //! Delivery is at least once. A delivery is leased in the database while its request is open; when a
 //! dispatcher dies its leases are freed, and the requests that it had open are repeated under the same
-//! Scan name, by which receivers deduplicate.
+//! Scan name, which receivers deduplicate on.
 
 mod breaker;
 mod claim;
@@ -36,7 +36,7 @@ use tokio::sync::Semaphore;
 
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
-/// What the parts share.
+/// State that the parts share.
 struct Dispatcher {
     config: Arc<Config>,
     backbone: Backbone,

@@ -1,4 +1,4 @@
-//! What the dispatcher counts. Names and labels are a contract: `docs/operations/metrics.md`.
+//! Metrics of the dispatcher. Names and labels are a contract: `docs/operations/metrics.md`.
 
 use std::sync::LazyLock;
 

@@ -15,7 +15,7 @@ const AHEAD: Duration = Duration::from_secs(1);
 /// A time line that is behind by no more than this is caught up.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
-/// What may be spent now.
+/// Number of requests that may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     start: Timestamp,

@@ -97,7 +97,7 @@ fn lock(hand: &Hand) -> MutexGuard<'_, HashSet<Id>> {
     hand.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What comes of the recorder before it is started.
+/// Receiving half of the recorder before its start.
 pub(crate) struct Recording(mpsc::UnboundedReceiver<Unwritten>);
 
 pub(crate) fn new() -> (Recorder, Recording) {

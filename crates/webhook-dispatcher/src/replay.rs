@@ -24,13 +24,13 @@ const PACE: Pace = Pace {
     backlog: 24,
     pause: PAUSE,
 };
-/// While Scans come: at most 100 a second. Each replica goes by the Scans that it gets itself.
+/// Pace while Scans arrive: at most 100 a second. Each replica counts the Scans that it gets itself.
 const YIELDING: Pace = Pace { batch: 10, ..PACE };
-/// So long after the last Scan none is expected.
+/// Time after the last Scan until none is expected.
 const LULL: Duration = Duration::from_secs(1);
 /// Between two looks for replays' turns while any goes on.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
-/// Of one look: then tests are looked for again.
+/// Duration of one turn; tests are looked for in between.
 const TURNS: u32 = 20;
 
 /// Gives each replay that is due its turn; whether some of one was reopened, so that more is to be soon.

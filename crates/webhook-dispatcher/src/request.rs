@@ -1,4 +1,4 @@
-//! The request of a delivery: SPEC part 6, and what its Connection asks for beside it.
+//! The request of a delivery: SPEC part 6, and the options of its Connection.
 
 use bytes::Bytes;
 use domain::{
@@ -9,9 +9,9 @@ use store::{connections::Endpoint, deliveries::Task};
 
 use crate::format;
 
-/// What a request is made of.
+/// Content of a request.
 pub(crate) struct Parts<'a> {
-    /// By which the receiver knows the message again: the same at each attempt.
+    /// Id that the receiver recognises the message by: the same at each attempt.
     id: Id,
     scan: ScanName,
     post: &'a Post,
@@ -34,7 +34,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Of an event that no delivery stands behind.
+    /// Content of an event without a delivery.
     pub(crate) fn of_sample(endpoint: &'a Endpoint, scan: ScanName, post: &'a Post) -> Self {
         Self {
             id: Id::generate(),

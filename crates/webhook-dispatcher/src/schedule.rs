@@ -1,4 +1,4 @@
-//! What becomes of a delivery after an attempt.
+//! Next state of a delivery after an attempt.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use store::deliveries::Verdict;
 
 const GONE: u16 = 410;
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
-/// As near as the clocks of replicas agree: what is left of the greatest age then is not worth waiting.
+/// Tolerance between the clocks of replicas: the rest of the greatest age is then not worth waiting for.
 const CLOSE: Duration = Duration::from_secs(1);
 const JITTER: std::ops::Range<f64> = 0.8..1.2;
 
-/// What is known after an attempt.
+/// Facts after an attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tried {
     /// `None` where there was no answer.
@@ -53,7 +53,7 @@ fn verdict_with(tried: Tried, settings: &Settings, now: Timestamp, jitter: f64) 
     Verdict::RetryIn(wait.mul_f64(jitter).max(asked).min(left))
 }
 
-/// Returns true if the endpoint said that it is gone permanently, so that nothing more shall be sent to it.
+/// Returns true if the endpoint said that it is gone permanently, so that nothing more must be sent to it.
 pub(crate) fn is_gone(status: Option<u16>) -> bool {
     status == Some(GONE)
 }

@@ -142,7 +142,7 @@ pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
 #[derive(Clone, Copy)]
 struct Tries {
     made: u32,
-    /// Those before it was last reopened, by which the schedule does not go.
+    /// Attempts before it was last reopened, which the schedule excludes.
     base: u32,
     open_time: Timestamp,
 }
@@ -156,7 +156,7 @@ impl Tries {
         }
     }
 
-    /// Of the next attempt, over all reopenings.
+    /// Number of the next attempt, over all reopenings.
     fn number(self) -> u32 {
         self.made.saturating_add(1)
     }
@@ -203,7 +203,7 @@ fn failed(
     }
 }
 
-/// One that panics has failed, whatever was sent: else it would be repeated for ever.
+/// A delivery that panics has failed: otherwise it would be repeated for ever.
 async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> AttemptResult {
     let (delivery, tries) = (task.delivery, Tries::of(&task));
     let own = Arc::clone(dispatcher);

@@ -1,4 +1,4 @@
-//! Who tries keys that do not work is slowed down, by address.
+//! Throttle for failed authentication, by address.
 //!
 //! A key has 256 random bits: no one guesses one. What is spared here is the look-up that each try costs, and
 //! what is gained is that the trying is seen (`earshot_failed_keys_total`, and a line in the log).
@@ -10,7 +10,7 @@
 //! the connections of the process to its database, and they count afterwards.
 //!
 //! An address is that of the connection, or where this is one of `gateway.trusted_proxies`, the last one in
-//! `X-Forwarded-For` that is none of these. Of IPv6 the first 64 bits count: whoever has one has them all.
+//! `X-Forwarded-For` that is none of these. Of IPv6 the first 64 bits count: one client has all addresses behind them.
 //!
 //! Memory: [`MAX_ADDRESSES`] entries of some 40 bytes. When they are taken, those that owe least are forgotten.
 
@@ -27,7 +27,7 @@ use prometheus::{IntCounterVec, Opts};
 
 /// Failures that are let pass at once.
 pub(crate) const BURST: u32 = 20;
-/// Until an address may fail once more.
+/// Time until an address may fail once more.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// However long an address went on failing.
 const MAX_WAIT: Duration = Duration::from_secs(20);
@@ -47,7 +47,7 @@ static FAILED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     metric
 });
 
-/// What addresses owe, each as the time at which it owes nothing.
+/// Failures of addresses, each as the time at which it is clear again.
 pub(crate) struct Guesses {
     owed_until: Mutex<HashMap<IpAddr, Instant>>,
     proxies: Vec<IpNet>,
@@ -61,7 +61,7 @@ impl Guesses {
         }
     }
 
-    /// Whose failures a request's are.
+    /// Address that a request's failures count for.
     pub(super) fn address(&self, request: &ServiceRequest) -> IpAddr {
         let peer = request.peer_addr().map(|peer| peer.ip());
         // A connection without an address does not come from afar.
@@ -82,7 +82,7 @@ impl Guesses {
             }
             match parse_hop(hop) {
                 Some(address) => client = address,
-                // Whoever wrote that is as far as can be told.
+                // The first untrusted address is the best known origin.
                 None => break,
             }
         }

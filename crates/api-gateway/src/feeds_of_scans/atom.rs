@@ -60,7 +60,7 @@ fn element(xml: &mut Writer<Vec<u8>>, name: &str, text: &str) -> io::Result<()> 
     Ok(())
 }
 
-/// Without what XML 1.0 cannot hold, escaped or not.
+/// Text without characters that XML 1.0 cannot contain, escaped or not.
 fn legal(text: &str) -> String {
     text.chars()
         .filter(|c| {

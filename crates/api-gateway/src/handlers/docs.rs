@@ -145,7 +145,7 @@ pub(crate) async fn file(
     }
 }
 
-/// What `observe` has left of the client's wishes: the one coding that it gets.
+/// The one encoding that `observe` has chosen for the client.
 fn coding(request: &HttpRequest) -> Option<&str> {
     request.headers().get(ACCEPT_ENCODING)?.to_str().ok()
 }

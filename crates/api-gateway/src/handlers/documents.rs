@@ -1,6 +1,6 @@
 //! The API's description of itself: `/openapi.yaml` as it was written, `/openapi.json` made of it.
 //!
-//! Both carry a validator, so that who asks again is told in a few bytes that nothing changed.
+//! Both carry a validator, so that a repeated request gets a short answer if nothing changed.
 
 use std::sync::LazyLock;
 

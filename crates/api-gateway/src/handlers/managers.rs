@@ -273,7 +273,7 @@ impl ManagerPath {
         })
     }
 
-    /// The name in the path, if it is one, whoever may use it.
+    /// The name in the path, if it is valid, without a check of permissions.
     pub(super) fn well_formed(&self) -> Option<ManagerName> {
         Some(ManagerName {
             namespace: self.namespace_id.parse().ok()?,

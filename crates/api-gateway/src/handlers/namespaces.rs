@@ -99,7 +99,7 @@ pub(crate) async fn update(
 
 /// `DELETE /v1/namespaces/{namespaceId}`
 ///
-/// Gone with all that it holds, of which what is large is purged in the background.
+/// Deletes the Namespace with its content; large content is purged in the background.
 pub(crate) async fn delete(
     state: Data<AppState>,
     caller: Caller,

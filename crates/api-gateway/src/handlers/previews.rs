@@ -116,9 +116,9 @@ fn plan(manager: &Manager, draft: Option<Instructions>) -> Result<(Plan, Instruc
     Ok((plan, instructions))
 }
 
-/// What is asked about.
+/// Subject of the request.
 struct Tried {
-    /// As it was asked for.
+    /// Value as requested.
     url: Option<String>,
     /// With the feeds that brought it, of a post that is kept.
     post: Option<(Post, Option<Vec<FeedName>>)>,
@@ -140,7 +140,7 @@ async fn tried(
         Subject::Given(posts) => Ok(posts.into_iter().map(|post| of(post, None)).collect()),
         Subject::Recent(count) => {
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            // A draft may name any feed: of those that only others watch nothing is told.
+            // A draft may name any feed: feeds that only others watch are not shown.
             let mut seen = recent_posts::watched(conn, namespace, &watched.feeds).await?;
             seen.extend(
                 watched
@@ -179,7 +179,7 @@ async fn tried(
     }
 }
 
-/// Where posts must come from to be heard.
+/// Feeds that posts must come from.
 struct Watched {
     source: SourceType,
     kinds: Vec<PostKind>,

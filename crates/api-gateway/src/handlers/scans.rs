@@ -45,7 +45,7 @@ pub(crate) async fn list(
             return Ok(Listed { key: "scans", page });
         }
     }
-    // No Scans: whatever is not as it should be is told in its order.
+    // No Scans: invalid parameters are still reported in their order.
     let namespace = caller.readable(&path.namespace_id).await?;
     let list = &list?;
     let page = if path.manager_id == ANY {

@@ -1,6 +1,6 @@
 //! `…/stats`: what happened over time, of a Namespace, a Manager, or a Connection.
 //!
-//! Two look-ups by primary key beside the Namespace's, and one more for feeds, whatever was counted.
+//! Two look-ups by primary key in addition to the Namespace's, and one more for feeds, for any number of points.
 
 use actix_web::web::Path;
 use domain::{ConnectionName, Timestamp, stats::Stats};

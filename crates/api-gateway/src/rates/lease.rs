@@ -6,7 +6,7 @@
 
 use store::rates::{Grant, LEASE_MS, LeaseId, Settlement};
 
-/// What is spent within this is one note.
+/// Period whose points are noted together.
 const NOTE_MS: i64 = 1_000;
 
 pub(super) struct Lease {

@@ -9,7 +9,7 @@ use store::rates::{Grant, Ledger, Settlement, WINDOW_MS, Wanted};
 
 use super::Book;
 
-/// What may go wrong, and how often, of a thousand.
+/// Possible faults, each with its frequency per thousand.
 #[derive(Debug, Clone)]
 struct World {
     seed: u64,
@@ -208,7 +208,7 @@ fn under_load_nearly_all_of_the_limit_gets_through() {
         };
         let through = run(&world);
         assert!(most_in_a_window(&through) <= world.limit);
-        // In the minute in which the key was first used, and in the long run.
+        // First in the minute in which the key was first used, then in the long run.
         let within = |seconds: i64| -> u32 {
             let within = through.iter().filter(|(at, _)| *at < seconds * 1_000);
             within.map(|(_, points)| points).sum()

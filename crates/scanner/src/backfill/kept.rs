@@ -21,7 +21,7 @@ use crate::find::find;
 
 /// Managers that are run over a feed's kept posts at once.
 const AT_ONCE: i64 = 100;
-/// Of a feed without kept posts, what may still come to its polls is theirs.
+/// The newest posts of a feed without kept posts are left to its polls.
 const FRESH: Duration = Duration::from_secs(3_600);
 
 impl Backfill {
@@ -112,7 +112,7 @@ impl Backfill {
         Ok(false)
     }
 
-    /// From when on a Manager is to hear the kept posts, and what is left then.
+    /// Start of the kept posts for a Manager, and the part that is left then.
     fn rest(&self, waiting: &Waiting, asked: &Asked, kept: &KeptPosts) -> (Timestamp, Rest) {
         let window = self.config.scanner.backfill;
         let since = asked

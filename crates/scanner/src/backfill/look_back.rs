@@ -1,4 +1,4 @@
-//! Reads a feed again with a cursor of its own, where what is kept does not reach back far enough.
+//! Reads a feed again with a separate cursor, if the kept posts do not reach back far enough.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

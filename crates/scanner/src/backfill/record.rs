@@ -14,10 +14,10 @@ use crate::poll::tell_of;
 
 /// Scans in one transaction, except for the last few of a step.
 const BLOCK: usize = 1_000;
-/// So often a Manager's part of it is tried, where trying again may change something.
+/// Number of tries for a Manager's part, if another try may help.
 const SET_ASIDE_AFTER: i32 = 8;
 
-/// What goes before the last transaction, in blocks, and what goes into it.
+/// Work before the last transaction, in blocks, and work within it.
 pub(super) fn last_of<'m, 'a>(
     matches: &'m [NewScan<'a>],
 ) -> (&'m [NewScan<'a>], &'m [NewScan<'a>]) {
@@ -46,7 +46,7 @@ pub(super) async fn store_blocks(
 
 /// Does `work` in a transaction; `None`, and nothing of it, when plans changed since `version`.
 ///
-/// Planned once: it has the statements with which polls record Scans.
+/// A generic-plan transaction: it has the statements with which polls record Scans.
 pub(super) async fn unless_changed<T>(
     conn: &mut AsyncPgConnection,
     version: i64,

@@ -17,9 +17,9 @@ use crate::{Dispatcher, lanes::Place, rate::Allowance, send};
 /// Beyond the deadline of a request, for what comes before and after it.
 const PROBE_MARGIN: Duration = Duration::from_secs(5);
 
-/// What a Connection may send now.
+/// Deliveries that a Connection may send now.
 enum Leave {
-    /// Nothing: its time has not come, or it is disabled.
+    /// None: its time has not come, or it is disabled.
     Nothing,
     Probe(Place),
     Paced(Allowance, Vec<Place>),

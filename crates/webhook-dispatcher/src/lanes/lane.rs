@@ -11,7 +11,7 @@ use super::Ready;
 
 /// An endpoint that takes longer than this for an answer is slow.
 const SLOW: Duration = Duration::from_secs(2);
-/// What a lane works off in this time is queued behind its open requests.
+/// Work of this period is queued behind a lane's open requests.
 const AHEAD: Duration = Duration::from_millis(250);
 /// At most so many for each request that may be open.
 const DEEPEST: u32 = 16;
@@ -20,7 +20,7 @@ pub(super) struct Lane {
     pub(super) account: Id,
     /// How many requests may be open.
     pub(super) limit: u32,
-    /// By their numbers, and since when.
+    /// Open requests by their numbers, with their start times.
     pub(super) open: Vec<(u64, Instant)>,
     pub(super) queue: VecDeque<Ready>,
     pub(super) promised: u32,
@@ -35,7 +35,7 @@ pub(super) struct Lane {
     pub(super) starved: bool,
     /// The breaker is open.
     pub(super) blocked: bool,
-    /// It is in a ring.
+    /// The lane is in a ring.
     pub(super) listed: bool,
     pub(super) used: Instant,
 }
@@ -99,7 +99,7 @@ impl Lane {
         self.held() * 2 <= self.capacity() && (self.behind && !self.blocked || self.starved)
     }
 
-    /// What must not be forgotten.
+    /// Returns true if the lane must not be forgotten.
     pub(super) fn is_used(&self) -> bool {
         self.held() > 0 || self.behind
     }

@@ -1,4 +1,4 @@
-//! What the lanes count, and who is next. Behind the one lock of [`super::Lanes`].
+//! Counts of the lanes, and whose turn is next. Behind the one lock of [`super::Lanes`].
 
 use std::collections::HashMap;
 
@@ -9,23 +9,23 @@ use super::{Ready, lane::Lane, ring::Ring};
 #[derive(Default)]
 pub(super) struct State {
     pub(super) open: u32,
-    /// Of lanes on probation.
+    /// Count for lanes on probation.
     pub(super) probation_open: u32,
     /// Open, queued or promised.
     pub(super) held: u32,
     pub(super) probation_held: u32,
     pub(super) unwritten: u32,
-    /// Nothing more is opened.
+    /// No more requests are opened.
     pub(super) closing: bool,
     pub(super) opened: u64,
     pub(super) lanes: HashMap<ConnectionName, Lane>,
     /// Lanes with something queued that may open more, by class.
     pub(super) steady: Ring,
     pub(super) probation: Ring,
-    /// Lanes of which more waits in the database.
+    /// Lanes with more deliveries in the database.
     pub(super) behind: Ring,
     pub(super) probation_turn: bool,
-    /// One that is under restraint, and found no place, has one now.
+    /// A throttled lane that found no place has one now.
     pub(super) fed: bool,
 }
 
@@ -120,7 +120,7 @@ impl State {
         }
     }
 
-    /// There is room again for whoever found none; whether anybody has use for it.
+    /// Signals free capacity to lanes that found none; returns true if any lane can use it.
     pub(super) fn feed(&mut self) -> bool {
         for lane in self.lanes.values_mut() {
             self.fed |= std::mem::take(&mut lane.starved);

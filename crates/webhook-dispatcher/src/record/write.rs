@@ -1,4 +1,4 @@
-//! One batch of results, written whatever it takes.
+//! Writes one batch of results, with retries until it succeeds.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -30,7 +30,7 @@ const TRIES: u32 = 3;
 const PARKED: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 /// After which a result is given up, and its request repeated.
 const LONGEST_PARKED: Duration = Duration::from_secs(3_600);
-/// Of the recorder's patience after the last sender is gone.
+/// Part of the recorder's patience after the last sender is gone.
 const LAST_TRIES: Duration = Duration::from_secs(5);
 /// A Connection without a success for so long, and with so many failing deliveries, is disabled.
 const FAILING: Duration = Duration::from_secs(5 * 86_400);
@@ -66,16 +66,16 @@ impl Parked {
     }
 }
 
-/// What the batch says of breakers.
+/// Changes of breakers in the batch.
 #[derive(Default)]
 struct Told {
-    /// Open, whoever opened them.
+    /// Open breakers, of any replica.
     open: Vec<(ConnectionName, Timestamp, Timestamp)>,
     closed: Vec<ConnectionName>,
     disabled: Vec<ConnectionName>,
     /// Something of theirs was asked for again while its request was open.
     reopened: Vec<ConnectionName>,
-    /// When retries fall due, the earliest.
+    /// Earliest time at which a retry is due.
     retry: Option<Duration>,
 }
 
