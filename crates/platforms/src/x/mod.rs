@@ -354,8 +354,7 @@ impl Adapter for X {
         });
         let floor = reading.floor();
         let mut polled = reading.finish();
-        // After the unread part, posts that appeared during its reading are next.
-        polled.more |= left.is_some() || earlier.is_some();
+        polled.more |= left.is_some();
         polled.next_hint = failure.as_ref().map(paging::pause_after);
         polled.throttled = failure.as_ref().and_then(PollError::throttled);
         // The unread part is older than the posts that are forgotten meanwhile, so the floor rises afterwards.
