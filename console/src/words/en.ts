@@ -37,9 +37,9 @@ export const w = {
   sources: { FORUM: "Forums", MICROBLOG: "Microblogs", NETWORK: "Networks" } satisfies Record<SourceType, string>,
   focus: { SALES: "Sales", COMPETITOR: "Competitors", CRISIS: "Crisis" } satisfies Record<Focus, string>,
   focusMeans: {
-    SALES: "Somebody wants to choose, buy or hire what you offer.",
+    SALES: "People who want to choose, buy or hire what you offer.",
     COMPETITOR: "A competitor is named, compared or judged.",
-    CRISIS: "Somebody complains about you.",
+    CRISIS: "People who complain about you.",
   } satisfies Record<Focus, string>,
   sensitivityLabel: "Sensitivity",
   sensitivity: { PRECISE: "Precise", BALANCED: "Balanced", BROAD: "Broad" } satisfies Record<Sensitivity, string>,

@@ -1,4 +1,4 @@
-//! What is away, and what is taken.
+//! Lost databases, lost brokers, and taken ports.
 
 use diesel_async::SimpleAsyncConnection;
 use domain::key::ApiKey;

@@ -1,4 +1,4 @@
-//! What browsers and caches are told, and what goes over the wire compressed.
+//! Headers for browsers and caches, and compression.
 
 use reqwest::{Method, Response, header::HeaderMap};
 

@@ -96,7 +96,7 @@ impl Client {
         }
     }
 
-    /// What a GET answers, byte by byte.
+    /// Response to a GET, byte by byte.
     pub(crate) async fn text(&self, path: &str) -> String {
         let mut request = self.http.get(format!("{}{path}", self.base));
         if let Some(key) = &self.key {

@@ -1,4 +1,4 @@
-//! `/console/`: what a browser is told about it, and that it can be turned off.
+//! `/console/`: its headers for browsers, and how to turn it off.
 
 use reqwest::{Response, redirect};
 

@@ -1,4 +1,4 @@
-//! `/docs` and the documents: what a browser is told about them.
+//! `/docs` and the documents: their headers for browsers.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use reqwest::{Method, Response};
 
 use crate::app::TestApp;
 
-/// What the page asks for beside itself, as it names it.
+/// Files that the page requests, by the names it uses.
 fn addresses(page: &str) -> BTreeSet<&str> {
     ["src=\"", "href=\""]
         .into_iter()

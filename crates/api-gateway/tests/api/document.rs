@@ -91,7 +91,7 @@ fn every_answer_to_a_key_tells_of_its_points() {
     }
 }
 
-/// Of a body, as a renderer finds them: beside the schema, or within.
+/// Examples of a body, as a renderer finds them: next to the schema, or within.
 fn examples(media: &'static Value) -> Vec<&'static Value> {
     let several = media["examples"]
         .as_object()

@@ -1,4 +1,4 @@
-//! What no one sends by accident.
+//! Requests that no one sends by accident.
 
 use reqwest::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What feeds brought before anybody asked: how they do, posts that are kept, and looking through them.
+//! Posts from before a request: the health of feeds, kept posts, and backfills.
 
 use domain::{ManagerName, Post, Timestamp};
 use serde_json::{Value, json};

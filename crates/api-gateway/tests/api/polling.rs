@@ -1,5 +1,5 @@
 //! Polling loses nothing: a client that follows createTime sees every Scan, once, in order, however
-//! many write, and whoever of them dies.
+//! many write, and any of them dies.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! What a Manager would make of posts, and what it keeps out.
+//! Decisions of a Manager on given posts, and posts that it excludes.
 
 use domain::{ManagerName, Timestamp, key::Role};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ async fn each_post_gets_its_verdict_and_its_reason() {
         post("lemmy:5", "Which steel kettle?"),
         tweet,
     ];
-    // Whoever may read may ask.
+    // A key that may read may preview.
     let viewer = app.key("acme", Role::Viewer, None).await;
     let answer = viewer.post(&path, &json!({ "posts": posts })).await;
     assert_eq!(answer.status, 200, "{}", answer.body);

@@ -1,4 +1,4 @@
-//! What a platform may be asked, by all replicas together; and platforms that cannot be asked at all.
+//! Request budgets of a platform over all replicas, and platforms that cannot be read at all.
 
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,7 @@ async fn a_platform_that_asks_for_quiet_gets_it_from_all_feeds_and_replicas() {
         world.database.count("feeds WHERE cursor IS NOT NULL").await == 3
     })
     .await;
-    // The fault shall meet a poll, not a look back for the new Manager.
+    // The fault must meet a poll, not a look-back for the new Manager.
     eventually("the past is read", SOON, async || {
         let open = "backfills WHERE state <> 'DONE'";
         world.database.count(open).await == 0

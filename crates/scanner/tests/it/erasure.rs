@@ -1,4 +1,4 @@
-//! What was deleted at its source is blanked here, where that is wanted.
+//! Posts that were deleted at their source are blanked here, if that is configured.
 
 use std::time::Duration;
 

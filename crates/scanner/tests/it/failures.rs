@@ -1,4 +1,4 @@
-//! What fails fails alone, and what comes back is read from where it was left.
+//! Failures stay isolated, and a recovered feed is read from its last position.
 
 use std::time::{Duration, Instant};
 
@@ -152,7 +152,7 @@ async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody(
         })
         .await;
     }
-    // A line a minute, whatever fails how often; each failure is counted.
+    // One line a minute, regardless of how often it fails; each failure is counted.
     let minutes = usize::try_from(begin.elapsed().as_secs() / 60 + 1).unwrap();
     let lines = logs::about("unwell");
     let failures = lines.iter().filter(|line| line.contains("polls fail"));

@@ -67,7 +67,7 @@ impl Drop for Indexes {
     }
 }
 
-/// As the gateway and the compiler change a Manager; returns the plan version that came of it.
+/// Changes a Manager as gateway and compiler do; returns the new plan version.
 async fn change(world: &World, name: ManagerName, change: &ManagerChange) -> Option<i64> {
     let mut conn = world.database.connect().await;
     let current = managers::lock(&mut conn, name).await.unwrap().unwrap();
@@ -165,7 +165,7 @@ async fn nothing_is_ready_before_the_index_is_read() {
     replica.stop().await;
 }
 
-/// What damages a Manager's instructions where they are stored.
+/// Damage to the stored instructions of a Manager.
 const DAMAGES: [(&str, &str); 4] = [
     (
         "a newer release's field",

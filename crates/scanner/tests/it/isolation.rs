@@ -99,7 +99,7 @@ async fn feeds_on_one_host_neither_reveal_nor_replace_entries_of_each_other() {
         assert_eq!(forged.matches("kettle").count(), 2, "{forged}");
         // The token is nowhere in what receivers get.
         assert!(!private.contains("canary"), "{private}");
-        // Both have the host's own id, and ids of their own where the host has none.
+        // Both have the host's id, and separate ids where the host has none.
         let own_ids = |shown: &str| {
             let ids = shown.lines().filter_map(|line| line.split(' ').next());
             ids.filter(|id| id.starts_with("blogs:"))

@@ -1,4 +1,4 @@
-//! Whatever changes takes effect on every replica: by its event, and without.
+//! Changes take effect on every replica: by their event, and without it.
 
 use std::time::Duration;
 

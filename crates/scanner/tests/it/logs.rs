@@ -1,4 +1,4 @@
-//! What this process logs, warnings and worse, as lines.
+//! Log lines of this process, warnings and worse.
 
 use std::{
     io,
@@ -43,7 +43,7 @@ pub(crate) fn keep() {
     });
 }
 
-/// Those that name `name`: other tests log too.
+/// Lines that contain `name`: other tests log too.
 pub(crate) fn about(name: &str) -> Vec<String> {
     let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
     lines

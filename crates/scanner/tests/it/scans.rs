@@ -1,4 +1,4 @@
-//! From a platform's answer to Scans and their events.
+//! The path from a platform's response to Scans and their events.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -59,7 +59,7 @@ async fn scans_events_and_cursor_are_stored_together_or_not_at_all() {
     })
     .await;
 
-    // No event can be enqueued, whatever is tried.
+    // No event can be enqueued.
     world
         .database
         .run(

@@ -177,7 +177,7 @@ async fn requests_grow_with_feeds_and_not_with_managers() {
         "{count} feeds: {} requests for {count} Managers, {} for {many}, in {seconds} s",
         counts[0], counts[1]
     );
-    // As many as the intervals have room for, whoever watches.
+    // As many as the intervals have room for, for any number of Managers.
     let polls = seconds / interval.as_secs() + 1;
     let most = u64::try_from(count).unwrap() * polls;
     for requests in counts {

@@ -82,7 +82,7 @@ impl World {
         })
     }
 
-    /// One that scans by the time this returns.
+    /// A replica that scans by the time this returns.
     pub(crate) async fn ready_scanner(&self) -> Replica {
         let replica = self.scanner();
         eventually("the scanner is ready", SOON, async || {
@@ -92,7 +92,7 @@ impl World {
         replica
     }
 
-    /// An applied Manager, of which no event tells.
+    /// An applied Manager without an event.
     pub(crate) async fn manager(&self, term: &str, feeds: &[&str]) -> ManagerName {
         let mut conn = self.database.connect().await;
         let instructions = watching(term, feeds);
@@ -151,12 +151,12 @@ impl World {
         self.platforms.publish(vec![post(platform, title)]);
     }
 
-    /// The texts of a Manager's Scans, in the order in which they were made.
+    /// Texts of a Manager's Scans, in order of creation.
     pub(crate) async fn scanned_texts(&self, manager: ManagerName) -> Vec<String> {
         self.scanned_of(manager, "p.text").await
     }
 
-    /// The titles of a Manager's Scans, in the order in which they were made.
+    /// Titles of a Manager's Scans, in order of creation.
     pub(crate) async fn scanned(&self, manager: ManagerName) -> Vec<String> {
         self.scanned_of(manager, "p.title").await
     }

@@ -1,4 +1,4 @@
-//! Who sends and counts while something is deleted: nothing more is sent, nothing comes back, no one fails.
+//! Sending and counting during a deletion: nothing more is sent, nothing comes back, nothing fails.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! From Scans to deliveries that are done with.
+//! The path from Scans to finished deliveries.
 
 mod claims;
 mod fan_out;
@@ -103,7 +103,7 @@ impl Sending {
         names.iter().map(|name| next(name).unwrap().next).collect()
     }
 
-    /// Those that are to be looked at now.
+    /// Connections that are due now.
     async fn due(&mut self) -> BTreeSet<ConnectionName> {
         let due = lanes::due(&mut self.at.conn, &[], 100).await.unwrap();
         due.into_iter().map(|due| due.connection).collect()

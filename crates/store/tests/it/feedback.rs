@@ -1,4 +1,4 @@
-//! Which applied Managers are compiled again, and by whom.
+//! The applied Managers that are compiled again, and the replica that does it.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
         (claimed.len(), claimed[0].manager, claimed[0].generation),
         (1, name, 1)
     );
-    // Whoever claimed it has an hour, and then it is anybody's.
+    // Its claimer has an hour, and then any replica may claim it.
     assert!(
         feedback::claim_due(&mut at.conn, DUE, 9)
             .await

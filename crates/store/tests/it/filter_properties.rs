@@ -1,4 +1,4 @@
-//! That PostgreSQL keeps what an evaluator in memory keeps, whatever the filter.
+//! PostgreSQL keeps the same items as an evaluator in memory, for any filter.
 //!
 //! The evaluator reads the JSON that clients see, by the words of the API's description: missing text
 //! is empty, a missing time or number compares with nothing, text is ordered by code points, and `:`
@@ -45,7 +45,7 @@ const NUMBERS: &[f64] = &[
     9007199254740993.0,
     f64::EPSILON,
 ];
-/// What is stored of them is what is compared.
+/// Stored values of the items, which are compared.
 const SCORES: &[f64] = &[
     0.0,
     -0.0,
@@ -171,7 +171,7 @@ fn filters(fields: &'static [Field], items: Vec<Value>) -> impl Strategy<Value =
         Op::GreaterOrEqual,
         Op::Has,
     ];
-    // Lists of texts have rules of their own.
+    // Lists of texts have separate rules.
     let scalars: Vec<Field> = fields
         .iter()
         .filter(|field| field.kind != Kind::Texts)

@@ -1,4 +1,4 @@
-//! What filters keep. Each table is a filter and the items that it keeps, by one letter each.
+//! Items that filters keep. Each table is a filter and the items that it keeps, by one letter each.
 
 use domain::{
     Timestamp,

@@ -1,4 +1,4 @@
-//! The bound on a day's Scans, and the health that tells of it.
+//! The limit of a day's Scans, and the health that reports it.
 
 use domain::{
     ManagerName, Post, ScanName, Timestamp,

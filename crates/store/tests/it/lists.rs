@@ -1,4 +1,4 @@
-//! Paging: nothing repeated or skipped, whatever the order, while rows come in between.
+//! Paging: nothing repeated or skipped, in any order, while rows are added.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ async fn whole<T: Serialize>(
         .collect()
 }
 
-/// That text, times, booleans and words stand as `order` says; what is missing counts as empty.
+/// Asserts that text, times, booleans and words are in `order`; a missing value counts as empty.
 fn assert_sorted(items: &[Value], order: &str) {
     let (path, descending) = match order.split(", ").next().unwrap().split_once(' ') {
         Some((path, _)) => (path, true),

@@ -1,4 +1,4 @@
-//! The queries, over a real PostgreSQL: each test has a database of its own.
+//! The queries, over a real PostgreSQL: each test has a separate database.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -21,7 +21,7 @@ async fn get(conn: &mut AsyncPgConnection, name: ManagerName) -> Manager {
     managers::get(conn, name).await.unwrap().unwrap()
 }
 
-/// Those that wait, in the order in which they are claimed. The claims end at once: no replica holds them.
+/// Waiting Managers in order of their claims. The claims end at once: no replica holds them.
 async fn waiting(conn: &mut AsyncPgConnection) -> Vec<ManagerName> {
     let (mut places, mut turns) = (Places::new(100), Turns::default());
     let (mode, nobody) = (Mode::Automatic, Uuid::new_v4());

@@ -1,4 +1,4 @@
-//! What the relay does with it is tested in `bus`.
+//! The outbox table; `bus` tests what the relay does with it.
 
 use domain::{Id, ScanName};
 use events::ScanCreated;

@@ -1,4 +1,4 @@
-//! What is deleted is gone at once, and its rows soon after, whoever writes meanwhile.
+//! Deleted resources are gone at once, and their rows soon after, even during writes.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::support::{Start, feed, list_query, new_scan, number, record, run, sta
 const ROWS: &str = "SELECT (SELECT count(*) FROM scans) + (SELECT count(*) FROM scan_keys) \
                     + (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM delivery_attempts) AS number";
 
-/// Until nothing is due; returns how many steps there were, and rows in the largest.
+/// Purges until nothing is due; returns the number of steps, and of rows in the largest.
 async fn purge(at: &mut Start) -> (usize, usize) {
     let (mut steps, mut largest) = (0, 0);
     while let Step::Purged(rows) = purges::step(&mut at.conn).await.unwrap() {

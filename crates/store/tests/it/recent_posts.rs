@@ -236,7 +236,7 @@ async fn a_managers_feeds_tell_how_they_do() {
         (one.ok, one.failing, one.blocked, one.budget_spent),
         (2, 1, 1, 1)
     );
-    // A failure that was none of the feed's does not count as one.
+    // A failure that is not the feed's does not count as one.
     let failures = "SELECT sum(failure_count)::bigint AS number FROM feeds";
     assert_eq!(number(conn, failures).await, 2);
 }

@@ -174,7 +174,7 @@ async fn a_batch_that_is_rolled_back_was_not() {
 async fn many_work_on_one_and_reopen_nothing_twice() {
     let mut world = world().await;
     let replay = world.replay(300, None).await.unwrap();
-    // Whatever is reopened counts as tried again at once, so that a second reopening would show.
+    // A reopened delivery counts as tried again at once, so that a second reopening would show.
     run(
         &mut world.at.conn,
         "CREATE FUNCTION tried() RETURNS trigger LANGUAGE plpgsql AS $$ \

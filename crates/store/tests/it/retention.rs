@@ -1,4 +1,4 @@
-//! What is old goes, and nothing that is needed.
+//! Old data is removed, and nothing that is needed.
 
 use std::time::Duration;
 

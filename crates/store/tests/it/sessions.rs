@@ -1,4 +1,4 @@
-//! What PostgreSQL is told of who is there.
+//! Names of sessions at PostgreSQL.
 
 use diesel::{QueryableByName, sql_query, sql_types::Text};
 use diesel_async::RunQueryDsl;

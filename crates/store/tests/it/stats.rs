@@ -1,4 +1,4 @@
-//! What is counted: exactly what was committed, whoever folds it, and whenever.
+//! Counters: exactly what was committed, for any replica that folds it, at any time.
 
 use std::time::Duration;
 

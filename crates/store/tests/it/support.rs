@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers that the tests share.
 
 use diesel::{QueryableByName, sql_query, sql_types::BigInt};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};

@@ -6,7 +6,7 @@ use test_support::{Answer, TestServer, eventually};
 
 use crate::support::{SOON, World, after_warming, always, scripted};
 
-/// As a PATCH does.
+/// Changes the row as a PATCH does.
 async fn lead_to(world: &World, receiver: &TestServer) {
     let url = receiver.url("/hook");
     let sql = format!("UPDATE connections SET url = '{url}', update_time = clock_timestamp()");

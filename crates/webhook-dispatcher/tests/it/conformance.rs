@@ -1,4 +1,4 @@
-//! What each behaviour of a receiver comes to: the outcome in the log, the next time, and the state.
+//! Results of each behaviour of a receiver: the outcome in the log, the next time, and the state.
 
 use std::{
     collections::HashMap,
@@ -43,7 +43,7 @@ enum Behaviour {
     GoesAway { answers: bool },
 }
 
-/// What is expected in the log: status, error, state, and the seconds to the next attempt.
+/// Expected log: status, error, state, and the seconds to the next attempt.
 struct Expected {
     status: Option<u16>,
     error: Option<&'static str>,
@@ -259,7 +259,7 @@ impl Resolve for Names {
     }
 }
 
-/// One that trusts the fixtures' authority and knows some names.
+/// A client that trusts the fixtures' authority and knows some names.
 fn client() -> Client {
     let policy = AddressPolicy {
         allow_cidrs: vec!["127.0.0.0/8".parse().unwrap()],
@@ -332,7 +332,7 @@ async fn act(mut stream: TcpStream, behaviour: Behaviour) {
     }
 }
 
-/// Until the end of the request's head and, since it is small and comes in one piece, its body.
+/// Reads until the end of the request's head and, since it is small and comes in one piece, its body.
 async fn read_head(stream: &mut TcpStream) {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
@@ -388,7 +388,7 @@ async fn go_away<S: AsyncRead + AsyncWrite + Unpin>(
     }
     stream.write_all(&goaway).await?;
     stream.flush().await?;
-    // Whatever comes still is not looked at.
+    // The rest is not read.
     let mut rest = [0; 4_096];
     while stream.read(&mut rest).await? > 0 {}
     Ok(())

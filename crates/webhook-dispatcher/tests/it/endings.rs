@@ -7,7 +7,7 @@ use test_support::{Answer, eventually};
 
 use crate::support::{SOON, World, always};
 
-/// What waits in memory at a shutdown is handed back, and sent once by whoever comes next.
+/// Deliveries that wait in memory at a shutdown are handed back, and sent once by the next replica.
 #[tokio::test]
 async fn a_shutdown_hands_back_what_is_queued() {
     let mut world = World::new().await;
@@ -45,7 +45,7 @@ async fn a_shutdown_hands_back_what_is_queued() {
     assert_eq!((receiver.count(), bodies.len()), (30, 30), "each once");
 }
 
-/// As the limit paces them: those that wait for their time are handed back too.
+/// Deliveries paced by a rate limit that wait for their time are handed back too.
 #[tokio::test]
 async fn a_shutdown_hands_back_what_waits_for_its_rate() {
     let world = World::new().await;
@@ -145,7 +145,7 @@ async fn what_waits_too_long_expires_and_can_be_replayed() {
     );
 }
 
-/// How many delays of more than five seconds were told, of whatever stage.
+/// Number of reported delays of more than five seconds, in any stage.
 fn latencies() -> u64 {
     let gathered = prometheus::gather();
     let found = gathered

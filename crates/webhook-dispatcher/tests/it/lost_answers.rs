@@ -111,7 +111,7 @@ async fn what_was_recorded_already_counts_once_in_the_breaker() {
         world.in_state("RETRYING").await > 0
     })
     .await;
-    // And written again: whoever writes does not know that it is. Some of these are of other work.
+    // And written again: the writer does not know that it is. Some of these are of other work.
     let lost = between.lost.load(Ordering::SeqCst);
     eventually("it is tried again", 2 * SOON, async || {
         between.lost.load(Ordering::SeqCst) >= lost + 12

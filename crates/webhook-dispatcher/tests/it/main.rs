@@ -1,4 +1,4 @@
-//! Dispatchers over a real database, and receivers that behave as they are told.
+//! Dispatchers over a real database, and scripted receivers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -58,7 +58,7 @@ async fn what_a_killed_dispatcher_had_open_is_repeated_by_another() {
     second.stop().await;
 }
 
-/// From `begin` to the last attempt, by the log.
+/// Time from `begin` to the last attempt, by the log.
 async fn until_attempted(world: &World, begin: Timestamp) -> Duration {
     let took = format!("extract(epoch FROM max(last_attempt_time) - '{begin}'::timestamptz)");
     let texts = world.database.texts(&took, "deliveries").await;

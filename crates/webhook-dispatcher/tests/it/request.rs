@@ -1,4 +1,4 @@
-//! What a receiver sees: SPEC part 6, once for each Scan and Connection.
+//! Requests that a receiver sees: SPEC part 6, once for each Scan and Connection.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -48,7 +48,7 @@ impl World {
         })
     }
 
-    /// One that resolves and trusts as `client` does.
+    /// A dispatcher that resolves and trusts as `client` does.
     pub(crate) fn dispatcher_with(&self, client: outbound::Client) -> Replica {
         let mut backbone = Backbone::in_process(&self.config).unwrap();
         backbone.bus = Arc::clone(&self.bus);
@@ -89,7 +89,7 @@ impl World {
         self.manager(&[connection]).await
     }
 
-    /// A Scan of which no event tells.
+    /// A Scan without an event.
     pub(crate) async fn scan(&self, manager: ManagerName, title: &str) -> ScanName {
         let post = test_support::post(&format!("hackernews:{title}"), title);
         let new = NewScan {
@@ -135,14 +135,14 @@ impl World {
         scan
     }
 
-    /// As many of which no event tells.
+    /// Several Scans without events.
     pub(crate) async fn scans(&self, manager: ManagerName, count: usize) {
         for number in 0..count {
             self.scan(manager, &format!("kettle {number}")).await;
         }
     }
 
-    /// As many, each with its event.
+    /// Several Scans, each with its event.
     pub(crate) async fn scans_and_tell(&self, manager: ManagerName, count: usize) {
         for number in 0..count {
             self.scan_and_tell(manager, &format!("kettle {number}"))
@@ -176,7 +176,7 @@ impl World {
         .await
     }
 
-    /// What the log says of attempts, the earliest first: number, status, error.
+    /// Attempts in the log, the earliest first: number, status, error.
     pub(crate) async fn attempts(&self) -> Vec<String> {
         let line =
             "number || ' ' || coalesce(status_code::text, '-') || ' ' || coalesce(error, '-')";

@@ -1,4 +1,4 @@
-//! What waits in the database, and how it gets out.
+//! Deliveries that wait in the database, and how they are sent.
 
 use std::{
     sync::{Arc, Mutex},
@@ -41,7 +41,7 @@ async fn a_rate_is_met_over_two_replicas() {
     }
 }
 
-/// Nothing else may be needed to set them off: no other Scan, and no request that ends.
+/// Nothing else must be needed to start them: no other Scan, and no request that ends.
 #[tokio::test]
 async fn what_was_held_back_goes_once_results_are_written() {
     let mut world = World::new().await;

@@ -29,7 +29,7 @@ pub(super) struct Case {
 
 struct Operation {
     method: String,
-    /// Of an existing resource, as far as there is one.
+    /// Part of an existing resource, if there is one.
     path: String,
     is_list: bool,
     /// A body that would be taken.

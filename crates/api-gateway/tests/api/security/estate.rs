@@ -29,7 +29,7 @@ impl Estate {
         Self::make_in(app, owner, namespace).await
     }
 
-    /// Beside what the Namespace has already.
+    /// In addition to what the Namespace has already.
     pub(super) async fn make_in(app: &TestApp, owner: &Client, namespace: String) -> Self {
         let connection = owner.connection(&namespace).await;
         let manager = owner.manager(&namespace).await;
@@ -113,7 +113,7 @@ pub(super) struct Operation {
     described: &'static Value,
 }
 
-/// Those that need a key.
+/// Operations that need a key.
 pub(super) fn operations() -> Vec<Operation> {
     let all: Vec<Operation> = contract::operations()
         .into_iter()

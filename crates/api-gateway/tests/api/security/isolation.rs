@@ -15,7 +15,7 @@ use crate::{
     client::{Answer, Client, manager_body},
 };
 
-/// What an answer tells: all of it, but for what differs between any two.
+/// Content of a response, without the parts that always differ.
 fn told(answer: &Answer) -> (u16, String, Vec<(String, String)>) {
     let mut headers: Vec<(String, String)> = answer
         .headers
@@ -157,7 +157,7 @@ async fn bodies_and_headers_lead_to_nothing_of_another_s() {
     assert_ne!(create(&globex).await, first);
 }
 
-/// Not a measurement of crypto: a look-up more or less would be seen.
+/// Not a measurement of crypto: one look-up more or less would show.
 #[tokio::test]
 async fn time_does_not_tell_what_is_another_s_from_what_is_not_there() {
     let app = TestApp::start().await;

@@ -1,4 +1,4 @@
-//! What a hostile client tries: docs/security.md names these tests.
+//! Attacks of a hostile client: docs/security.md names these tests.
 
 mod estate;
 mod exhaustion;

@@ -1,4 +1,4 @@
-//! Keys that do not work: all alike to whoever tries them, and fewer and fewer of them.
+//! Invalid keys: all get the same response, and fewer and fewer are checked.
 
 use std::{
     net::{IpAddr, Ipv4Addr},

@@ -1,4 +1,4 @@
-//! What waits is claimed by Connection, in fair order, by one replica.
+//! Waiting deliveries are claimed by Connection, in fair order, by one replica.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;

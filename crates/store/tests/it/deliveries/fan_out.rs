@@ -1,4 +1,4 @@
-//! From Scans to deliveries: once each, and only to whom may be sent.
+//! The step from Scans to deliveries: once each, and only to Connections that may be sent to.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -113,7 +113,7 @@ async fn many_scans_fan_out_in_one_statement() {
     let mut at = sending(2).await;
     let posts: Vec<_> = (0..30).map(|n| post(&format!("forum:{n}"), "t")).collect();
     let mut scans = record(&mut at.at.conn, at.manager, &posts).await;
-    // One that was told before, and one that is told twice.
+    // A Scan that was announced before, and one that is announced twice.
     let [first, second] = at.connections[..] else {
         unreachable!()
     };

@@ -1,4 +1,4 @@
-//! What becomes of deliveries after a request, and of leases of those who do not come back.
+//! Deliveries after a request, and leases of replicas that do not come back.
 
 use std::{collections::HashSet, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What is left to luck.
+//! Random choices.
 
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 
