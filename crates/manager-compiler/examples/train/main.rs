@@ -2,8 +2,8 @@
 //!
 //! `cargo xtask train --data DIR [--out DIR]`, or directly `cargo run --release -p manager-compiler --example train --
 //! DIR OUT`. DIR contains the data sets that `crates/matching/model/README.md` lists and, next to it, the `corpus`.
-//! Labelled posts of `data/posts` and labels of `data/judged` come from the repository. Writes `model.bin` and
-//! `scores.md`. The same data gives the same bytes on any machine.
+//! Labelled posts of `data/posts` and labels of `data/judged` come from the repository. Writes `model.bin`,
+//! `scores.md` and, for the scanner's example `llm_filter`, `rows.jsonl`. The same data gives the same bytes on any machine.
 //!
 //! [`data`] reads, [`heads`] trains the intent classifiers, and [`layers`] the gates and verdicts. The scores of the
 //! verdicts are measured on customers that are not in their training data.
@@ -45,7 +45,7 @@ fn main() -> Result<(), Error> {
     let pooled = pooled::Pooled::read(&dir.join("../corpus"))?;
     let mut report =
         String::from("| Focus | P | R | F1 | AP | MAP2 |\n|---|---|---|---|---|---|\n");
-    let mut natural = String::new();
+    let (mut natural, mut lines) = (String::new(), String::new());
     let (mut f1, mut ap) = (0.0, 0.0);
     for focus in Focus::ALL {
         let rows = layers::rows(focus, &bench, &pooled)?;
@@ -68,6 +68,7 @@ fn main() -> Result<(), Error> {
             })
             .collect();
         eprintln!("F1 by threshold: {}", by_threshold.join(", "));
+        lines.push_str(&natural::lines(focus, &rows, &unseen));
         natural.push_str(&natural::report(focus, &pooled, &rows, &unseen));
         f1 += scores.f1 / 3.0;
         ap += scores.ap / 3.0;
@@ -79,5 +80,6 @@ fn main() -> Result<(), Error> {
     report.push_str(&natural);
     fs::write(out.join("model.bin"), model.to_bytes())?;
     fs::write(out.join("scores.md"), report)?;
+    fs::write(out.join("rows.jsonl"), lines)?;
     Ok(())
 }

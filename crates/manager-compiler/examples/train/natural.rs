@@ -107,6 +107,23 @@ pub(crate) fn report(focus: Focus, pooled: &Pooled, rows: &[Row], scores: &[f64]
     report
 }
 
+/// The judged posts with their scores, a JSON object per line: the input of the scanner's example `llm_filter`.
+pub(crate) fn lines(focus: Focus, rows: &[Row], scores: &[f64]) -> String {
+    let judged = rows.iter().zip(scores).filter(|(row, _)| !row.is_bench);
+    judged
+        .map(|(row, score)| {
+            let line = serde_json::json!({
+                "customer": row.customer,
+                "focus": focus.as_str(),
+                "label": row.label,
+                "score": score,
+                "weight": row.posts,
+            });
+            format!("{line}\n")
+        })
+        .collect()
+}
+
 fn number(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
