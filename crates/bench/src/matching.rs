@@ -16,7 +16,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use domain::{FeedName, Id, ManagerName};
+use domain::{FeedName, Id, ManagerName, PlanVersion};
 use load::{Kind, Load};
 use matching::{Change, Index, LiveIndex, Plan, PostText};
 use nix::time::{ClockId, clock_gettime};
@@ -114,7 +114,7 @@ fn measure(
     // They must not be dropped during the measurement.
     let kept = plans.clone();
     let start = processor_seconds()?;
-    let index = Index::build(plans, 1);
+    let index = Index::build(plans, PlanVersion::default());
     let build = processor_seconds()? - start;
 
     let count = match kind {
@@ -183,7 +183,7 @@ fn measure(
 
 /// The index learns from posts which words are common; in production it has seen many.
 fn learn(load: &Load) -> Result<()> {
-    let index = Index::build(plans(load, 2_000)?, 1);
+    let index = Index::build(plans(load, 2_000)?, PlanVersion::default());
     for number in 1_000_000..1_020_000 {
         decide(&index, &load.post(number));
     }
@@ -216,7 +216,7 @@ fn changes(load: &Load, index: Index, managers: u64) -> Result<Vec<f64>> {
         let plan = Arc::new(Plan::compile(&load.instructions(managers + nth))?);
         let name = name(nth * 7 % managers)?;
         let start = Instant::now();
-        live.apply([Change::Put(name, plan)], 2);
+        live.apply([Change::Put(name, plan)], PlanVersion::default());
         times.push(start.elapsed().as_secs_f64());
         if live.is_due() {
             live.merge();
@@ -230,7 +230,7 @@ fn changes(load: &Load, index: Index, managers: u64) -> Result<Vec<f64>> {
 /// post for one plan, which every post needs that a plan with a focus watches.
 fn weigh(load: &Load, options: &Options) -> Result<Row> {
     let posts: Vec<load::Post> = (0..options.posts).map(|nth| load.post(nth)).collect();
-    let index = Index::build(plans(load, 1)?, 1);
+    let index = Index::build(plans(load, 1)?, PlanVersion::default());
     let feeds = load.instructions(0).feeds;
     let feed = feeds.first().context("a plan without feeds")?;
     let (mut with, mut without) = (f64::MAX, f64::MAX);

@@ -31,7 +31,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use build::Source;
-use domain::{FeedName, Focus, ManagerName};
+use domain::{FeedName, Focus, ManagerName, PlanVersion};
 use scratch::Scratch;
 use tier::Tier;
 
@@ -60,13 +60,16 @@ pub enum Change {
 pub struct Index {
     /// Tiers from the oldest, which is the largest, to the newest.
     tiers: Vec<Tier>,
-    version: i64,
+    version: PlanVersion,
 }
 
 impl Index {
     /// Builds an index of these plans; of two under one name the last counts.
     #[must_use]
-    pub fn build(plans: impl IntoIterator<Item = (ManagerName, Arc<Plan>)>, version: i64) -> Self {
+    pub fn build(
+        plans: impl IntoIterator<Item = (ManagerName, Arc<Plan>)>,
+        version: PlanVersion,
+    ) -> Self {
         let plans = plans.into_iter();
         Self {
             tiers: tiers(plans.map(|(name, plan)| (name, Source::Plan(plan)))),
@@ -76,7 +79,7 @@ impl Index {
 
     /// Returns this index with the changes applied in their order.
     #[must_use]
-    pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: i64) -> Self {
+    pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: PlanVersion) -> Self {
         let mut next = self.clone();
         let mut last = BTreeMap::new();
         for change in changes {
@@ -150,7 +153,7 @@ impl Index {
 
     /// Returns the version that the last change was given.
     #[must_use]
-    pub fn version(&self) -> i64 {
+    pub fn version(&self) -> PlanVersion {
         self.version
     }
 
@@ -232,7 +235,7 @@ impl LiveIndex {
     }
 
     /// Applies the changes; later calls of [`Self::load`] see them.
-    pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: i64) {
+    pub fn apply(&self, changes: impl IntoIterator<Item = Change>, version: PlanVersion) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = self.index.load().apply(changes, version);
         // Not during a merge: its tiers must not change, or its work is lost.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bus::{Bus, NewsReader};
-use domain::{ManagerName, Timestamp};
+use domain::{ManagerName, PlanVersion, Timestamp};
 use events::ManagerNews;
 use matching::{Change, Index, LiveIndex, Plan};
 use runtime::{Backoff, Check};
@@ -46,14 +46,13 @@ pub struct Plans {
     /// One refresh at a time: others wait and then find its work done.
     refreshing: Mutex<()>,
     /// The index's version: each subscriber sees the newest one, even if it was busy meanwhile.
-    changed: watch::Sender<i64>,
+    changed: watch::Sender<PlanVersion>,
     fresh_since: std::sync::Mutex<Instant>,
 }
 
 impl Plans {
     #[must_use]
     pub fn new(pool: Pool, llm_filter: Option<LlmFilter>) -> Self {
-        // No version is below 0, so the first refresh looks at all there is.
         Self {
             pool,
             live: Arc::new(LiveIndex::new(Index::default())),
@@ -62,7 +61,7 @@ impl Plans {
             thresholds: Thresholds::default(),
             unreadable: std::sync::Mutex::default(),
             refreshing: Mutex::default(),
-            changed: watch::Sender::new(0),
+            changed: watch::Sender::new(PlanVersion::default()),
             fresh_since: std::sync::Mutex::new(Instant::now()),
         }
     }
@@ -96,7 +95,7 @@ impl Plans {
     }
 
     /// Tells when plans have changed, and with them perhaps the feeds that are watched.
-    pub(crate) fn changes(&self) -> watch::Receiver<i64> {
+    pub(crate) fn changes(&self) -> watch::Receiver<PlanVersion> {
         self.changed.subscribe()
     }
 
@@ -167,13 +166,19 @@ impl Plans {
             plans::changes_since(&mut conn, before).await?
         };
         match found {
-            Changes::TooFarBehind => self.reload().await?,
+            Changes::TooFarBehind => {
+                tracing::info!(
+                    version = before.number,
+                    "the log of changes does not continue the index: reading all plans"
+                );
+                self.reload().await?;
+            }
             Changes::Since {
                 version,
                 plans,
                 namespaces,
             } => {
-                if version > before {
+                if version != before {
                     self.screens.change(|held| {
                         namespaces.iter().for_each(|one| held.put_namespace(one));
                         plans.iter().for_each(|one| held.put(one));
@@ -241,10 +246,14 @@ impl Plans {
         metrics::UNREADABLE_PLANS.set(i64::try_from(known.len()).unwrap_or(i64::MAX));
     }
 
-    fn note_change(&self, version: i64) {
+    fn note_change(&self, version: PlanVersion) {
         let count = self.live.load().len();
         metrics::INDEX_PLANS.set(i64::try_from(count).unwrap_or(i64::MAX));
-        tracing::debug!(version, plans = count, "the index is up to date");
+        tracing::debug!(
+            version = version.number,
+            plans = count,
+            "the index is up to date"
+        );
         self.changed.send_replace(version);
     }
 
@@ -287,7 +296,7 @@ impl NewsReader for Plans {
     type Event = ManagerNews;
 
     async fn hear(&self, news: ManagerNews) -> anyhow::Result<()> {
-        if news.plan_version() > self.live.load().version() {
+        if news.plan_version() > self.live.load().version().number {
             self.refresh().await?;
             tracing::info!(manager.name = %news.name(), "the index knows the change");
         }

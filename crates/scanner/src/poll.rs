@@ -405,8 +405,8 @@ impl Poll {
         if !feeds::lock(conn, feed, replica, self.feed.cursor.as_ref()).await? {
             return Ok(Some(Stored::LeaseLost));
         }
-        let newest = found.index.version();
-        if !found.polled.posts.is_empty() && plan_store::version(conn).await? > newest {
+        let matched_by = found.index.version();
+        if !found.polled.posts.is_empty() && plan_store::version(conn).await? != matched_by {
             return Ok(Some(Stored::Behind));
         }
         Ok(None)

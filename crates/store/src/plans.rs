@@ -10,11 +10,11 @@ use diesel::{
     dsl::sql,
     prelude::*,
     sql_query,
-    sql_types::{Array, BigInt, Bool, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    FeedName, Id, Instructions, ManagerName, Timestamp,
+    FeedName, Id, Instructions, ManagerName, PlanVersion, Timestamp,
     screen::{self, Language, Mute},
 };
 use serde_json::Value;
@@ -55,11 +55,11 @@ pub struct NamespaceMutes {
 pub enum Changes {
     /// The Managers that changed after the version asked for, as they stand at `version` or later.
     Since {
-        version: i64,
+        version: PlanVersion,
         plans: Vec<PlanRecord>,
         namespaces: Vec<NamespaceMutes>,
     },
-    /// The log does not reach back that far: load everything.
+    /// The log does not reach back that far, or has another change at the version asked for: load everything.
     TooFarBehind,
 }
 
@@ -192,26 +192,40 @@ pub async fn record_gone(
     Ok(gone.iter().copied().zip(versions).collect())
 }
 
-/// The version now. One read of one row: scanners do this in every poll's transaction.
+/// The version now. Reads two rows by primary key: scanners do this in every poll's transaction.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn version(conn: &mut AsyncPgConnection) -> QueryResult<i64> {
-    plan_version::table
-        .select(plan_version::version)
+pub async fn version(conn: &mut AsyncPgConnection) -> QueryResult<PlanVersion> {
+    // A join could read the whole log where statistics are missing.
+    let nonce = plan_changes::table
+        .filter(plan_changes::version.eq(plan_version::version))
+        .select(plan_changes::nonce)
+        .single_value();
+    let (number, nonce): (i64, Option<Uuid>) = plan_version::table
+        .select((plan_version::version, nonce))
         .first(conn)
-        .await
+        .await?;
+    Ok(PlanVersion {
+        number,
+        nonce: nonce.unwrap_or_default(),
+    })
 }
 
-/// Changes after version `after`.
+/// Changes after version `after`, if the log still has the change that made this version. Served by the primary key.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> QueryResult<Changes> {
+pub async fn changes_since(
+    conn: &mut AsyncPgConnection,
+    after: PlanVersion,
+) -> QueryResult<Changes> {
     #[derive(QueryableByName)]
     struct Change {
         #[diesel(sql_type = BigInt)]
         version: i64,
+        #[diesel(sql_type = Nullable<SqlUuid>)]
+        nonce: Option<Uuid>,
         #[diesel(sql_type = SqlUuid)]
         namespace_id: Uuid,
         #[diesel(sql_type = SqlUuid)]
@@ -227,19 +241,29 @@ pub async fn changes_since(conn: &mut AsyncPgConnection, after: i64) -> QueryRes
         });
     }
     let changes: Vec<Change> = sql_query(
-        "SELECT version, namespace_id, manager_id FROM plan_changes WHERE version > $1 ORDER BY version",
+        "SELECT version, nonce, namespace_id, manager_id FROM plan_changes WHERE version >= $1 ORDER BY version",
     )
-    .bind::<BigInt, _>(after)
+    .bind::<BigInt, _>(after.number)
     .load(conn)
     .await?;
-    // The log was cut, or this is another database than the one that the reader knows.
-    let [first, ..] = changes.as_slice() else {
+    let version_of = |change: &Change| PlanVersion {
+        number: change.version,
+        nonce: change.nonce.unwrap_or_default(),
+    };
+    // The change that made `after` comes first; nothing made the version of an empty log.
+    let changes = match changes.as_slice() {
+        [known, changes @ ..] if version_of(known) == after => changes,
+        changes if after == PlanVersion::default() => changes,
+        // The log was cut, or this is another database than the one that the reader knows.
+        _ => return Ok(Changes::TooFarBehind),
+    };
+    let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
         return Ok(Changes::TooFarBehind);
     };
-    if first.version != after + 1 {
+    if first.version != after.number + 1 {
         return Ok(Changes::TooFarBehind);
     }
-    let version = changes[changes.len() - 1].version;
+    let version = version_of(last);
     let mut changed: Vec<(Uuid, Uuid)> = changes
         .iter()
         .map(|change| (change.namespace_id, change.manager_id))

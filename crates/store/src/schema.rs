@@ -277,6 +277,7 @@ diesel::table! {
         namespace_id -> Uuid,
         manager_id -> Uuid,
         change_time -> Timestamptz,
+        nonce -> Nullable<Uuid>,
     }
 }
 

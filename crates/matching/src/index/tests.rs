@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{FeedName, Id, Instructions, ManagerName};
+use domain::{FeedName, Id, Instructions, ManagerName, PlanVersion};
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
 
@@ -47,6 +47,13 @@ const WORDS: &[&str] = &[
     "🔥",
 ];
 const FEEDS: &[&str] = &["hackernews:newest", "reddit:r/rust", "lemmy:c/bikes"];
+
+fn numbered(number: i64) -> PlanVersion {
+    PlanVersion {
+        number,
+        ..PlanVersion::default()
+    }
+}
 
 fn name(number: u64) -> ManagerName {
     let id = |number: u64| -> Id { format!("{number:0>26}").parse().unwrap() };
@@ -166,7 +173,7 @@ fn the_index_answers_as_asking_every_plan_does() {
     let input = (plans(60), prop::collection::vec(post(), 40));
     runner
         .run(&input, |(plans, posts)| {
-            let index = Index::build(plans.clone(), 1);
+            let index = Index::build(plans.clone(), numbered(1));
             let (compared, matched) = compare(&index, &plans, &posts);
             pairs.set((pairs.get().0 + compared, pairs.get().1 + matched));
             Ok(())
@@ -203,19 +210,19 @@ fn the_order_of_plans_and_the_way_they_came_change_nothing() {
                             }
                         }
                     });
-                    live.apply(changes.collect::<Vec<_>>(), version);
+                    live.apply(changes.collect::<Vec<_>>(), numbered(version));
                     if version % 5 == 0 {
                         live.merge();
                     }
                 }
                 let alive: Vec<_> = alive.into_iter().rev().collect();
                 let index = live.load();
-                assert_eq!((index.len(), index.version()), (alive.len(), 43));
+                assert_eq!((index.len(), index.version().number), (alive.len(), 43));
                 for (name, plan) in &alive {
                     assert_eq!(index.plan(name).as_ref(), Some(&**plan));
                 }
                 compare(&index, &alive, &posts);
-                compare(&Index::build(alive.clone(), 1), &alive, &posts);
+                compare(&Index::build(alive.clone(), numbered(1)), &alive, &posts);
                 Ok(())
             },
         )
@@ -229,15 +236,21 @@ fn many_changes_flow_into_the_base() {
     let plan = Arc::new(Plan::compile(&instructions).unwrap());
     let live = LiveIndex::default();
     for number in 0..3_000 {
-        live.apply([Change::Put(name(number), Arc::clone(&plan))], 1);
+        live.apply([Change::Put(name(number), Arc::clone(&plan))], numbered(1));
     }
-    live.apply((0..2_500).map(|number| Change::Remove(name(number))), 2);
+    live.apply(
+        (0..2_500).map(|number| Change::Remove(name(number))),
+        numbered(2),
+    );
     let index = live.load();
     let found = index.matches(
         &PostText::new(Some("A CRM"), None),
         &FEEDS[0].parse().unwrap(),
     );
-    assert_eq!((index.len(), found.len(), index.version()), (500, 500, 2));
+    assert_eq!(
+        (index.len(), found.len(), index.version().number),
+        (500, 500, 2)
+    );
     // No merge ran, and no change folded more tiers than its limit allows.
     let most = super::TOO_MANY_TIERS + 2 * 3_000 / super::FOLDED;
     assert!(index.tiers.len() <= most, "{}", index.tiers.len());
@@ -260,7 +273,7 @@ fn sample() -> (Index, Vec<PostText>) {
     let mut runner = TestRunner::deterministic();
     let input = (plans(300), prop::collection::vec(post(), 100));
     let (plans, posts) = input.new_tree(&mut runner).unwrap().current();
-    (Index::build(plans, 1), posts)
+    (Index::build(plans, numbered(1)), posts)
 }
 
 #[test]
@@ -311,7 +324,7 @@ fn posts_made_to_be_slow_are_not() {
     }))
     .unwrap();
     let plan = Arc::new(Plan::compile(&instructions).unwrap());
-    let index = Index::build((0..200).map(|n| (name(n), Arc::clone(&plan))), 1);
+    let index = Index::build((0..200).map(|n| (name(n), Arc::clone(&plan))), numbered(1));
     for unit in [
         "a ",
         "a b ",

@@ -55,7 +55,7 @@ impl Backfill {
             let index = self.plans.index();
             let (asked, rests, posts) = {
                 let mut conn = self.backbone.pool.get().await?;
-                if plan_store::version(&mut conn).await? > index.version() {
+                if plan_store::version(&mut conn).await? != index.version() {
                     drop(conn);
                     self.plans.refresh().await?;
                     continue;

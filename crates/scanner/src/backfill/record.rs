@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{ManagerName, Timestamp};
+use domain::{ManagerName, PlanVersion, Timestamp};
 use store::{
     AsyncPgConnection,
     backfills::{self, Waiting},
@@ -27,7 +27,7 @@ pub(super) fn last_of<'m, 'a>(
 /// Stores all blocks but the last; `None` when plans changed since the posts were matched.
 pub(super) async fn store_blocks(
     conn: &mut AsyncPgConnection,
-    version: i64,
+    version: PlanVersion,
     waiting: &Waiting,
     blocks: &[NewScan<'_>],
 ) -> Result<Option<usize>, store::Error> {
@@ -49,12 +49,12 @@ pub(super) async fn store_blocks(
 /// A generic-plan transaction: it has the statements with which polls record Scans.
 pub(super) async fn unless_changed<T>(
     conn: &mut AsyncPgConnection,
-    version: i64,
+    version: PlanVersion,
     work: impl AsyncFnOnce(&mut AsyncPgConnection) -> Result<T, store::Error>,
 ) -> Result<Option<T>, store::Error> {
     keyed::begin(conn).await?;
     let done = async {
-        if plan_store::version(conn).await? > version {
+        if plan_store::version(conn).await? != version {
             return Ok(None);
         }
         work(conn).await.map(Some)
@@ -66,7 +66,7 @@ pub(super) async fn unless_changed<T>(
 /// Same as [`store_blocks`], each Manager's by themselves: whose cannot be stored is set aside.
 pub(super) async fn store_apart(
     conn: &mut AsyncPgConnection,
-    version: i64,
+    version: PlanVersion,
     waiting: &Waiting,
     matches: &[NewScan<'_>],
 ) -> Result<Option<usize>, store::Error> {

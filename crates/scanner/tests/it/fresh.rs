@@ -137,6 +137,47 @@ async fn every_change_of_a_manager_reaches_the_index_of_each_replica_in_time() {
     }
 }
 
+/// The copy of the database that takes over lacks a change that scanners know, and another change has its version.
+#[tokio::test]
+async fn an_index_that_knows_a_lost_change_is_read_again() {
+    let world = World::new().await;
+    let changed = world.manager("kettle", &[LEMMY]).await;
+    let teapot = watching("teapot", &[LEMMY]);
+    let mut conn = world.database.connect().await;
+    let new = world.fixture.manager(&mut conn, &teapot, &[]).await;
+    let indexes = Indexes::start(&world, false).await;
+    let toaster = rewritten(watching("toaster", &[LEMMY]));
+    let version = change(&world, changed, &toaster).await.unwrap();
+    let has_toaster = |plan: &str| plan.contains("toaster");
+    for plans in &indexes.plans {
+        eventually("the change is known", SOON, async || {
+            let plan = plans.index().plan(&changed);
+            has_toaster(&format!("{plan:?}"))
+        })
+        .await;
+    }
+
+    let json = |term| serde_json::to_string(&watching(term, &[LEMMY])).unwrap();
+    let (changed_id, new_id) = (changed.manager.to_uuid(), new.manager.to_uuid());
+    let failover = format!(
+        "WITH back AS (UPDATE managers SET instructions = CASE id WHEN '{changed_id}' THEN '{}'::jsonb ELSE '{}' END \
+                       WHERE id IN ('{changed_id}', '{new_id}')) \
+         UPDATE plan_changes SET manager_id = '{new_id}', nonce = gen_random_uuid() WHERE version = {version}",
+        json("kettle"),
+        json("teapot"),
+    );
+    assert_eq!(world.database.run(&failover).await, 1);
+    for plans in &indexes.plans {
+        for (name, term) in [(changed, "kettl"), (new, "teapot")] {
+            eventually("the index is that of the database", SOON, async || {
+                let plan = plans.index().plan(&name);
+                plan.is_some_and(|plan| format!("{plan:?}").contains(term))
+            })
+            .await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_ready_before_the_index_is_read() {
     let world = World::new().await;

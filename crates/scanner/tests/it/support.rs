@@ -144,7 +144,7 @@ impl World {
 
     async fn plan_version(&self) -> i64 {
         let mut conn = self.database.connect().await;
-        plans::version(&mut conn).await.unwrap()
+        plans::version(&mut conn).await.unwrap().number
     }
 
     pub(crate) fn publish(&self, platform: &str, title: &str) {

@@ -284,7 +284,10 @@ async fn readers_of_plans_learn_what_a_namespace_mutes() {
         else {
             panic!("too far behind");
         };
-        assert_eq!((version, plans.len(), namespaces.len()), (before + 1, 0, 1));
+        assert_eq!(
+            (version.number, plans.len(), namespaces.len()),
+            (before.number + 1, 0, 1)
+        );
         assert_eq!(
             (namespaces[0].namespace, &namespaces[0].mutes),
             (id, &mutes)

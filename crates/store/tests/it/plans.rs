@@ -1,11 +1,11 @@
-use domain::{FeedName, Instructions, ManagerName, Timestamp};
+use domain::{FeedName, Instructions, ManagerName, PlanVersion, Timestamp};
 use store::{
     AsyncConnection, AsyncPgConnection,
     plans::{self, Changes, PlanRecord},
 };
 use test_support::instructions;
 
-use crate::support::{number, run, start};
+use crate::support::{Start, number, run, start};
 
 async fn record(conn: &mut AsyncPgConnection, manager: ManagerName, feeds: &[&str]) -> i64 {
     let feeds: Vec<FeedName> = feeds.iter().map(|name| name.parse().unwrap()).collect();
@@ -14,12 +14,20 @@ async fn record(conn: &mut AsyncPgConnection, manager: ManagerName, feeds: &[&st
         .unwrap()
 }
 
+/// The version that the change with this number made.
+async fn logged(at: &Start, number: i64) -> PlanVersion {
+    let change = format!("plan_changes WHERE version = {number}");
+    let nonces = at.database.texts("nonce", &change).await;
+    let nonce = nonces[0].parse().expect("each change has one");
+    PlanVersion { number, nonce }
+}
+
 async fn watched(conn: &mut AsyncPgConnection, feed: &str) -> bool {
     let sql = format!("SELECT count(*) AS number FROM feeds WHERE name = '{feed}' AND watched");
     number(conn, &sql).await == 1
 }
 
-fn since(changes: Changes) -> (i64, Vec<PlanRecord>) {
+fn since(changes: Changes) -> (PlanVersion, Vec<PlanRecord>) {
     match changes {
         Changes::Since { version, plans, .. } => (version, plans),
         Changes::TooFarBehind => panic!("too far behind"),
@@ -49,13 +57,14 @@ async fn a_reader_learns_each_changed_manager_once() {
         .fixture
         .manager(&mut at.conn, &instructions("c"), &[])
         .await;
-    assert_eq!(plans::version(&mut at.conn).await.unwrap(), 2);
+    assert_eq!(plans::version(&mut at.conn).await.unwrap().number, 2);
     assert_eq!(record(&mut at.conn, first, &[]).await, 3);
     assert_eq!(record(&mut at.conn, waiting, &[]).await, 4);
     disable(&mut at.conn, second).await;
 
-    let (version, plans) = since(plans::changes_since(&mut at.conn, 0).await.unwrap());
-    assert_eq!(version, 4);
+    let changes = plans::changes_since(&mut at.conn, PlanVersion::default()).await;
+    let (version, plans) = since(changes.unwrap());
+    assert_eq!(version, logged(&at, 4).await);
     let expected: [(ManagerName, Option<Instructions>); 3] = [
         (first, Some(instructions("a"))),
         (second, None),
@@ -67,11 +76,12 @@ async fn a_reader_learns_each_changed_manager_once() {
         .collect();
     assert_eq!(found, expected);
 
-    let (version, plans) = since(plans::changes_since(&mut at.conn, 3).await.unwrap());
-    assert_eq!((version, plans.len(), plans[0].manager), (4, 1, waiting));
+    let third = logged(&at, 3).await;
+    let (last, plans) = since(plans::changes_since(&mut at.conn, third).await.unwrap());
+    assert_eq!((last, plans.len(), plans[0].manager), (version, 1, waiting));
     assert_eq!(
-        since(plans::changes_since(&mut at.conn, 4).await.unwrap()),
-        (4, vec![])
+        since(plans::changes_since(&mut at.conn, last).await.unwrap()),
+        (last, vec![])
     );
 
     run(
@@ -82,7 +92,8 @@ async fn a_reader_learns_each_changed_manager_once() {
         ),
     )
     .await;
-    let (_, plans) = since(plans::changes_since(&mut at.conn, 2).await.unwrap());
+    let second = logged(&at, 2).await;
+    let (_, plans) = since(plans::changes_since(&mut at.conn, second).await.unwrap());
     assert_eq!(
         plans[0].instructions, None,
         "a deleted Manager matches nothing"
@@ -99,14 +110,71 @@ async fn a_reader_whose_place_the_log_does_not_have_loads_everything() {
     for _ in 0..4 {
         record(&mut at.conn, manager, &[]).await;
     }
+    let mut versions = vec![PlanVersion::default()];
+    for number in 1..=5 {
+        versions.push(logged(&at, number).await);
+    }
+    versions.push(PlanVersion {
+        number: 6,
+        ..versions[5]
+    });
     run(&mut at.conn, "DELETE FROM plan_changes WHERE version <= 2").await;
-    for (after, behind) in [(0, true), (1, true), (2, false), (5, false), (6, true)] {
-        let changes = plans::changes_since(&mut at.conn, after).await.unwrap();
-        assert_eq!(changes == Changes::TooFarBehind, behind, "after {after}");
+    let behind = [true, true, true, false, false, false, true];
+    for (after, behind) in versions.iter().zip(behind) {
+        let changes = plans::changes_since(&mut at.conn, *after).await.unwrap();
+        assert_eq!(changes == Changes::TooFarBehind, behind, "after {after:?}");
     }
     run(&mut at.conn, "DELETE FROM plan_changes").await;
-    let changes = plans::changes_since(&mut at.conn, 4).await.unwrap();
-    assert_eq!(changes, Changes::TooFarBehind);
+    let changes = plans::changes_since(&mut at.conn, versions[4]).await;
+    assert_eq!(changes.unwrap(), Changes::TooFarBehind);
+}
+
+#[tokio::test]
+async fn a_reader_whose_version_was_given_to_another_change_loads_everything() {
+    let mut at = start().await;
+    let instructions = instructions("a");
+    for _ in 0..3 {
+        at.fixture
+            .applied_manager(&mut at.conn, &instructions, &[])
+            .await;
+    }
+    let second = logged(&at, 2).await;
+    let lost = plans::version(&mut at.conn).await.unwrap();
+    assert_eq!(lost.number, 3);
+
+    // The copy of the database that takes over lacks the last change, and others go on.
+    run(&mut at.conn, "DELETE FROM plan_changes WHERE version = 3").await;
+    run(&mut at.conn, "UPDATE plan_version SET version = 2").await;
+    for count in 0..=2 {
+        let changes = plans::changes_since(&mut at.conn, lost).await.unwrap();
+        assert_eq!(changes, Changes::TooFarBehind, "{count} new changes");
+        let (version, plans) = since(plans::changes_since(&mut at.conn, second).await.unwrap());
+        assert_eq!((version.number, plans.len()), (2 + count, count as usize));
+        at.fixture
+            .applied_manager(&mut at.conn, &instructions, &[])
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn changes_that_an_older_release_logged_are_read() {
+    let mut at = start().await;
+    let instructions = instructions("a");
+    for _ in 0..2 {
+        at.fixture
+            .applied_manager(&mut at.conn, &instructions, &[])
+            .await;
+    }
+    run(&mut at.conn, "UPDATE plan_changes SET nonce = NULL").await;
+    let version = plans::version(&mut at.conn).await.unwrap();
+    assert_eq!((version.number, version.nonce), (2, uuid::Uuid::nil()));
+    let changes = plans::changes_since(&mut at.conn, version).await.unwrap();
+    assert_eq!(since(changes), (version, vec![]));
+    at.fixture
+        .applied_manager(&mut at.conn, &instructions, &[])
+        .await;
+    let (now, plans) = since(plans::changes_since(&mut at.conn, version).await.unwrap());
+    assert_eq!((now.number, plans.len()), (3, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,17 +200,17 @@ async fn versions_become_visible_in_order() {
             })
         })
         .collect();
-    let mut seen = 0;
-    while seen < 200 {
+    let mut seen = PlanVersion::default();
+    while seen.number < 200 {
         // Never a gap behind the version: `since` refuses one.
         let (version, _) = since(plans::changes_since(&mut at.conn, seen).await.unwrap());
-        assert!(version >= seen);
+        assert!(version.number >= seen.number);
         seen = version;
     }
     for writer in writers {
         writer.await.unwrap();
     }
-    assert_eq!(plans::version(&mut at.conn).await.unwrap(), 200);
+    assert_eq!(plans::version(&mut at.conn).await.unwrap().number, 200);
 }
 
 #[tokio::test]

@@ -1,0 +1,1 @@
+ALTER TABLE plan_changes DROP COLUMN nonce;
