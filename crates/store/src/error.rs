@@ -47,7 +47,7 @@ impl Error {
             return matches!(self, Self::Json(_));
         };
         match error {
-            QueryError::SerializationError(_) => true,
+            QueryError::SerializationError(_) | QueryError::DeserializationError(_) => true,
             // diesel has no kind for data exceptions and exceeded limits.
             QueryError::DatabaseError(Unknown, information) => {
                 let message = information.message();

@@ -343,15 +343,17 @@ fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
     Ok(Page::of_times(list, items, |scan: &Scan| scan.create_time))
 }
 
-/// Scans made longer than `older_than` ago whose deliveries were not: their events may have been lost.
-/// Both times are the database's. Served by `scans_not_fanned_out_idx`.
+/// Locks up to `limit` Scans that are older than `age` and have no deliveries yet, the oldest first: their events may
+/// have been lost. Leaves out those in `except`, and those that another transaction has locked: dispatchers share the
+/// work. Both times are the database's. Served by `scans_not_fanned_out_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn not_fanned_out(
+pub async fn take_overdue(
     conn: &mut AsyncPgConnection,
-    older_than: Duration,
-    limit: i64,
+    age: Duration,
+    except: &[ScanName],
+    limit: u32,
 ) -> QueryResult<Vec<ScanName>> {
     #[derive(QueryableByName)]
     struct Lost {
@@ -362,13 +364,15 @@ pub async fn not_fanned_out(
         #[diesel(sql_type = SqlUuid)]
         id: Uuid,
     }
-    let lost: Vec<Lost> = sql_query(
+    let except: Vec<Uuid> = except.iter().map(|scan| scan.scan.to_uuid()).collect();
+    // Age and limit as text: a generic plan ([`crate::keyed`]) knows them, too.
+    let lost: Vec<Lost> = sql_query(format!(
         "SELECT namespace_id, manager_id, id FROM scans \
-         WHERE NOT fanned_out AND create_time < clock_timestamp() - $1 * interval '1 second' \
-         ORDER BY create_time LIMIT $2",
-    )
-    .bind::<diesel::sql_types::Double, _>(older_than.as_secs_f64())
-    .bind::<diesel::sql_types::BigInt, _>(limit)
+         WHERE NOT fanned_out AND create_time < clock_timestamp() - interval '{} milliseconds' AND id <> ALL ($1) \
+         ORDER BY create_time LIMIT {limit} FOR NO KEY UPDATE SKIP LOCKED",
+        age.as_millis()
+    ))
+    .bind::<Array<SqlUuid>, _>(except)
     .load(conn)
     .await?;
     Ok(lost

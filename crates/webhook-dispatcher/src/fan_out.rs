@@ -3,24 +3,27 @@
 //! Events that come while a transaction runs share the next one: nothing waits for company, and many at
 //! once cost hardly more than one. What may go now goes after the commit, straight from memory.
 
-use std::{sync::Arc, time::Duration};
+mod overdue;
+
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use bus::{Consumer, Outcome};
 use events::{ScanCreated, TraceContext};
 use store::{
     deliveries::{self, Made},
-    is_passing, keyed, scans,
+    is_passing, keyed,
 };
 use tokio::sync::{Mutex, mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 
-use crate::{Dispatcher, lanes::Ready, metrics, send};
+use crate::{
+    Dispatcher,
+    lanes::{Place, Ready},
+    send,
+};
 
-const SWEEP: Duration = Duration::from_secs(1);
-/// How long an event may be on its way before the sweep does its work.
-const OVERDUE: Duration = Duration::from_secs(3);
-const SWEEP_LIMIT: i64 = 200;
+pub(crate) use overdue::sweep;
+
 /// Scans of one transaction.
 const BATCH: usize = 128;
 /// One transaction is prepared while the other commits.
@@ -118,14 +121,29 @@ fn told(error: impl std::borrow::Borrow<store::Error>) -> String {
 
 /// One transaction of two statements; what may go now is sent after its commit.
 async fn fan_out(dispatcher: &Arc<Dispatcher>, scans: &[Made]) -> Result<(), store::Error> {
-    let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
     dispatcher.signals.scans_come();
     let mut conn = dispatcher.backbone.pool.get().await?;
     keyed::begin(&mut conn).await?;
-    let admit = |connection, account| dispatcher.lanes.offer(connection, account);
-    let fanned_out = deliveries::fan_out(&mut conn, sealer, scans, replica, admit).await;
+    let fanned_out = insert(dispatcher, &mut conn, scans).await;
     let fanned_out = keyed::end(&mut conn, fanned_out).await?;
     drop(conn);
+    send_on(dispatcher, fanned_out);
+    Ok(())
+}
+
+type Permitted = deliveries::FannedOut<Place>;
+
+async fn insert(
+    dispatcher: &Dispatcher,
+    conn: &mut store::AsyncPgConnection,
+    scans: &[Made],
+) -> Result<Permitted, store::Error> {
+    let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
+    let admit = |connection, account| dispatcher.lanes.offer(connection, account);
+    Ok(deliveries::fan_out(conn, sealer, scans, replica, admit).await?)
+}
+
+fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) {
     for (task, place) in fanned_out.tasks {
         let ready = Ready {
             in_hand: dispatcher.recorder.take_in_hand(task.delivery.delivery),
@@ -138,43 +156,4 @@ async fn fan_out(dispatcher: &Arc<Dispatcher>, scans: &[Made]) -> Result<(), sto
     }
     send::pump(dispatcher);
     dispatcher.signals.waits(dispatcher, fanned_out.waiting);
-    Ok(())
-}
-
-/// Finds Scans whose events never came.
-pub(crate) async fn sweep(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
-    let mut failing = false;
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(SWEEP) => {}
-        }
-        match sweep_once(dispatcher).await {
-            Ok(()) => failing = false,
-            Err(error) => {
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(
-                        "cannot look for lost events: {:#}",
-                        anyhow::Error::from(error)
-                    );
-                }
-            }
-        }
-    }
-}
-
-async fn sweep_once(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Error> {
-    let overdue = {
-        let mut conn = dispatcher.backbone.pool.get().await?;
-        scans::not_fanned_out(&mut conn, OVERDUE, SWEEP_LIMIT).await?
-    };
-    for scan in &overdue {
-        tracing::info!(scan.name = %scan, "its event is late: delivering without");
-        metrics::RECOVERED.with_label_values(&["scan"]).inc();
-    }
-    let overdue: Vec<Made> = overdue.iter().map(Made::from).collect();
-    for batch in overdue.chunks(BATCH) {
-        fan_out(dispatcher, batch).await?;
-    }
-    Ok(())
 }

@@ -66,6 +66,14 @@ pub(crate) static RECOVERED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static SCANS_REFUSED: LazyLock<IntGauge> = LazyLock::new(|| {
+    register_int_gauge!(
+        "earshot_scans_refused",
+        "Scans without an event whose deliveries the database refuses; this replica tries them again"
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static REPLAYED: LazyLock<IntCounter> = LazyLock::new(|| {
     register_int_counter!(
         "earshot_replayed_deliveries_total",

@@ -318,28 +318,28 @@ async fn a_burst_for_many_managers_is_one_transaction() {
 }
 
 #[tokio::test]
-async fn scans_that_were_not_fanned_out_are_found() {
+async fn overdue_scans_are_shared() {
     let (mut at, managers) = with_managers(1).await;
-    let made = record(
-        &mut at.conn,
-        managers[0],
-        &[post("forum:1", "t"), post("forum:2", "t")],
-    )
-    .await;
+    let posts: Vec<Post> = (0..4).map(|n| post(&format!("forum:{n}"), "t")).collect();
+    let made = record(&mut at.conn, managers[0], &posts).await;
+    let mut others = [at.database.connect().await, at.database.connect().await];
+    for conn in &mut others {
+        run(conn, "BEGIN").await;
+    }
+    let [first, second] = &mut others;
     let at_once = Duration::ZERO;
-    let found = scans::not_fanned_out(&mut at.conn, at_once, 10)
-        .await
-        .unwrap();
-    assert_eq!(found, made);
-    let old = scans::not_fanned_out(&mut at.conn, Duration::from_secs(60), 10)
-        .await
-        .unwrap();
-    assert!(old.is_empty());
+    let taken = scans::take_overdue(first, at_once, &made[..1], 2).await;
+    assert_eq!(taken.unwrap(), made[1..3]);
+    // What is locked is another's.
+    let taken = scans::take_overdue(second, at_once, &[], 10).await;
+    assert_eq!(taken.unwrap(), [made[0], made[3]]);
+    let taken = scans::take_overdue(&mut at.conn, at_once, &[], 10).await;
+    assert_eq!(taken.unwrap(), []);
+    drop(others);
+
+    let young = scans::take_overdue(&mut at.conn, Duration::from_secs(60), &[], 10).await;
+    assert_eq!(young.unwrap(), []);
     run(&mut at.conn, "UPDATE scans SET fanned_out = true").await;
-    assert!(
-        scans::not_fanned_out(&mut at.conn, at_once, 10)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    let taken = scans::take_overdue(&mut at.conn, at_once, &[], 10).await;
+    assert_eq!(taken.unwrap(), []);
 }

@@ -28,6 +28,47 @@ async fn a_scan_whose_event_is_lost_is_delivered_all_the_same() {
 }
 
 #[tokio::test]
+async fn a_scan_whose_deliveries_the_database_refuses_holds_up_no_other() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let manager = world.manager_for(&receiver).await;
+    let refused = world.scan(manager, "refused").await;
+    for statement in [
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$",
+        &format!(
+            "CREATE TRIGGER refuse BEFORE INSERT ON deliveries FOR EACH ROW \
+             WHEN (NEW.scan_id = '{}') EXECUTE FUNCTION refuse()",
+            refused.scan.to_uuid()
+        ),
+    ] {
+        world.database.run(statement).await;
+    }
+    // More than a batch of each.
+    world.scans(manager, 300).await;
+    let replicas = [
+        world.ready_dispatcher().await,
+        world.ready_dispatcher().await,
+    ];
+    let delivered = async |count| {
+        eventually("they are delivered", Duration::from_secs(90), async || {
+            world.in_state("SUCCEEDED").await == count
+        })
+        .await;
+    };
+    delivered(300).await;
+    assert_eq!(world.database.count("scans WHERE NOT fanned_out").await, 1);
+    world
+        .database
+        .run("DROP TRIGGER refuse ON deliveries")
+        .await;
+    delivered(301).await;
+    for replica in replicas {
+        replica.stop().await;
+    }
+    assert_eq!(receiver.count(), 301);
+}
+
+#[tokio::test]
 async fn what_a_killed_dispatcher_had_open_is_repeated_by_another() {
     let mut world = World::new().await;
     world.config.dispatcher.timeout = Duration::from_secs(20);
