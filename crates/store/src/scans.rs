@@ -8,7 +8,7 @@ use diesel::{
     pg::{Pg, PgValue},
     prelude::*,
     sql_query,
-    sql_types::{Jsonb, Uuid as SqlUuid},
+    sql_types::{Array, Jsonb, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
