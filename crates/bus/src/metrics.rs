@@ -103,8 +103,11 @@ pub(crate) static OUTBOX_PUBLISHED: LazyLock<IntCounterVec> = LazyLock::new(|| {
 
 pub(crate) static OUTBOX_PENDING: LazyLock<IntGauge> = LazyLock::new(|| {
     register(
-        IntGauge::new("earshot_outbox_pending", "Events that wait in the outbox.")
-            .expect("the name is valid"),
+        IntGauge::new(
+            "earshot_outbox_pending",
+            "Events that wait in the outbox, counted up to 100,000.",
+        )
+        .expect("the name is valid"),
     )
 });
 

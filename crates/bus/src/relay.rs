@@ -5,7 +5,8 @@
 //! locked. An event is published at least once: if a relay dies between the confirm and the commit, its rows
 //! are published again, with the same message id.
 //!
-//! While the bus is away, rows stay in the outbox, and only the waits between attempts grow. Row locks keep
+//! While the bus is away, rows stay in the outbox, and only the waits between attempts grow. Events of a kind
+//! that the bus refuses, because a queue is full, wait without holding up the others. Row locks keep
 //! relays from publishing the same rows, and a crash frees them at once. So the transaction is open while the
 //! relay waits for confirms: at most ten seconds with a broker that takes messages but confirms none, then
 //! again.
@@ -15,14 +16,18 @@
 //! second round publishes what arrives during the first, unless the pool is small; wakes during both cause one
 //! further round. When idle, it runs two small statements every five seconds.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use anyhow::anyhow;
 use diesel_async::AsyncConnection;
 use domain::Timestamp;
 use events::{Encoded, TraceContext};
 use runtime::Backoff;
 use store::{Pool, outbox};
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, MissedTickBehavior, interval, sleep_until},
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
@@ -64,10 +69,14 @@ enum RoundError {
 }
 
 /// Result of a round.
+#[derive(Default)]
 struct Round {
     /// There may be more events.
     full: bool,
-    refusal: Option<Error>,
+    /// Keys of events that the bus refused for themselves.
+    refused: BTreeSet<String>,
+    /// The bus took nothing more.
+    failure: Option<Error>,
 }
 
 impl Relay {
@@ -102,40 +111,56 @@ impl Relay {
     async fn work(&self, shutdown: &CancellationToken, leads: bool) {
         let mut backoff = Backoff::reconnect();
         let mut failing = false;
-        let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
-        sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut sweep = interval(SWEEP_INTERVAL);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Events of these keys are left alone until `retry_at`.
+        let mut refused = BTreeSet::new();
+        let mut retry_at = Instant::now();
         loop {
             // A wake is for one waiting worker: of two, only one wakes up.
             let mut measure = tokio::select! {
                 () = shutdown.cancelled() => return,
                 _ = sweep.tick(), if leads => true,
                 () = self.waker.0.notified() => false,
+                () = sleep_until(retry_at), if !refused.is_empty() => false,
             };
+            if retry_at <= Instant::now() {
+                refused.clear();
+            }
             loop {
-                let error = match self.round(std::mem::take(&mut measure)).await {
-                    Ok(Round {
-                        refusal: None,
-                        full,
-                    }) => {
-                        if std::mem::replace(&mut failing, false) {
-                            backoff.reset();
-                            if leads {
-                                tracing::info!("the outbox is relayed again");
+                let (error, is_away) =
+                    match self.round(std::mem::take(&mut measure), &refused).await {
+                        Ok(Round {
+                            failure: Some(error),
+                            ..
+                        }) => (error.into(), true),
+                        Ok(mut round) => {
+                            let is_new = !round.refused.is_empty();
+                            refused.append(&mut round.refused);
+                            if (round.full || is_new) && !shutdown.is_cancelled() {
+                                continue;
                             }
+                            if refused.is_empty() {
+                                if std::mem::replace(&mut failing, false) {
+                                    backoff.reset();
+                                    if leads {
+                                        tracing::info!("the outbox is relayed again");
+                                    }
+                                }
+                                break;
+                            }
+                            (anyhow!("the bus refuses {refused:?}"), false)
                         }
-                        if full && !shutdown.is_cancelled() {
-                            continue;
-                        }
-                        break;
-                    }
-                    Ok(Round {
-                        refusal: Some(error),
-                        ..
-                    }) => anyhow::Error::from(error),
-                    Err(error) => error.into(),
-                };
+                        Err(error) => (error.into(), true),
+                    };
                 if !std::mem::replace(&mut failing, true) && leads {
                     tracing::warn!("cannot relay the outbox, retrying: {error:#}");
+                }
+                if !is_away {
+                    if retry_at <= Instant::now() {
+                        retry_at = Instant::now() + backoff.next();
+                    }
+                    break;
                 }
                 tokio::select! {
                     () = shutdown.cancelled() => return,
@@ -145,7 +170,8 @@ impl Relay {
         }
     }
 
-    async fn round(&self, measure: bool) -> Result<Round, RoundError> {
+    /// Publishes a batch of events, except those with the keys in `except`.
+    async fn round(&self, measure: bool, except: &BTreeSet<String>) -> Result<Round, RoundError> {
         let mut conn = self
             .pool
             .get()
@@ -153,17 +179,17 @@ impl Relay {
             .map_err(|error| RoundError::Connect(error.into()))?;
         let round = conn
             .transaction::<Round, diesel::result::Error, _>(async |conn| {
-                let rows = outbox::take(conn, BATCH).await?;
+                let rows = outbox::take(conn, BATCH, except).await?;
                 if rows.is_empty() {
-                    return Ok(Round {
-                        full: false,
-                        refusal: None,
-                    });
+                    return Ok(Round::default());
                 }
-                let full = rows.len() as i64 == BATCH;
-                let (published, refusal) = self.publish(rows).await;
+                let mut round = Round {
+                    full: rows.len() as i64 == BATCH,
+                    ..Round::default()
+                };
+                let published = self.publish(rows, &mut round).await;
                 outbox::delete(conn, &published).await?;
-                Ok(Round { full, refusal })
+                Ok(round)
             })
             .await?;
         if measure {
@@ -175,8 +201,8 @@ impl Relay {
         Ok(round)
     }
 
-    /// Returns the rows that are done, and the error for the others.
-    async fn publish(&self, rows: Vec<outbox::OutboxRow>) -> (Vec<i64>, Option<Error>) {
+    /// Returns the rows that are done, and notes the errors of the others in `round`.
+    async fn publish(&self, rows: Vec<outbox::OutboxRow>, round: &mut Round) -> Vec<i64> {
         let mut ids = Vec::with_capacity(rows.len());
         let mut spans = Vec::with_capacity(rows.len());
         let mut batch = Vec::with_capacity(rows.len());
@@ -202,7 +228,6 @@ impl Relay {
 
         let results = self.bus.publish(&batch).await;
         let mut done = Vec::with_capacity(ids.len());
-        let mut refusal = None;
         for (((id, message), span), result) in ids.into_iter().zip(&batch).zip(&spans).zip(results)
         {
             let outcome = match result {
@@ -218,11 +243,16 @@ impl Relay {
                 Ok(_) => done.push(id),
                 Err(error) => {
                     span.record("otel.status_code", "ERROR");
-                    refusal = Some(error);
+                    match error {
+                        Error::Refused | Error::Full => {
+                            round.refused.insert(message.message.key.clone());
+                        }
+                        Error::Away(_) | Error::TimedOut(_) => round.failure = Some(error),
+                    }
                 }
             }
         }
-        (done, refusal)
+        done
     }
 
     fn span(&self, key: &str, id: uuid::Uuid, parent: &TraceContext) -> Span {

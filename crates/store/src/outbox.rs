@@ -4,10 +4,13 @@
 //! from there. Rows leave in about the order in which they came, but with several relays in no order
 //! that a reader could rely on.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use diesel::{
-    ExpressionMethods, QueryDsl, QueryResult, Queryable, Selectable, SelectableHelper, sql_query,
-    sql_types::{Array, Binary, Nullable, Text, Uuid as SqlUuid},
+    ExpressionMethods, QueryDsl, QueryResult, Queryable, QueryableByName, Selectable,
+    SelectableHelper, sql_query,
+    sql_types::{Array, BigInt, Binary, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::Timestamp;
@@ -15,6 +18,9 @@ use events::{AnyEvent, Message, TraceContext};
 use uuid::Uuid;
 
 use crate::{prepared::Prepared, schema::outbox};
+
+/// Bounds the cost of counting a long outbox.
+const MAX_COUNTED: i64 = 100_000;
 
 /// An event that waits for its relay.
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -72,12 +78,17 @@ pub async fn enqueue_all<E: Into<AnyEvent>>(
     insert(conn, rows).await
 }
 
-/// Deletes and returns up to `limit` events, oldest first.
+/// Locks and returns up to `limit` events, oldest first, except those with the routing keys in `except`.
 ///
 /// Call inside a transaction: rows stay locked until its end, and rows that another relay holds are
 /// skipped. Served by the primary key.
-pub async fn take(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<Vec<OutboxRow>> {
+pub async fn take(
+    conn: &mut AsyncPgConnection,
+    limit: i64,
+    except: &BTreeSet<String>,
+) -> QueryResult<Vec<OutboxRow>> {
     outbox::table
+        .filter(diesel::dsl::not(outbox::event.eq_any(except)))
         .order(outbox::id.asc())
         .limit(limit)
         .select(OutboxRow::as_select())
@@ -98,18 +109,27 @@ pub async fn delete(conn: &mut AsyncPgConnection, ids: &[i64]) -> QueryResult<()
     Ok(())
 }
 
-/// How much waits, and since when. Reads the whole table, which is nearly empty while relays run.
+/// Returns the number of waiting events, at most [`MAX_COUNTED`], and the time of the first.
+///
+/// Every process asks this each few seconds, also while the broker is away and the table grows: the limit bounds the
+/// cost. Served by the primary key.
 pub async fn pending(conn: &mut AsyncPgConnection) -> QueryResult<Pending> {
-    let (count, oldest): (i64, Option<DateTime<Utc>>) = outbox::table
-        .select((
-            diesel::dsl::count_star(),
-            diesel::dsl::min(outbox::create_time),
-        ))
-        .first(conn)
-        .await?;
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = BigInt)]
+        count: i64,
+        #[diesel(sql_type = Nullable<Timestamptz>)]
+        oldest: Option<DateTime<Utc>>,
+    }
+    let row: Row = sql_query(format!(
+        "SELECT (SELECT count(*) FROM (SELECT FROM outbox LIMIT {MAX_COUNTED}) AS counted) AS count, \
+                (SELECT create_time FROM outbox ORDER BY id LIMIT 1) AS oldest"
+    ))
+    .get_result(conn)
+    .await?;
     Ok(Pending {
-        count,
-        oldest: oldest.map(Timestamp::from),
+        count: row.count,
+        oldest: row.oldest.map(Timestamp::from),
     })
 }
 

@@ -514,7 +514,12 @@ async fn a_test_changes_and_deletes_nothing() {
         assert_eq!(acme.get(&read).await.body, before, "{method} {name}");
     }
     let mut conn = app.database.connect().await;
-    assert!(outbox::take(&mut conn, 1).await.unwrap().is_empty());
+    assert!(
+        outbox::take(&mut conn, 1, &std::collections::BTreeSet::new())
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(app.database.count("purges").await, 0);
 }
 

@@ -31,7 +31,9 @@ async fn a_manager_is_created_for_the_compiler() {
     assert_eq!(acme.get(&format!("/v1/{name}")).await.body, created.body);
 
     let mut conn = app.database.connect().await;
-    let events = outbox::take(&mut conn, 10).await.unwrap();
+    let events = outbox::take(&mut conn, 10, &std::collections::BTreeSet::new())
+        .await
+        .unwrap();
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].event, "manager.submitted");
     let submission = managers::submission(&mut conn, name.parse().unwrap()).await;

@@ -33,7 +33,12 @@ async fn a_test_answers_and_stores_nothing() {
         assert_eq!(acme.get(&path).await.body, before);
     }
     let mut conn = app.database.connect().await;
-    assert!(outbox::take(&mut conn, 1).await.unwrap().is_empty());
+    assert!(
+        outbox::take(&mut conn, 1, &std::collections::BTreeSet::new())
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test]

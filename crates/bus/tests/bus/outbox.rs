@@ -6,6 +6,8 @@ use std::{
 };
 
 use bus::{Bus, InProcess, Outcome, Relay};
+use domain::{Id, ScanName, Timestamp};
+use events::{Event, ScanCreated};
 use store::{AsyncConnection, QueryError, outbox};
 use test_support::TestDatabase;
 use tokio_util::sync::CancellationToken;
@@ -102,6 +104,43 @@ async fn a_broker_that_is_silent_does_not_take_a_small_pool_up() {
 
     let left = tokio::time::timeout(Duration::from_secs(1), pool.get()).await;
     assert!(left.is_ok_and(|conn| conn.is_ok()), "a connection is left");
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_for_a_full_queue_hold_up_no_others() {
+    let database = TestDatabase::create().await;
+    let bus: Arc<dyn Bus> = Arc::new(InProcess::new());
+    // Nobody reads from this queue. It holds 10,000 events.
+    let _unread = bus.work("unread", &[ScanCreated::KEY], 1);
+    let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
+    let has_queues = async || {
+        bus.depth(QUEUE)
+            .await
+            .is_ok_and(|depth| depth.consumers == 1)
+    };
+    until("the consumer is there", has_queues).await;
+    let mut conn = database.connect().await;
+    // More than two batches are refused.
+    let scans = (0..10_600).map(|_| ScanCreated {
+        name: ScanName {
+            namespace: Id::NIL,
+            manager: Id::NIL,
+            scan: Id::NIL,
+        },
+        create_time: Timestamp::UNIX_EPOCH,
+    });
+    outbox::enqueue_all(&mut conn, scans).await.unwrap();
+    outbox::enqueue(&mut conn, &submitted(7)).await.unwrap();
+
+    let running =
+        tokio::spawn(Relay::new(database.pool(), Arc::clone(&bus)).run(CancellationToken::new()));
+
+    assert_eq!(consumer.next().await, 7);
+    // Also while the relay waits before it tries the others again.
+    outbox::enqueue(&mut conn, &submitted(8)).await.unwrap();
+    assert_eq!(consumer.next().await, 8);
+    assert_eq!(outbox::pending(&mut conn).await.unwrap().count, 600);
     running.abort();
 }
 

@@ -26,11 +26,11 @@ async fn two_relays_take_different_events_oldest_first() {
         .unwrap();
     assert_eq!(outbox::pending(&mut one).await.unwrap().count, 25_000);
     one.transaction(async |one| {
-        let first = outbox::take(one, 3).await?;
+        let first = outbox::take(one, 3, &std::collections::BTreeSet::new()).await?;
         let ids: Vec<i64> = first.iter().map(|row| row.id).collect();
         assert!(ids.is_sorted());
         let others = two
-            .transaction(async |two| outbox::take(two, 3).await)
+            .transaction(async |two| outbox::take(two, 3, &std::collections::BTreeSet::new()).await)
             .await?;
         assert!(
             others
