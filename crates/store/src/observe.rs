@@ -8,11 +8,17 @@
 
 use std::{
     fmt::{self, Write as _},
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{
+        LazyLock, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
-use diesel::connection::{Instrumentation, InstrumentationEvent};
+use diesel::{
+    connection::{Instrumentation, InstrumentationEvent},
+    result::{DatabaseErrorKind::ReadOnlyTransaction, Error as QueryError},
+};
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, deadpool};
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts,
@@ -63,6 +69,9 @@ pub(crate) static WAIT: LazyLock<Histogram> = LazyLock::new(|| {
     register(Box::new(metric.clone()));
     metric
 });
+
+/// Statements that a server refused because it takes no writes.
+pub(crate) static READ_ONLY_ERRORS: AtomicU64 = AtomicU64::new(0);
 
 static POOLS: LazyLock<Mutex<Vec<Weak>>> = LazyLock::new(|| {
     register(Box::new(Pools::new()));
@@ -165,6 +174,9 @@ impl Instrumentation for Statements {
                 });
             }
             InstrumentationEvent::FinishQuery { error, .. } => {
+                if let Some(QueryError::DatabaseError(ReadOnlyTransaction, _)) = error {
+                    READ_ONLY_ERRORS.fetch_add(1, Ordering::Relaxed);
+                }
                 let Some(open) = self.0.take() else { return };
                 let error_type = if error.is_some() { "error" } else { "" };
                 DURATION

@@ -2,6 +2,10 @@
 
 use std::{
     ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -20,12 +24,17 @@ use crate::{
     tls::{Address, Mode, Verifying},
 };
 
-/// Longest time that sent data may stay unacknowledged before the connection counts as dead.
-const SILENCE: Duration = Duration::from_secs(30);
+/// Longest time that sent data may stay unacknowledged before the connection counts as dead. The kernel of a
+/// server that lives acknowledges at once, however long the statement takes.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Cheap to clone: all clones share the connections.
 #[derive(Clone)]
-pub struct Pool(deadpool::Pool<AsyncPgConnection>);
+pub struct Pool {
+    connections: deadpool::Pool<AsyncPgConnection>,
+    /// The count of [`observe::READ_ONLY_ERRORS`] when idle connections were last discarded.
+    read_only_errors: Arc<AtomicU64>,
+}
 
 impl Pool {
     /// Returns a connection, after a wait of at most five seconds.
@@ -33,10 +42,21 @@ impl Pool {
     /// # Errors
     /// When no connection is free in time, or the database does not answer.
     pub async fn get(&self) -> Result<Connection, deadpool::PoolError> {
+        self.discard_read_only();
         let begin = Instant::now();
-        let got = self.0.get().await;
+        let got = self.connections.get().await;
         observe::WAIT.observe(begin.elapsed().as_secs_f64());
         got
+    }
+
+    /// Discards idle connections after a server refused to write: it became a standby, and a new connection finds
+    /// the new primary.
+    fn discard_read_only(&self) {
+        let errors = observe::READ_ONLY_ERRORS.load(Ordering::Relaxed);
+        if self.read_only_errors.swap(errors, Ordering::Relaxed) != errors {
+            let discarded = self.connections.retain(|_, _| false).removed.len();
+            tracing::warn!(discarded, "the database is read-only: reconnecting");
+        }
     }
 }
 
@@ -44,7 +64,7 @@ impl Deref for Pool {
     type Target = deadpool::Pool<AsyncPgConnection>;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.connections
     }
 }
 
@@ -76,7 +96,10 @@ pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
         .build()
         .map_err(ConnectError)?;
     observe::watch(&pool);
-    Ok(Pool(pool))
+    Ok(Pool {
+        connections: pool,
+        read_only_errors: Arc::default(),
+    })
 }
 
 /// A connection that is open and idle, if there is one, without waiting.

@@ -23,6 +23,7 @@ const PACE: Pace = Pace {
     batch: 50,
     backlog: 24,
     pause: PAUSE,
+    count_timeout: Duration::from_secs(5),
 };
 /// Pace while Scans arrive: at most 100 a second. Each replica counts the Scans that it gets itself.
 const YIELDING: Pace = Pace { batch: 10, ..PACE };

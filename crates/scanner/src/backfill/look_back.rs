@@ -98,7 +98,7 @@ impl Backfill {
                 gap.to.or(newest).unwrap_or(look_back.since)
             });
             let stored = unless_changed(&mut conn, version, async |conn| {
-                if !look_backs::lock(conn, id, replica).await? {
+                if !look_backs::lock(conn, look_back, replica).await? {
                     return Ok(0);
                 }
                 let made = record_past(conn, &waiting, last).await?;
@@ -149,7 +149,7 @@ impl Backfill {
         if !put_off && look_back.failure_count + 1 >= MAX_FAILURES {
             tracing::warn!(feed.name = %look_back.feed.masked(), error, "cannot look back, and gives up");
             let finished = conn.transaction(async |conn| {
-                if look_backs::lock(conn, id, replica).await? {
+                if look_backs::lock(conn, look_back, replica).await? {
                     look_backs::finish(conn, id, Some(Timestamp::now())).await?;
                 }
                 Ok::<_, store::Error>(())

@@ -165,16 +165,24 @@ pub async fn readers(conn: &mut AsyncPgConnection, id: i64) -> QueryResult<Vec<R
     Ok(readers.collect())
 }
 
-/// Locks a look-back for the rest of the transaction; whether `replica` still holds its lease.
+/// Locks a look-back for the rest of the transaction. Returns true if `replica` still holds its lease, and the cursor
+/// is still the one that it read from: after a failover the database may be older than what a replica knows.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn lock(conn: &mut AsyncPgConnection, id: i64, replica: Uuid) -> QueryResult<bool> {
-    let held = sql_query("SELECT FROM look_backs WHERE id = $1 AND leased_by = $2 FOR UPDATE")
-        .bind::<BigInt, _>(id)
-        .bind::<SqlUuid, _>(replica)
-        .execute(conn)
-        .await?;
+pub async fn lock(
+    conn: &mut AsyncPgConnection,
+    look_back: &LookBack,
+    replica: Uuid,
+) -> QueryResult<bool> {
+    let held = sql_query(
+        "SELECT FROM look_backs WHERE id = $1 AND leased_by = $2 AND cursor IS NOT DISTINCT FROM $3 FOR UPDATE",
+    )
+    .bind::<BigInt, _>(look_back.id)
+    .bind::<SqlUuid, _>(replica)
+    .bind::<Nullable<Jsonb>, _>(look_back.cursor.clone().map(words::json))
+    .execute(conn)
+    .await?;
     Ok(held > 0)
 }
 

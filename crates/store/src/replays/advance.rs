@@ -7,13 +7,14 @@ use diesel::{
     OptionalExtension, QueryableByName, sql_query,
     sql_types::{Array, BigInt, Bool, Double, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use domain::{DeliveryState, Id, ReplayName};
 use uuid::Uuid;
 
 use crate::{
     QueryResult,
     deliveries::{reopened, scan_is_there},
+    reads::is_cut_off,
 };
 
 /// How fast replays are worked off.
@@ -26,6 +27,8 @@ pub struct Pace {
     pub backlog: i64,
     /// Interval between two batches of a replay.
     pub pause: Duration,
+    /// A replay whose deliveries cannot be counted in this time keeps its lower bound.
+    pub count_timeout: Duration,
 }
 
 /// Outcome of a replay's turn.
@@ -35,7 +38,7 @@ pub enum Advanced {
     Reopened(i64),
     /// The Connection has enough to do, or is disabled.
     Waiting,
-    /// Its deliveries were counted.
+    /// Its deliveries were counted, or are too many to count.
     Counted,
     Done,
 }
@@ -110,7 +113,7 @@ impl Job {
 
     async fn advance(&self, conn: &mut AsyncPgConnection, pace: Pace) -> QueryResult<Advanced> {
         if !self.counted {
-            self.count(conn).await?;
+            self.count(conn, pace.count_timeout).await?;
             return Ok(Advanced::Counted);
         }
         if let Some(pause) = self.enough(conn, pace).await? {
@@ -120,19 +123,39 @@ impl Job {
         self.reopen(conn, pace).await
     }
 
-    async fn count(&self, conn: &mut AsyncPgConnection) -> QueryResult<()> {
+    /// Counts in a savepoint: a count that is cut off must not stop this replay, or those after it.
+    async fn count(&self, conn: &mut AsyncPgConnection, timeout: Duration) -> QueryResult<()> {
+        let counted = conn
+            .transaction(async |conn| {
+                let timeout = format!("SET LOCAL statement_timeout = {}", timeout.as_millis());
+                conn.batch_execute(&timeout).await?;
+                sql_query(
+                    "UPDATE replays SET total = ( \
+                         SELECT count(*) FROM deliveries WHERE namespace_id = $1 AND connection_id = $2 \
+                             AND create_time BETWEEN $4 AND $5 AND state = ANY ($6)) \
+                     WHERE namespace_id = $1 AND connection_id = $2 AND id = $3",
+                )
+                .bind::<SqlUuid, _>(self.namespace_id)
+                .bind::<SqlUuid, _>(self.connection_id)
+                .bind::<SqlUuid, _>(self.id)
+                .bind::<Timestamptz, _>(self.start_time)
+                .bind::<Timestamptz, _>(self.end_time)
+                .bind::<Array<Text>, _>(self.states())
+                .execute(conn)
+                .await
+            })
+            .await;
+        match counted {
+            Err(error) if !is_cut_off(&error) => return Err(error),
+            _ => {}
+        }
         sql_query(
-            "UPDATE replays SET counted = true, update_time = clock_timestamp(), total = ( \
-                 SELECT count(*) FROM deliveries WHERE namespace_id = $1 AND connection_id = $2 \
-                     AND create_time BETWEEN $4 AND $5 AND state = ANY ($6)) \
+            "UPDATE replays SET counted = true, update_time = clock_timestamp() \
              WHERE namespace_id = $1 AND connection_id = $2 AND id = $3",
         )
         .bind::<SqlUuid, _>(self.namespace_id)
         .bind::<SqlUuid, _>(self.connection_id)
         .bind::<SqlUuid, _>(self.id)
-        .bind::<Timestamptz, _>(self.start_time)
-        .bind::<Timestamptz, _>(self.end_time)
-        .bind::<Array<Text>, _>(self.states())
         .execute(conn)
         .await?;
         Ok(())

@@ -8,7 +8,7 @@ use domain::{
     replay::{CreateReplay, ReplayState},
 };
 use store::{
-    AsyncConnection, AsyncPgConnection,
+    AsyncConnection, AsyncPgConnection, QueryError,
     replays::{self, Advanced, Pace},
 };
 
@@ -22,6 +22,7 @@ const PACE: Pace = Pace {
     batch: 20,
     backlog: 1_000_000,
     pause: Duration::ZERO,
+    count_timeout: Duration::from_secs(30),
 };
 
 struct World {
@@ -305,6 +306,22 @@ async fn a_window_too_large_to_count_at_once_is_counted_by_the_job() {
     .await;
     let replay = world.replay(300, None).await.unwrap();
     assert!((20_000..21_300).contains(&replay.total), "{}", replay.total);
+    let hurried = Pace {
+        count_timeout: Duration::from_millis(1),
+        ..PACE
+    };
+    // A count that is cut off is not tried again, and the replay goes on.
+    let mut other = world.at.database.connect().await;
+    other
+        .test_transaction::<_, QueryError, _>(async |conn| {
+            assert_eq!(advance(conn, hurried).await, Some(Advanced::Counted));
+            let found = replays::get(conn, replay.name).await.unwrap().unwrap();
+            assert_eq!(found.total, replay.total);
+            let next = advance(conn, hurried).await;
+            assert!(matches!(next, Some(Advanced::Reopened(_))), "{next:?}");
+            Ok(())
+        })
+        .await;
     assert_eq!(world.advance().await, Some(Advanced::Counted));
     let found = replays::get(&mut world.at.conn, replay.name)
         .await
