@@ -20,7 +20,7 @@ write() { # FILE: stdin, whole or not at all
     mv "$1.new" "$1"
 }
 
-# The mark comes last: what an interrupted run left is made anew, before any server has seen it.
+# The mark comes last: the next run replaces what an interrupted run left, before any server has seen it.
 if [ -e "$secrets/postgres/complete" ]; then
     echo 'the secrets are there'
     exit 0

@@ -15,7 +15,7 @@ const maxBytes = 1024 * 1024;
 
 const seen = new Set(); // a database, in earnest: unique by `name`
 
-// Of the same length whatever is given, and compared in the same time.
+// Always of the same length, and compared in the same time.
 const digest = (text) => createHash('sha256').update(text).digest();
 const same = (a, b) => timingSafeEqual(digest(a), digest(b));
 

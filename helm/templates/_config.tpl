@@ -32,7 +32,7 @@
 {{- if regexMatch "^[A-Za-z0-9_-]+$" . }}{{ . }}{{ else }}{{ toRawJson . }}{{ end }}
 {{- end }}
 
-{{/* Fails where a secret stands in the configuration, which ends in a ConfigMap. Renders nothing. */}}
+{{/* Fails if the configuration contains a secret, which ends in a ConfigMap. Renders nothing. */}}
 {{- define "earshot.refuseSecrets" -}}
 {{- range $key, $value := .map }}
 {{- $path := printf "%s.%s" $.path $key }}

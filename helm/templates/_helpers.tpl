@@ -6,7 +6,7 @@
 
 {{/*
 The release and the chart, 38 characters at most, so that the longest suffix still fits into a label. What is cut
-is told apart by a hash.
+is distinguished by a hash.
 */}}
 {{- define "earshot.fullname" -}}
 {{- $name := include "earshot.name" . }}

@@ -4,7 +4,7 @@
 {{ include "earshot.fullname" . }}-secrets
 {{- end }}
 
-{{/* What the release keeps in a Secret of its own, as JSON: inline values, and addresses of the evaluation's servers. */}}
+{{/* Content of the release's Secret, as JSON: inline values, and addresses of the evaluation's servers. */}}
 {{- define "earshot.ownSecretData" -}}
 {{- $data := dict }}
 {{- $fullname := include "earshot.fullname" . }}
@@ -57,7 +57,7 @@ the certificates it is known by, where there is one.
 {{- toJson (dict "items" $sources) }}
 {{- end }}
 
-{{/* Whether a server, "database" or "rabbitmq", is known by certificates of our own. Not those of the evaluation. */}}
+{{/* Whether a server, "database" or "rabbitmq", is verified by certificates that the values name. Not those of the evaluation. */}}
 {{- define "earshot.hasCA" -}}
 {{- if and (ne .kind "encryption") (not .root.Values.evaluation.enabled) }}
 {{- if (get .root.Values .kind).existingCASecret }}yes{{ end }}

@@ -115,7 +115,7 @@ pub(crate) static OUTBOX_OLDEST_AGE: LazyLock<Gauge> = LazyLock::new(|| {
     register(
         Gauge::new(
             "earshot_outbox_oldest_age_seconds",
-            "Age of the oldest event in the outbox; 0 when there is none.",
+            "Age of the oldest event in the outbox; 0 when it is empty.",
         )
         .expect("the name is valid"),
     )
