@@ -1,5 +1,5 @@
-// The console from its sources, and the API of a running gateway beside it, on one origin with the gateway's policy:
-// `npm run dev -- http://127.0.0.1:8080 [port]`. Each load of the page builds anew.
+// The console from its sources, and the API of a running gateway next to it, on one origin with the gateway's policy:
+// `npm run dev -- http://127.0.0.1:8080 [port]`. Each load of the page builds again.
 import { createServer, request } from "node:http";
 import { pathToFileURL } from "node:url";
 import { files } from "./build.mjs";

@@ -95,7 +95,7 @@ function Signed() {
     addEventListener("earshot:retry", retry);
     return () => removeEventListener("earshot:retry", retry);
   }, []);
-  // Whoever has one Namespace goes straight into it.
+  // Someone with one Namespace goes straight into it.
   useEffect(() => {
     if (path.length === 0 && list?.length === 1 && list[0]) {
       go(href(`n/${id(list[0].name)}/overview`), true);

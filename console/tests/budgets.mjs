@@ -81,7 +81,7 @@ test("budgets: small, usable within a second, 100 Scans filtered within 50 ms, n
     await go(page, "help");
     await settled(page);
   };
-  // What is compiled and remembered by then is no leak: what was read of late is kept, up to a bound.
+  // What is compiled and remembered by then is no leak: recently read data is cached, up to a bound.
   await round(200);
   const first = await heap();
   await round(100);

@@ -1,5 +1,5 @@
 // What the tests share: one service, one browser, the demo customer, and pages with a key in them. Each test has a
-// browser context of its own, so that no key or setting is left over.
+// separate browser context, so that no key or setting is left over.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -22,7 +22,7 @@ export let demo;
 export const closing = [];
 
 before(async () => {
-  // Tests go faster than people; what the limit does has a test of its own.
+  // Tests go faster than people; another test covers the limit.
   [earshot, chromium] = await Promise.all([Earshot.start({ EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE: "1000000" }), browser()]);
   await describe(earshot.url);
   demo = await earshot.demo();

@@ -108,7 +108,7 @@ test("from a pasted key to a Scan that is seen, judged, labelled, muted and expo
 
   // Taken over by hand, with what it would change shown before.
   await page.getByRole("link", { name: "Managers" }).first().click();
-  // How its feeds are, as a mark and a word beside it.
+  // The health of its feeds, as an icon and a word.
   await page.getByRole("row", { name: /Who needs a backup/ }).getByRole("link", { name: /^\d good$/ }).waitFor();
   await page.getByRole("link", { name: "Who needs a backup?" }).click();
   await page.getByRole("link", { name: "What it looks for" }).click();

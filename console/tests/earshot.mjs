@@ -183,7 +183,7 @@ export const artefacts = process.env.CONSOLE_ARTEFACTS ?? join(root, "target/con
 mkdirSync(artefacts, { recursive: true });
 
 export function browser() {
-  // As root there is no sandbox to be had; the rest keeps it from speaking to anybody but us.
+  // Root has no sandbox. The other flags keep Chromium from contacting other servers.
   const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--js-flags=--expose-gc"];
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args });
 }

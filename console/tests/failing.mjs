@@ -1,4 +1,4 @@
-// What stands in the way: no network, no database, a fault of the server's, a key without points.
+// Failures: no network, no database, a server error, a key without points.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -70,7 +70,7 @@ export async function troubled() {
     await page.getByRole("link", { name: "Inbox" }).click();
     await page.getByText(/This key has used up its requests for now. Going on in \d+ s/).waitFor();
     await page.screenshot({ path: join(artefacts, "state-429.png") });
-    // It waits as it was told, and goes on by itself.
+    // It waits for the time of Retry-After, and goes on by itself.
     await page.locator(".row").first().waitFor({ timeout: 90_000 });
     seen.check();
     await close();

@@ -1,4 +1,4 @@
-// Every page, wide and narrow, light and dark. They run side by side, and beside what mostly waits.
+// Every page, wide and narrow, light and dark. They run in parallel, together with tests that mostly wait.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";

@@ -77,7 +77,7 @@ test("a receiver that fails: seen, tested, retried, replayed", async () => {
   await page.getByRole("button", { name: "Delete this Connection" }).click();
   await page.getByLabel(/To confirm/).fill("Our shaky hook");
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-  // It is in use: the browser tells of the first refusal, and the console goes on with what was confirmed.
+  // It is in use: the browser reports the first refusal, and the console goes on with what was confirmed.
   await page.getByRole("heading", { name: "Connections" }).waitFor();
   await close();
 });

@@ -141,7 +141,7 @@ function Settings({ connection, put }: { connection: Connection; put: (connectio
     draft.value = draftOf(saved);
     tell(w.saved);
   };
-  // Without force first: who uses it is told, and force is asked for.
+  // Tries without force first: the error lists the users of the Connection, and the page asks for force.
   const remove = async () => {
     try {
       await api.deleteConnection(connection.name, false);

@@ -1,4 +1,4 @@
-// A Namespace at a glance: what came, what went out, how late, and what needs somebody.
+// A Namespace at a glance: what came, what went out, how late, and what needs attention.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { useSignal } from "@preact/signals";

@@ -53,7 +53,7 @@ export function Deliveries({ connection }: { connection: string }) {
   const filter = toFilter(query);
   const managers = useManagers(parent(connection));
   const nickname = (scan: string) => managers.data?.find((one) => one.name === parent(scan))?.nickname;
-  // The log tells of Scans by their names; those lately made have their titles at hand.
+  // The log names Scans. Titles of recent Scans are loaded already.
   const all = `${parent(connection)}/managers/-`;
   const scans = useQuery(`${all}/titles`, (read) => api.scans(all, {}, read));
   const titles = useMemo(() => new Map((scans.data?.items ?? []).map((scan) => [scan.name, headline(scan.post)])), [scans.data]);
@@ -70,7 +70,7 @@ export function Deliveries({ connection }: { connection: string }) {
           waiting.value = [];
           return;
         }
-        // Rows stay where they are, their states become the present ones; what is new waits until somebody wants it.
+        // Rows stay where they are, their states become the present ones; new rows wait until the user asks for them.
         const fresh = new Map(page.items.map((one) => [one.name, one]));
         list.value = list.value.map((one) => fresh.get(one.name) ?? one);
         const known = new Set(list.value.map((one) => one.name));

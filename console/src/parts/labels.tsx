@@ -76,7 +76,7 @@ function candidates(scan: Scan): Candidate[] {
   const host = safeUrl(post.url)?.hostname;
   const author = post.user.id || post.user.name;
   return [
-    // A post that was deleted at its source names nobody any more.
+    // A post that was deleted at its source names no author.
     ...(author ? [{ mute: { type: "AUTHOR", value: author } as Mute, words: w.mute.author(post.user.name || author) }] : []),
     ...(post.subforum ? [{ mute: { type: "SUBFORUM", value: post.subforum.id } as Mute, words: w.mute.place(post.subforum.name) }] : []),
     ...(host ? [{ mute: { type: "SITE", value: host } as Mute, words: w.mute.site(host) }] : []),

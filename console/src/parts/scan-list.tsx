@@ -1,4 +1,4 @@
-// Scans as a list beside the one that is read; the keys of the inbox.
+// List of Scans next to the open one, and the keyboard shortcuts of the inbox.
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
@@ -45,7 +45,7 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
   const dialog = useSignal<"label" | "mute" | null>(null);
   const rows = useRef<HTMLUListElement>(null);
   const drawn = useRef(new WeakMap<Scan, { current: boolean; manager: string | undefined; node: VNode }>());
-  // A row that is as it was is not looked at again: typing into the filter touches those alone that come and go.
+  // Unchanged rows are not rendered again: typing into the filter renders only rows that come and go.
   const row = (scan: Scan, current: boolean, manager: string | undefined) => {
     const known = drawn.current.get(scan);
     if (known && known.current === current && known.manager === manager) {
@@ -108,7 +108,7 @@ export function ScanList({ scans, list, managers, namespace, empty, showManager,
     <div class={`reader${selected ? " open" : ""}${list.length === 0 && open === null && scans.of !== null && !scans.busy ? " bare" : ""}`}>
       <section class="reader-list" aria-label={w.inbox.list}>
         {(list.length > 0 || scans.waiting.length > 0) && (
-          // A line of its own, so that what is new moves nothing.
+          // A separate line, so that new Scans move nothing.
           <div class="list-head">
             {scans.waiting.length > 0
               ? <button type="button" class="fresh" onClick={scans.showWaiting}>{w.inbox.fresh(scans.waiting.length)}</button>

@@ -1,4 +1,4 @@
-// The pages of Scans that a list has read, and the new ones that wait until somebody wants to see them.
+// The pages of Scans that a list has read, and the new ones that wait until the user asks for them.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { api } from "../api";

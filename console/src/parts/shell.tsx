@@ -1,4 +1,4 @@
-// What is around every page: where one is, where one can go, and what stands in the way.
+// Frame of every page: the location, the navigation, and problems that block the console.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";

@@ -123,7 +123,7 @@ impl Caller {
         }
     }
 
-    /// The account in which the caller may create Namespaces. A key that is narrowed to some may not:
+    /// Account where the caller may create Namespaces. A key that is narrowed to some may not:
     /// it could not see the new one.
     pub(crate) fn may_create_namespaces(&self) -> Result<Id, ApiError> {
         if self.key.role.may_manage_namespaces() && self.key.namespaces.is_none() {

@@ -165,7 +165,7 @@ fn words(issue: Issue) -> String {
     word.as_str().unwrap_or("failed").replace('_', " ")
 }
 
-/// Also used for responses without one of our errors.
+/// Used for responses without one of our errors, too.
 pub(crate) fn reason(status: StatusCode) -> String {
     status
         .canonical_reason()

@@ -1,6 +1,6 @@
 //! The end of a connection that the HTTP library ends too abruptly.
 //!
-//! A body whose chunks cannot be told apart is, to the library, a client that has gone: unless the handler is
+//! A body with malformed chunks is, to the library, a client that has gone: unless the handler is
 //! done in that very moment, no one answers. And after it has refused what is no HTTP it closes at once, by
 //! which the system may take away from the client an answer that it has not read yet (RFC 9112 9.6). So a
 //! connection is kept until the library is done with it, gets the answer that it is owed, and is then

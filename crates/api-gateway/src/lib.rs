@@ -5,7 +5,7 @@
 //! authorises, reads the body, does one thing in one transaction, and shapes the answer. What the
 //! answers look like is `openapi.yaml`, which the gateway also serves, and which tests hold it to.
 //!
-//! The gateway starts whatever is away. Without a database it answers 503; without a broker it works,
+//! The gateway starts even if its dependencies are away. Without a database it answers 503; without a broker it works,
 //! and events wait in the outbox. It never calls out.
 
 mod answer;

@@ -2,7 +2,7 @@
 //!
 //! One table: actix gets its routes from it, 405 its `Allow`, and tests compare it with `openapi.yaml`.
 //!
-//! A custom method is a path of its own, `…/{managerId}:apply`, with a POST (AIP-136). An id has no
+//! A custom method has a separate path, `…/{managerId}:apply`, with a POST (AIP-136). An id has no
 //! colon, so a verb that no resource has is an unknown path, and a known one keeps 405 for other methods.
 
 use std::{panic::AssertUnwindSafe, sync::LazyLock};

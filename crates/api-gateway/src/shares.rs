@@ -1,6 +1,6 @@
 //! Share of the database connections that each account may hold.
 //!
-//! Half of them at most, so that no account keeps the others waiting, whatever it asks for and however long that takes.
+//! Half of them at most, so that no account keeps the others waiting.
 
 use std::{
     collections::HashMap,

@@ -192,7 +192,7 @@ impl AppState {
         }
     }
 
-    /// A connection of the pool, opened if there is none.
+    /// A connection of the pool, opened if all are in use.
     async fn open(&self) -> Result<store::Connection, ApiError> {
         let pool = self.pool.clone();
         let runtime = self.runtime.get().cloned().unwrap_or_else(Handle::current);

@@ -6,7 +6,7 @@
 //! errors have. The library closes the connection after such an answer, so it is always the last thing
 //! written; everything else passes through untouched.
 //!
-//! Beside that, a client that stops reading its answer is given up after a while, which the library does not
+//! In addition, a client that stops reading its answer is given up after a while, which the library does not
 //! do either.
 //!
 //! Cost: a look at the last four bytes of each write, and a timer for a write that has to wait.

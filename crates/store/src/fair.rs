@@ -2,8 +2,8 @@
 //!
 //! An account may take a place while it holds fewer than are free. So one account alone gets half of all places, two
 //! get a third each, and `n` an `n + 1`th: an account that holds none finds a place at once, unless there are more
-//! busy accounts than places. Then whoever holds the fewest comes first, and of these whoever was served the longest
-//! ago ([`Turns`]).
+//! busy accounts than places. Then the account with the fewest comes first, and of these the one that was served the
+//! longest ago ([`Turns`]).
 //!
 //! Each replica shares its own places by what it holds itself. So nothing is left behind by one that dies.
 

@@ -32,7 +32,7 @@ pub struct Due {
     pub verdicts: i64,
     /// Maximum age of such Scans.
     pub memory: Duration,
-    /// Time for which a claimed Manager belongs to its claimer, and rests if nothing comes of it.
+    /// Time that a claimed Manager belongs to its claimer, and rests if the claimer fails.
     pub pause: Duration,
 }
 

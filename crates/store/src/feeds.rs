@@ -98,7 +98,7 @@ const MAX_CANDIDATES: i64 = 1_000;
 /// account, the longest due feed. A feed that several accounts watch counts for the one that comes first.
 ///
 /// A lease lives as long as the replica knows of it: `open` are the polls that it has in hand, so that one which
-/// could not be released, or panicked, is taken up again. It ends with its replica's heartbeat for those that may
+/// could not be released, or panicked, is leased again. It ends with its replica's heartbeat for those that may
 /// `take_over`. Served by the partial index `feeds_due_idx`; costs what is due, and for each of these feeds the
 /// Namespaces that watch it.
 ///

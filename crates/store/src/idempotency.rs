@@ -1,7 +1,7 @@
 //! First answers of requests that carry an `Idempotency-Key`.
 //!
 //! [`begin`] is the first statement of the transaction that does the work, [`finish`] its last. So an answer
-//! is there if and only if the work is, whatever dies in between; and of two requests at once, the second
+//! is there if and only if the work is, even if a process dies in between; and of two requests at once, the second
 //! waits in [`begin`] for the end of the first.
 //!
 //! Answers may hold secrets, so they are sealed, bound to their row, and so is the hash of the request's

@@ -1,7 +1,7 @@
 //! Transactions whose statements find each row by its key, and are planned once.
 //!
-//! PostgreSQL plans a prepared statement anew at each execution while it takes a plan that fits any values to be dearer
-//! than planning. Of arrays, whose length it knows only then, it always does: fanning out one Scan took 0.1 ms to run and
+//! PostgreSQL plans a prepared statement again at each execution while it expects a generic plan to cost more than
+//! planning. Of arrays, whose length it knows only then, it always does: fanning out one Scan took 0.1 ms to run and
 //! 1 to 3 to plan, more the more partitions there are. And a plan of an empty table reads all of it, in a new week until
 //! the new partition is first analysed. Here a connection plans each statement once, and looks rows up by index.
 //!

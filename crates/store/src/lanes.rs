@@ -104,7 +104,7 @@ macro_rules! waiting_accounts {
 
 /// Connections that are to be looked at, save those of `known` ones, of each account the longest due, at
 /// most `per_account`: one account's thousands never hide another's one. Served by `connection_lanes_due_idx`; costs a step for
-/// each account of which anything waits, however much that is.
+/// each account with waiting deliveries, however many.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -141,7 +141,7 @@ pub async fn due(
         .collect())
 }
 
-/// Time until the next Connection is due; `None` if there is none.
+/// Time until the next Connection is due; `None` without one.
 /// Served by `connection_lanes_due_idx`.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 //!
 //! Query functions take the connection first, so that the caller owns the transaction, and return
 //! `QueryResult`: what a missing row means is the caller's to say. Every read of a tenant's data takes
-//! the Namespace. Time is an argument, save where an order must hold across replicas: there the
+//! the Namespace. Time is an argument, except where an order must hold across replicas: there the
 //! database's clock rules.
 
 mod error;

@@ -52,7 +52,7 @@ pub(crate) const fn nullable(field: &'static str, sql: &'static str) -> Column {
 }
 
 impl Column {
-    /// An expression that takes this many microseconds: long text, or names, of which each id takes 30.
+    /// An expression that takes this many microseconds: long text, or names, where each id takes 30.
     pub(crate) const fn taking(self, micros: u64) -> Self {
         Self { micros, ..self }
     }
@@ -100,7 +100,7 @@ impl<T: Serialize> Page<T> {
     }
 
     /// Same as [`Page::new`], for items that tell their `createTime`: by that alone lists are mostly ordered, and
-    /// then the place is told without the JSON of an item.
+    /// then the place is known without the JSON of an item.
     pub(crate) fn of_times(
         list: &ListQuery,
         rows: Vec<(Id, T)>,
@@ -391,7 +391,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Says of the strongest key alone what [`Builder::after`] says of all together: from that, unlike
-    /// from a comparison of rows, partitions are told that need not be read.
+    /// a comparison of rows shows the partitions that need not be read.
     fn prune(&mut self, keys: &[(String, Direction, Bind)]) {
         if let Some((column, direction, Bind::Literal(value @ Literal::Time(_)))) = keys.first() {
             let (column, sign) = (column.clone(), sign(*direction));
@@ -460,7 +460,7 @@ fn missing(kind: Kind) -> Literal {
 }
 
 /// The fields up to `name`, which leaves no ties to those after it. Names of one parent order as ids do,
-/// and ids as their creation times, by which there is an index.
+/// and ids as their creation times, which have an index.
 fn effective(list: &ListQuery) -> Vec<(Field, Direction)> {
     let order = &list.order.0;
     let Some(end) = order.iter().position(|(field, _)| field.name == "name") else {

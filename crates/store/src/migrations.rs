@@ -14,7 +14,7 @@ use crate::{QueryError, QueryResult, roles};
 
 /// Longest wait of a migration for a lock: everyone else who wants the table waits behind it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pause in which others can lock the table.
+/// Pause that lets others lock the table.
 const PAUSE: Duration = Duration::from_secs(2);
 /// About five minutes.
 const MAX_TRIES: u32 = 100;

@@ -1,6 +1,6 @@
 //! Events that are true but not yet published.
 //!
-//! Whoever changes state enqueues the event in the same transaction; the relay of any process takes it
+//! Code that changes state enqueues the event in the same transaction; the relay of any process takes it
 //! from there. Rows leave in about the order in which they came, but with several relays in no order
 //! that a reader could rely on.
 

@@ -1,6 +1,6 @@
 //! Data for matching: the plan version, the log of changes behind it, and the plans themselves.
 //!
-//! Whoever changes what a Manager matches calls [`record_change`] in the same transaction. The lock on
+//! Code that changes what a Manager matches calls [`record_change`] in the same transaction. The lock on
 //! the version's one row puts those transactions in order, so a reader that has seen version `n` has
 //! seen every change up to it.
 
@@ -46,7 +46,7 @@ pub struct PlanRecord {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamespaceMutes {
     pub namespace: Id,
-    /// Also empty if the Namespace is gone.
+    /// Empty if the Namespace is gone, too.
     pub mutes: Vec<Mute>,
 }
 
@@ -140,8 +140,8 @@ pub async fn record_namespace(
     record_change(conn, name, &[], now).await
 }
 
-/// Same as [`record_change`] for Managers that go: each is logged under a version of its own, which is
-/// returned beside it, and none of them watches anything any more. Four statements, however many.
+/// Same as [`record_change`] for Managers that go: each is logged under a separate version, which is
+/// returned with it, and none of them watches anything any more. Four statements, however many.
 ///
 /// # Errors
 /// When the database does not answer.

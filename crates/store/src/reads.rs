@@ -28,7 +28,7 @@ pub async fn begin(conn: &mut AsyncPgConnection, within: Duration) -> QueryResul
     AnsiTransactionManager::begin_transaction_sql(conn, &begin).await
 }
 
-/// Whether `key` may read something costly now. The slot is an advisory lock, held to the end of the transaction:
+/// Returns true if `key` may read something costly now. The slot is an advisory lock until the transaction ends:
 /// a replica that dies leaves none behind.
 ///
 /// # Errors

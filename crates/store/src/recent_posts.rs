@@ -4,7 +4,7 @@
 //! ([`newest`], [`by_url`]), and so do Managers that are new ([`since`]). Of a feed there are about the newest
 //! [`MAX_POSTS`], none older than [`MAX_AGE`]; `feeds.kept_since` tells from when on they are all there.
 //!
-//! Keeping costs one INSERT a poll, and for each [`SLACK`] posts one DELETE beside it. [`purge_old`] takes away
+//! Keeping costs one INSERT a poll, and for each [`SLACK`] posts one DELETE in addition. [`purge_old`] takes away
 //! what feeds left that bring nothing any more.
 
 use std::{collections::HashSet, time::Duration};

@@ -1,7 +1,7 @@
 //! How long things are kept: partitions are dropped, key tables purged in batches.
 //!
 //! One replica at a time has the turn ([`begin_turn`]) and asks for the steps, each a short statement or transaction by
-//! itself: whatever dies in between, the next turn goes on from what it finds. Nothing here waits for
+//! itself: if a process dies in between, the next turn goes on from what it finds. Nothing here waits for
 //! a lock for longer than a fifth of a second, since everybody else would wait behind it; what was not
 //! had is tried again.
 

@@ -1,7 +1,7 @@
 //! Statistics over time, as counters.
 //!
-//! Whoever makes something true appends [`Deltas`] in the same transaction: one INSERT of as many rows
-//! as there are subjects, which waits for no one, whatever others count. [`fold`] adds them to the
+//! Code that changes a count appends [`Deltas`] in the same transaction: one INSERT of as many rows
+//! as there are subjects, which never waits for others. [`fold`] adds them to the
 //! points that [`of_namespace`] and its like read; each delta counts exactly once, since it is deleted
 //! by the transaction that counts it. Points lag by the pause between two folds, some seconds.
 

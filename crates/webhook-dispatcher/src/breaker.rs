@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Position in `outcomes`, `.` for a success and `x` for a failure, at which the breaker opens.
+    /// Position in `outcomes`, `.` for a success and `x` for a failure, where the breaker opens.
     fn opens_at(outcomes: &str) -> Option<usize> {
         let mut lane = lane();
         outcomes.bytes().position(|outcome| {

@@ -90,7 +90,7 @@ impl Signals {
         }
     }
 
-    /// Same as [`Self::waits`], for Connections of which nothing else is known.
+    /// Same as [`Self::waits`], for Connections without other information.
     pub(crate) fn note(&self, connections: impl IntoIterator<Item = ConnectionName>) {
         let mut state = self.lock();
         state.unnoted.extend(connections);

@@ -399,7 +399,7 @@ impl Lanes {
         self.hungry.notified().await;
     }
 
-    /// Returns true if a Connection for which [`Self::has_place`] was false has places since the last call.
+    /// Returns true if a Connection without places ([`Self::has_place`]) got some since the last call.
     pub(crate) fn take_fed(&self) -> bool {
         std::mem::take(&mut self.lock().fed)
     }

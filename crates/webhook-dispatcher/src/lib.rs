@@ -3,7 +3,7 @@
 //! [`fan_out`] turns a ScanCreated into deliveries, and those that may go now go straight from memory.
 //! What has to wait waits in the database, where [`claim`] finds it when it is due. [`send`] makes one
 //! attempt, [`schedule`] decides what becomes of it, and [`record`] writes it down, many at a time.
-//! [`lanes`] bound what is open, per Connection and in all. What people ask for beside, tests and replays,
+//! [`lanes`] bound what is open, per Connection and in all. What people ask for in addition, tests and replays,
 //! run in [`errands`]; [`retention`] drops what is old.
 //!
 //! Delivery is at least once. A delivery is leased in the database while its request is open; when a

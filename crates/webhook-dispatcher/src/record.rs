@@ -1,6 +1,6 @@
 //! Writes attempts down, many at a time.
 //!
-//! Results that come within 20 ms share one transaction of a few statements, in which the record of their
+//! Results that come within 20 ms share one transaction of a few statements, with the record of their
 //! Connections, by which breakers open and close, is kept too. While the database is away they are held
 //! and tried again: a request that was made is not forgotten, nor repeated for want of a record, as long as
 //! the process lives. One that the database refuses permanently is put aside and holds up no other.

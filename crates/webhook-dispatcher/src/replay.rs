@@ -2,10 +2,10 @@
 //! has enough to do.
 //!
 //! A batch only reopens deliveries; they are claimed and sent as all others are, in the lane of their
-//! Connection. So a replay takes no place of its own, and what it did is in the database with each batch:
+//! Connection. So a replay takes no extra place, and what it did is in the database with each batch:
 //! a replica that dies leaves the rest to any other.
 //!
-//! While Scans come, what is new is not to stand behind fifty requests that a batch sets off at once: batches are
+//! While Scans come, new deliveries must not wait behind the fifty requests of a batch: batches are
 //! smaller then.
 
 use std::{sync::Arc, time::Duration};

@@ -60,7 +60,7 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
     }
 }
 
-/// The first attempt goes on with the trace of the Scan's event. Each later one has a trace of its own, that
+/// The first attempt goes on with the trace of the Scan's event. Each later one has a separate trace, which
 /// is linked to it: hours may lie between them.
 fn span(task: &Task) -> Span {
     let span = tracing::info_span!(

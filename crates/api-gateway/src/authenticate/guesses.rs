@@ -10,7 +10,7 @@
 //! the connections of the process to its database, and they count afterwards.
 //!
 //! An address is that of the connection, or where this is one of `gateway.trusted_proxies`, the last one in
-//! `X-Forwarded-For` that is none of these. Of IPv6 the first 64 bits count: one client has all addresses behind them.
+//! `X-Forwarded-For` that is no such proxy. Of IPv6 the first 64 bits count: one client has all addresses behind them.
 //!
 //! Memory: [`MAX_ADDRESSES`] entries of some 40 bytes. When they are taken, those that owe least are forgotten.
 
@@ -47,7 +47,7 @@ static FAILED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     metric
 });
 
-/// Failures of addresses, each as the time at which it is clear again.
+/// Failures of addresses, each as the time when the address has none left.
 pub(crate) struct Guesses {
     owed_until: Mutex<HashMap<IpAddr, Instant>>,
     proxies: Vec<IpNet>,

@@ -60,7 +60,7 @@ pub(crate) async fn test(
     }))
 }
 
-/// All that can be told without a request: that there is a Connection, that what is sealed opens, and that
+/// All that can be checked without a request: that there is a Connection, that what is sealed opens, and that
 /// its address is one to send to.
 async fn check(
     state: &AppState,

@@ -1,4 +1,4 @@
-//! The rate limit in a world of made-up time: replicas with clocks of their own, questions that travel,
+//! The rate limit in a world of made-up time: replicas with separate clocks, questions that travel,
 //! answers that get lost, replicas that die. It runs the ledger and the books as they are.
 
 use std::collections::VecDeque;
@@ -208,7 +208,7 @@ fn under_load_nearly_all_of_the_limit_gets_through() {
         };
         let through = run(&world);
         assert!(most_in_a_window(&through) <= world.limit);
-        // First in the minute in which the key was first used, then in the long run.
+        // First in the minute of the first use of the key, then in the long run.
         let within = |seconds: i64| -> u32 {
             let within = through.iter().filter(|(at, _)| *at < seconds * 1_000);
             within.map(|(_, points)| points).sum()

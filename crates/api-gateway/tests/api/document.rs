@@ -211,7 +211,7 @@ fn find_open<'a>(
     }
 }
 
-/// So that tools which follow links reach what only creation makes.
+/// Tools that follow links must reach resources that only creation makes.
 #[test]
 fn links_lead_to_operations() {
     let ids: BTreeSet<&str> = contract::operations()

@@ -154,7 +154,7 @@ async fn odd_encodings_are_no_reason_to_refuse() {
     }
 }
 
-/// What the HTTP layer refuses before any code of ours sees it has the error body too.
+/// Requests that the HTTP layer refuses before our code sees them get the error body, too.
 #[tokio::test]
 async fn broken_http_gets_the_error_body() {
     let app = TestApp::start().await;

@@ -290,7 +290,7 @@ async fn what_went_wrong_can_be_filtered_by() {
     let query = [("filter", "applyError.code = bad_luck")];
     let refused = acme.get_with(&path, &query).await;
     assert_eq!(refused.details(), [("filter", "invalid_enum")]);
-    // Each page token remembers a value, or that there is none.
+    // Each page token remembers a value, or its absence.
     for order in [
         "applyError.message",
         "input.focus.type desc, applyError.code",
@@ -449,7 +449,7 @@ async fn a_page_token_works_in_its_own_list_alone() {
     }
 }
 
-/// Whoever knows how tokens are made can make one; it must not hurt.
+/// Anyone who knows the format can make a token; it must do no harm.
 #[tokio::test]
 async fn a_forged_page_token_is_refused_or_works() {
     use domain::{Id, filter::Literal, page::PageToken};

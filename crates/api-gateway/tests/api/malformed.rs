@@ -1,6 +1,6 @@
 //! Ten thousand malformed requests against the whole surface, made from a seed.
 //!
-//! The gateway is a process of its own, so that its memory and its log can be judged. Requests go over bare
+//! The gateway is a separate process, so that its memory and its log can be judged. Requests go over bare
 //! sockets: no client library is rude enough. Each has to be answered with a 4xx and the error body.
 
 mod generator;
@@ -34,7 +34,7 @@ const REQUESTS: usize = 10_000;
 const WARM_UP: usize = 2_000;
 const SEED: u64 = 0x0ea5_5407;
 const AT_ONCE: usize = 8;
-/// What the allocator's moods may cost; a leak of a hundred bytes a request would cost a megabyte.
+/// Allowance for the allocator; a leak of a hundred bytes a request would cost a megabyte.
 const MAX_GROWTH_KB: u64 = 6 * 1_024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

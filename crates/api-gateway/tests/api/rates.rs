@@ -1,4 +1,4 @@
-//! The rate limit. That it holds in every window of a minute is shown by the simulation beside it; here is
+//! The rate limit. That it holds in every window of a minute is shown by the simulation; here is
 //! that the gateway does what the simulation says, also when there are two.
 
 use std::{
@@ -87,7 +87,7 @@ async fn requests_cost_what_they_take_and_all_are_told() {
     let namespace = acme.namespace().await;
     let answer = acme.get(&format!("/v1/{namespace}")).await;
     assert_eq!(number(&answer, "x-ratelimit-remaining"), 94);
-    // Whatever their outcome.
+    // Regardless of their outcome.
     for (method, path, status, left) in [
         (Method::GET, "/v1/nowhere", 404, 93),
         (Method::GET, "/v1/namespaces?x=y", 400, 92),

@@ -247,7 +247,7 @@ fn the_check_of_the_table_can_fail() {
     }
 }
 
-/// Kept beside the table: a reader of one wants the other.
+/// Next to the table, because a reader of one wants the other.
 #[test]
 fn the_document_is_openapi_3_0() {
     let document: &Value = contract::document();

@@ -61,8 +61,8 @@ async fn the_stop_takes_half_the_grace_period_at_most() {
     assert!(start.elapsed() < grace, "{:?}", start.elapsed());
 }
 
-/// As a load balancer's pool: connections are kept, requests follow each other without a pause, and the
-/// replica is left a while after it was told to stop.
+/// Acts as the pool of a load balancer: connections stay open, requests follow each other without a pause, and the
+/// replica gets requests for a while after its stop signal.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_request_of_a_busy_pool_fails_while_the_gateway_drains() {
     const CLIENTS: usize = 8;

@@ -73,7 +73,7 @@ async fn a_namespace_of_another_account_is_forbidden() {
             continue;
         }
         let path = path(&template, &namespace);
-        // Before the body is looked at, and whatever the query says.
+        // Before the body is parsed, and regardless of the query.
         for client in [&globex, &narrowed] {
             let answer = call(client, &method, &format!("{path}?colour=red")).await;
             assert_eq!(answer.status, 403, "{template}");
@@ -129,7 +129,7 @@ async fn the_examples_of_requests_are_taken() {
         for example in contract::examples(operation) {
             let reference = media["schema"]["$ref"].as_str().unwrap();
             contract::assert_valid(&template, reference, &example);
-            // A test of a Connection waits for a dispatcher, and here is none.
+            // A test of a Connection waits for a dispatcher, and none runs here.
             let Some(path) = world
                 .path(&template)
                 .filter(|path| !path.ends_with(":test"))

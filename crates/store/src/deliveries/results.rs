@@ -1,4 +1,4 @@
-//! Records attempts in batches: three statements per batch, of which the last one decides.
+//! Records attempts in batches: three statements per batch. The last one decides.
 
 use std::{
     borrow::Cow,

@@ -36,7 +36,7 @@ pub async fn is_sweeper(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryRes
     Ok(first.is_some_and(|first| first.own))
 }
 
-/// Deleted Connections for which deliveries still wait.
+/// Deleted Connections with waiting deliveries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waiting {
     /// Connections whose hints were later than their waiting deliveries; the hints are now right.
@@ -44,7 +44,7 @@ pub struct Waiting {
     pub gone: Vec<ConnectionName>,
 }
 
-/// Looks at every Connection for which something waits, and sets right those hints that are later than
+/// Looks at every Connection with waiting deliveries, and sets right those hints that are later than
 /// that: a dispatcher died between a commit and its [`lanes::note_due`]. Costs a step of
 /// `deliveries_due_by_connection_idx` for each such Connection, however much waits for it.
 ///

@@ -28,7 +28,7 @@ pub struct FeedHealth {
     pub next_poll_time: Timestamp,
     /// Time of the newest post that was ever read.
     pub last_post_time: Option<Timestamp>,
-    /// How many posts the feed brings, whoever watches; an estimate that forgets with the days. `None`
+    /// Rate of posts of the feed, for all watchers; an estimate that forgets with the days. `None`
     /// before the first poll that succeeded.
     pub posts_per_day: Option<f64>,
     /// How many Scans this Manager gets of the feed's posts, by those of the last days.

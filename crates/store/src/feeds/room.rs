@@ -73,7 +73,7 @@ impl Room {
     }
 
     /// Chooses feeds and the accounts that their polls count for, and takes their places. `candidates` are in the
-    /// order in which an account's feeds are polled.
+    /// order of the polls of an account's feeds.
     pub(super) fn choose(
         &mut self,
         mut candidates: Vec<Candidate>,

@@ -59,7 +59,7 @@ impl QueryFragment<Pg> for Query {
             out.unsafe_to_cache_prepared();
         }
         out.push_sql(&self.sql);
-        // Diesel writes a placeholder for each value that it is given, and ours stand in the text
+        // Diesel writes a placeholder for each value that it is given, and ours are in the text
         // already: its own go into a comment.
         out.push_sql(" /* ");
         for value in &self.values {

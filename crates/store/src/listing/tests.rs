@@ -290,7 +290,7 @@ async fn a_page_reads_the_weeks_of_its_scans_alone() {
             };
             plan.lines().filter(at).count()
         };
-        // Six rows may lie in two weeks; beside the ends, a week without rows is asked for its first.
+        // Six rows may lie in two weeks; next to the ends, a week without rows is asked for its first.
         let (scans, posts) = (read(" on scans_"), read(" on posts_"));
         let at = format!("`{filter}` by `{order}`, deep: {is_deep}:\n{plan}");
         assert!((1..=3).contains(&scans) && posts <= 2, "{at}");

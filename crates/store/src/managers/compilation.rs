@@ -104,13 +104,13 @@ pub struct Claimed {
 /// second.
 const MAX_WAITING: i64 = 1_000;
 
-/// Takes up Managers of one `mode` that wait for the compiler, as many as there are `places` for, and takes these.
+/// Claims Managers of one `mode` that wait for the compiler, at most `places`.
 ///
 /// Accounts that have the fewest in hand come first, then those that were served the longest ago; of one account,
 /// the Manager that waits longest. Those that the caller has `known` for are left out.
 ///
 /// A claim is for one generation and lives as long as the replica knows of it; another replica takes it over with
-/// the end of its heartbeat, where it may `take_over`. Whoever compiles without a claim, as releases before did,
+/// the end of its heartbeat, where it may `take_over`. A process that compiles without a claim, as earlier releases did,
 /// does no harm: a result is stored once. Served by `managers_pending_idx`.
 ///
 /// # Errors

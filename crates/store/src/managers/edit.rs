@@ -161,7 +161,7 @@ pub async fn update(
     })
 }
 
-/// What instructions watch, of which a newer release may have written the rest: scanners of that release
+/// Feeds of instructions. A newer release may have written the rest: scanners of that release
 /// know what to look for in them.
 fn feeds_of(instructions: &serde_json::Value) -> Vec<FeedName> {
     let feeds = instructions["feeds"].as_array();

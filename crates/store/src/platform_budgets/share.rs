@@ -1,7 +1,7 @@
 //! The accounts' shares of a day's paid posts.
 //!
 //! Each of `n` accounts that watch a platform has an `n`th of its day. What an account leaves of its share is kept for
-//! it, in proportion to the rest of the day: at midnight all of it, at noon half. All else is for whoever asks. So an
+//! it, in proportion to the rest of the day: at midnight all of it, at noon half. All else is for any account that asks. So an
 //! account alone may spend the whole day at once; among several, none spends what is another's before that one can no
 //! longer need it.
 
@@ -21,7 +21,7 @@ pub(super) struct Share {
     pub(super) taken: u32,
 }
 
-/// Number of the `left` posts that may be taken for a feed, and the account they count for, if any watches it.
+/// Number of the `left` posts that a feed may use, and the account they count for, if any watches it.
 pub(super) fn allowance(
     per_day: u32,
     left: u32,

@@ -135,7 +135,7 @@ async fn of_scope(
     .await
 }
 
-/// Whatever is unfinished for a Connection. Served by `deliveries_due_by_connection_idx` and
+/// Unfinished deliveries of a Connection. Served by `deliveries_due_by_connection_idx` and
 /// `deliveries_in_flight_idx`; of what is in flight there are never many.
 pub(super) async fn cancel_deliveries(
     conn: &mut AsyncPgConnection,

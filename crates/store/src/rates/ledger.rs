@@ -33,7 +33,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Period in which no more than the limit may be spent.
+/// Period that allows no more than the limit.
 pub const WINDOW_MS: i64 = 60_000;
 /// How long a replica may spend what it leased.
 pub const LEASE_MS: i64 = 5_000;

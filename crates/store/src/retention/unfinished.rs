@@ -35,7 +35,7 @@ pub async fn exhaust_expired(
 }
 
 /// Gives up to `limit` waiting deliveries up whose Scan was kept until `scans_from`: there is nothing left
-/// to send. Their state says so, instead of their being taken up for ever. Returns how many.
+/// to send. Their state says so, so that they are not retried for ever. Returns how many.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -119,7 +119,7 @@ async fn a_disabled_connection_keeps_its_first_reason() {
     assert_eq!(found.update_time, now);
 }
 
-/// What the release before wrote works on, and is sealed by `reseal`.
+/// Rows of the previous release still work, and `reseal` seals them.
 #[tokio::test]
 async fn addresses_are_sealed_also_those_that_were_written_in_the_clear() {
     let mut at = start().await;

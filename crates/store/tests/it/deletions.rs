@@ -144,7 +144,7 @@ async fn what_waits_of_a_deleted_manager_is_not_sent_before_its_purge_either() {
     let urgent = deliveries::claim_urgent(&mut at.at.conn, &sealer, at.replica, 10).await;
     assert_eq!(urgent.unwrap().len(), 0);
     assert_eq!(at.claim().await, []);
-    // The purge is late: whoever frees what no one has in hand cancels it.
+    // The purge is late: the sweep that frees forgotten leases cancels the delivery.
     run(
         &mut at.at.conn,
         "UPDATE deliveries SET update_time = '-infinity' WHERE urgent",

@@ -174,7 +174,7 @@ async fn racing_polls_make_each_scan_once_and_never_deadlock() {
     assert_eq!(number(&mut at.conn, pairs).await, 60 * 36);
 }
 
-/// Records posts for all Managers, until it is told to stop.
+/// Records posts for all Managers, until it is stopped.
 async fn write_on(pool: Pool, writer: usize, managers: Vec<ManagerName>, stop: Arc<AtomicBool>) {
     let mut conn = pool.get().await.unwrap();
     for round in 0.. {

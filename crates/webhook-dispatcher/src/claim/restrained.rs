@@ -19,7 +19,7 @@ const PROBE_MARGIN: Duration = Duration::from_secs(5);
 
 /// Deliveries that a Connection may send now.
 enum Leave {
-    /// None: its time has not come, or it is disabled.
+    /// `None` if its time has not come, or it is disabled.
     Nothing,
     Probe(Place),
     Paced(Allowance, Vec<Place>),

@@ -75,7 +75,7 @@ struct Told {
     disabled: Vec<ConnectionName>,
     /// Something of theirs was asked for again while its request was open.
     reopened: Vec<ConnectionName>,
-    /// Earliest time at which a retry is due.
+    /// Earliest time of a retry.
     retry: Option<Duration>,
 }
 

@@ -147,7 +147,7 @@ async fn commits(world: &World) -> i64 {
         let texts = world.database.texts(count, database).await;
         texts[0].parse::<i64>().unwrap()
     };
-    // What they did is told by sessions a second late.
+    // PostgreSQL reports their statements a second late.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let before = ended().await;
     tokio::time::sleep(Duration::from_secs(2)).await;

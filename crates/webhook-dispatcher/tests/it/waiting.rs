@@ -41,7 +41,7 @@ async fn a_rate_is_met_over_two_replicas() {
     }
 }
 
-/// Nothing else must be needed to start them: no other Scan, and no request that ends.
+/// They must start without anything else: no other Scan, and no request that ends.
 #[tokio::test]
 async fn what_was_held_back_goes_once_results_are_written() {
     let mut world = World::new().await;

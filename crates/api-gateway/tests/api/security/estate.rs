@@ -70,7 +70,7 @@ impl Estate {
     /// The last segment of what `{parameter}` of a path names.
     ///
     /// # Panics
-    /// When no one knows the parameter: whoever adds one makes what it names above.
+    /// When no one knows the parameter: a test that adds one creates the resource above.
     fn id(&self, parameter: &str) -> String {
         let name = match parameter {
             "namespaceId" => &self.namespace,

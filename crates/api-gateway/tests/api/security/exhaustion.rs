@@ -217,7 +217,7 @@ async fn a_third_costly_read_of_a_key_is_told_to_come_again() {
     );
 }
 
-/// What was estimated to be quick, and is not: here it waits for a lock.
+/// The estimate says quick, but the statement waits for a lock.
 #[tokio::test]
 async fn a_list_that_runs_too_long_is_cut_off_and_keeps_no_one_else_waiting() {
     let app = TestApp::start_with(|config| config.database.max_connections = 4).await;

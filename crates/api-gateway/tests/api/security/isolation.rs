@@ -99,7 +99,7 @@ async fn what_lies_elsewhere_is_as_if_it_were_not_there() {
                 "{} {what}: {}",
                 operation.method, missing.body
             );
-            // Beside it, the first resource below the Namespace is in its place.
+            // The first resource below the Namespace is in its place, too.
             let others = [&elsewhere, &strangers, &beside];
             let others = if kept == 1 { &others[..2] } else { &others[..] };
             for other in others {
@@ -157,7 +157,7 @@ async fn bodies_and_headers_lead_to_nothing_of_another_s() {
     assert_ne!(create(&globex).await, first);
 }
 
-/// Not a measurement of crypto: one look-up more or less would show.
+/// Does not measure cryptography: one look-up more or less would show.
 #[tokio::test]
 async fn time_does_not_tell_what_is_another_s_from_what_is_not_there() {
     let app = TestApp::start().await;

@@ -96,7 +96,7 @@ async fn who_guesses_is_slowed_down_and_nobody_else() {
     guesser.guess(2 * BURST, None).await;
     assert_eq!(guesser.status(&known).await, 200);
     assert_eq!(neighbour.status(&new).await, 200);
-    // One that is new to this replica waits as long as it is told.
+    // A key that is new to this replica waits for the time of Retry-After.
     let newer = good_key(&app).await;
     let worked = async {
         while guesser.status(&newer).await != 200 {
@@ -105,7 +105,7 @@ async fn who_guesses_is_slowed_down_and_nobody_else() {
     };
     let bound = Duration::from_secs(20 + u64::try_from(wait).unwrap());
     tokio::time::timeout(bound, worked).await.unwrap();
-    // A key that is near a good one is none.
+    // A key that differs in one character is not valid.
     let near = ApiKey::from_parts(known.parse::<ApiKey>().unwrap().id, [1; 32]).expose();
     assert_ne!(guesser.status(&near).await, 200);
 }
@@ -139,7 +139,7 @@ async fn behind_a_proxy_that_is_trusted_clients_are_told_apart() {
         .await;
     assert!(statuses.contains(&429), "{statuses:?}");
     assert_eq!(proxy.guess(3, Some("198.51.100.8")).await, [401; 3]);
-    // Whoever is no proxy is who it is.
+    // A client that is no proxy counts by its own address.
     let mut statuses = Vec::new();
     for n in 0..3 * BURST {
         statuses.extend(stranger.guess(1, Some(&format!("198.51.101.{n}"))).await);

@@ -29,7 +29,7 @@ pub(crate) fn key_of(post_id: &str) -> Uuid {
     key_within("", post_id)
 }
 
-/// What makes a post the same row of `posts`. Feeds of the platforms that the operator configured share their
+/// Key of a post's row in `posts`. Feeds of the platforms that the operator configured share their
 /// rows. A feed that a customer named may claim any id, so its rows are its own.
 pub(in crate::scans) fn row_key(feed: &FeedName, post: &Post) -> Uuid {
     match feed.address() {

@@ -77,7 +77,7 @@ impl Generator {
                 let words: Vec<&str> = (0..rng.random_range(1..many))
                     .map(|_| *pick(rng, &WORDS))
                     .collect();
-                // Cut short, whatever came before.
+                // Cut off at a random place.
                 let filter = format!("{} AND", words.join(" "));
                 (
                     "a bad filter",
