@@ -24,6 +24,12 @@ function example(media) {
   return first ? first.value : media.example;
 }
 
+/** A value to show for a parameter. */
+function sample(description, parameter) {
+  const schema = resolve(description, parameter.schema);
+  return parameter.example ?? schema.example ?? parameter.name;
+}
+
 /** How to call an operation from a shell, with `$API` and `$KEY` as README has them. */
 function curl(description, path, item, method, operation) {
   const parameters = [...(item.parameters || []), ...(operation.parameters || [])]
@@ -47,14 +53,14 @@ function curl(description, path, item, method, operation) {
   const query = parameters.filter((parameter) => parameter.in === "query"
     && (parameter.required || (method === "get" && parameter.example !== undefined)));
   if (query.length > 0) {
-    words.push("-G", ...query.map(({ name, example }) => `--data-urlencode ${quoted(`${name}=${example}`)}`));
+    const given = (parameter) => quoted(`${parameter.name}=${sample(description, parameter)}`);
+    words.push("-G", ...query.map((parameter) => `--data-urlencode ${given(parameter)}`));
   }
   const url = path.replace(/\{(\w+)\}/g, (_, name) => {
-    const parameter = parameters.find((one) => one.in === "path" && one.name === name);
-    const schema = resolve(description, parameter.schema);
-    return parameter.example || schema.example || name;
+    return sample(description, parameters.find((one) => one.in === "path" && one.name === name));
   });
-  words.push(`"$API${url}"`);
+  // `$API` ends in `/v1`, as in the guides.
+  words.push(url.startsWith("/v1/") ? `"$API${url.slice(3)}"` : `"\${API%/v1}${url}"`);
   return words.join(" \\\n  ");
 }
 
@@ -78,7 +84,7 @@ async function show() {
   const here = new URL(".", document.baseURI).href.replace(/\/$/, "");
   description.servers = [{ url: here }];
   addCurl(description);
-  description.info.description += `\n### Examples\nLines of curl suppose \`API=${here}\` and your key in \`KEY\`.\n`;
+  description.info.description += `\n### Examples\nLines of curl suppose \`API=${here}/v1\` and your key in \`KEY\`.\n`;
   window.SwaggerUIBundle({
     spec: description,
     dom_id: "#docs",
