@@ -63,9 +63,9 @@ impl LlmFilter {
     #[must_use]
     pub fn new(settings: &config::Judge) -> Self {
         Self {
-            endpoint: Endpoint::new(&settings.model),
+            endpoint: Endpoint::new(&settings.endpoint()),
             candidate_percent: settings.candidate_percent,
-            timeout: settings.model.timeout,
+            timeout: settings.timeout,
             open: Semaphore::new(settings.max_open as usize),
             budget: Mutex::new(Budget::new(
                 settings.max_per_minute,

@@ -56,10 +56,10 @@ pub(super) fn check(config: &Config, reader: &mut Reader) {
         reader.reject(there, format!("needs {missing} too"));
     }
 
-    let compiler = config.compiler.model.as_ref();
-    let judge = config.scanner.judge.as_ref().map(|judge| &judge.model);
-    for (section, model) in [("compiler.model", compiler), ("scanner.judge", judge)] {
-        let Some(url) = model.map(|model| &model.base_url) else {
+    let compiler = config.compiler.model.as_ref().map(|model| &model.base_url);
+    let judge = config.scanner.judge.as_ref().map(|judge| &judge.base_url);
+    for (section, url) in [("compiler.model", compiler), ("scanner.judge", judge)] {
+        let Some(url) = url else {
             continue;
         };
         let key = format!("{section}.base_url");

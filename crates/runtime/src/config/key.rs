@@ -69,10 +69,6 @@ impl Setting for EncryptionKey {
             .ok_or_else(|| format!("key `{id}` has {} bytes, not {KEY_BYTES}", decoded.len()))?;
         Ok(Self::new(id, bytes))
     }
-
-    fn show(&self) -> String {
-        String::new()
-    }
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use super::{
     database_tls,
     error::{ConfigError, Problem},
     reader::Reader,
-    reference::entries,
+    reference::read_nothing,
     sections::Config,
-    tree::{self, Given, Rank, Raw, Tree},
+    tree::{self, Tree},
 };
 
 /// Reads the configuration of a service from defaults, file and environment.
@@ -103,48 +103,41 @@ impl Loader {
         for (name, value) in &self.environment {
             tree::add_variable(&mut tree, name, value);
         }
-        if self.plain_database_url {
-            add_database_url(&mut tree, &self.environment);
+        let names_database =
+            tree.contains_key("database.url") || tree.contains_key("database.url_file");
+        if self.plain_database_url && !names_database {
+            for (name, value) in self
+                .environment
+                .iter()
+                .filter(|(name, _)| name == "DATABASE_URL")
+            {
+                tree::add_text(&mut tree, "database.url".to_owned(), name, value);
+            }
         }
 
-        let mut config = self.base.clone();
         let mut reader = Reader::new(tree);
-        config.read(&mut reader);
-        check(&config, &mut reader);
-        let known = entries();
-        for (name, value) in &self.environment {
-            if !value.is_empty() {
-                reader.reject_misspelt(&known, name);
-            }
+        let config = Config::read(&mut reader, Some(&self.base));
+        if let Some(config) = &config {
+            check(config, &mut reader);
         }
-        let (_, problems) = reader.finish();
-        if problems.is_empty() {
-            let database = &mut config.database;
-            let (url, file) = (database.url.expose_secret(), &database.ca_certificates_file);
-            if !url.is_empty() && !file.is_empty() {
-                database.url = SecretString::from(database_tls::with_certificates(url, file));
-            }
-            Ok(config)
-        } else {
-            Err(ConfigError { problems })
+        let all = read_nothing();
+        for (name, _) in self
+            .environment
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+        {
+            reader.reject_misspelt(&all, name);
         }
-    }
-}
-
-fn add_database_url(tree: &mut Tree, environment: &[(String, String)]) {
-    if tree.contains_key("database.url") || tree.contains_key("database.url_file") {
-        return;
-    }
-    let given = environment
-        .iter()
-        .find(|(name, value)| name == "DATABASE_URL" && !value.is_empty());
-    if let Some((name, value)) = given {
-        let given = Given {
-            value: Raw::Text(value.clone()),
-            origin: format!("environment variable {name}"),
-            rank: Rank::Environment,
+        let problems = reader.finish();
+        let Some(mut config) = config.filter(|_| problems.is_empty()) else {
+            return Err(ConfigError { problems });
         };
-        tree.insert("database.url".to_owned(), given);
+        let database = &mut config.database;
+        let (url, file) = (database.url.expose_secret(), &database.ca_certificates_file);
+        if !url.is_empty() && !file.is_empty() {
+            database.url = SecretString::from(database_tls::with_certificates(url, file));
+        }
+        Ok(config)
     }
 }
 

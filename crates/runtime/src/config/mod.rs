@@ -13,7 +13,6 @@ mod error;
 mod filter;
 mod key;
 mod load;
-mod model;
 mod platform;
 mod reader;
 mod reference;
@@ -25,10 +24,9 @@ pub use error::{ConfigError, Problem};
 pub use filter::LogFilter;
 pub use key::EncryptionKey;
 pub use load::{Loader, load};
-pub use model::{Judge, Model};
 pub use platform::{Access, Kind, PlatformConfig};
 pub use reference::reference;
 pub use sections::{
-    Bus, Compiler, Config, Database, Dispatcher, Gateway, Log, LogFormat, Ops, Outbound, Quotas,
-    Retention, Scanner, Secrets,
+    Bus, Compiler, Config, Database, Dispatcher, Gateway, Judge, Log, LogFormat, Model, Ops,
+    Outbound, Quotas, Retention, Scanner, Secrets,
 };

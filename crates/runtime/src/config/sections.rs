@@ -7,82 +7,67 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use domain::address::AddressPolicy;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
 use super::{
     filter::LogFilter,
     key::EncryptionKey,
     load::Loader,
-    model::{Judge, Model},
     platform::PlatformConfig,
-    reader::{Reader, Within},
+    reader::{Reader, Within, settings},
     setting::choice,
 };
-
-macro_rules! sections {
-    ($(
-        $(#[doc = $about:literal])*
-        pub struct $name:ident in $path:literal {
-            $(
-                $(#[doc = $doc:literal])*
-                pub $field:ident: $type:ty = $default:expr $(, within $range:expr)?;
-            )*
-        }
-        $(and { $(#[doc = $sub_doc:literal])* pub $sub:ident: Option<$sub_type:ty> })?
-    )*) => {$(
-        $(#[doc = $about])*
-        #[derive(Debug, Clone)]
-        pub struct $name {
-            $($(#[doc = $doc])* pub $field: $type,)*
-            $($(#[doc = $sub_doc])* pub $sub: Option<$sub_type>,)?
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($field: $default,)* $($sub: None,)? }
-            }
-        }
-
-        impl $name {
-            fn read(&mut self, reader: &mut Reader) {
-                reader.section($path, concat!($($about,)* ""));
-                $(
-                    let within = None$(.or(Some(Within::of($range))))?;
-                    let doc = concat!($($doc,)* "");
-                    reader.read(concat!($path, ".", stringify!($field)), doc, &mut self.$field, within);
-                )*
-                $(
-                    let path = concat!($path, ".", stringify!($sub));
-                    if let Some(given) = <$sub_type>::read_if_given(reader, path) {
-                        self.$sub = Some(given);
-                    }
-                )?
-            }
-        }
-    )*};
-}
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The whole configuration; every process reads all of it and uses its part.
-#[derive(Debug, Clone, Default)]
-pub struct Config {
-    pub database: Database,
-    pub bus: Bus,
-    pub gateway: Gateway,
-    pub ops: Ops,
-    pub secrets: Secrets,
-    pub outbound: Outbound,
-    pub quotas: Quotas,
-    pub compiler: Compiler,
-    pub scanner: Scanner,
-    pub dispatcher: Dispatcher,
-    pub retention: Retention,
-    pub log: Log,
-    pub platforms: Vec<PlatformConfig>,
-    pub(super) origin: Option<Arc<Loader>>,
+macro_rules! config {
+    ($($section:ident: $type:ident,)*) => {
+        /// The whole configuration; every process reads all of it and uses its part.
+        #[derive(Debug, Clone)]
+        pub struct Config {
+            $(pub $section: $type,)*
+            pub platforms: Vec<PlatformConfig>,
+            pub(super) origin: Option<Arc<Loader>>,
+        }
+
+        impl Config {
+            /// The values of `base` replace the defaults.
+            pub(super) fn read(reader: &mut Reader, base: Option<&Self>) -> Option<Self> {
+                $(let $section = $type::read(reader, stringify!($section), base.map(|base| &base.$section));)*
+                let platforms = PlatformConfig::read_all(reader)
+                    .or_else(|| base.map(|base| base.platforms.clone()));
+                Some(Self {
+                    $($section: $section?,)*
+                    platforms: platforms.unwrap_or_default(),
+                    origin: None,
+                })
+            }
+        }
+    };
+}
+
+config! {
+    database: Database,
+    bus: Bus,
+    gateway: Gateway,
+    ops: Ops,
+    secrets: Secrets,
+    outbound: Outbound,
+    quotas: Quotas,
+    compiler: Compiler,
+    scanner: Scanner,
+    dispatcher: Dispatcher,
+    retention: Retention,
+    log: Log,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::read(&mut Reader::default(), None).expect("each setting of a section has a default")
+    }
 }
 
 impl Outbound {
@@ -116,32 +101,14 @@ impl Config {
         config.log.format = LogFormat::Text;
         config
     }
-
-    pub(super) fn read(&mut self, reader: &mut Reader) {
-        self.database.read(reader);
-        self.bus.read(reader);
-        self.gateway.read(reader);
-        self.ops.read(reader);
-        self.secrets.read(reader);
-        self.outbound.read(reader);
-        self.quotas.read(reader);
-        self.compiler.read(reader);
-        self.scanner.read(reader);
-        self.dispatcher.read(reader);
-        self.retention.read(reader);
-        self.log.read(reader);
-        if let Some(given) = PlatformConfig::read_all(reader) {
-            self.platforms = given;
-        }
-    }
 }
 
 /// The address of the in-process bus.
 const IN_PROCESS: &str = "in-process:";
 
-sections! {
+settings! {
     /// PostgreSQL, the single source of truth.
-    pub struct Database in "database" {
+    pub struct Database {
         /// Address of the database: `postgres://user:password@host:port/name`. Required by the services;
         /// `earshot dev` starts a private server if it is not set. With `?sslmode=verify-full` connections are
         /// encrypted, and the server's certificate and name are verified. With `?sslmode=disable`, or with
@@ -155,7 +122,7 @@ sections! {
     }
 
     /// The broker that carries events between the services.
-    pub struct Bus in "bus" {
+    pub struct Bus {
         /// Address of RabbitMQ: `amqp://user:password@host:port/vhost`, or `amqps://` for TLS. Required by the
         /// services. `in-process:` is the default of `earshot dev`, and works only there.
         pub url: SecretString = SecretString::default();
@@ -167,7 +134,7 @@ sections! {
     }
 
     /// The REST API.
-    pub struct Gateway in "gateway" {
+    pub struct Gateway {
         /// The address and port that serve the API; port 0 picks a free one.
         pub listen: SocketAddr = SocketAddr::from(([0, 0, 0, 0], 8080));
         /// Request points that an API key may spend per minute, over all replicas: a read costs 1, a write 5,
@@ -200,7 +167,7 @@ sections! {
     }
 
     /// Health and metrics, on a separate port.
-    pub struct Ops in "ops" {
+    pub struct Ops {
         /// The address and port that serve `/healthz`, `/readyz` and `/metrics`; port 0 picks a
         /// free one.
         pub listen: SocketAddr = SocketAddr::from(([0, 0, 0, 0], 9090));
@@ -210,7 +177,7 @@ sections! {
     }
 
     /// Encryption keys.
-    pub struct Secrets in "secrets" {
+    pub struct Secrets {
         /// Keys that encrypt the header values of Connections at rest, each `<id>:<base64 of 32 bytes>`. The
         /// first encrypts, all decrypt. Required by api-gateway and webhook-dispatcher. A file has one key per
         /// line.
@@ -218,7 +185,7 @@ sections! {
     }
 
     /// Requests to addresses from customers: seed URLs and Connections.
-    pub struct Outbound in "outbound" {
+    pub struct Outbound {
         /// Networks that may be contacted although they are not public. `earshot dev` allows `127.0.0.0/8` and
         /// `::1/128`; a list set here replaces them.
         pub allow_cidrs: Vec<IpNet> = Vec::new();
@@ -233,7 +200,7 @@ sections! {
 
     /// Quotas of each account. `earshot accounts set-quota` sets another quota for an account. Give all
     /// replicas the same values.
-    pub struct Quotas in "quotas" {
+    pub struct Quotas {
         /// How many Managers an account may have.
         pub managers: u32 = 1_000, within 0..=1_000_000;
         /// How many Connections an account may have.
@@ -243,27 +210,27 @@ sections! {
     }
 
     /// Compiling Managers into instructions.
-    pub struct Compiler in "compiler" {
+    pub struct Compiler {
         /// Maximum age of instructions before their pages are read again.
         pub recompile_interval: Duration = 7 * DAY, within MINUTE..=365 * DAY;
-    } and {
+        and
         /// A model that refines instructions; optional.
-        pub model: Option<Model>
+        pub model: Option<Model>;
     }
 
     /// Watching the platforms.
-    pub struct Scanner in "scanner" {
+    pub struct Scanner {
         /// Shortest adaptive interval between two polls of a feed.
         pub poll_interval_min: Duration = 5 * SECOND, within Duration::from_millis(100)..=DAY;
         /// How far back the first poll of a feed reaches; with 0 it takes only new posts.
         pub backfill: Duration = 24 * HOUR, within Duration::ZERO..=90 * DAY;
-    } and {
+        and
         /// LLM filter: a model that decides on candidate posts; optional.
-        pub judge: Option<Judge>
+        pub judge: Option<Judge>;
     }
 
     /// Delivering Scans to webhooks.
-    pub struct Dispatcher in "dispatcher" {
+    pub struct Dispatcher {
         /// Time limit for one attempt, from the DNS lookup to the last byte of the response.
         pub timeout: Duration = 10 * SECOND, within Duration::from_millis(100)..=2 * MINUTE;
         /// Waits after each failed attempt; after the last one the delivery is exhausted.
@@ -280,7 +247,7 @@ sections! {
     }
 
     /// Retention periods of stored data.
-    pub struct Retention in "retention" {
+    pub struct Retention {
         /// Scans and their posts, dropped by whole weeks; unfinished ones stay, and a post is kept five weeks
         /// longer than its Scans.
         pub scans: Duration = 90 * DAY, within DAY..=3_650 * DAY;
@@ -290,11 +257,65 @@ sections! {
     }
 
     /// Log lines on stdout.
-    pub struct Log in "log" {
+    pub struct Log {
         /// `json`, one object per line, or `text` for people. `earshot dev` uses `text`.
         pub format: LogFormat = LogFormat::Json;
         /// Filter: a level, or directives of `tracing` such as `info,scanner=debug`.
         pub filter: LogFilter = LogFilter::default();
+    }
+
+    /// Optional: an OpenAI-compatible endpoint that refines the instructions of AUTOMATIC Managers. If it is
+    /// slow or fails, a compile continues without it.
+    pub struct Model {
+        /// The address without `/chat/completions`. It may be in a private network; redirects are not followed.
+        pub base_url: Url;
+        /// The endpoint's name for the model.
+        pub model: String;
+        /// The bearer token, if the endpoint requires one.
+        pub api_key: Option<SecretString> = None;
+        /// Time limit for one answer. A compile takes at most this much longer.
+        pub timeout: Duration = 20 * SECOND, within SECOND..=MINUTE;
+        /// Maximum number of tokens in one answer.
+        pub max_tokens: u32 = 1_500, within 64..=32_000;
+    }
+
+    /// Optional: the LLM filter. An OpenAI-compatible endpoint decides on the candidate posts of Managers with a
+    /// focus, most uncertain first. The threshold decides on posts without an answer. The limits apply to each
+    /// replica.
+    pub struct Judge {
+        /// The address without `/chat/completions`. It may be in a private network; redirects are not followed.
+        pub base_url: Url;
+        /// The endpoint's name for the model.
+        pub model: String;
+        /// The bearer token, if the endpoint requires one.
+        pub api_key: Option<SecretString> = None;
+        /// Time limit for one answer. A poll with candidates takes at most twice this time longer.
+        pub timeout: Duration = 3 * SECOND, within Duration::from_millis(100)..=8 * SECOND;
+        /// Maximum number of tokens in one answer.
+        pub max_tokens: u32 = 100, within 64..=32_000;
+        /// The lowest score of a candidate, as a percentage of its Manager's threshold. With 100 the model only
+        /// rejects posts.
+        pub candidate_percent: u32 = 33, within 5..=100;
+        /// Maximum number of questions per minute.
+        pub max_per_minute: u32 = 60, within 1..=100_000;
+        /// Maximum number of questions for one Manager per day.
+        pub max_per_manager_per_day: u32 = 20, within 1..=100_000;
+        /// Maximum number of concurrent questions.
+        pub max_open: u32 = 4, within 1..=256;
+    }
+}
+
+impl Judge {
+    /// The model that decides.
+    #[must_use]
+    pub fn endpoint(&self) -> Model {
+        Model {
+            base_url: self.base_url.clone(),
+            model: self.model.clone(),
+            api_key: self.api_key.clone(),
+            timeout: self.timeout,
+            max_tokens: self.max_tokens,
+        }
     }
 }
 

@@ -1,12 +1,8 @@
 //! Format of each type of setting, in TOML and as text in a variable or a file.
 
-use std::{
-    fmt,
-    net::SocketAddr,
-    num::{IntErrorKind, ParseIntError},
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
+use domain::manager::SourceType;
 use ipnet::IpNet;
 use secrecy::SecretString;
 use toml::Value;
@@ -15,19 +11,22 @@ use url::Url;
 /// A type of a setting.
 ///
 /// An error message never repeats a secret, nor an address that may contain one.
-pub(super) trait Setting: Sized {
+pub(super) trait Setting: Sized + Clone {
     /// Description of a valid value, used after "expected".
     const FORM: &'static str;
+    /// Type of its values in TOML.
+    const TOML: &'static str = "string";
     /// True if `<key>_file` may name a file with the value.
     const SECRET: bool = false;
 
     fn from_text(text: &str) -> Result<Self, String>;
 
     fn from_toml(value: &Value) -> Result<Self, String> {
-        match value {
-            Value::String(text) => Self::from_text(text),
-            other => Err(unexpected::<Self>(other)),
+        if value.type_str() != Self::TOML {
+            let (form, found) = (Self::FORM, value.type_str());
+            return Err(format!("expected {form}, found type `{found}`"));
         }
+        Self::from_text(&plain(value))
     }
 
     /// The type in the reference, whose column has no room for an example.
@@ -37,44 +36,73 @@ pub(super) trait Setting: Sized {
     }
 
     /// The value in TOML; empty if there is no value, or it must not be shown.
-    fn show(&self) -> String;
+    fn show(&self) -> String {
+        String::new()
+    }
 }
 
 /// The error for a number that does not fit its type; a key with bounds reports those instead.
 pub(super) const OUT_OF_RANGE: &str = "is out of range";
 
-fn unexpected<T: Setting>(value: &Value) -> String {
-    format!("expected {}, found {}", T::FORM, a_type(value))
+/// The value without the quotes of a string.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn a_type(value: &Value) -> &'static str {
-    match value {
-        Value::String(_) => "a string",
-        Value::Integer(_) => "an integer",
-        Value::Float(_) => "a float",
-        Value::Boolean(_) => "a boolean",
-        Value::Datetime(_) => "a date",
-        Value::Array(_) => "a list",
-        Value::Table(_) => "a table",
+fn unexpected<T: Setting>(text: &str) -> String {
+    let digits = text
+        .trim_start_matches('-')
+        .bytes()
+        .all(|b| b.is_ascii_digit());
+    if T::TOML == "integer" && digits && !text.is_empty() {
+        return OUT_OF_RANGE.to_owned();
     }
+    format!("expected {}, not `{text}`", T::FORM)
 }
 
-fn quoted(value: impl fmt::Display) -> String {
-    Value::String(value.to_string()).to_string()
+/// Types that are read with `FromStr` and shown with `Display`.
+macro_rules! parsed {
+    ($($type:ty as $toml:literal: $form:literal,)*) => {$(
+        impl Setting for $type {
+            const FORM: &'static str = $form;
+            const TOML: &'static str = $toml;
+
+            fn from_text(text: &str) -> Result<Self, String> {
+                text.parse().ok().ok_or_else(|| unexpected::<Self>(text))
+            }
+
+            fn show(&self) -> String {
+                match $toml {
+                    "string" => Value::String(self.to_string()).to_string(),
+                    _ => self.to_string(),
+                }
+            }
+        }
+    )*};
+}
+
+parsed! {
+    bool as "boolean": "true or false",
+    u16 as "integer": "a whole number",
+    u32 as "integer": "a whole number",
+    SocketAddr as "string": "an address and port such as \"0.0.0.0:8080\"",
+    IpNet as "string": "a network such as \"10.0.0.0/8\"",
 }
 
 impl Setting for String {
     const FORM: &'static str = "a string";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        if text.trim().is_empty() {
-            return Err("is empty".to_owned());
+        match text.trim() {
+            "" => Err("is empty".to_owned()),
+            _ => Ok(text.to_owned()),
         }
-        Ok(text.to_owned())
     }
 
     fn show(&self) -> String {
-        quoted(self)
+        Value::from(self.as_str()).to_string()
     }
 }
 
@@ -83,130 +111,47 @@ impl Setting for SecretString {
     const SECRET: bool = true;
 
     fn from_text(text: &str) -> Result<Self, String> {
-        if text.trim().is_empty() {
-            return Err("is empty".to_owned());
-        }
-        Ok(Self::from(text.to_owned()))
-    }
-
-    fn show(&self) -> String {
-        String::new()
+        String::from_text(text).map(Self::from)
     }
 }
-
-impl Setting for bool {
-    const FORM: &'static str = "true or false";
-
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse()
-            .ok()
-            .ok_or_else(|| format!("expected {}", Self::FORM))
-    }
-
-    fn from_toml(value: &Value) -> Result<Self, String> {
-        value.as_bool().ok_or_else(|| unexpected::<Self>(value))
-    }
-
-    fn show(&self) -> String {
-        self.to_string()
-    }
-}
-
-macro_rules! whole_numbers {
-    ($($type:ty),*) => {$(
-        impl Setting for $type {
-            const FORM: &'static str = "a whole number";
-
-            fn from_text(text: &str) -> Result<Self, String> {
-                let number: i64 = text.parse().map_err(|error: ParseIntError| match error.kind() {
-                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => OUT_OF_RANGE.to_owned(),
-                    _ => format!("expected {}", Self::FORM),
-                })?;
-                Self::from_toml(&Value::Integer(number))
-            }
-
-            fn from_toml(value: &Value) -> Result<Self, String> {
-                let number = value.as_integer().ok_or_else(|| unexpected::<Self>(value))?;
-                Self::try_from(number).map_err(|_| OUT_OF_RANGE.to_owned())
-            }
-
-            fn show(&self) -> String {
-                self.to_string()
-            }
-        }
-    )*};
-}
-
-whole_numbers!(u16, u32);
 
 impl Setting for Duration {
     const FORM: &'static str = "a duration such as \"5s\", \"2h\" or \"30d\"";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        if text.trim() == "0" {
-            return Ok(Self::ZERO);
+        match text.trim().parse::<i64>() {
+            Ok(0) => Ok(Self::ZERO),
+            Ok(_) => Err("needs a unit, as in \"5s\"".to_owned()),
+            Err(_) => humantime::parse_duration(text)
+                .map_err(|error| format!("expected {}: {error}", Self::FORM)),
         }
-        humantime::parse_duration(text).map_err(|error| format!("expected {}: {error}", Self::FORM))
     }
 
     fn from_toml(value: &Value) -> Result<Self, String> {
         match value {
-            Value::String(text) => Self::from_text(text),
-            Value::Integer(0) => Ok(Self::ZERO),
-            Value::Integer(_) => Err("needs a unit, as in \"5s\"".to_owned()),
-            other => Err(unexpected::<Self>(other)),
+            Value::String(_) | Value::Integer(_) => Self::from_text(&plain(value)),
+            _ => Err(format!(
+                "expected {}, found type `{}`",
+                Self::FORM,
+                value.type_str()
+            )),
         }
     }
 
     /// In the largest unit that divides it, because "90d" reads better than "2months 29days".
     fn show(&self) -> String {
-        const UNITS: [(u128, &str); 4] = [
+        let millis = self.as_millis();
+        let (unit, name) = [
             (86_400_000, "d"),
             (3_600_000, "h"),
             (60_000, "m"),
             (1_000, "s"),
-        ];
-        let millis = self.as_millis();
-        let text = UNITS
-            .iter()
-            .find(|(unit, _)| millis.is_multiple_of(*unit))
-            .map_or_else(
-                || format!("{millis}ms"),
-                |(unit, name)| match millis / unit {
-                    0 => "0s".to_owned(),
-                    1 if *name == "d" => "24h".to_owned(),
-                    count => format!("{count}{name}"),
-                },
-            );
-        quoted(text)
-    }
-}
-
-impl Setting for SocketAddr {
-    const FORM: &'static str = "an address and port such as \"0.0.0.0:8080\"";
-
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse()
-            .ok()
-            .ok_or_else(|| format!("expected {}", Self::FORM))
-    }
-
-    fn show(&self) -> String {
-        quoted(self)
-    }
-}
-
-impl Setting for IpNet {
-    const FORM: &'static str = "a network such as \"10.0.0.0/8\"";
-
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse()
-            .ok()
-            .ok_or_else(|| format!("expected {}, not `{text}`", Self::FORM))
-    }
-
-    fn show(&self) -> String {
-        quoted(self)
+            (1, "ms"),
+        ]
+        .into_iter()
+        .find(|(unit, _)| millis >= *unit && millis.is_multiple_of(*unit))
+        .unwrap_or((1_000, "s"));
+        format!("\"{}{name}\"", millis / unit)
     }
 }
 
@@ -220,9 +165,19 @@ impl Setting for Url {
             scheme => Err(format!("expected an http(s) or ws(s) URL, not `{scheme}:`")),
         }
     }
+}
 
-    fn show(&self) -> String {
-        quoted(self)
+/// A setting that may be absent.
+impl<T: Setting> Setting for Option<T> {
+    const FORM: &'static str = T::FORM;
+    const SECRET: bool = T::SECRET;
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        T::from_text(text).map(Some)
+    }
+
+    fn from_toml(value: &Value) -> Result<Self, String> {
+        T::from_toml(value).map(Some)
     }
 }
 
@@ -233,27 +188,22 @@ impl<T: Setting> Setting for Vec<T> {
 
     fn from_text(text: &str) -> Result<Self, String> {
         if text.trim_start().starts_with('[') {
-            let value: Value = text
-                .parse()
-                .ok()
-                .ok_or_else(|| "not a TOML list".to_owned())?;
-            return Self::from_toml(&value);
+            let list = text.parse::<Value>().ok();
+            return Self::from_toml(&list.ok_or("not a TOML list")?);
         }
-        text.split([',', '\n'])
-            .map(str::trim)
-            .filter(|item| !item.is_empty())
-            .enumerate()
-            .map(|(index, item)| T::from_text(item).map_err(|reason| at(index, &reason)))
-            .collect()
+        let items = text.split([',', '\n']).map(str::trim);
+        collect(items.filter(|item| !item.is_empty()).map(T::from_text))
     }
 
     fn from_toml(value: &Value) -> Result<Self, String> {
-        let items = value.as_array().ok_or_else(|| unexpected::<Self>(value))?;
-        items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| T::from_toml(item).map_err(|reason| at(index, &reason)))
-            .collect()
+        match value {
+            Value::Array(items) => collect(items.iter().map(T::from_toml)),
+            _ => Err(format!(
+                "expected {}, found type `{}`",
+                Self::FORM,
+                value.type_str()
+            )),
+        }
     }
 
     fn describe() -> String {
@@ -266,34 +216,24 @@ impl<T: Setting> Setting for Vec<T> {
     }
 }
 
-fn at(index: usize, reason: &str) -> String {
-    format!("item {}: {reason}", index + 1)
+fn collect<T>(items: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
+    items
+        .enumerate()
+        .map(|(index, item)| item.map_err(|reason| format!("item {}: {reason}", index + 1)))
+        .collect()
 }
 
-/// An enum whose values are a few words.
-macro_rules! choice {
-    (
-        $(#[$meta:meta])*
-        pub enum $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)+ }
-    ) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$variant_meta])* $variant,)+ }
-
-        impl $name {
-            /// The word in the configuration.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
-            }
-        }
-
-        impl $crate::config::setting::Setting for $name {
-            const FORM: &'static str = $crate::config::setting::one_of!($($word),+);
+/// An enum with a method `as_str`, whose values are a few words.
+macro_rules! words {
+    ($type:ident: $first:ident = $first_word:literal $(, $variant:ident = $word:literal)* $(,)?) => {
+        impl $crate::config::setting::Setting for $type {
+            const FORM: &'static str =
+                concat!("one of `", $first_word, "`" $(, ", `", $word, "`")*);
 
             fn from_text(text: &str) -> Result<Self, String> {
                 match text {
-                    $($word => Ok(Self::$variant),)+
+                    $first_word => Ok(Self::$first),
+                    $($word => Ok(Self::$variant),)*
                     _ => Err(format!("expected {}, not `{text}`", Self::FORM)),
                 }
             }
@@ -305,11 +245,29 @@ macro_rules! choice {
     };
 }
 
-macro_rules! one_of {
-    ($first:literal $(, $rest:literal)*) => {
-        concat!("one of `", $first, "`" $(, ", `", $rest, "`")*)
+/// Defines such an enum.
+macro_rules! choice {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $($variant:ident = $word:literal,)+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($variant,)+ }
+
+        impl $name {
+            /// The word in the configuration.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        $crate::config::setting::words!($name: $($variant = $word),+);
     };
 }
 
+words!(SourceType: Forum = "FORUM", Microblog = "MICROBLOG", Network = "NETWORK");
+
 pub(super) use choice;
-pub(super) use one_of;
+pub(super) use words;

@@ -1,6 +1,6 @@
 //! The settings by the full path of the key, each with its origin.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 
 use toml::{Table, Value};
 
@@ -15,22 +15,11 @@ pub(super) const PREFIX: &str = "EARSHOT_";
 /// One setting with its origin.
 #[derive(Debug, Clone)]
 pub(super) struct Given {
-    pub(super) value: Raw,
+    /// The text of a variable is a string.
+    pub(super) value: Value,
     pub(super) origin: String,
-    pub(super) rank: Rank,
-}
-
-#[derive(Debug, Clone)]
-pub(super) enum Raw {
-    Toml(Value),
-    Text(String),
-}
-
-/// Precedence of the sources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rank {
-    File,
-    Environment,
+    /// Variables override the file.
+    pub(super) is_variable: bool,
 }
 
 /// `database.url`, `platforms[0].name` and so on.
@@ -47,14 +36,15 @@ pub(super) fn add_file(tree: &mut Tree, path: &Path) -> Result<(), Problem> {
             .map_or(1, |span| 1 + text[..span.start].matches('\n').count());
         Problem::new(&key, format!("line {line}: not TOML: {}", error.message()))
     })?;
-    flatten(tree, "", Value::Table(table), &format!("file {key}"));
+    for (name, value) in table {
+        flatten(tree, name, value, &format!("file {key}"));
+    }
     Ok(())
 }
 
 pub(super) fn read_bounded(path: &Path) -> Result<String, String> {
-    use std::io::Read;
     let mut text = String::new();
-    std::fs::File::open(path)
+    File::open(path)
         .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| format!("cannot read the file: {error}"))?;
     if text.len() as u64 > MAX_FILE_BYTES {
@@ -64,32 +54,30 @@ pub(super) fn read_bounded(path: &Path) -> Result<String, String> {
 }
 
 /// Empty tables stay as leaves, so that a misspelt empty section is reported too.
-fn flatten(tree: &mut Tree, key: &str, value: Value, origin: &str) {
+fn flatten(tree: &mut Tree, key: String, value: Value, origin: &str) {
     match value {
         Value::Table(table) if !table.is_empty() => {
             for (name, value) in table {
-                let key = if key.is_empty() {
-                    name
-                } else {
-                    format!("{key}.{name}")
-                };
-                flatten(tree, &key, value, origin);
+                flatten(tree, format!("{key}.{name}"), value, origin);
             }
         }
         Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_table) => {
             for (index, item) in items.into_iter().enumerate() {
-                flatten(tree, &format!("{key}[{index}]"), item, origin);
+                flatten(tree, format!("{key}[{index}]"), item, origin);
             }
         }
-        leaf if !key.is_empty() => {
-            let given = Given {
-                value: Raw::Toml(leaf),
-                origin: origin.to_owned(),
-                rank: Rank::File,
-            };
-            tree.insert(key.to_owned(), given);
+        value => {
+            let origin = origin.to_owned();
+            let is_variable = false;
+            tree.insert(
+                key,
+                Given {
+                    value,
+                    origin,
+                    is_variable,
+                },
+            );
         }
-        _ => {}
     }
 }
 
@@ -100,23 +88,30 @@ pub(super) fn add_variable(tree: &mut Tree, name: &str, value: &str) {
     let Some(path) = name.strip_prefix(PREFIX) else {
         return;
     };
-    if !path.contains("__") || value.is_empty() {
+    if !path.contains("__") {
         return;
     }
-    let mut key = String::new();
-    for part in path.to_ascii_lowercase().split("__") {
+    let path = path.to_ascii_lowercase();
+    let mut parts = path.split("__");
+    let mut key = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
         if key == "platforms" && part.parse::<u16>().is_ok() {
-            key = format!("{key}[{part}]");
-        } else if key.is_empty() {
-            key = part.to_owned();
+            key += &format!("[{part}]");
         } else {
-            key = format!("{key}.{part}");
+            key += &format!(".{part}");
         }
     }
-    let given = Given {
-        value: Raw::Text(value.to_owned()),
-        origin: format!("environment variable {name}"),
-        rank: Rank::Environment,
-    };
-    tree.insert(key, given);
+    add_text(tree, key, name, value);
+}
+
+/// Sets `key` to the value of the variable `name`.
+pub(super) fn add_text(tree: &mut Tree, key: String, name: &str, value: &str) {
+    if !value.is_empty() {
+        let given = Given {
+            value: value.into(),
+            origin: format!("environment variable {name}"),
+            is_variable: true,
+        };
+        tree.insert(key, given);
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::manager::SourceType;
 
-use super::{load, refused};
+use super::{each_is_refused, load, refused};
 
 #[test]
 fn platforms_are_read_with_the_source_of_their_kind() {
@@ -33,80 +33,46 @@ fn platforms_are_read_with_the_source_of_their_kind() {
 
 #[test]
 fn wrong_platforms_are_named() {
-    let cases = [
-        (
-            "kind = 'lemmy'\nbase_url = 'https://a.b'",
-            "platforms[0].name: is required",
-        ),
-        ("name = 'a'", "platforms[0].kind: is required"),
-        (
-            "name = 'a'\nkind = 'usenet'",
-            "platforms[0].kind: unknown kind `usenet`; expected one of `hackernews`, `lemmy`, `discourse`, `reddit`, `bluesky`, `mastodon`, `x`, `linkedin`, `facebook`, `feed` (file earshot.toml)",
-        ),
-        (
-            "name = 'A b'\nkind = 'hackernews'",
-            "platforms[0].name: expected 1 to 64 of small letters, digits, `.`, `_` and `-` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'lemmy'",
-            "platforms[0].base_url: is required for kind `lemmy`",
-        ),
-        (
-            "name = 'a'\nkind = 'feed'",
-            "platforms[0].source: is required for kind `feed`",
-        ),
-        (
-            "name = 'a'\nkind = 'hackernews'\nsource = 'NETWORK'",
-            "platforms[0].source: kind `hackernews` is FORUM (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'feed'\nsource = 'FORUM'\nitems_url = 'https://a.b'",
-            "platforms[0].items_url: not a setting of kind `feed` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'hackernews'\npoll_interval = 0",
-            "platforms[0].poll_interval: must be at least 100ms (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'x'\ntoken = 's3cret'",
-            "platforms[0].posts_per_day: is required for kind `x`",
-        ),
-        (
-            "name = 'a'\nkind = 'mastodon'",
-            "platforms[0].base_url: is required for kind `mastodon`",
-        ),
-        (
-            "name = 'a'\nkind = 'linkedin'\ntoken = 's3cret'",
-            "platforms[0].api_version: is required for kind `linkedin`",
-        ),
-        (
-            "name = 'a'\nkind = 'linkedin'\ntoken = 's3cret'\napi_version = '2026-10'",
-            "platforms[0].api_version: expected six digits such as `202610`, not `2026-10` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'facebook'\ntoken = 's3cret'\napi_version = '../v25.0'",
-            "platforms[0].api_version: expected a version such as `v25.0`, not `../v25.0` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'reddit'\nclient_id = 'i'\nclient_secret = 's'",
-            "platforms[0].user_agent: is required for kind `reddit`",
-        ),
-        (
-            "name = 'a'\nkind = 'reddit'\nclient_id = 'i'\nclient_secret = 's'\nuser_agent = 'linux:a.b:1'",
-            "platforms[0].user_agent: expected `<platform>:<app id>:<version> (by /u/<name>)`, not `linux:a.b:1` (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'hackernews'\nbase_uri = 'x'",
-            "platforms[0].base_uri: unknown key; did you mean `platforms[0].base_url`? (file earshot.toml)",
-        ),
-        (
-            "name = 'a'\nkind = 'hackernews'\n[[platforms]]\nname = 'a'\nkind = 'hackernews'",
-            "platforms[1].name: another platform is named `a` (file earshot.toml)",
-        ),
-    ];
-    for (toml, expected) in cases {
-        assert_eq!(refused(&format!("[[platforms]]\n{toml}"), &[]), expected);
-    }
+    each_is_refused(
+        "
+platforms = [{ kind = 'lemmy', base_url = 'https://a.b' }]
+platforms[0].name: is required
+platforms = [{ name = 'a' }]
+platforms[0].kind: is required
+platforms = [{ name = 'a', kind = 'usenet' }]
+platforms[0].kind: expected one of `hackernews`, `lemmy`, `discourse`, `reddit`, `bluesky`, `mastodon`, `x`, `linkedin`, `facebook`, `feed`, not `usenet` (file earshot.toml)
+platforms = [{ name = 'A b', kind = 'hackernews' }]
+platforms[0].name: expected 1 to 64 of small letters, digits, `.`, `_` and `-` (file earshot.toml)
+platforms = [{ name = 'a', kind = 'lemmy' }]
+platforms[0].base_url: is required for kind `lemmy`
+platforms = [{ name = 'a', kind = 'feed' }]
+platforms[0].source: is required for kind `feed`
+platforms = [{ name = 'a', kind = 'hackernews', source = 'NETWORK' }]
+platforms[0].source: kind `hackernews` is FORUM (file earshot.toml)
+platforms = [{ name = 'a', kind = 'feed', source = 'FORUM', items_url = 'https://a.b' }]
+platforms[0].items_url: not a setting of kind `feed` (file earshot.toml)
+platforms = [{ name = 'a', kind = 'hackernews', poll_interval = 0 }]
+platforms[0].poll_interval: must be at least 100ms (file earshot.toml)
+platforms = [{ name = 'a', kind = 'x', token = 's3cret' }]
+platforms[0].posts_per_day: is required for kind `x`
+platforms = [{ name = 'a', kind = 'mastodon' }]
+platforms[0].base_url: is required for kind `mastodon`
+platforms = [{ name = 'a', kind = 'linkedin', token = 's3cret' }]
+platforms[0].api_version: is required for kind `linkedin`
+platforms = [{ name = 'a', kind = 'linkedin', token = 's3cret', api_version = '2026-10' }]
+platforms[0].api_version: expected six digits such as `202610`, not `2026-10` (file earshot.toml)
+platforms = [{ name = 'a', kind = 'facebook', token = 's3cret', api_version = '../v25.0' }]
+platforms[0].api_version: expected a version such as `v25.0`, not `../v25.0` (file earshot.toml)
+platforms = [{ name = 'a', kind = 'reddit', client_id = 'i', client_secret = 's' }]
+platforms[0].user_agent: is required for kind `reddit`
+platforms = [{ name = 'a', kind = 'reddit', client_id = 'i', client_secret = 's', user_agent = 'linux:a.b:1' }]
+platforms[0].user_agent: expected `<platform>:<app id>:<version> (by /u/<name>)`, not `linux:a.b:1` (file earshot.toml)
+platforms = [{ name = 'a', kind = 'hackernews', base_uri = 'x' }]
+platforms[0].base_uri: unknown key; did you mean `platforms[0].base_url`? (file earshot.toml)
+platforms = [{ name = 'a', kind = 'hackernews' }, { name = 'a', kind = 'hackernews' }]
+platforms[1].name: another platform is named `a` (file earshot.toml)
+",
+    );
 }
 
 #[test]

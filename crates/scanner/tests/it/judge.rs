@@ -6,7 +6,7 @@ use domain::{
     Focus, Instructions, ManagerName,
     instructions::{NameKind, Term, WatchedName},
 };
-use runtime::config::{Judge, Model};
+use runtime::config::Judge;
 use serde_json::{Value, json};
 use test_support::{Answer, TestServer, eventually};
 
@@ -39,13 +39,11 @@ fn no() -> Answer {
 
 fn judge(endpoint: &TestServer) -> Judge {
     Judge {
-        model: Model {
-            base_url: endpoint.url("/v1").parse().unwrap(),
-            model: "m".to_owned(),
-            api_key: None,
-            timeout: TIMEOUT,
-            max_tokens: 100,
-        },
+        base_url: endpoint.url("/v1").parse().unwrap(),
+        model: "m".to_owned(),
+        api_key: None,
+        timeout: TIMEOUT,
+        max_tokens: 100,
         candidate_percent: 33,
         max_per_minute: 1_000,
         max_per_manager_per_day: 1_000,
