@@ -44,13 +44,13 @@ impl Arguments {
     }
 
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
-        let mut loader = Loader::new(Config::default())
-            .environment(runtime::environment::variables())
-            .plain_database_url();
-        if let Some(path) = &self.config {
-            loader = loader.file(path);
-        }
-        Ok(loader.load()?)
+        let sources = Loader {
+            file: self.config.clone(),
+            environment: runtime::environment::variables(),
+            plain_database_url: true,
+            ..Loader::default()
+        };
+        Ok(sources.load()?)
     }
 }
 

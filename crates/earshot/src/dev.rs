@@ -70,11 +70,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 fn load(arguments: &Arguments) -> anyhow::Result<Config> {
-    let mut loader = Loader::new(Config::dev()).environment(runtime::environment::variables());
-    if let Some(path) = &arguments.config {
-        loader = loader.file(path);
-    }
-    let mut config = loader.load().context("the configuration is wrong")?;
+    let sources = Loader {
+        base: Config::dev(),
+        file: arguments.config.clone(),
+        environment: runtime::environment::variables(),
+        ..Loader::default()
+    };
+    let mut config = sources.load().context("the configuration is wrong")?;
     config.gateway.listen = arguments.listen.unwrap_or(config.gateway.listen);
     config.ops.listen = arguments.ops_listen.unwrap_or(config.ops.listen);
     Ok(config)

@@ -27,62 +27,33 @@ pub fn load(
     file: Option<&Path>,
     environment: Vec<(String, String)>,
 ) -> Result<Config, ConfigError> {
-    let mut loader = Loader::new(Config::default()).environment(environment);
-    if let Some(path) = file {
-        loader = loader.file(path);
-    }
-    loader.load()
+    let sources = Loader {
+        file: file.map(Path::to_owned),
+        environment,
+        ..Loader::default()
+    };
+    sources.load()
 }
 
 /// The sources of a process's configuration.
+#[derive(Default)]
 pub struct Loader {
-    base: Config,
-    file: Option<PathBuf>,
-    environment: Vec<(String, String)>,
-    plain_database_url: bool,
+    /// The other sources override it.
+    pub base: Config,
+    pub file: Option<PathBuf>,
+    pub environment: Vec<(String, String)>,
+    /// Uses `DATABASE_URL` as `database.url` if no other source names the database.
+    pub plain_database_url: bool,
 }
 
 impl fmt::Debug for Loader {
     /// The environment may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = &self.file;
-        f.debug_struct("Loader")
-            .field("file", file)
-            .finish_non_exhaustive()
+        write!(f, "Loader({:?})", self.file)
     }
 }
 
 impl Loader {
-    /// Starts from `base`; the other sources override it.
-    #[must_use]
-    pub fn new(base: Config) -> Self {
-        Self {
-            base,
-            file: None,
-            environment: Vec::new(),
-            plain_database_url: false,
-        }
-    }
-
-    #[must_use]
-    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.file = Some(path.into());
-        self
-    }
-
-    #[must_use]
-    pub fn environment(mut self, variables: Vec<(String, String)>) -> Self {
-        self.environment = variables;
-        self
-    }
-
-    /// Uses `DATABASE_URL` as `database.url` if no other source names the database.
-    #[must_use]
-    pub fn plain_database_url(mut self) -> Self {
-        self.plain_database_url = true;
-        self
-    }
-
     /// # Errors
     ///
     /// Lists all errors.

@@ -52,11 +52,9 @@ fn plain(value: &Value) -> String {
 }
 
 fn unexpected<T: Setting>(text: &str) -> String {
-    let digits = text
-        .trim_start_matches('-')
-        .bytes()
-        .all(|b| b.is_ascii_digit());
-    if T::TOML == "integer" && digits && !text.is_empty() {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if is_number && T::TOML == "integer" {
         return OUT_OF_RANGE.to_owned();
     }
     format!("expected {}, not `{text}`", T::FORM)

@@ -92,6 +92,17 @@ fn who_has_no_credentials_starts_without_them() {
 }
 
 #[test]
+fn all_problems_of_a_platform_are_told_at_once() {
+    let said = refused("[[platforms]]\nkind = 'lemmy'\ntoken = 1\nx = 1", &[]);
+    let keys: Vec<_> = said
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .collect();
+    let expected = ["name", "token", "base_url", "x"].map(|name| format!("platforms[0].{name}"));
+    assert_eq!(keys, expected);
+}
+
+#[test]
 fn a_gap_between_platforms_is_refused() {
     let said = refused("", &[("EARSHOT_PLATFORMS__60000__NAME", "a")]);
     assert_eq!(said, "platforms[60000]: is set, but `platforms[0]` is not");

@@ -1,6 +1,6 @@
 //! Addresses of the database and the broker, and TLS for them.
 
-use runtime::config::{Config, Loader};
+use runtime::config::Loader;
 use secrecy::ExposeSecret;
 
 use super::{load, refused};
@@ -119,8 +119,13 @@ fn the_database_is_encrypted_or_not_but_never_perhaps() {
 #[test]
 fn a_plain_database_url_counts_where_it_is_asked_for() {
     let variables = vec![("DATABASE_URL".to_owned(), "postgres://plain".to_owned())];
-    let loader = || Loader::new(Config::default()).environment(variables.clone());
-    let config = loader().plain_database_url().load().unwrap();
-    assert_eq!(config.database.url.expose_secret(), "postgres://plain");
-    assert_eq!(loader().load().unwrap().database.url.expose_secret(), "");
+    for (plain_database_url, expected) in [(true, "postgres://plain"), (false, "")] {
+        let sources = Loader {
+            environment: variables.clone(),
+            plain_database_url,
+            ..Loader::default()
+        };
+        let config = sources.load().unwrap();
+        assert_eq!(config.database.url.expose_secret(), expected);
+    }
 }
