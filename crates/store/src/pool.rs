@@ -21,7 +21,7 @@ use tokio_postgres::{NoTls, config::Host};
 use crate::{
     Error,
     observe::{self, Statements},
-    tls::{Address, Mode, Verifying},
+    tls::{Address, Mode, verifying},
 };
 
 /// Longest time that sent data may stay unacknowledged before the connection counts as dead. The kernel of a
@@ -182,7 +182,7 @@ pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
             AsyncPgConnection::try_from_client_and_connection(client, connection).await
         }
         Mode::Verified(roots) => {
-            let tls = Verifying::new(roots.as_deref()).map_err(ConnectionError::BadConnection)?;
+            let tls = verifying(roots.as_deref()).map_err(ConnectionError::BadConnection)?;
             let (client, connection) = config.connect(tls).await.map_err(failed)?;
             AsyncPgConnection::try_from_client_and_connection(client, connection).await
         }

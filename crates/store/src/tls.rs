@@ -14,24 +14,15 @@
 //! `sslrootcert` is a PEM file with the certificates to trust, and no others; it is read for each connection, so
 //! a new one counts without a restart. Absent, or `system`, the public authorities are trusted.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
-    pki_types::{CertificateDer, InvalidDnsNameError, ServerName, pem::PemObject},
+    pki_types::{CertificateDer, pem::PemObject},
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::{
-    config::SslMode,
-    tls::{ChannelBinding, MakeTlsConnect, TlsConnect},
-};
-use tokio_rustls::{Connect, TlsConnector, client::TlsStream};
+use tokio_postgres::config::SslMode;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How to reach a server, taken from its URL.
 #[derive(Debug, PartialEq, Eq)]
@@ -124,118 +115,37 @@ fn decoded(text: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_not_utf8| wrong())
 }
 
-/// Makes TLS connections that verify the server; one for each attempt to connect.
-#[derive(Clone)]
-pub(crate) struct Verifying(Arc<ClientConfig>);
-
-impl Verifying {
-    /// # Errors
-    /// When the file cannot be read, or holds no certificate.
-    pub(crate) fn new(file: Option<&str>) -> Result<Self, String> {
-        let mut roots = RootCertStore::empty();
-        match file {
-            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-            Some(path) => {
-                let failed = |reason: String| format!("certificates to trust: {path}: {reason}");
-                let certificates = CertificateDer::pem_file_iter(path)
-                    .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-                    .map_err(|error| failed(error.to_string()))?;
-                for certificate in certificates {
-                    let added = roots.add(certificate);
-                    added.map_err(|error| failed(error.to_string()))?;
-                }
-                if roots.is_empty() {
-                    return Err(failed("holds no certificate".to_owned()));
-                }
+/// Makes TLS connections that verify the server, with the certificates of `file` or of the public authorities.
+///
+/// # Errors
+/// When the file cannot be read, or holds no certificate.
+pub(crate) fn verifying(file: Option<&str>) -> Result<MakeRustlsConnect, String> {
+    let mut roots = RootCertStore::empty();
+    match file {
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        Some(path) => {
+            let failed = |reason: String| format!("certificates to trust: {path}: {reason}");
+            let certificates = CertificateDer::pem_file_iter(path)
+                .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+                .map_err(|error| failed(error.to_string()))?;
+            for certificate in certificates {
+                let added = roots.add(certificate);
+                added.map_err(|error| failed(error.to_string()))?;
+            }
+            if roots.is_empty() {
+                return Err(failed("holds no certificate".to_owned()));
             }
         }
-        let provider = Arc::new(ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        // As PostgreSQL 17 wants to hear where TLS begins without a question before it.
-        config.alpn_protocols = vec![b"postgresql".to_vec()];
-        Ok(Self(Arc::new(config)))
     }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Verifying {
-    type Stream = Encrypted<S>;
-    type TlsConnect = Handshake;
-    type Error = InvalidDnsNameError;
-
-    fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, InvalidDnsNameError> {
-        Ok(Handshake {
-            config: Arc::clone(&self.0),
-            server: ServerName::try_from(host.to_owned())?,
-        })
-    }
-}
-
-pub(crate) struct Handshake {
-    config: Arc<ClientConfig>,
-    server: ServerName<'static>,
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Handshake {
-    type Stream = Encrypted<S>;
-    type Error = io::Error;
-    type Future = Shaking<S>;
-
-    fn connect(self, stream: S) -> Shaking<S> {
-        Shaking(TlsConnector::from(self.config).connect(self.server, stream))
-    }
-}
-
-pub(crate) struct Shaking<S>(Connect<S>);
-
-impl<S: AsyncRead + AsyncWrite + Unpin> Future for Shaking<S> {
-    type Output = io::Result<Encrypted<S>>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0)
-            .poll(cx)
-            .map_ok(|stream| Encrypted(Box::new(stream)))
-    }
-}
-
-pub(crate) struct Encrypted<S>(Box<TlsStream<S>>);
-
-impl<S: AsyncRead + AsyncWrite + Unpin> tokio_postgres::tls::TlsStream for Encrypted<S> {
-    /// The password's proof is not bound to the channel: the certificate was verified already.
-    fn channel_binding(&self) -> ChannelBinding {
-        ChannelBinding::none()
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
+    let provider = Arc::new(ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    // As PostgreSQL 17 wants to hear where TLS begins without a question before it.
+    config.alpn_protocols = vec![b"postgresql".to_vec()];
+    Ok(MakeRustlsConnect::new(config))
 }
 
 #[cfg(test)]
