@@ -20,4 +20,24 @@ impl Chance {
         self.0 ^= self.0 << 17;
         (self.0 >> 11) % bound
     }
+
+    /// Returns true once in `count` times on average.
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    /// Returns one of the items; `None` if there are no items.
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        let count = u64::try_from(items.len()).unwrap();
+        let index = (count > 0).then(|| self.below(count))?;
+        items.get(usize::try_from(index).unwrap())
+    }
+
+    /// Puts the items into a random order.
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for end in (1..items.len()).rev() {
+            let bound = u64::try_from(end + 1).unwrap();
+            items.swap(end, usize::try_from(self.below(bound)).unwrap());
+        }
+    }
 }

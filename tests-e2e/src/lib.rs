@@ -9,7 +9,8 @@
 //! does that; after `cargo build --workspace`, `cargo test -p tests-e2e` also works.
 //!
 //! [`harness`] starts, kills and calls the services; [`customer`] and [`posts`] are the invented world; [`scenarios`]
-//! are the tests. [`faults`] are separate tests with random seeds, on replicas of everything.
+//! are the tests. [`faults`] are separate tests with random seeds, on replicas of everything; [`tenants`] makes random
+//! requests of two accounts.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,6 +20,7 @@ mod faults;
 mod harness;
 mod posts;
 mod scenarios;
+mod tenants;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -33,6 +35,7 @@ use tokio::runtime::Runtime;
 pub use faults::run as run_faults;
 pub use harness::Kind;
 use harness::Stack;
+pub use tenants::run as run_tenants;
 
 /// Runs all scenarios on one stack in sequence, and stops it.
 ///

@@ -11,7 +11,7 @@ pub(crate) mod process;
 pub(crate) mod programs;
 pub(crate) mod proxy;
 pub(crate) mod receiver;
-mod server;
+pub(crate) mod server;
 pub(crate) mod shape;
 pub(crate) mod simulator;
 pub(crate) mod site;

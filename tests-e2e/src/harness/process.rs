@@ -5,6 +5,7 @@
 
 use std::{
     fs::{self, OpenOptions},
+    io::{Read, Seek, SeekFrom, Write},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -126,6 +127,23 @@ impl Process {
         let bytes = fs::read(&self.log).unwrap();
         let start = usize::try_from(self.log_start).unwrap();
         String::from_utf8_lossy(&bytes[start..]).into_owned()
+    }
+
+    /// Returns the output of this run after its first `read` bytes.
+    pub(crate) fn output_after(&self, read: u64) -> Vec<u8> {
+        let mut file = fs::File::open(&self.log).unwrap();
+        file.seek(SeekFrom::Start(self.log_start + read)).unwrap();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// Adds a line to the log, as if the program had printed it.
+    pub(crate) fn write_to_log(&self, line: &str) {
+        let file = OpenOptions::new().append(true).open(&self.log);
+        file.unwrap()
+            .write_all(format!("{line}\n").as_bytes())
+            .unwrap();
     }
 
     /// Waits for a line that begins with `start`; panics with the output when the program ends before.

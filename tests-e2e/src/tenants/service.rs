@@ -1,0 +1,188 @@
+//! `earshot dev` with everything that an operator reads of it: log at `debug`, traces and metrics.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    trace::v1::{ResourceSpans, ScopeSpans, Span},
+};
+use private_servers::{Postgres, postgres::Options};
+use prost::Message;
+use tempfile::TempDir;
+use tokio::task::block_in_place;
+
+use crate::harness::{
+    api, config, eventually, free_address,
+    process::Process,
+    programs,
+    server::{AsyncHandler, Body, Server, answer},
+    simulator::Simulator,
+};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+pub(super) struct Service {
+    pub(super) api_url: String,
+    pub(super) simulator: Simulator,
+    ops_url: String,
+    // Stops before the server that it uses.
+    process: Process,
+    postgres: Postgres,
+    /// Bytes of the log that were read.
+    log_read: u64,
+    collector: Server,
+    spans: Spans,
+    directory: TempDir,
+}
+
+type Spans = Arc<Mutex<Vec<String>>>;
+
+impl Service {
+    pub(super) async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path();
+        let simulator = Simulator::start(home).await;
+        let options = Options::throwaway();
+        let postgres =
+            block_in_place(|| Postgres::start(&home.join("postgres"), &options)).unwrap();
+        let spans = Spans::default();
+        let collector = Server::start(Collector(Arc::clone(&spans))).await;
+        let settings = config::common(simulator.url())
+            .replace("filter = \"info\"", "filter = \"debug\"")
+            .replace("backfill = \"0s\"", "backfill = \"1h\"");
+        let more = format!(
+            "[[platforms]]\nname = \"blogs\"\nkind = \"feed\"\nsource = \"FORUM\"\npoll_interval = \"300ms\"\n\
+             [database]\nurl = \"{}\"\n",
+            postgres.url()
+        );
+        std::fs::write(home.join("earshot.toml"), settings + &more).unwrap();
+        let (listen, ops) = (free_address(), free_address());
+        let mut command = programs::command("earshot");
+        command.args(["dev", "--listen", &listen, "--ops-listen", &ops]);
+        command.arg("--data-dir").arg(home.join("data"));
+        command.arg("--config").arg(home.join("earshot.toml"));
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url(""));
+        command.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+        command.env("OTEL_TRACES_SAMPLER", "always_on");
+        command.env("OTEL_BSP_SCHEDULE_DELAY", "500");
+        let mut process = Process::spawn("earshot", &mut command, home);
+        process.line("earshot ready ", PATIENCE).await;
+        Self {
+            api_url: format!("http://{listen}"),
+            simulator,
+            ops_url: format!("http://{ops}"),
+            process,
+            postgres,
+            log_read: 0,
+            collector,
+            spans,
+            directory,
+        }
+    }
+
+    /// Returns a new key of an account.
+    pub(super) fn key(&self, account: &str, role: &str) -> String {
+        let mut command = programs::command("earshot");
+        command.args(["keys", "create", "--account", account, "--role", role]);
+        let config = self.directory.path().join("earshot.toml");
+        command.arg("--config").arg(config);
+        let created = block_in_place(|| programs::finish(&mut command, PATIENCE));
+        assert_eq!(created.code, Some(0), "{created:?}");
+        created.stdout.trim().to_owned()
+    }
+
+    /// Runs SQL on the service's database.
+    pub(super) fn query(&self, sql: &str) -> String {
+        block_in_place(|| self.postgres.query(sql)).unwrap()
+    }
+
+    /// Returns the complete lines that were logged since the last call.
+    pub(super) fn log(&mut self) -> String {
+        let mut log = self.process.output_after(self.log_read);
+        let end = log.iter().rposition(|byte| *byte == b'\n');
+        log.truncate(end.map_or(0, |end| end + 1));
+        self.log_read += u64::try_from(log.len()).unwrap();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// Writes a line to the log, as the service would.
+    pub(super) fn write_to_log(&self, line: &str) {
+        self.process.write_to_log(line);
+    }
+
+    /// Returns the spans that arrived since the last call.
+    pub(super) fn spans(&self) -> Vec<String> {
+        std::mem::take(&mut self.spans.lock().unwrap())
+    }
+
+    /// Sends a span to the collector, as the service would.
+    pub(super) async fn export_span(&self, name: &str) {
+        let span = Span {
+            name: name.to_owned(),
+            ..Span::default()
+        };
+        let scope_spans = vec![ScopeSpans {
+            spans: vec![span],
+            ..ScopeSpans::default()
+        }];
+        let request = ExportTraceServiceRequest {
+            resource_spans: vec![ResourceSpans {
+                scope_spans,
+                ..ResourceSpans::default()
+            }],
+        };
+        // Short texts in ASCII and their lengths are UTF-8.
+        let body = String::from_utf8(request.encode_to_vec()).unwrap();
+        let url = self.collector.url("/v1/traces");
+        let answer = api::send(&api::client(), Method::POST, &url, &[], Some(body)).await;
+        assert_eq!(answer.status, 200);
+    }
+
+    pub(super) async fn metrics(&self) -> String {
+        let url = format!("{}/metrics", self.ops_url);
+        let answer = api::send(&api::client(), Method::GET, &url, &[], None).await;
+        assert_eq!(answer.status, 200);
+        String::from_utf8(answer.body.to_vec()).unwrap()
+    }
+
+    /// Returns the description of the API that the service serves.
+    pub(super) async fn document(&self) -> serde_json::Value {
+        let url = format!("{}/openapi.json", self.api_url);
+        eventually("the document is served", PATIENCE, async || {
+            let client = api::client();
+            let answer = api::try_send(&client, Method::GET, &url, &[], None).await;
+            answer.ok().map(|answer| answer.json())
+        })
+        .await
+    }
+
+    pub(super) fn print_log(&self) {
+        self.process.print_log();
+    }
+}
+
+/// Accepts traces, and keeps each span as text.
+struct Collector(Spans);
+
+impl AsyncHandler for Collector {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let Ok(body) = request.into_body().collect().await else {
+            return answer(400, "text/plain", "the body broke off");
+        };
+        let request = ExportTraceServiceRequest::decode(body.to_bytes()).unwrap();
+        let scopes = request
+            .resource_spans
+            .into_iter()
+            .flat_map(|one| one.scope_spans);
+        let spans = scopes.flat_map(|scope| scope.spans);
+        let texts = spans.map(|span| format!("{span:?}"));
+        self.0.lock().unwrap().extend(texts);
+        answer(200, "application/x-protobuf", "")
+    }
+}
