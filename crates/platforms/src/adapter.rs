@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::{Post, Timestamp};
 
-use crate::{Cursor, FetchError};
+use crate::{Cursor, FetchError, IdAccount};
 
 /// Adapter for one kind of platform. It holds the address and fetches; all other state is in the cursor.
 #[async_trait]
@@ -51,6 +51,19 @@ pub trait Adapter: Send + Sync {
     /// [`Cursor::reading_back_to`] finds them cheaply.
     fn has_late_posts(&self) -> bool {
         false
+    }
+
+    /// Returns true if the platform numbers the items of the feed without gaps, so that each id can be accounted for.
+    fn has_dense_ids(&self, what: &str) -> bool {
+        let _ = what;
+        false
+    }
+
+    /// Accounts for the ids of a feed that [has dense ones](Adapter::has_dense_ids). Call after each poll: notes its posts
+    /// in the cursor of `polled`, and asks the platform about older ids if `ask`.
+    async fn account(&self, what: &str, polled: &mut Polled, ask: bool) -> IdAccount {
+        let _ = (what, polled, ask);
+        IdAccount::default()
     }
 
     /// Maximum number of posts in one [`Adapter::recheck`]; 0 if the platform cannot look up posts by their

@@ -14,7 +14,7 @@ use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::bluesky::position::Position;
+use crate::{bluesky::position::Position, ids::IdLedger};
 
 /// Minimum number of posts that each poll reads again.
 pub const OVERLAP_ITEMS: usize = 50;
@@ -69,6 +69,9 @@ pub struct Cursor {
     /// For reading newest first: the part that is still to be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unread: Option<Unread>,
+    /// For platforms that number their items without gaps: which ids are accounted for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ids: Option<IdLedger>,
 }
 
 /// The part of a list that an earlier poll left to the next ones. Each adapter has its own format for the two

@@ -151,6 +151,13 @@ impl Hit {
         self.created_at_i.and_then(from_seconds)
     }
 
+    /// The id, if the hit is of that list.
+    pub(super) fn id_of(&self, list: List) -> Option<u64> {
+        let is_comment = self.tags.iter().any(|tag| tag == "comment");
+        let id = self.id.parse().ok()?;
+        (is_comment == (list == List::Comments)).then_some(id)
+    }
+
     pub(super) fn offer(&self, platform: &str, list: List, reading: &mut Reading) -> Met {
         let Ok(id) = self.id.parse::<u64>() else {
             return Met::Old;

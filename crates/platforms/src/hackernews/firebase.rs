@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::{Post, Timestamp};
 use futures::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -104,7 +105,8 @@ fn choose(ids: &[u64], reading: &mut Reading) -> Vec<u64> {
             continue;
         }
         if reading.now.since(since) > PENDING_FOR {
-            reading.note(&id, None);
+            // It may become visible after all; the search has it then.
+            reading.note_hidden(&id);
             continue;
         }
         reading.cursor.pending.push(Pending(id, since));
@@ -136,6 +138,18 @@ fn wait_for(id: u64, reading: &mut Reading) {
     }
 }
 
+/// The newest id of all items.
+pub(super) async fn newest_id(platform: &HackerNews) -> Result<u64, PollError> {
+    let Some(base) = &platform.items_url else {
+        return Err(PollError::NotFound("maxitem".to_owned()));
+    };
+    let newest: u64 = get(platform, &below(base, "maxitem.json")).await?;
+    if i64::try_from(newest).is_err() {
+        return Err(PollError::Malformed(format!("newest id {newest}")));
+    }
+    Ok(newest)
+}
+
 pub(super) async fn item(platform: &HackerNews, id: u64) -> Result<Option<Item>, PollError> {
     let Some(base) = &platform.items_url else {
         return Ok(None);
@@ -157,6 +171,35 @@ impl Item {
         self.deleted || self.dead
     }
 
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        self.time.and_then(from_seconds)
+    }
+
+    /// Returns true if the item is of the list of stories or of comments.
+    pub(super) fn is_of(&self, list: List) -> bool {
+        let is_story = matches!(self.kind.as_str(), "story" | "job" | "poll");
+        match list {
+            List::Comments => self.kind == "comment",
+            List::Newest | List::Ask | List::Show => is_story,
+        }
+    }
+
+    /// `None` if its author or all its text is gone. A comment has no title of a story here.
+    pub(super) fn post(&self, platform: &str, time: Timestamp) -> Option<Post> {
+        let parts = Parts {
+            platform,
+            id: self.id,
+            author: self.by.as_deref().unwrap_or_default(),
+            title: self.title.as_deref().unwrap_or_default(),
+            text: self.text.as_deref().unwrap_or_default(),
+            is_comment: self.kind == "comment",
+            is_job: self.kind == "job",
+            is_ask: false,
+            is_show: false,
+        };
+        parts.post(time)
+    }
+
     pub(super) fn offer(&self, platform: &str, reading: &mut Reading) {
         let id = self.id.to_string();
         reading.cursor.pending.retain(|pending| pending.0 != id);
@@ -165,20 +208,10 @@ impl Item {
             reading.note_hidden(&id);
             return;
         }
-        let listed = matches!(self.kind.as_str(), "story" | "job" | "poll");
-        let parts = Parts {
-            platform,
-            id: self.id,
-            author: self.by.as_deref().unwrap_or_default(),
-            title: self.title.as_deref().unwrap_or_default(),
-            text: self.text.as_deref().unwrap_or_default(),
-            is_comment: false,
-            is_job: self.kind == "job",
-            is_ask: false,
-            is_show: false,
-        };
-        let time = self.time.and_then(from_seconds);
-        reading.offer(&id, time, |time| listed.then(|| parts.post(time)).flatten());
+        let listed = self.is_of(List::Newest);
+        reading.offer(&id, self.time(), |time| {
+            listed.then(|| self.post(platform, time)).flatten()
+        });
     }
 }
 
@@ -274,6 +307,29 @@ mod tests {
         let late = platform.poll("newest", Some(&back), &limits).await.unwrap();
         let titles: Vec<_> = late.posts.iter().filter_map(|p| p.title.clone()).collect();
         assert_eq!(titles, ["late"]);
+    }
+
+    #[tokio::test]
+    async fn a_story_that_reads_null_for_long_is_new_when_the_search_has_it() {
+        let items = Arc::new(Items::default());
+        let url: Url = "http://hn.example/".parse().unwrap();
+        let fetch: Arc<dyn Fetch> = Arc::clone(&items) as _;
+        let platform = HackerNews::new("hackernews".into(), url.clone(), Some(url), fetch);
+        let limits = PollLimits::default();
+        let since = domain::Timestamp::now().minus(PENDING_FOR * 2);
+        let mut cursor = Cursor::new();
+        cursor.pending = vec![Pending("9005".to_owned(), since)];
+        *items.listed.lock().unwrap() = vec![9_005];
+        let polled = platform.poll("newest", Some(&cursor), &limits).await;
+        let polled = polled.unwrap();
+        assert!(polled.cursor.pending.is_empty(), "it is given up");
+        let seconds = crate::cursor::to_seconds(since);
+        *items.found.lock().unwrap() = format!(
+            r#"{{"objectID": "9005", "created_at_i": {seconds}, "title": "slow", "author": "ana", "_tags": ["story"]}}"#
+        );
+        let polled = platform.poll("newest", Some(&polled.cursor), &limits).await;
+        let titles = polled.unwrap().posts.into_iter().map(|post| post.title);
+        assert_eq!(titles.collect::<Vec<_>>(), [Some("slow".to_owned())]);
     }
 
     #[tokio::test]

@@ -9,11 +9,14 @@
 //! - Comments (`comments`) come only from Algolia, with the title of their story.
 //! - Neither needs a key. When one of the two fails, the other still supplies its posts.
 //!
+//! - With Firebase, each id is accounted for ([`ledger`]).
+//!
 //! Cost: two requests per poll (one for comments), and one for each item that Algolia does not know yet. A
 //! re-check takes one request per item.
 
 mod algolia;
 mod firebase;
+mod ledger;
 mod post;
 mod recheck;
 
@@ -24,7 +27,7 @@ use url::Url;
 
 use self::algolia::Window;
 use crate::{
-    Adapter, Cursor, Fetch, PollError, PollLimits, Polled,
+    Adapter, Cursor, Fetch, IdAccount, PollError, PollLimits, Polled,
     cursor::{OVERLAP, Unread, to_seconds},
     paging,
     reading::Reading,
@@ -215,6 +218,19 @@ impl Adapter for HackerNews {
 
     fn has_late_posts(&self) -> bool {
         true
+    }
+
+    fn has_dense_ids(&self, what: &str) -> bool {
+        // The other lists are parts of `newest`. Without the items, no one knows why the search lacks one.
+        let is_whole = matches!(List::parse(what), Some(List::Newest | List::Comments));
+        is_whole && self.items_url.is_some()
+    }
+
+    async fn account(&self, what: &str, polled: &mut Polled, ask: bool) -> IdAccount {
+        match List::parse(what) {
+            Some(list) => ledger::account(self, list, polled, ask).await,
+            None => IdAccount::default(),
+        }
     }
 
     fn recheck_batch(&self) -> usize {

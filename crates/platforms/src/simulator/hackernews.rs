@@ -31,7 +31,8 @@ fn search(world: &World, ask: &Ask) -> Value {
     let words = ask.text("query").to_lowercase();
     let now = world.now();
     let posts = world.select(HACKER_NEWS, |post| {
-        post.is_indexed(now)
+        !post.new.hidden
+            && post.is_indexed(now)
             && tagged(post, ask.text("tags"))
             && within(post, ask.text("numericFilters"))
             && post.new.title.to_lowercase().contains(&words)
@@ -145,7 +146,7 @@ fn within(post: &Stored, filters: &str) -> bool {
 fn whole_item(world: &World, id: u64) -> Reply {
     match world
         .post(id)
-        .filter(|post| post.new.platform == HACKER_NEWS)
+        .filter(|post| post.new.platform == HACKER_NEWS && !post.new.hidden)
     {
         Some(post) => {
             world.serve([&post]);
@@ -163,11 +164,12 @@ fn whole_item(world: &World, id: u64) -> Reply {
 fn item(world: &World, id: u64) -> Value {
     let readable = !world.reads_null(id);
     let known = world.even_deleted(id);
-    let known = known.filter(|post| readable && post.new.platform == HACKER_NEWS);
+    let known = known.filter(|post| readable && !post.new.hidden);
     let Some(post) = known else {
         return Value::Null;
     };
-    if post.deleted {
+    // All simulated platforms share one sequence of ids: those of the others read as deleted here.
+    if post.deleted || post.new.platform != HACKER_NEWS {
         return json!({"id": id, "deleted": true, "time": post.seconds(), "type": kind(&post)});
     }
     world.serve([&post]);
@@ -199,7 +201,7 @@ fn list(world: &World, file: &str) -> Reply {
         "jobstories.json" => ("job", 200),
         _ => return Reply::status(404, json!({"error": "Permission denied"})),
     };
-    let posts = world.select(HACKER_NEWS, |post| tagged(post, tag));
+    let posts = world.select(HACKER_NEWS, |post| !post.new.hidden && tagged(post, tag));
     let mut ids: Vec<u64> = posts.iter().map(|post| post.id).collect();
     ids.sort_unstable_by(|a, b| b.cmp(a));
     ids.truncate(most);

@@ -229,6 +229,11 @@ impl Simulator {
         self.world.delete(id)
     }
 
+    /// Shows a hidden post. Returns false if it does not exist.
+    pub fn reveal(&self, id: u64) -> bool {
+        self.world.reveal(id)
+    }
+
     /// Changes a post's text. Returns false if it does not exist.
     pub fn edit(&self, id: u64, text: &str) -> bool {
         self.world.edit(id, text)

@@ -45,6 +45,9 @@ pub struct NewPost {
     /// Hacker News: time until the search knows it.
     #[serde(default)]
     pub index_lag_ms: u64,
+    /// Hacker News: nothing shows it until it is revealed.
+    #[serde(default)]
+    pub hidden: bool,
     /// Hacker News: number of reads that return `null` at first.
     #[serde(default)]
     pub null_reads: u32,
@@ -255,6 +258,10 @@ impl World {
                 self.jetstream.deleted(post, now);
             }
         })
+    }
+
+    pub(super) fn reveal(&self, id: u64) -> bool {
+        self.change(id, |post| Arc::make_mut(&mut post.new).hidden = false)
     }
 
     pub(super) fn edit(&self, id: u64, text: &str) -> bool {

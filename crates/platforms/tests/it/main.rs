@@ -14,6 +14,7 @@ mod fetch;
 mod forum_recordings;
 mod hackernews;
 mod hostile_forums;
+mod ids;
 mod late;
 mod lemmy;
 mod linkedin;
