@@ -22,11 +22,14 @@ const LOOK: Duration = Duration::from_secs(10);
 const PURGE: Duration = Duration::from_secs(3_600);
 /// Feeds whose kept posts are purged in one statement.
 const FEEDS_AT_ONCE: i64 = 100;
+/// Feeds' days are kept as long as posts, which outlive Scans by so much.
+const DAYS_OUTLIVE_SCANS: Duration = Duration::from_hours(35 * 24);
 
 pub(crate) struct Monitor {
     platforms: Vec<String>,
     pool: Pool,
     plans: Arc<Plans>,
+    days_kept: Duration,
     /// Platforms without an adapter, and the reasons.
     unusable: Vec<(String, String)>,
     /// The last word about each platform.
@@ -45,6 +48,7 @@ impl Monitor {
             platforms: names.map(|platform| platform.name.clone()).collect(),
             pool,
             plans,
+            days_kept: config.retention.scans + DAYS_OUTLIVE_SCANS,
             unusable,
             said: BTreeMap::new(),
         }
@@ -138,6 +142,7 @@ impl Monitor {
         let mut conn = self.pool.get().await?;
         backfills::purge_done(&mut conn).await?;
         feeds::purge_quarantine(&mut conn).await?;
+        feeds::purge_days(&mut conn, self.days_kept).await?;
         let mut after = String::new();
         while !shutdown.is_cancelled() {
             match recent_posts::purge_old(&mut conn, &after, FEEDS_AT_ONCE).await? {

@@ -1,8 +1,8 @@
 //! One poll: from the platform's answer to the committed Scans.
 //!
-//! A poll without new posts costs one transaction of four statements; one with posts four more (they are
-//! kept, and counted), one with matches nine more for each [`BLOCK`] of them. What the platform says is
-//! deleted costs one to four. Of a stream that brings nothing only one poll in a second is stored. Nothing is
+//! A poll without new posts costs one transaction of four statements; one with posts five more (they are
+//! kept, and counted twice), one with matches nine more for each [`BLOCK`] of them. What the platform says is
+//! deleted costs one to five. Of a stream that brings nothing only one poll in a second is stored. Nothing is
 //! held open while the platform is waited for, save the lease.
 //!
 //! Whoever reads the stream of a whole network keeps its lease from poll to poll, until it stops, fails or
@@ -24,7 +24,10 @@ use platforms::{Cursor, PollError, PollLimits, Polled, Throttled, budget::Left};
 use runtime::Config;
 use store::{
     AsyncPgConnection, erasure,
-    feeds::{self, LeasedFeed, Next, PollOutcome, QuarantineKind, Quarantined, Reading, Trouble},
+    feeds::{
+        self, DayCounts, FeedGap, IdCounts, LeasedFeed, Next, PollOutcome, QuarantineKind,
+        Quarantined, Reading, Trouble,
+    },
     keyed, outbox, plans as plan_store, recent_posts,
     scans::{self, NewScan},
 };
@@ -41,6 +44,7 @@ use crate::{
 };
 
 mod apart;
+mod ids;
 mod late;
 
 use late::Late;
@@ -85,8 +89,8 @@ struct Found<'a> {
     matches: &'a [NewScan<'a>],
     polled: &'a Polled,
     posts_per_day: f64,
-    /// When to look for late posts again, where this poll decided on it.
-    late_in: Option<Duration>,
+    late: &'a Late,
+    ids: &'a IdCounts,
     next: Next,
 }
 
@@ -141,8 +145,9 @@ impl Poll {
         let (outcome, kept) = match self.read().await {
             Ok(mut polled) => {
                 let slow = begin.elapsed() > SLOW;
-                let late = self.add_late(&mut polled).await;
-                match self.store(polled, &late, begin, slow).await {
+                let mut late = self.add_late(&mut polled).await;
+                let ids = self.account(&mut polled, &mut late).await;
+                match self.store(polled, &late, &ids, begin, slow).await {
                     Ok(stored) => stored,
                     Err(error) => {
                         self.fail_to_store(error.into()).await;
@@ -198,6 +203,7 @@ impl Poll {
         &self,
         polled: Polled,
         late: &Late,
+        ids: &IdCounts,
         begin: Instant,
         slow: bool,
     ) -> Result<(&'static str, Option<Read>), store::Error> {
@@ -229,7 +235,8 @@ impl Poll {
                 matches: &matches,
                 polled: &polled,
                 posts_per_day,
-                late_in: late.next_in,
+                late,
+                ids,
                 next,
             };
             let stored = match self.commit(&found).instrument(span.clone()).await {
@@ -369,6 +376,7 @@ impl Poll {
             post_id: one.id.clone(),
             reason: one.reason.clone(),
         });
+        let posts = polled.posts.len().saturating_sub(refused.len());
         let quarantined: Vec<Quarantined> = refused.into_iter().chain(unreadable).collect();
         feeds::quarantine(conn, feed, &quarantined).await?;
         let erased = if self.watched.erases {
@@ -376,6 +384,21 @@ impl Poll {
         } else {
             0
         };
+        let counts = DayCounts {
+            posts,
+            late: found.late.posts,
+            gone: erased,
+            quarantined: quarantined.len(),
+            ids: found.ids.clone(),
+        };
+        let gap = polled.gap.as_ref().map(|gap| FeedGap {
+            from: gap.from,
+            to: gap.to.unwrap_or_else(Timestamp::now),
+            reason: gap.reason.to_owned(),
+            is_filled: false,
+        });
+        feeds::record_day(conn, feed, &counts, gap.as_ref()).await?;
+        feeds::fill_gaps(conn, feed, &found.late.filled).await?;
         let keeps = !self.is_stream();
         let outcome = PollOutcome::Read(Reading {
             cursor: polled.cursor.to_json(),
@@ -384,7 +407,7 @@ impl Poll {
             newest_post: polled.posts.iter().map(|post| post.time).max(),
             kept_since: keeps.then(|| backfill_start(self.config.scanner.backfill)),
             kept_cut: batch.kept_cut,
-            late_in: found.late_in,
+            late_in: found.late.next_in,
         });
         let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;
         Ok(Stored::Scans {

@@ -17,10 +17,15 @@ use uuid::Uuid;
 
 use crate::{QueryResult, fair::Turns, prepared::Prepared, replicas, words};
 
+mod days;
 mod health;
 mod quarantine;
 mod room;
 
+pub use days::{
+    DayCounts, FeedDay, FeedGap, FeedIds, IdCounts, OpenGap, days_of, fill_gaps, open_gaps,
+    purge_days, record_day,
+};
 pub use health::{FeedHealth, FeedState, PlatformFeeds, by_platform, health_of};
 pub use quarantine::{QuarantineKind, Quarantined, purge_quarantine, quarantine};
 pub use room::Room;

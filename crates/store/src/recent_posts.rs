@@ -19,7 +19,9 @@ use domain::{FeedName, Id, Post, Timestamp};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::{Error, QueryError, QueryResult, prepared::Prepared, scans::key_of, words};
+use crate::{
+    Error, QueryError, QueryResult, feeds::OpenGap, prepared::Prepared, scans::key_of, words,
+};
 
 /// A feed keeps no more, except for some [`SLACK`].
 pub const MAX_POSTS: i64 = 1_000;
@@ -109,8 +111,8 @@ pub async fn keep(
 }
 
 /// Returns the ids of `posts` that `feed` should have kept and has not: they became visible after it had passed their
-/// time. Leaves out posts older than `kept_since`, and quarantined ones. Served by the primary key and
-/// `quarantined_posts_feed_idx`.
+/// time, or lie in one of `gaps`. Leaves out posts older than `kept_since` that lie in no gap, and quarantined ones. Served
+/// by the primary key, `quarantined_posts_feed_idx` and `feed_gaps_pkey`.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -118,6 +120,7 @@ pub async fn unkept(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     posts: &[Post],
+    gaps: &[OpenGap],
 ) -> QueryResult<HashSet<String>> {
     #[derive(QueryableByName)]
     struct Unkept {
@@ -129,7 +132,10 @@ pub async fn unkept(
     let ids: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
     let unkept: Vec<Unkept> = sql_query(
         "SELECT given.id FROM feeds AS f CROSS JOIN unnest($2, $3, $4) AS given (post_key, time, id) \
-         WHERE f.name = $1 AND given.time >= f.kept_since \
+         WHERE f.name = $1 \
+           AND (given.time >= f.kept_since OR EXISTS ( \
+               SELECT FROM feed_gaps AS gap WHERE gap.id = ANY ($6) AND gap.feed = $1 \
+                   AND given.time BETWEEN gap.start_time AND gap.end_time)) \
            AND given.time > clock_timestamp() - $5 * interval '1 second' \
            AND NOT EXISTS (SELECT FROM recent_posts AS kept \
                            WHERE kept.post_key = given.post_key AND kept.feed = $1) \
@@ -141,6 +147,7 @@ pub async fn unkept(
     .bind::<Array<Timestamptz>, _>(times)
     .bind::<Array<Text>, _>(ids)
     .bind::<Double, _>(MAX_AGE.as_secs_f64())
+    .bind::<Array<BigInt>, _>(gaps.iter().map(|gap| gap.id).collect::<Vec<_>>())
     .load(conn)
     .await?;
     Ok(unkept.into_iter().map(|row| row.id).collect())

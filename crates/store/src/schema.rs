@@ -143,6 +143,42 @@ diesel::table! {
 }
 
 diesel::table! {
+    feed_days (feed, day) {
+        feed -> Text,
+        day -> Date,
+        posts -> BigInt,
+        late -> BigInt,
+        gone -> BigInt,
+        quarantined -> BigInt,
+        gaps -> BigInt,
+        ids_read -> BigInt,
+        ids_other -> BigInt,
+        ids_gone -> BigInt,
+        ids_up_to -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    feed_gaps (id) {
+        id -> BigInt,
+        feed -> Text,
+        find_time -> Timestamptz,
+        start_time -> Nullable<Timestamptz>,
+        end_time -> Timestamptz,
+        reason -> Text,
+        fill_time -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    feed_missing_ids (feed, id) {
+        feed -> Text,
+        id -> BigInt,
+        miss_time -> Timestamptz,
+    }
+}
+
+diesel::table! {
     feed_stats (feed, interval_seconds, time) {
         feed -> Text,
         interval_seconds -> Integer,
@@ -498,6 +534,9 @@ diesel::allow_tables_to_appear_in_same_query!(
     connections,
     deliveries,
     delivery_attempts,
+    feed_days,
+    feed_gaps,
+    feed_missing_ids,
     feed_stats,
     feed_watchers,
     feeds,

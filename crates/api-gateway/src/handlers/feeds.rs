@@ -5,7 +5,10 @@
 use actix_web::web::{Data, Path};
 use domain::{FeedName, Timestamp};
 use serde::Serialize;
-use store::{feeds, managers};
+use store::{
+    feeds::{self, FeedDay, FeedIds},
+    managers,
+};
 
 use super::ManagerPath;
 use crate::{ApiError, answer::Found, authenticate::Caller, query::Parameters, state::AppState};
@@ -36,6 +39,79 @@ struct Feed {
     last_quarantine: Option<Quarantine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    days: Vec<Day>,
+}
+
+/// Counts of one UTC day.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Day {
+    day: String,
+    read: u64,
+    late: u64,
+    gone: u64,
+    quarantined: u64,
+    gap_count: u64,
+    gaps: Vec<Gap>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ids: Option<Ids>,
+}
+
+/// Account of the ids that were checked on that day.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ids {
+    up_to: u64,
+    read: u64,
+    other: u64,
+    gone: u64,
+    not_visible: u64,
+    unexplained: u64,
+    unexplained_ids: Vec<u64>,
+}
+
+impl From<FeedIds> for Ids {
+    fn from(of: FeedIds) -> Self {
+        Self {
+            up_to: of.up_to,
+            read: of.read,
+            other: of.other,
+            gone: of.gone,
+            not_visible: of.not_visible,
+            unexplained: of.unexplained,
+            unexplained_ids: of.unexplained_ids,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Gap {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Timestamp>,
+    to: Timestamp,
+    reason: String,
+    state: &'static str,
+}
+
+impl From<FeedDay> for Day {
+    fn from(of: FeedDay) -> Self {
+        let gaps = of.gaps.into_iter().map(|gap| Gap {
+            from: gap.from,
+            to: gap.to,
+            reason: gap.reason,
+            state: if gap.is_filled { "FILLED" } else { "OPEN" },
+        });
+        Self {
+            day: of.day,
+            read: of.posts,
+            late: of.late,
+            gone: of.gone,
+            quarantined: of.quarantined,
+            gap_count: of.gap_count,
+            gaps: gaps.collect(),
+            ids: of.ids.map(Ids::from),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -59,7 +135,15 @@ pub(crate) async fn of_manager(
     if health.is_empty() && !managers::exists(&mut conn, name).await? {
         return Err(ApiError::NotFound("manager"));
     }
+    let names: Vec<&FeedName> = health.iter().map(|of| &of.feed).collect();
+    let mut days = feeds::days_of(&mut conn, &names).await?;
     let feeds = health.into_iter().map(|of| Feed {
+        days: days
+            .remove(of.feed.as_str())
+            .unwrap_or_default()
+            .into_iter()
+            .map(Day::from)
+            .collect(),
         url: state.feeds().page_of(&of.feed),
         feed: of.feed,
         state: of.state.as_str(),

@@ -178,6 +178,7 @@ async fn feeds_tell_how_they_do() {
     );
     assert_eq!(feed["url"], "https://news.ycombinator.com/newest");
     assert!(feed.get("lastPollTime").is_none() && feed["gaps"] == 0);
+    assert_eq!(feed["days"], json!([]));
 
     app.database
         .run(
@@ -185,8 +186,39 @@ async fn feeds_tell_how_they_do() {
              last_poll_time = now(), last_post_time = now(), posts_per_day = 12.345, gap_count = 2",
         )
         .await;
+    for statement in [
+        format!(
+            "INSERT INTO feed_days SELECT feed, (now() AT TIME ZONE 'UTC')::date, 12, 1, 2, 3, 1, 11, 20, 4, 99 \
+             FROM unnest(ARRAY['{FEED}', 'elsewhere:newest']) AS feed"
+        ),
+        format!(
+            "INSERT INTO feed_gaps (feed, find_time, end_time, reason) VALUES ('{FEED}', now(), \
+             '2026-11-21T01:02:03Z', 'a page that cannot be read')"
+        ),
+    ] {
+        app.database.run(&statement).await;
+    }
     let told = acme.get(&format!("/v1/{name}/feeds")).await;
+    assert_eq!(told.status, 200, "{}", told.body);
     let feed = &told.body["feeds"][0];
+    let [day] = &feed["days"].as_array().unwrap()[..] else {
+        panic!("{feed}");
+    };
+    assert_eq!(
+        (
+            &day["read"],
+            &day["late"],
+            &day["gone"],
+            &day["quarantined"]
+        ),
+        (&json!(12), &json!(1), &json!(2), &json!(3))
+    );
+    let ids = json!({
+        "upTo": 99, "read": 11, "other": 20, "gone": 4, "notVisible": 0, "unexplained": 0, "unexplainedIds": []
+    });
+    assert_eq!(day["ids"], ids);
+    let gaps = json!([{"to": "2026-11-21T01:02:03.000000Z", "reason": "a page that cannot be read", "state": "OPEN"}]);
+    assert_eq!((&day["gapCount"], &day["gaps"]), (&json!(1), &gaps));
     assert_eq!(
         (&feed["state"], &feed["gaps"]),
         (&json!("BLOCKED"), &json!(2))

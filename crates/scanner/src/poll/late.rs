@@ -4,12 +4,19 @@
 //! The cursor of such a reading is not stored. Its posts are late if the feed should have kept them and has not
 //! ([`recent_posts::unkept`]). They are stored and kept in the transaction of the poll that found them. So a crash loses
 //! none, and the next reading finds none twice.
+//!
+//! Such a reading also fills gaps of the last days. It goes back either as far as usual or to the start of one of the open
+//! gaps, by chance, so that none keeps the others waiting. It closes the gaps that it has read whole.
 
 use std::{collections::HashSet, time::Duration};
 
 use domain::{Post, Timestamp};
 use platforms::{PollError, PollLimits, Polled};
-use store::recent_posts;
+use rand::seq::IteratorRandom as _;
+use store::{
+    feeds::{self, OpenGap},
+    recent_posts,
+};
 
 use super::Poll;
 use crate::budget;
@@ -26,11 +33,13 @@ const MAX_PAGES: usize = 30;
 const MAX_TIME: Duration = Duration::from_secs(40);
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The number recently posts, and the time until the next look. Empty if this poll did not look.
+/// Result of looking for late posts. Empty if this poll did not look.
 #[derive(Debug, Default)]
 pub(super) struct Late {
     pub(super) posts: usize,
     pub(super) next_in: Option<Duration>,
+    /// The gaps that were read whole.
+    pub(super) filled: Vec<OpenGap>,
 }
 
 impl Poll {
@@ -48,36 +57,44 @@ impl Poll {
                 // All feeds begin at once after an upgrade.
                 let first_in = EVERY.mul_f64(rand::random_range(0.1..1.0));
                 return Late {
-                    posts: 0,
                     next_in: Some(first_in),
+                    ..Late::default()
                 };
             }
         }
         match self.late_posts(polled).await {
-            Ok(late) => {
+            Ok((late, filled)) => {
                 let posts = late.len();
                 polled.posts.extend(late);
                 polled.posts.sort_by_key(|post| post.time);
                 Late {
                     posts,
                     next_in: Some(next_in),
+                    filled,
                 }
             }
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::debug!(feed.name = %self.feed.name.masked(), error, "cannot look for late posts");
                 Late {
-                    posts: 0,
                     next_in: Some(AFTER_FAILURE),
+                    ..Late::default()
                 }
             }
         }
     }
 
-    async fn late_posts(&self, polled: &mut Polled) -> anyhow::Result<Vec<Post>> {
+    async fn late_posts(&self, polled: &mut Polled) -> anyhow::Result<(Vec<Post>, Vec<OpenGap>)> {
         let is_deep = rand::random_ratio(1, DEEP);
         let now = Timestamp::now();
-        let since = now.minus(if is_deep { DEEP_BACK } else { BACK });
+        let young = now.minus(YOUNG);
+        let gaps = {
+            let mut conn = self.backbone.pool.get().await?;
+            feeds::open_gaps(&mut conn, &self.feed.name, now.minus(DEEP_BACK), young).await?
+        };
+        let back = now.minus(if is_deep { DEEP_BACK } else { BACK });
+        let starts = gaps.iter().map(|gap| gap.from).chain([back]);
+        let since = starts.choose(&mut rand::rng()).unwrap_or(back);
         let limits = PollLimits {
             since: Some(since),
             max_pages: MAX_PAGES,
@@ -99,15 +116,16 @@ impl Poll {
         };
         polled.throttled = polled.throttled.or(found.throttled);
         let given: HashSet<&str> = polled.posts.iter().map(|post| post.id.as_str()).collect();
-        let young = now.minus(YOUNG);
+        let is_whole = !found.more && found.gap.is_none();
+        let mut filled = gaps.clone();
+        filled.retain(|gap| is_whole && gap.from >= since);
         let mut posts = found.posts;
         posts.retain(|post| post.time < young && !given.contains(post.id.as_str()));
-        if posts.is_empty() {
-            return Ok(posts);
+        if !posts.is_empty() {
+            let mut conn = self.backbone.pool.get().await?;
+            let unkept = recent_posts::unkept(&mut conn, &self.feed.name, &posts, &gaps).await?;
+            posts.retain(|post| unkept.contains(&post.id));
         }
-        let mut conn = self.backbone.pool.get().await?;
-        let unkept = recent_posts::unkept(&mut conn, &self.feed.name, &posts).await?;
-        posts.retain(|post| unkept.contains(&post.id));
-        Ok(posts)
+        Ok((posts, filled))
     }
 }

@@ -5,11 +5,13 @@
 mod backfill;
 mod budgets;
 mod credentials;
+mod days;
 mod erasure;
 mod failures;
 mod fair;
 mod fresh;
 mod guard;
+mod ids;
 mod isolation;
 mod judge;
 mod late;

@@ -8,6 +8,7 @@ mod deletions;
 mod deliveries;
 mod delivery_log;
 mod duplicates;
+mod feed_days;
 mod feedback;
 mod feeds;
 mod filter_properties;

@@ -1,0 +1,2 @@
+DROP TABLE feed_gaps;
+DROP TABLE feed_days;

@@ -1,0 +1,1 @@
+ALTER TABLE feed_gaps DROP COLUMN fill_time;
