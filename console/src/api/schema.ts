@@ -1127,7 +1127,36 @@ export interface components {
          *           "lastQuarantine": {
          *             "time": "2026-11-20T13:14:15.000123Z",
          *             "reason": "cannot be read: missing field `published`"
-         *           }
+         *           },
+         *           "days": [
+         *             {
+         *               "day": "2026-11-21",
+         *               "read": 37,
+         *               "late": 1,
+         *               "gone": 0,
+         *               "quarantined": 0,
+         *               "gapCount": 1,
+         *               "gaps": [
+         *                 {
+         *                   "from": "2026-11-21T00:10:00.000000Z",
+         *                   "to": "2026-11-21T00:10:00.000000Z",
+         *                   "reason": "more posts in the search than can be read",
+         *                   "state": "OPEN"
+         *                 }
+         *               ],
+         *               "ids": {
+         *                 "upTo": 46001200,
+         *                 "read": 36,
+         *                 "other": 402,
+         *                 "gone": 11,
+         *                 "notVisible": 0,
+         *                 "unexplained": 1,
+         *                 "unexplainedIds": [
+         *                   46000815
+         *                 ]
+         *               }
+         *             }
+         *           ]
          *         }
          *       ]
          *     }
@@ -1169,6 +1198,64 @@ export interface components {
             };
             /** @description Why the last look gave nothing; absent when it did. */
             error?: string;
+            /** @description The last seven UTC days on which the feed brought anything, newest first. */
+            days: components["schemas"]["FeedDay"][];
+        };
+        /** @description What the feed brought on one UTC day, for all that watch it. */
+        FeedDay: {
+            /**
+             * Format: date
+             * @description The day of the looks; a post may be older.
+             */
+            day: string;
+            /** @description Posts that were read, including the late ones. */
+            read: number;
+            /** @description Posts among them that became visible after the feed had passed their time. */
+            late: number;
+            /** @description Stored posts that turned out to be deleted at their source. */
+            gone: number;
+            /** @description Posts that were skipped because they could not be read or stored. */
+            quarantined: number;
+            /** @description How often posts may have been missing. */
+            gapCount: number;
+            /** @description The periods whose posts may be missing, newest first; of the feed's newest 100. */
+            gaps: {
+                /** @description Absent if the start is unknown. */
+                from?: components["schemas"]["Timestamp"];
+                to: components["schemas"]["Timestamp"];
+                /** @description Why. */
+                reason: string;
+                /**
+                 * @description `FILLED`: a later reading has read the whole period. An open gap is tried again about once an hour for three days,
+                 *     on platforms whose lists can be read back.
+                 * @enum {string}
+                 */
+                state: "OPEN" | "FILLED";
+            }[];
+            /**
+             * @description Account of the ids that were checked on that day, where the platform numbers its items without gaps: each id is
+             *     read, another item, gone, not visible yet, or unexplained. An id is checked ten minutes after it appears. Absent
+             *     if the feed has no such ids.
+             */
+            ids?: {
+                /** @description Every id up to this one is accounted for, since the account began. */
+                upTo: number;
+                /** @description Ids whose posts were read. */
+                read: number;
+                /** @description Ids of items that the feed does not have, such as comments. */
+                other: number;
+                /** @description Ids of deleted and dead items. */
+                gone: number;
+                /** @description Ids for which the platform has shown nothing for less than an hour. They are checked again. */
+                notVisible: number;
+                /**
+                 * @description Ids for which the platform has shown nothing for longer. They are checked again for three days, and leave this
+                 *     count when they are explained.
+                 */
+                unexplained: number;
+                /** @description The lowest hundred of these ids. */
+                unexplainedIds: number[];
+            };
         };
         Place: {
             url: string;

@@ -6,7 +6,7 @@ import { Act, Empty, Foreign, Outside, Skeleton } from "../parts/basics";
 import { Failed } from "../parts/errors";
 import { FeedStateMark } from "../parts/health";
 import { useQuery } from "../parts/query";
-import { number, Time } from "../parts/time";
+import { number, Time, utc } from "../parts/time";
 import { mayWrite } from "../session";
 import { w } from "../words/en";
 
@@ -30,7 +30,67 @@ export function ManagerFeeds({ manager }: { manager: Manager }) {
           </table>
         </div>
       )}
+      {feeds.data && <Days feeds={feeds.data} />}
       {mayWrite.value && <Backfill manager={manager} />}
+    </>
+  );
+}
+
+/** Gaps that are listed in one row. */
+const GAPS = 3;
+
+/** What was read of each feed, day by day. */
+function Days({ feeds }: { feeds: Feed[] }) {
+  const rows = feeds.flatMap((feed) => feed.days.map((day) => ({ feed: feed.feed, day })));
+  if (rows.length === 0) {
+    return null;
+  }
+  return (
+    <section class="block">
+      <h2>{w.feed.days}</h2>
+      <p class="faint">{w.feed.daysMean}</p>
+      <div class="scroll">
+        <table class="list">
+          <thead>
+            <tr>
+              <th scope="col">{w.feed.feed}</th><th scope="col">{w.feed.day}</th><th scope="col" class="num">{w.feed.read}</th><th scope="col" class="num">{w.feed.late}</th>
+              <th scope="col" class="num">{w.feed.gone}</th><th scope="col" class="num">{w.feed.ids}</th><th scope="col" class="num">{w.feed.quarantined}</th><th scope="col" class="num">{w.feed.gaps}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ feed, day }) => (
+              <tr key={`${feed} ${day.day}`}>
+                <th scope="row"><code><Foreign>{feed}</Foreign></code></th>
+                <td data-label={w.feed.day}>{day.day}</td>
+                <td data-label={w.feed.read} class="num">{number(day.read)}</td>
+                <td data-label={w.feed.late} class="num">{number(day.late)}</td>
+                <td data-label={w.feed.gone} class="num">{number(day.gone)}</td>
+                <td data-label={w.feed.ids} class="num">{day.ids ? <IdAccount ids={day.ids} /> : "–"}</td>
+                <td data-label={w.feed.quarantined} class="num">{number(day.quarantined)}</td>
+                <td data-label={w.feed.gaps} class="num">
+                  {number(day.gapCount)}
+                  {day.gaps.slice(0, GAPS).map((gap, at) => <span key={at} class="faint small">{w.feed.gap(gap.from && utc(gap.from), utc(gap.to), gap.reason)}{gap.state === "FILLED" && ` ${w.feed.filled}`}</span>)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** Unexplained ids that are named in one row. */
+const NAMED = 5;
+
+function IdAccount({ ids }: { ids: NonNullable<Feed["days"][number]["ids"]> }) {
+  const all = ids.read + ids.other + ids.gone + ids.notVisible + ids.unexplained;
+  const named = ids.unexplainedIds.slice(0, NAMED).join(", ");
+  return (
+    <>
+      {number(all - ids.notVisible - ids.unexplained)} / {number(all)}
+      {ids.notVisible > 0 && <span class="faint small">{w.feed.notVisible(ids.notVisible)}</span>}
+      {ids.unexplained > 0 && <span class="faint small">{w.feed.unexplained(ids.unexplained, named)}</span>}
     </>
   );
 }

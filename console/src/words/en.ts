@@ -212,6 +212,9 @@ export const w = {
   },
   feed: {
     feed: "Feed", last: "Last look", next: "Next look", lastPost: "Newest post", posts: "Posts a day", scans: "Scans a day", gaps: "Gaps", quarantined: "Skipped", quarantinedWhy: (reason: string) => `The last post that was skipped ${reason}.`, allGood: (count: number) => (count === 1 ? "1 good" : `${count} good`), some: (count: number, all: number, how: string) => (all === 1 ? capital(how) : `${count} of ${all} ${how}`), none: "No feeds", noneWhy: "They appear once its instructions are at work.",
+    days: "Day by day", daysMean: "What each feed brought on each UTC day, for all that watch it.", day: "Day", read: "Read", late: "Late", gone: "Gone",
+    filled: "Filled.", ids: "Ids explained", notVisible: (count: number) => `${count} not visible yet.`, unexplained: (count: number, named: string) => `${count} unexplained: ${named}${count > named.split(", ").length ? ", …" : ""}.`,
+    gap: (from: string | undefined, to: string, reason: string) => (from === undefined ? `Until ${to}: ${reason}.` : from === to ? `At ${to}: ${reason}.` : `${from} to ${to}: ${reason}.`),
     states: { OK: "Good", LATE: "Late", FAILING: "Failing", BLOCKED: "Blocked", BUDGET_SPENT: "Budget spent" } satisfies Record<Feed["state"], string>,
     means: { OK: "", LATE: "It is looked at later than planned.", FAILING: "It could not be read lately.", BLOCKED: "The platform does not let us read it.", BUDGET_SPENT: "The platform's allowance for now is used up." } satisfies Record<Feed["state"], string>,
   },
