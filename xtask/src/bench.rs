@@ -17,6 +17,7 @@ pub(crate) enum Bench {
     Api,
     E2e,
     Jetstream,
+    Isolation,
 }
 
 impl Bench {
@@ -27,6 +28,7 @@ impl Bench {
             Self::Api => "api",
             Self::E2e => "e2e",
             Self::Jetstream => "jetstream",
+            Self::Isolation => "isolation",
         }
     }
 
@@ -38,12 +40,20 @@ impl Bench {
             Self::Api => &["api-gateway"],
             Self::E2e => &["scanner", "webhook-dispatcher"],
             Self::Jetstream => &["platforms"],
+            Self::Isolation => &[
+                "api-gateway",
+                "manager-compiler",
+                "scanner",
+                "webhook-dispatcher",
+            ],
         }
     }
 
     fn needs(self) -> &'static [Software] {
         match self {
-            Self::Dispatch | Self::E2e => &[Software::PostgreSql, Software::RabbitMq],
+            Self::Dispatch | Self::E2e | Self::Isolation => {
+                &[Software::PostgreSql, Software::RabbitMq]
+            }
             Self::Match | Self::Api => &[Software::PostgreSql],
             Self::Jetstream => &[],
         }

@@ -21,6 +21,8 @@ use crate::{cargo, console};
 
 /// Option of this task, which may be at any position among cargo's arguments.
 const NO_BROWSER: &str = "--no-browser";
+/// Packages whose tests run the programs of others.
+const RUN_PROGRAMS: [&str; 2] = ["bench", "tests-e2e"];
 
 pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
     let browser = browser && !own_arguments(arguments).any(|argument| argument == NO_BROWSER);
@@ -32,7 +34,11 @@ pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
     let arguments = arguments.as_slice();
     let signals = Signals::hold()?;
     let selection = packages(arguments);
-    if selection.is_empty() || selection.iter().any(|package| package == "tests-e2e") {
+    if selection.is_empty()
+        || selection
+            .iter()
+            .any(|package| RUN_PROGRAMS.contains(&package.as_str()))
+    {
         let code = signals.run(build(arguments))?;
         if code != ExitCode::SUCCESS {
             return Ok(code);
@@ -69,7 +75,7 @@ fn is_whole(arguments: &[OsString]) -> bool {
         .all(|argument| flags.iter().any(|flag| argument == flag))
 }
 
-/// Builds the binaries that tests-e2e runs.
+/// Builds the binaries that tests run.
 ///
 /// Builds all targets, because these have the features of the tests; otherwise the dependencies would be built twice.
 fn build(arguments: &[OsString]) -> Command {

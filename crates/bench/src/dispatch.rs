@@ -7,7 +7,7 @@
 pub(crate) mod cpu;
 mod kills;
 mod latency;
-mod load;
+pub(crate) mod load;
 pub(crate) mod receiver;
 mod replay;
 mod scaling;

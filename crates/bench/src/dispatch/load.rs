@@ -20,14 +20,14 @@ use store::{connections, keys, namespaces, outbox, replays, seal::Sealer};
 /// Rows per statement.
 const BULK: usize = 5_000;
 
-pub(super) struct Load {
+pub(crate) struct Load {
     conn: AsyncPgConnection,
     sealer: Sealer,
     namespace: Id,
 }
 
 impl Load {
-    pub(super) async fn new(url: &str) -> Result<Self> {
+    pub(crate) async fn new(url: &str) -> Result<Self> {
         let mut conn = store::establish(url).await?;
         let account = keys::ensure_account(&mut conn, "bench", Timestamp::now()).await?;
         let draft = domain::namespace::CreateNamespace {
@@ -35,14 +35,19 @@ impl Load {
             mutes: Vec::new(),
         };
         let namespace = namespaces::insert(&mut conn, account, &draft).await?;
+        Self::of(url, namespace.name.namespace).await
+    }
+
+    /// Creates rows in a Namespace that exists.
+    pub(crate) async fn of(url: &str, namespace: Id) -> Result<Self> {
         Ok(Self {
-            conn,
+            conn: store::establish(url).await?,
             sealer: Sealer::new([("bench".to_owned(), *b"0123456789abcdef0123456789abcdef")])?,
-            namespace: namespace.name.namespace,
+            namespace,
         })
     }
 
-    pub(super) async fn connections(
+    pub(crate) async fn connections(
         &mut self,
         count: u32,
         url: &str,
@@ -66,7 +71,7 @@ impl Load {
     }
 
     /// Creates a Manager for each Connection.
-    pub(super) async fn managers(
+    pub(crate) async fn managers(
         &mut self,
         connections: &[ConnectionName],
     ) -> Result<Vec<ManagerName>> {
@@ -98,10 +103,23 @@ impl Load {
     }
 
     /// Creates waiting deliveries, spread evenly over the Connections, each for a separate Scan.
-    pub(super) async fn backlog(
+    pub(crate) async fn backlog(
         &mut self,
         connections: &[ConnectionName],
         count: u32,
+    ) -> Result<()> {
+        self.deliveries(connections, count, "'PENDING', now(), 0, NULL")
+            .await?;
+        store::lanes::note_due(&mut self.conn, connections).await?;
+        Ok(())
+    }
+
+    /// Creates deliveries with these values of `state`, `next_attempt_time`, `attempt_count` and `last_attempt_time`.
+    async fn deliveries(
+        &mut self,
+        connections: &[ConnectionName],
+        count: u32,
+        values: &str,
     ) -> Result<()> {
         // Deliveries of a deleted Manager are not sent.
         let manager = self.managers(&connections[..1]).await?[0].manager;
@@ -112,12 +130,12 @@ impl Load {
                 .map(|at| connections[(number * BULK + at) % connections.len()])
                 .map(|name| name.connection.to_uuid())
                 .collect();
-            sql_query(
+            sql_query(format!(
                 "INSERT INTO deliveries (namespace_id, connection_id, id, create_time, update_time, manager_id, scan_id, \
-                     state, next_attempt_time) \
-                 SELECT $1, connection, id, time, now(), $2, id, 'PENDING', now() \
-                 FROM unnest($3, $4, $5) AS given (id, time, connection)",
-            )
+                     state, next_attempt_time, attempt_count, last_attempt_time) \
+                 SELECT $1, connection, id, time, now(), $2, id, {values} \
+                 FROM unnest($3, $4, $5) AS given (id, time, connection)"
+            ))
             .bind::<SqlUuid, _>(self.namespace.to_uuid())
             .bind::<SqlUuid, _>(manager.to_uuid())
             .bind::<Array<SqlUuid>, _>(ids.iter().map(|id| id.to_uuid()).collect::<Vec<_>>())
@@ -129,25 +147,17 @@ impl Load {
             .await?;
         }
         sql_query("ANALYZE").execute(&mut self.conn).await?;
-        store::lanes::note_due(&mut self.conn, connections).await?;
         Ok(())
     }
 
     /// Creates deliveries that succeeded once.
-    pub(super) async fn history(
+    pub(crate) async fn history(
         &mut self,
         connections: &[ConnectionName],
         count: u32,
     ) -> Result<()> {
-        self.backlog(connections, count).await?;
-        sql_query(
-            "UPDATE deliveries SET state = 'SUCCEEDED', next_attempt_time = NULL, attempt_count = 1, \
-                 last_attempt_time = now() \
-             WHERE namespace_id = $1 AND state = 'PENDING'",
-        )
-        .bind::<SqlUuid, _>(self.namespace.to_uuid())
-        .execute(&mut self.conn)
-        .await?;
+        self.deliveries(connections, count, "'SUCCEEDED', NULL, 1, now()")
+            .await?;
         sql_query("VACUUM ANALYZE deliveries")
             .execute(&mut self.conn)
             .await?;
@@ -155,7 +165,7 @@ impl Load {
     }
 
     /// Starts a replay of everything.
-    pub(super) async fn replay(&mut self, connection: ConnectionName) -> Result<ReplayName> {
+    pub(crate) async fn replay(&mut self, connection: ConnectionName) -> Result<ReplayName> {
         let draft = CreateReplay {
             start_time: Timestamp::now().minus(Duration::from_secs(3_600)),
             end_time: None,
@@ -168,20 +178,20 @@ impl Load {
         Ok(replay.context("another replay is running")?.name)
     }
 
-    pub(super) async fn replayed(&mut self, replay: ReplayName) -> Result<u64> {
+    pub(crate) async fn replayed(&mut self, replay: ReplayName) -> Result<u64> {
         let replay = replays::get(&mut self.conn, replay).await?;
         Ok(replay.context("the replay is missing")?.done)
     }
 
     /// Returns the number of Scans of these Managers.
-    pub(super) async fn total(&mut self, managers: &[ManagerName]) -> Result<i64> {
+    pub(crate) async fn total(&mut self, managers: &[ManagerName]) -> Result<i64> {
         let id = managers[0].manager.to_uuid();
         self.count(&format!("scans WHERE manager_id = '{id}'"))
             .await
     }
 
     /// Returns the number of unfinished deliveries.
-    pub(super) async fn waiting(&mut self) -> Result<i64> {
+    pub(crate) async fn waiting(&mut self) -> Result<i64> {
         let namespace = self.namespace.to_uuid();
         let states = "('PENDING', 'RETRYING', 'IN_FLIGHT')";
         self.count(&format!(
@@ -191,7 +201,7 @@ impl Load {
     }
 
     /// Returns Scans with requests in progress, or not yet recorded.
-    pub(super) async fn in_flight(&mut self) -> Result<Vec<ScanName>> {
+    pub(crate) async fn in_flight(&mut self) -> Result<Vec<ScanName>> {
         #[derive(QueryableByName)]
         struct Row {
             #[diesel(sql_type = SqlUuid)]
@@ -214,7 +224,7 @@ impl Load {
     }
 
     /// Stores posts and their Scans in bulk.
-    async fn store(&mut self, manager: Id, ids: &[Id], fanned_out: bool) -> Result<()> {
+    pub(crate) async fn store(&mut self, manager: Id, ids: &[Id], fanned_out: bool) -> Result<()> {
         let (uuids, times): (Vec<_>, Vec<_>) = ids
             .iter()
             .map(|id| (id.to_uuid(), id.time().to_chrono()))
@@ -248,7 +258,7 @@ impl Load {
     }
 
     /// Stores Scans and their events, the same number for each Manager, in transactions of a few hundred.
-    pub(super) async fn scans(&mut self, managers: &[ManagerName], count: u32) -> Result<()> {
+    pub(crate) async fn scans(&mut self, managers: &[ManagerName], count: u32) -> Result<()> {
         let each = usize::try_from(count)? / managers.len();
         for manager in managers {
             let ids: Vec<Id> = (0..each).map(|_| Id::generate()).collect();
@@ -260,7 +270,7 @@ impl Load {
     }
 
     /// Stores Scans and their events in one transaction, like the scanner.
-    pub(super) async fn commit(
+    pub(crate) async fn commit(
         &mut self,
         manager: ManagerName,
         ids: &[Id],
@@ -285,7 +295,7 @@ impl Load {
     }
 
     /// Sets the rate limit of all Connections.
-    pub(super) async fn limit(&mut self, per_second: i32) -> Result<()> {
+    pub(crate) async fn limit(&mut self, per_second: i32) -> Result<()> {
         sql_query("UPDATE connections SET max_per_second = $1 WHERE namespace_id = $2")
             .bind::<Integer, _>(per_second)
             .bind::<SqlUuid, _>(self.namespace.to_uuid())
@@ -294,7 +304,7 @@ impl Load {
         Ok(())
     }
 
-    pub(super) async fn count(&mut self, from: &str) -> Result<i64> {
+    pub(crate) async fn count(&mut self, from: &str) -> Result<i64> {
         #[derive(QueryableByName)]
         struct Count {
             #[diesel(sql_type = BigInt)]
@@ -306,7 +316,7 @@ impl Load {
     }
 
     /// Asserts that every delivery was acknowledged and recorded.
-    pub(super) async fn all_succeeded(&mut self) -> Result<()> {
+    pub(crate) async fn all_succeeded(&mut self) -> Result<()> {
         let namespace = self.namespace.to_uuid();
         let others =
             format!("deliveries WHERE namespace_id = '{namespace}' AND state <> 'SUCCEEDED'");
@@ -324,7 +334,7 @@ impl Load {
     }
 
     /// Makes the database do the maintenance now that it would do later after so many writes.
-    pub(super) async fn settle(&mut self) -> Result<()> {
+    pub(crate) async fn settle(&mut self) -> Result<()> {
         for sql in ["VACUUM ANALYZE", "CHECKPOINT"] {
             sql_query(sql).execute(&mut self.conn).await?;
         }
@@ -332,7 +342,7 @@ impl Load {
     }
 
     /// Deletes everything before the next part.
-    pub(super) async fn forget(&mut self) -> Result<()> {
+    pub(crate) async fn forget(&mut self) -> Result<()> {
         for sql in [
             "UPDATE deliveries SET state = 'CANCELLED', next_attempt_time = NULL, leased_by = NULL \
              WHERE state IN ('PENDING', 'RETRYING', 'IN_FLIGHT')",
@@ -343,7 +353,7 @@ impl Load {
         Ok(())
     }
 
-    pub(super) async fn reconnect(&mut self, url: &str) -> Result<()> {
+    pub(crate) async fn reconnect(&mut self, url: &str) -> Result<()> {
         self.conn = AsyncPgConnection::establish(url).await?;
         Ok(())
     }

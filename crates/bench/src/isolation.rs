@@ -1,0 +1,179 @@
+//! Latency of one account's requests, feeds and webhooks while another account does its worst.
+//!
+//! Uses a private PostgreSQL and RabbitMQ and one replica of each service, with the default quotas and limits. The
+//! [`victim`] uses the product at an even rate all the time. The [`hostile`] account attacks in one dimension after the
+//! other, then in all of them together; each time it is a new account, and what it created is deleted afterwards. Both
+//! share one platform, so that they compete for the same capacity.
+
+mod account;
+mod api;
+mod attacks;
+mod hostile;
+mod product;
+mod site;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod victim;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Result;
+use clap::ValueEnum;
+use private_servers::postgres::Options as Server;
+
+use crate::report::{Report, Row};
+use hostile::{Dimension, Hostile, Size};
+use product::Product;
+use site::Site;
+use tally::Tally;
+use victim::{Latencies, Observed, Victim};
+
+/// A latency below this is good, however much longer than alone it is.
+const GOOD_MILLIS: f64 = 50.0;
+const TIMES_ALONE: f64 = 2.0;
+const WARM_UP: Duration = Duration::from_secs(5);
+/// From the start of an attack to the measurement.
+const BUILD_UP: Duration = Duration::from_secs(2);
+const SIZE: Size = Size {
+    scans: 10_000,
+    replayed: 20_000,
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Length of each measurement, in seconds: one without the hostile account, and one for each attack
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// Only these attacks; by default each of them, and then all together
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Dimension>,
+    /// Directory of the servers during the run
+    #[arg(long, default_value = "target/bench/isolation-servers")]
+    home: PathBuf,
+}
+
+impl Options {
+    /// Returns the attacks by name, each with its dimensions.
+    fn attacks(&self) -> Vec<(String, Vec<Dimension>)> {
+        let alone = |dimensions: &[Dimension]| {
+            let alone = dimensions.iter().map(|one| (name(*one), vec![*one]));
+            alone.collect::<Vec<_>>()
+        };
+        if !self.only.is_empty() {
+            return alone(&self.only);
+        }
+        let mut attacks = alone(&Dimension::ALL);
+        attacks.push(("all".to_owned(), Dimension::ALL.to_vec()));
+        attacks
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<Report> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?
+        .block_on(measure(options))
+}
+
+async fn measure(options: &Options) -> Result<Report> {
+    let mut report = Report::new("isolation");
+    let span = Duration::from_secs(options.seconds);
+    let product = Product::start(&options.home, &Server::durable()).await?;
+    let site = Site::start().await?;
+    let url = product.database_url();
+    let victim = Victim::new(product.api(), site.clone(), &url).await?;
+    victim.observe(WARM_UP).await?;
+    let alone = victim.observe(span).await?;
+    for (operation, latencies) in alone.operations() {
+        report.row(Row::new(format!("alone: {operation}"), text(latencies)));
+    }
+    for (name, dimensions) in options.attacks() {
+        let account = format!("hostile-{name}");
+        let mut hostile = Hostile::new(product.api(), site.clone(), &url, &account, SIZE).await?;
+        for dimension in dimensions {
+            hostile.begin(dimension).await?;
+        }
+        tokio::time::sleep(BUILD_UP).await;
+        let attacked = victim.observe(span).await?;
+        compare(&mut report, &name, &alone, &attacked);
+        report.row(Row::new(
+            format!("{name}: hostile requests"),
+            requests(hostile.tally()),
+        ));
+        if !hostile.end().await? {
+            report.note(format!(
+                "{name}: rows were still being deleted in the next measurement"
+            ));
+        }
+    }
+    // If the machine has become slower or faster, it shows here.
+    let again = victim.observe(span).await?;
+    for (operation, latencies) in again.operations() {
+        report.row(Row::new(
+            format!("alone again: {operation}"),
+            text(latencies),
+        ));
+    }
+    let counts = alone
+        .operations()
+        .map(|(operation, latencies)| format!("{operation} {}", latencies.count()));
+    report.note(format!(
+        "operations in each measurement of {} s: {}",
+        options.seconds,
+        counts.join(", ")
+    ));
+    report.note(format!(
+        "most hostile requests open at a time: {} polls of slow feeds, {} of silent pages, {} to an endpoint that hangs",
+        site.most_open("slow"),
+        site.most_open("silent"),
+        site.most_open("/hang"),
+    ));
+    if cfg!(debug_assertions) {
+        report.note("built without optimisation");
+    }
+    drop(victim);
+    product.stop()?;
+    Ok(report)
+}
+
+/// Adds a row for each operation.
+fn compare(report: &mut Report, attack: &str, alone: &Observed, attacked: &Observed) {
+    for ((operation, before), (_, now)) in alone.operations().into_iter().zip(attacked.operations())
+    {
+        let (before, p99) = (before.quantile(99), now.quantile(99));
+        let ratio = p99 / before;
+        let is_met = now.failed == 0 && (p99 < GOOD_MILLIS || ratio <= TIMES_ALONE);
+        report.row(
+            Row::new(
+                format!("{attack}: {operation}"),
+                format!("{}, {ratio:.1}x", text(now)),
+            )
+            .goal("p99 <= 2x alone or < 50 ms", is_met)
+            .reference(format!("alone p99 {before:.1} ms")),
+        );
+    }
+}
+
+fn text(latencies: &Latencies) -> String {
+    let (p50, p99) = (latencies.quantile(50), latencies.quantile(99));
+    let text = format!("p50 {p50:.1}, p99 {p99:.1} ms");
+    match latencies.failed {
+        0 => text,
+        failed => format!("{text}, {failed} failed"),
+    }
+}
+
+fn requests(tally: &Tally) -> String {
+    let (accepted, refused) = (tally.accepted(), tally.refused());
+    format!(
+        "{accepted} accepted, {refused} refused, {} failed",
+        tally.failed()
+    )
+}
+
+fn name(dimension: Dimension) -> String {
+    let value = dimension.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}

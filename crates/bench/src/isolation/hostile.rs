@@ -1,0 +1,215 @@
+//! The account that does its worst, in one dimension or in all of them.
+//!
+//! It stays within its quotas, and within the rate limits of its keys: it sends as much as is accepted, and waits after
+//! a 429 like a client that wants to lose no time.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use diesel::{QueryableByName, sql_query, sql_types::BigInt};
+use diesel_async::RunQueryDsl;
+use http::Method;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::{
+    account::Account,
+    api::{Api, connection},
+    site::Site,
+    tally::Tally,
+};
+
+const EDITORS: usize = 8;
+/// Editors whose keys create resources.
+const CREATORS: usize = 4;
+const VIEWERS: usize = 20;
+/// Longest wait after a refused request.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long a creation may take.
+const CREATE: Duration = Duration::from_secs(60);
+/// How long its rows may take to be deleted.
+const PURGE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Dimension {
+    /// Searches that cost nearly as much as is allowed, from many keys
+    Filters,
+    /// 200 feeds that take 10 to 30 seconds to answer
+    SlowFeeds,
+    /// 100 Managers with a page that never answers
+    SlowPages,
+    /// Connections whose endpoints hang or fail, with many Scans
+    Endpoints,
+    /// Backfills of a Manager that matches everything
+    Backfills,
+    /// Replays of long delivery logs
+    Replays,
+    /// Previews of recent posts with a long draft
+    Previews,
+    /// Test deliveries to endpoints that hang
+    Tests,
+}
+
+impl Dimension {
+    pub(super) const ALL: [Self; 8] = [
+        Self::Filters,
+        Self::SlowFeeds,
+        Self::SlowPages,
+        Self::Endpoints,
+        Self::Backfills,
+        Self::Replays,
+        Self::Previews,
+        Self::Tests,
+    ];
+}
+
+/// How much the account does: the same in kind in the short and the long form.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) scans: usize,
+    pub(super) replayed: u32,
+}
+
+pub(super) struct Hostile {
+    api: Api,
+    pub(super) site: Site,
+    pub(super) database_url: String,
+    pub(super) account: Account,
+    pub(super) size: Size,
+    tally: Arc<Tally>,
+    created: AtomicUsize,
+    storms: JoinSet<()>,
+}
+
+impl Hostile {
+    pub(super) async fn new(
+        api: Api,
+        site: Site,
+        database_url: &str,
+        name: &str,
+        size: Size,
+    ) -> Result<Self> {
+        let account = Account::new(&api, database_url, name, EDITORS + CREATORS, VIEWERS).await?;
+        Ok(Self {
+            api,
+            site,
+            database_url: database_url.to_owned(),
+            account,
+            size,
+            tally: Arc::default(),
+            created: AtomicUsize::new(0),
+            storms: JoinSet::new(),
+        })
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Begins to do its worst in one dimension.
+    pub(super) async fn begin(&mut self, dimension: Dimension) -> Result<()> {
+        match dimension {
+            Dimension::Filters => self.filters().await,
+            Dimension::SlowFeeds => self.slow_feeds().await,
+            Dimension::SlowPages => self.slow_pages().await,
+            Dimension::Endpoints => self.endpoints().await,
+            Dimension::Backfills => self.backfills().await,
+            Dimension::Replays => self.replays().await,
+            Dimension::Previews => self.previews().await,
+            Dimension::Tests => self.tests().await,
+        }
+    }
+
+    /// Stops, deletes everything, and waits until it is gone. Returns false if rows are left after a while.
+    pub(super) async fn end(mut self) -> Result<bool> {
+        self.storms.shutdown().await;
+        let path = format!("/v1/{}?force=true", self.account.namespace);
+        let owner = &self.account.owner;
+        let answer = self.api.send(Method::DELETE, &path, owner, None).await?;
+        ensure!(answer.status == 200, "{path}: {}", answer.status);
+
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = BigInt)]
+            number: i64,
+        }
+        let mut conn = store::establish(&self.database_url).await?;
+        let begin = Instant::now();
+        while begin.elapsed() < PURGE {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            // A purge that found nothing more looks again later.
+            let row: Row = sql_query(
+                "SELECT count(*) AS number FROM purges WHERE next_time < now() + interval '1 s'",
+            )
+            .get_result(&mut conn)
+            .await?;
+            if row.number == 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) async fn manager(&self, manager: &Value) -> Result<String> {
+        let path = format!("/v1/{}/managers", self.account.namespace);
+        self.create(&path, manager).await
+    }
+
+    pub(super) async fn connection(&self, path: &str) -> Result<String> {
+        let body = connection(&self.site.url(path));
+        let path = format!("/v1/{}/connections", self.account.namespace);
+        self.create(&path, &body).await
+    }
+
+    /// Creates a resource with one of the keys that are only for this, because of the rate limit. The account's own
+    /// storms can hold all of its share of the gateway: then it tries again.
+    async fn create(&self, path: &str, body: &Value) -> Result<String> {
+        let begin = Instant::now();
+        loop {
+            let number = self.created.fetch_add(1, Ordering::Relaxed);
+            let key = &self.account.editors[EDITORS + number % CREATORS];
+            let answer = self.api.send(Method::POST, path, key, Some(body)).await?;
+            if answer.status != 429 || begin.elapsed() > CREATE {
+                return answer.created();
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Returns the keys for writes of a storm.
+    pub(super) fn editors(&self) -> Vec<String> {
+        self.account.editors[..EDITORS].to_vec()
+    }
+
+    /// Sends requests to `paths` in turns, without a pause, from so many tasks for each key.
+    pub(super) fn storm(
+        &mut self,
+        keys: &[String],
+        tasks_per_key: usize,
+        method: Method,
+        paths: &[String],
+        body: Option<Value>,
+    ) {
+        let paths: Arc<[String]> = paths.into();
+        for task in 0..keys.len() * tasks_per_key {
+            let (api, tally) = (self.api.clone(), Arc::clone(&self.tally));
+            let (key, paths) = (keys[task % keys.len()].clone(), Arc::clone(&paths));
+            let (method, body) = (method.clone(), body.clone());
+            self.storms.spawn(async move {
+                for path in paths.iter().cycle().skip(task % paths.len()) {
+                    let answer = api.send(method.clone(), path, &key, body.as_ref()).await;
+                    tally.note(&answer);
+                    if !answer.is_ok_and(|answer| answer.status < 300) {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The server of both customers: feeds, pages and endpoints, good and bad.
+//!
+//! | Path | |
+//! |---|---|
+//! | `/victim.xml` | the victim's posts |
+//! | `/fresh/<n>.xml` | an empty feed, whose first request is recorded |
+//! | `/hook` | the victim's endpoint, which records the posts that arrive |
+//! | `/stock/<name>.xml` | a feed of 100 long posts, always the same |
+//! | `/noisy/<n>.xml` | a feed with 10 new posts in each answer |
+//! | `/slow/<n>.xml` | an empty feed, after 10 to 30 seconds |
+//! | `/silent/<n>` | never an answer; counted together |
+//! | `/hang/<n>` | never an answer; counted per path |
+//! | `/500` | a failure |
+//! | all others | 200 |
+
+use std::{
+    collections::HashMap,
+    fmt::Write,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use domain::Timestamp;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use super::product::PLATFORM;
+
+/// Posts in an answer of `/victim.xml`.
+const NEWEST: usize = 100;
+/// Words of the posts.
+pub(super) const VICTIMS_WORD: &str = "kettle";
+pub(super) const HOSTILE_WORD: &str = "flood";
+
+#[derive(Clone)]
+pub(super) struct Site {
+    address: SocketAddr,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    posts: Vec<Post>,
+    /// Time of the first request of each feed whose posts do not change.
+    first_polls: HashMap<String, Instant>,
+    open: HashMap<String, Open>,
+}
+
+/// A post of the victim's feed.
+#[derive(Clone, Copy)]
+pub(super) struct Post {
+    pub(super) published: Instant,
+    /// First answer of the feed with the post.
+    pub(super) served: Option<Instant>,
+    /// Arrival at the victim's endpoint.
+    pub(super) delivered: Option<Instant>,
+}
+
+/// Requests without an answer.
+#[derive(Default)]
+struct Open {
+    now: usize,
+    most: usize,
+}
+
+impl Site {
+    pub(super) async fn start() -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let site = Self {
+            address: listener.local_addr()?,
+            seen: Arc::default(),
+        };
+        let serving = site.clone();
+        let listener = listener.into_std()?;
+        // A separate thread, so that load and server do not delay each other.
+        std::thread::spawn(move || -> Result<()> {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(async move {
+                let listener = TcpListener::from_std(listener)?;
+                loop {
+                    let (stream, _) = listener.accept().await?;
+                    tokio::spawn(serving.clone().serve(stream));
+                }
+            })
+        });
+        Ok(site)
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Returns the name of the feed at a path.
+    pub(super) fn feed(&self, path: &str) -> String {
+        format!("{PLATFORM}:{}", self.url(path))
+    }
+
+    /// Adds a post to the victim's feed and returns its number.
+    pub(super) fn publish(&self) -> usize {
+        let mut seen = self.seen();
+        seen.posts.push(Post {
+            published: Instant::now(),
+            served: None,
+            delivered: None,
+        });
+        seen.posts.len() - 1
+    }
+
+    pub(super) fn post(&self, number: usize) -> Post {
+        self.seen().posts[number]
+    }
+
+    pub(super) fn first_poll(&self, path: &str) -> Option<Instant> {
+        self.seen().first_polls.get(path).copied()
+    }
+
+    /// Returns the most requests that were open at a time: of one path, or of one kind of feed or page.
+    pub(super) fn most_open(&self, start: &str) -> usize {
+        let seen = self.seen();
+        let open = seen.open.iter().filter(|(key, _)| key.starts_with(start));
+        open.map(|(_, open)| open.most).max().unwrap_or(0)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn serve(self, mut stream: TcpStream) -> Result<()> {
+        stream.set_nodelay(true)?;
+        let mut buffer = Vec::with_capacity(4_096);
+        loop {
+            buffer.clear();
+            let head = loop {
+                if stream.read_buf(&mut buffer).await? == 0 {
+                    return Ok(());
+                }
+                if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+                    break at + 4;
+                }
+            };
+            let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
+            let length: usize = text
+                .split("content-length: ")
+                .nth(1)
+                .and_then(|rest| rest.split("\r\n").next()?.parse().ok())
+                .unwrap_or(0);
+            while buffer.len() < head + length {
+                if stream.read_buf(&mut buffer).await? == 0 {
+                    return Ok(());
+                }
+            }
+            let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
+            let Some(answer) = self.answer(&mut stream, &path, &buffer[head..]).await else {
+                return Ok(());
+            };
+            stream.write_all(answer.as_bytes()).await?;
+        }
+    }
+
+    /// Returns the answer to a request; `None` if the client closed the connection before.
+    async fn answer(&self, stream: &mut TcpStream, path: &str, body: &[u8]) -> Option<String> {
+        let mut parts = path.trim_start_matches('/').splitn(2, '/');
+        let kind = parts.next().unwrap_or_default();
+        let number = parts.next().unwrap_or_default().trim_end_matches(".xml");
+        Some(match kind {
+            "victim.xml" => self.victims_feed(),
+            "hook" => {
+                self.note_delivery(body);
+                ok("")
+            }
+            "fresh" => {
+                self.note_poll(path);
+                rss(std::iter::empty())
+            }
+            "stock" => {
+                self.note_poll(path);
+                rss((0..100).map(|item| format!("{number} {item}")))
+            }
+            "noisy" => rss(noise(number)),
+            "slow" => {
+                let spread = number.parse::<u64>().unwrap_or(0) % 21;
+                self.hang(stream, kind, Duration::from_secs(10 + spread))
+                    .await?;
+                rss(std::iter::empty())
+            }
+            "silent" => self.hang(stream, kind, Duration::MAX).await?,
+            "hang" => self.hang(stream, path, Duration::MAX).await?,
+            "500" => "HTTP/1.1 500 X\r\ncontent-length: 0\r\n\r\n".to_owned(),
+            _ => ok(""),
+        })
+    }
+
+    fn note_poll(&self, path: &str) {
+        let now = Instant::now();
+        let mut seen = self.seen();
+        seen.first_polls.entry(path.to_owned()).or_insert(now);
+    }
+
+    fn victims_feed(&self) -> String {
+        let now = Instant::now();
+        let mut seen = self.seen();
+        let from = seen.posts.len().saturating_sub(NEWEST);
+        let mut items = Vec::new();
+        for (number, post) in seen.posts.iter_mut().enumerate().skip(from) {
+            post.served.get_or_insert(now);
+            items.push(format!("{VICTIMS_WORD} {number}"));
+        }
+        feed(items.into_iter(), "A victim's post.")
+    }
+
+    fn note_delivery(&self, body: &[u8]) {
+        let now = Instant::now();
+        let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+        let title = body["post"]["title"].as_str().unwrap_or_default();
+        let number = title.strip_prefix(VICTIMS_WORD).unwrap_or_default().trim();
+        let Ok(number) = number.parse::<usize>() else {
+            return;
+        };
+        if let Some(post) = self.seen().posts.get_mut(number) {
+            post.delivered.get_or_insert(now);
+        }
+    }
+
+    /// Waits, and returns an empty answer, unless the client closes the connection first.
+    async fn hang(&self, stream: &mut TcpStream, key: &str, wait: Duration) -> Option<String> {
+        {
+            let mut seen = self.seen();
+            let open = seen.open.entry(key.to_owned()).or_default();
+            open.now += 1;
+            open.most = open.most.max(open.now);
+        }
+        let mut rest = [0; 64];
+        let is_over = tokio::select! {
+            () = tokio::time::sleep(wait) => true,
+            _ = stream.read(&mut rest) => false,
+        };
+        if let Some(open) = self.seen().open.get_mut(key) {
+            open.now -= 1;
+        }
+        is_over.then(|| ok(""))
+    }
+}
+
+/// New posts in each answer.
+fn noise(feed: &str) -> impl Iterator<Item = String> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    (0..10).map(move |_| {
+        let item = NEXT.fetch_add(1, Ordering::Relaxed);
+        format!("{feed} {item}")
+    })
+}
+
+fn rss(names: impl Iterator<Item = String>) -> String {
+    let text = format!("Much about a {HOSTILE_WORD} of words, and little else. ").repeat(20);
+    feed(names, &text)
+}
+
+fn feed(names: impl Iterator<Item = String>, text: &str) -> String {
+    let time = Timestamp::now().to_chrono().to_rfc2822();
+    let mut items = String::new();
+    for name in names {
+        let id = name.replace(' ', "-");
+        // Writing to a String cannot fail.
+        let _ = write!(
+            items,
+            "<item><guid isPermaLink=\"false\">{id}</guid><title>{name}</title><description>{text}</description>\
+             <link>https://blog.example/{id}</link><pubDate>{time}</pubDate></item>"
+        );
+    }
+    ok(&format!(
+        "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>a blog</title>{items}</channel></rss>"
+    ))
+}
+
+fn ok(body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/rss+xml\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
