@@ -6,7 +6,7 @@
 //!
 //! - More than [`MAX_COST`] is refused, independent of the load.
 //! - The rest is charged in points, beyond that of each read.
-//! - Of pages that take long, a key reads two at a time, on all replicas together.
+//! - Of pages that take long, an account reads two at a time, on all replicas together.
 //! - What was estimated wrongly is cut off.
 
 use std::time::Duration;
@@ -55,9 +55,9 @@ where
     if store::is_by_create_time(list) {
         return Ok(read(&mut conn).await?);
     }
-    let key = caller.key.id;
+    let account = caller.key.account;
     within(&mut conn, async move |conn| {
-        if cost >= COSTLY && !reads::take_slot(conn, key).await? {
+        if cost >= COSTLY && !reads::take_slot(conn, account).await? {
             return Err(ApiError::TooManyAtOnce);
         }
         Ok(read(conn).await?)

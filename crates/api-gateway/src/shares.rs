@@ -32,8 +32,13 @@ pub(crate) struct Shares {
 impl Shares {
     pub(crate) fn of(connections: u32) -> Self {
         let half = usize::try_from(connections / 2).unwrap_or(usize::MAX);
+        Self::each(half.max(1))
+    }
+
+    /// The same number for each account, of something else than connections.
+    pub(crate) fn each(share: usize) -> Self {
         Self {
-            share: half.max(1),
+            share,
             accounts: Mutex::default(),
         }
     }

@@ -20,7 +20,7 @@ use store::{
     quotas,
     seal::Sealer,
 };
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::OwnedSemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -32,9 +32,13 @@ use crate::{
     shares::{Held, Shares},
 };
 
+/// Previews of one account that a replica computes at a time.
+const PREVIEWS: usize = 2;
+
 pub(crate) struct AppState {
     pool: Pool,
     shares: Shares,
+    previews: Shares,
     outbox: OutboxWaker,
     pub(crate) sealer: Sealer,
     pub(crate) keys: KeyCache,
@@ -89,6 +93,7 @@ impl AppState {
         Ok(Self {
             pool: backbone.pool.clone(),
             shares: Shares::of(config.database.max_connections),
+            previews: Shares::each(PREVIEWS),
             outbox: backbone.outbox.clone(),
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
@@ -178,6 +183,11 @@ impl AppState {
             conn: self.connection().await?,
             _permit: permit,
         })
+    }
+
+    /// The right of `account` to compute a preview.
+    pub(crate) async fn preview_for(&self, account: Id) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.previews.take(account).await
     }
 
     /// A connection that the process shares.

@@ -1,4 +1,4 @@
-//! Reads that end in time, and few at once of one key where they are costly.
+//! Reads that end in time, and few at once of one account where they are costly.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{QueryError, QueryResult};
 
-/// Costly reads that one key may have open at a time, on all replicas together.
+/// Costly reads that one account may have open at a time, on all replicas together.
 const SLOTS: u8 = 2;
 
 /// Begins a transaction whose statements are cut off when they run longer than `within`, in one round trip.
@@ -28,12 +28,12 @@ pub async fn begin(conn: &mut AsyncPgConnection, within: Duration) -> QueryResul
     AnsiTransactionManager::begin_transaction_sql(conn, &begin).await
 }
 
-/// Returns true if `key` may read something costly now. The slot is an advisory lock until the transaction ends:
+/// Returns true if `account` may read something costly now. The slot is an advisory lock until the transaction ends:
 /// a replica that dies leaves none behind.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn take_slot(conn: &mut AsyncPgConnection, key: Id) -> QueryResult<bool> {
+pub async fn take_slot(conn: &mut AsyncPgConnection, account: Id) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Taken {
         #[diesel(sql_type = Bool)]
@@ -41,7 +41,7 @@ pub async fn take_slot(conn: &mut AsyncPgConnection, key: Id) -> QueryResult<boo
     }
     for slot in 0..SLOTS {
         let taken: Taken = sql_query("SELECT pg_try_advisory_xact_lock($1) AS taken")
-            .bind::<BigInt, _>(slot_key(key, slot))
+            .bind::<BigInt, _>(slot_key(account, slot))
             .get_result(conn)
             .await?;
         if taken.taken {
@@ -51,8 +51,8 @@ pub async fn take_slot(conn: &mut AsyncPgConnection, key: Id) -> QueryResult<boo
     Ok(false)
 }
 
-fn slot_key(key: Id, slot: u8) -> i64 {
-    let digest = Sha256::digest(format!("earshot.costly-read/{key}/{slot}"));
+fn slot_key(account: Id, slot: u8) -> i64 {
+    let digest = Sha256::digest(format!("earshot.costly-read/{account}/{slot}"));
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&digest[..8]);
     i64::from_be_bytes(bytes)

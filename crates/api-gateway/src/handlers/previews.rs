@@ -57,6 +57,8 @@ pub(crate) async fn preview(
     let manager = manager.ok_or(ApiError::NotFound("manager"))?;
     let (plan, instructions) = plan(&manager, preview.instructions)?;
     let watched = Watched::of(&manager, &instructions);
+    // Held until the posts are matched: many previews of one account would keep all cores busy.
+    let _permit = state.preview_for(caller.key.account).await?;
     let tried = {
         let mut conn = caller.connection().await?;
         tried(

@@ -1,8 +1,12 @@
 //! Posts from before a request: the health of feeds, kept posts, and backfills.
 
+use std::time::Duration;
+
+use diesel_async::SimpleAsyncConnection;
 use domain::{ManagerName, Post, Timestamp};
 use serde_json::{Value, json};
 use store::{AsyncConnection, managers, recent_posts};
+use test_support::eventually;
 
 use crate::{
     app::TestApp,
@@ -56,6 +60,44 @@ async fn kept(app: &TestApp, feed: &str, posts: &[Post]) {
     })
     .await
     .unwrap();
+}
+
+/// A lock of the posts shows how many previews run.
+#[tokio::test]
+async fn an_account_computes_two_previews_at_a_time_and_delays_no_other() {
+    const WAITING: &str = "pg_locks WHERE NOT granted AND relation = 'recent_posts'::regclass \
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let globex = app.account("globex").await;
+    let mut paths = Vec::new();
+    for client in [&acme, &globex] {
+        let namespace = client.namespace().await;
+        let name = manager(&app, client, &namespace).await;
+        paths.push(format!("/v1/{name}:preview"));
+    }
+    let recent = json!({"recent": 100});
+    let many = futures::future::join_all((0..6).map(|_| acme.post(&paths[0], &recent)));
+    let one = globex.post(&paths[1], &recent);
+    let mut conn = app.database.connect().await;
+    let lock = "BEGIN; LOCK TABLE recent_posts";
+    conn.batch_execute(lock).await.unwrap();
+    let checked = async {
+        eventually("two and one run", Duration::from_secs(30), async || {
+            app.database.count(WAITING).await == 3
+        })
+        .await;
+        // Long enough for a third of one account to begin.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(app.database.count(WAITING).await, 3);
+        conn.batch_execute("COMMIT").await.unwrap();
+    };
+    let (many, one, ()) = tokio::join!(many, one, checked);
+    assert_eq!(one.status, 200, "{}", one.body);
+    let done = many.iter().filter(|answer| answer.status == 200).count();
+    // The rest waited too long on a slow machine.
+    let refused = many.iter().filter(|answer| answer.status == 429).count();
+    assert!(done >= 2 && done + refused == 6, "{done} {refused}");
 }
 
 fn told(body: &Value) -> Vec<(String, String)> {
