@@ -2489,7 +2489,7 @@ export interface components {
             };
         };
         /**
-         * @description The key has spent its points for now, it reads two costly lists already, its account has more requests open than are
+         * @description The key has spent its points for now, its account reads two costly lists already or has more requests open than are
          *     served at a time, or too many keys that do not work came from this address. `Retry-After` says when to come again.
          */
         TooManyRequests: {

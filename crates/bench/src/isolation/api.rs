@@ -66,17 +66,9 @@ impl Api {
 
     /// Creates a resource and returns its name.
     pub(super) async fn create(&self, path: &str, key: &str, body: &Value) -> Result<String> {
-        self.send(Method::POST, path, key, Some(body))
-            .await?
-            .created()
-    }
-}
-
-impl Answer {
-    /// Returns the name of the resource that was created.
-    pub(super) fn created(&self) -> Result<String> {
-        let text = String::from_utf8_lossy(&self.body);
-        ensure!(self.status == 201, "not created: {} {text}", self.status);
+        let answer = self.send(Method::POST, path, key, Some(body)).await?;
+        let text = String::from_utf8_lossy(&answer.body);
+        ensure!(answer.status == 201, "{path}: {} {text}", answer.status);
         let created: Value = serde_json::from_str(&text)?;
         let name = created["name"].as_str().context("a resource has a name")?;
         Ok(name.to_owned())

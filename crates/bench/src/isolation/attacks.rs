@@ -1,4 +1,4 @@
-//! What the hostile account does in each dimension.
+//! Attacks of the hostile account, one for each dimension.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::dispatch::load::Load;
 
 /// How long the first polls of its feeds may take.
 const STOCK: Duration = Duration::from_secs(60);
-/// From a feed's answer to its stored posts.
+/// Time from a feed's answer to its stored posts.
 const STORED: Duration = Duration::from_secs(1);
 
 impl Hostile {
@@ -81,7 +81,7 @@ impl Hostile {
         let feeds = self.stock("backfill").await?;
         let endpoint = self.connection("/ok").await?;
         let mut paths = Vec::new();
-        for _ in 0..20 {
+        for _ in 0..self.size.backfills {
             let manager = manual(&feeds, HOSTILE_WORD, std::slice::from_ref(&endpoint));
             let manager = self.manager(&manager).await?;
             paths.push(format!("/v1/{manager}:backfill"));

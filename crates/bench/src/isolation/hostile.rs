@@ -4,6 +4,7 @@
 //! a 429 like a client that wants to lose no time.
 
 use std::{
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -11,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use diesel::{QueryableByName, sql_query, sql_types::BigInt};
 use diesel_async::RunQueryDsl;
 use http::Method;
@@ -31,8 +32,6 @@ const CREATORS: usize = 4;
 const VIEWERS: usize = 20;
 /// Longest wait after a refused request.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a creation may take.
-const CREATE: Duration = Duration::from_secs(60);
 /// How long its rows may take to be deleted.
 const PURGE: Duration = Duration::from_secs(60);
 
@@ -54,10 +53,12 @@ pub(crate) enum Dimension {
     Previews,
     /// Test deliveries to endpoints that hang
     Tests,
+    /// All of these together
+    All,
 }
 
 impl Dimension {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const EACH: [Self; 8] = [
         Self::Filters,
         Self::SlowFeeds,
         Self::SlowPages,
@@ -74,6 +75,8 @@ impl Dimension {
 pub(super) struct Size {
     pub(super) scans: usize,
     pub(super) replayed: u32,
+    /// Managers with backfills.
+    pub(super) backfills: u32,
 }
 
 pub(super) struct Hostile {
@@ -84,6 +87,7 @@ pub(super) struct Hostile {
     pub(super) size: Size,
     tally: Arc<Tally>,
     created: AtomicUsize,
+    prepared: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     storms: JoinSet<()>,
 }
 
@@ -104,6 +108,7 @@ impl Hostile {
             size,
             tally: Arc::default(),
             created: AtomicUsize::new(0),
+            prepared: Vec::new(),
             storms: JoinSet::new(),
         })
     }
@@ -112,8 +117,17 @@ impl Hostile {
         &self.tally
     }
 
-    /// Begins to do its worst in one dimension.
+    /// Begins to do its worst in one dimension, or in all.
     pub(super) async fn begin(&mut self, dimension: Dimension) -> Result<()> {
+        self.prepare(dimension).await?;
+        for request in std::mem::take(&mut self.prepared) {
+            self.storms.spawn(request);
+        }
+        Ok(())
+    }
+
+    /// Creates what an attack needs. Its requests start later, because they hold up the account's own.
+    async fn prepare(&mut self, dimension: Dimension) -> Result<()> {
         match dimension {
             Dimension::Filters => self.filters().await,
             Dimension::SlowFeeds => self.slow_feeds().await,
@@ -123,6 +137,15 @@ impl Hostile {
             Dimension::Replays => self.replays().await,
             Dimension::Previews => self.previews().await,
             Dimension::Tests => self.tests().await,
+            Dimension::All => {
+                let mut each = Dimension::EACH;
+                // Slow feeds delay the account's own first polls, which these two wait for.
+                each.sort_by_key(|one| !matches!(one, Dimension::Backfills | Dimension::Previews));
+                for one in each {
+                    Box::pin(self.prepare(one)).await?;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -131,8 +154,16 @@ impl Hostile {
         self.storms.shutdown().await;
         let path = format!("/v1/{}?force=true", self.account.namespace);
         let owner = &self.account.owner;
-        let answer = self.api.send(Method::DELETE, &path, owner, None).await?;
-        ensure!(answer.status == 200, "{path}: {}", answer.status);
+        let begin = Instant::now();
+        loop {
+            let answer = self.api.send(Method::DELETE, &path, owner, None).await?;
+            match answer.status {
+                200 => break,
+                // The gateway or the database is still busy with what the account did.
+                429 | 503 if begin.elapsed() < PURGE => tokio::time::sleep(PAUSE).await,
+                status => bail!("{path}: {status}"),
+            }
+        }
 
         #[derive(QueryableByName)]
         struct Row {
@@ -140,7 +171,6 @@ impl Hostile {
             number: i64,
         }
         let mut conn = store::establish(&self.database_url).await?;
-        let begin = Instant::now();
         while begin.elapsed() < PURGE {
             tokio::time::sleep(Duration::from_millis(200)).await;
             // A purge that found nothing more looks again later.
@@ -167,19 +197,11 @@ impl Hostile {
         self.create(&path, &body).await
     }
 
-    /// Creates a resource with one of the keys that are only for this, because of the rate limit. The account's own
-    /// storms can hold all of its share of the gateway: then it tries again.
+    /// Creates a resource with one of the keys that are only for this, because of the rate limit.
     async fn create(&self, path: &str, body: &Value) -> Result<String> {
-        let begin = Instant::now();
-        loop {
-            let number = self.created.fetch_add(1, Ordering::Relaxed);
-            let key = &self.account.editors[EDITORS + number % CREATORS];
-            let answer = self.api.send(Method::POST, path, key, Some(body)).await?;
-            if answer.status != 429 || begin.elapsed() > CREATE {
-                return answer.created();
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
+        let number = self.created.fetch_add(1, Ordering::Relaxed);
+        let key = &self.account.editors[EDITORS + number % CREATORS];
+        self.api.create(path, key, body).await
     }
 
     /// Returns the keys for writes of a storm.
@@ -187,7 +209,7 @@ impl Hostile {
         self.account.editors[..EDITORS].to_vec()
     }
 
-    /// Sends requests to `paths` in turns, without a pause, from so many tasks for each key.
+    /// Prepares requests to `paths` in turns, without a pause, from so many tasks for each key.
     pub(super) fn storm(
         &mut self,
         keys: &[String],
@@ -201,7 +223,7 @@ impl Hostile {
             let (api, tally) = (self.api.clone(), Arc::clone(&self.tally));
             let (key, paths) = (keys[task % keys.len()].clone(), Arc::clone(&paths));
             let (method, body) = (method.clone(), body.clone());
-            self.storms.spawn(async move {
+            self.prepared.push(Box::pin(async move {
                 for path in paths.iter().cycle().skip(task % paths.len()) {
                     let answer = api.send(method.clone(), path, &key, body.as_ref()).await;
                     tally.note(&answer);
@@ -209,7 +231,7 @@ impl Hostile {
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
-            });
+            }));
         }
     }
 }

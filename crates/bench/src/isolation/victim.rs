@@ -67,13 +67,13 @@ pub(super) struct Latencies {
 pub(super) struct Observed {
     /// `GET …/scans`.
     pub(super) list: Latencies,
-    /// From a PATCH of instructions to `APPLIED`.
+    /// Time from a PATCH of instructions to `APPLIED`.
     pub(super) apply: Latencies,
-    /// From `APPLIED` to the first request to the new feed.
+    /// Time from `APPLIED` to the first request to the new feed.
     pub(super) first_poll: Latencies,
-    /// From the answer of the feed with a post to its webhook.
+    /// Time from the answer of the feed with a post to its webhook.
     pub(super) delivery: Latencies,
-    /// From the publication of a post to its webhook, the wait for the poll included.
+    /// Time from the publication of a post to its webhook, the wait for the poll included.
     pub(super) post: Latencies,
 }
 
