@@ -1,7 +1,5 @@
 //! The short form: each attack for a moment. It asserts counts and bounds, and no latencies.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::{Duration, Instant};
 
 use private_servers::postgres::Options as Server;
