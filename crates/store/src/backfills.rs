@@ -291,6 +291,27 @@ pub async fn claim(
     Ok(names.collect())
 }
 
+/// Locks the backfills of Managers that are deleted, in the order of their keys. Waits for steps that have them in hand.
+/// By primary key.
+///
+/// # Errors
+/// When the database does not answer.
+pub(crate) async fn lock_all(
+    conn: &mut AsyncPgConnection,
+    namespace: Uuid,
+    managers: &[Uuid],
+) -> QueryResult<()> {
+    sql_query(
+        "SELECT FROM backfills WHERE namespace_id = $1 AND manager_id = ANY ($2) \
+         ORDER BY manager_id, feed, notify FOR UPDATE",
+    )
+    .bind::<SqlUuid, _>(namespace)
+    .bind::<Array<SqlUuid>, _>(managers)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// The part of a Manager's backfill that the kept posts did not cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rest {

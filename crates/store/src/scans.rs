@@ -343,6 +343,19 @@ fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
     Ok(Page::of_times(list, items, |scan: &Scan| scan.create_time))
 }
 
+/// Returns true if at least `count` Scans have no deliveries yet. Served by `scans_not_fanned_out_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn are_queued(conn: &mut AsyncPgConnection, count: u32) -> QueryResult<bool> {
+    let found = sql_query(format!(
+        "SELECT FROM scans WHERE NOT fanned_out ORDER BY create_time LIMIT {count}"
+    ))
+    .execute(conn)
+    .await?;
+    Ok(found >= count as usize)
+}
+
 /// Locks up to `limit` Scans that are older than `age` and have no deliveries yet, the oldest first: their events may
 /// have been lost. Leaves out those in `except`, and those that another transaction has locked: dispatchers share the
 /// work. Both times are the database's. Served by `scans_not_fanned_out_idx`.

@@ -15,7 +15,7 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Backfill, MAX_REMATCHES,
-    record::{last_of, record_past, set_aside, store_blocks, unless_changed},
+    record::{last_of, let_others_pass, record_past, set_aside, store_blocks, unless_changed},
 };
 use crate::find::find;
 
@@ -88,6 +88,7 @@ impl Backfill {
             let Some(mut made) = blocks.instrument(span.clone()).await? else {
                 continue;
             };
+            let_others_pass(&mut conn, waiting).await?;
             let stored = unless_changed(&mut conn, version, async |conn| {
                 let claimed = backfills::claim(conn, waiting, &asked).await?;
                 let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();

@@ -16,7 +16,7 @@ use store::{
 
 use super::{
     Backfill, MAX_FAILURES, MAX_REMATCHES, RETRY, backoff,
-    record::{last_of, record_past, store_apart, store_blocks, unless_changed},
+    record::{last_of, let_others_pass, record_past, store_apart, store_blocks, unless_changed},
 };
 use crate::{
     budget,
@@ -97,6 +97,7 @@ impl Backfill {
                 let newest = polled.posts.first().map(|post| post.time);
                 gap.to.or(newest).unwrap_or(look_back.since)
             });
+            let_others_pass(&mut conn, &waiting).await?;
             let stored = unless_changed(&mut conn, version, async |conn| {
                 if !look_backs::lock(conn, look_back, replica).await? {
                     return Ok(0);

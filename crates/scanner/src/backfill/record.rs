@@ -1,6 +1,6 @@
 //! Stores Scans of the past, in blocks, and sets aside what cannot be stored.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use domain::{ManagerName, PlanVersion, Timestamp};
 use store::{
@@ -16,6 +16,12 @@ use crate::poll::tell_of;
 const BLOCK: usize = 1_000;
 /// Number of tries for a Manager's part, if another try may help.
 const SET_ASIDE_AFTER: i32 = 8;
+
+/// A backfill waits while this many Scans have no deliveries yet: what customers wait for now comes first.
+const MAX_QUEUED: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(100);
+/// Limit of the wait: Scans of a backfill can be listed while no dispatcher runs.
+const MAX_PAUSES: u32 = 50;
 
 /// Work before the last transaction, in blocks, and work within it.
 pub(super) fn last_of<'m, 'a>(
@@ -33,6 +39,7 @@ pub(super) async fn store_blocks(
 ) -> Result<Option<usize>, store::Error> {
     let mut made = 0;
     for block in blocks.chunks(BLOCK) {
+        let_others_pass(conn, waiting).await?;
         let stored = unless_changed(conn, version, async |conn| {
             record_past(conn, waiting, block).await
         });
@@ -42,6 +49,21 @@ pub(super) async fn store_blocks(
         }
     }
     Ok(Some(made))
+}
+
+/// Waits while many Scans wait for the dispatchers, before a block of a backfill that is delivered. All accounts share
+/// one queue.
+pub(super) async fn let_others_pass(
+    conn: &mut AsyncPgConnection,
+    waiting: &Waiting,
+) -> Result<(), store::Error> {
+    for _ in 0..MAX_PAUSES {
+        if !waiting.notify || !scans::are_queued(conn, MAX_QUEUED).await? {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
 }
 
 /// Does `work` in a transaction; `None`, and nothing of it, when plans changed since `version`.

@@ -90,6 +90,27 @@ async fn a_new_manager_hears_what_its_feeds_brought_of_late() {
 }
 
 #[tokio::test]
+async fn a_backfill_waits_while_many_scans_have_no_deliveries() {
+    let world = World::new().await;
+    let busy = world.manager("toaster", &[LEMMY]).await;
+    let replica = world.ready_scanner().await;
+    let toasters = (0..250).map(|n| aged("lemmy", &format!("Toaster {n}"), 5));
+    let kettle = aged("lemmy", "A kettle", 5);
+    world.platforms.publish(toasters.chain([kettle]).collect());
+    // No dispatcher runs.
+    world.until_scanned(busy, 250).await;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    world.until_scanned(manager, 1).await;
+    let late = format!(
+        "scans AS s JOIN managers AS m ON m.id = s.manager_id \
+         WHERE m.id = '{}' AND s.create_time > m.update_time + interval '4 seconds'",
+        manager.manager.to_uuid()
+    );
+    assert_eq!(world.database.count(&late).await, 1);
+    replica.stop().await;
+}
+
+#[tokio::test]
 async fn a_backfill_of_weeks_is_silent_unless_asked_and_makes_each_scan_once() {
     let mut world = World::new().await;
     // A step of 500 posts has to be followed by others.

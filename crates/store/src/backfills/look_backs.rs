@@ -183,6 +183,14 @@ pub async fn lock(
     .bind::<Nullable<Jsonb>, _>(look_back.cursor.clone().map(words::json))
     .execute(conn)
     .await?;
+    // Before any clock, as a deletion of Managers does. Served by `backfills_look_back_idx`.
+    sql_query(
+        "SELECT FROM backfills WHERE look_back_id = $1 \
+         ORDER BY namespace_id, manager_id, feed, notify FOR UPDATE",
+    )
+    .bind::<BigInt, _>(look_back.id)
+    .execute(conn)
+    .await?;
     Ok(held > 0)
 }
 

@@ -16,7 +16,7 @@ use super::{
     Row, codes, health, insert_notices, kind_words, load_notices, notice, number, read, write,
 };
 use crate::{
-    Error, QueryResult, plans, purges,
+    Error, QueryResult, backfills, plans, purges,
     schema::{manager_notices, managers, scan_clocks},
 };
 
@@ -264,8 +264,10 @@ pub(crate) async fn delete_all(
     remove(conn, &names, now).await
 }
 
-/// Of one Namespace, in the order of their names. The clocks are locked last and in order, as those who
-/// record Scans do; these wait, and then find that the Manager is gone.
+/// Removes Managers of one Namespace, in the order of their names.
+///
+/// Backfills are locked first, then clocks, each in order, as the steps of backfills and the recording of Scans do.
+/// These wait, and then find that the Manager is gone.
 async fn remove(
     conn: &mut AsyncPgConnection,
     names: &[ManagerName],
@@ -276,6 +278,7 @@ async fn remove(
     };
     let namespace = first.namespace.to_uuid();
     let ids: Vec<Uuid> = names.iter().map(|name| name.manager.to_uuid()).collect();
+    backfills::lock_all(conn, namespace, &ids).await?;
     let gone = plans::record_gone(conn, names, now).await?;
     scan_clocks::table
         .filter(scan_clocks::namespace_id.eq(namespace))

@@ -5,17 +5,19 @@ use std::time::Duration;
 use diesel_async::AsyncPgConnection;
 use domain::{ConnectionName, DeliveryName, ManagerName, Timestamp};
 use store::{
-    AsyncConnection, connections,
+    AsyncConnection,
+    backfills::{self, Rest, Waiting, look_backs},
+    connections,
     deliveries::{self, Attempt, AttemptResult, Task, Verdict, Want},
     managers, namespaces,
     purges::{self, Step},
-    replicas,
+    replicas, scans,
     stats::{self, Deltas},
 };
-use test_support::{instructions, post};
+use test_support::{eventually, instructions, post};
 use uuid::Uuid;
 
-use crate::support::{Start, number, record, run, start};
+use crate::support::{Start, feed, new_scan, number, record, run, start};
 
 /// A Manager with one Connection, and a replica that lives.
 struct Sending {
@@ -243,4 +245,82 @@ async fn statistics_go_with_what_they_are_of() {
     run(&mut at.at.conn, "UPDATE purges SET next_time = '-infinity'").await;
     at.purge().await;
     assert_eq!(count(&mut at.at.conn, "stats").await, 0);
+}
+
+/// Runs a step of the Manager's backfill, and deletes the Manager in the middle of it.
+async fn delete_during_a_step(is_look_back: bool) {
+    let mut at = start().await;
+    let instructions = instructions("a");
+    let manager = at
+        .fixture
+        .applied_manager(&mut at.conn, &instructions, &[])
+        .await;
+    let waiting = Waiting {
+        feed: feed(),
+        notify: true,
+    };
+    let replica = Uuid::new_v4();
+    let (asked, _) = backfills::waiting_for(&mut at.conn, &waiting, 1)
+        .await
+        .unwrap();
+    assert_eq!(asked.len(), 1);
+    let now = Timestamp::now();
+    let rest = Rest {
+        manager,
+        reach_time: now,
+        look_back: is_look_back.then_some((now.minus(Duration::from_secs(60)), now)),
+    };
+    let leased = if is_look_back {
+        backfills::matched_kept(&mut at.conn, &waiting, std::slice::from_ref(&rest))
+            .await
+            .unwrap();
+        look_backs::lease(&mut at.conn, &["hackernews"], replica, false)
+            .await
+            .unwrap()
+    } else {
+        None
+    };
+    let mut deleting = at.database.connect().await;
+    let mut watching = at.database.connect().await;
+    let posts = [post("hackernews:1", "a")];
+    let matches = posts.each_ref().map(|post| new_scan(manager, post));
+    let deletion = at
+        .conn
+        .transaction(async |conn| {
+            match &leased {
+                Some(look_back) => assert!(look_backs::lock(conn, look_back, replica).await?),
+                None => assert_eq!(
+                    backfills::claim(conn, &waiting, &asked).await?,
+                    [manager]
+                ),
+            }
+            let deletion = tokio::spawn(async move {
+                let deleted = deleting
+                    .transaction(async |conn| managers::delete(conn, manager, now).await);
+                deleted.await.unwrap()
+            });
+            eventually("it waits", Duration::from_secs(30), async || {
+                let waits = "SELECT count(*) AS number FROM pg_stat_activity \
+                             WHERE datname = current_database() AND wait_event_type = 'Lock'";
+                number(&mut watching, waits).await == 1
+            })
+            .await;
+            let made = scans::record_past(conn, &waiting.feed, &matches, now, false).await?;
+            assert_eq!(made.len(), 1);
+            match &leased {
+                Some(look_back) => look_backs::finish(conn, look_back.id, None).await?,
+                None => backfills::matched_kept(conn, &waiting, &[rest]).await?,
+            }
+            Ok::<_, store::Error>(deletion)
+        })
+        .await
+        .unwrap();
+    assert!(deletion.await.unwrap().is_some());
+    assert_eq!(count(&mut at.conn, "backfills").await, 0);
+}
+
+#[tokio::test]
+async fn a_deletion_waits_for_a_backfill_and_neither_fails() {
+    delete_during_a_step(false).await;
+    delete_during_a_step(true).await;
 }

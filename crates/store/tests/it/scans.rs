@@ -327,6 +327,8 @@ async fn overdue_scans_are_shared() {
         run(conn, "BEGIN").await;
     }
     let [first, second] = &mut others;
+    assert!(scans::are_queued(&mut at.conn, 4).await.unwrap());
+    assert!(!scans::are_queued(&mut at.conn, 5).await.unwrap());
     let at_once = Duration::ZERO;
     let taken = scans::take_overdue(first, at_once, &made[..1], 2).await;
     assert_eq!(taken.unwrap(), made[1..3]);
