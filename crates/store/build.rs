@@ -19,7 +19,7 @@ fn main() {
         "cargo::rustc-env=MIGRATIONS_FINGERPRINT={:016x}",
         hasher.finish()
     );
-    // As diesel has it: what stands before the first underscore, without hyphens.
+    // As diesel does: the part before the first underscore, without hyphens.
     let newest = files
         .iter()
         .filter_map(|(path, _)| {

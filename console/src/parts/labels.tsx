@@ -14,8 +14,8 @@ import { safeUrl } from "./basics";
 export type Put = (scan: Scan) => void;
 
 /**
- * Whether the service counts it as judged: what was marked wrong, and whatever else was changed since it was made, be it
- * by its labels alone or by taking a verdict back. That is by what Managers learn, and so what is shown.
+ * Returns true if the service counts the Scan as judged: it was marked wrong, or changed since it was made,
+ * by its labels alone or by taking a verdict back. Managers learn from these Scans, so the console shows it.
  */
 export function isJudged(scan: Scan): boolean {
   return !scan.value || scan.updateTime !== scan.createTime;

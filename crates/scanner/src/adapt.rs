@@ -1,7 +1,7 @@
 //! When a feed is polled again, by how much it brings.
 //!
 //! Where the operator gives a platform an interval, that is kept exactly. Else a feed is polled about four
-//! times in the time in which it brings one post, within the platform's usual interval and eight times that:
+//! times in the time of one new post, within the platform's usual interval and eight times that:
 //! so what is quiet costs little. What is busy is polled as often as it takes not to have more than half a
 //! page wait, down to `scanner.poll_interval_min`.
 

@@ -1,9 +1,9 @@
 //! Runs Managers over posts of the past: new Managers, and those with a requested backfill.
 //!
 //! First over the posts that are kept of a feed, for all Managers that wait for it at once. Where these do
-//! not reach back far enough and the platform does, a look-back reads the feed with a cursor of its own.
-//! One step at a time in a replica, beside the polls of fresh posts and within the half of a platform's budget
-//! that they leave; a step that is not finished is done again by whoever comes next, and makes no Scan twice.
+//! not reach back far enough and the platform does, a look-back reads the feed with a separate cursor.
+//! One step at a time in a replica, next to the polls of fresh posts and within the half of a platform's budget
+//! that they leave. The next replica repeats a step that is not finished, and makes no Scan twice.
 //!
 //! A post that comes while this goes on is the poll's business: before kept posts are read, every poll that
 //! may not have known the Manager has ended ([`feeds::wait_for_polls`]), and what it read is then kept.

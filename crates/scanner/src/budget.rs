@@ -9,7 +9,7 @@
 //! shared by the accounts that watch the platform.
 //!
 //! Costs one short transaction for each lease of requests, for each request of low priority and for each call
-//! for paid posts; where nothing is bounded, one read by primary key in a second in which anything is asked.
+//! for paid posts. Without bounds, it costs one read by primary key in each second with requests.
 
 use std::{
     cell::Cell,

@@ -7,7 +7,7 @@
 //!
 //! [`adapt`] says when a feed is polled again, [`budget`] what a platform may be asked at all, by all replicas
 //! together. Behind the polls, and within what they leave, [`backfill`] runs new Managers over posts of the
-//! past, and [`recheck`] finds posts that are gone at their source. [`monitor`] tells how the platforms do.
+//! past, and [`recheck`] finds posts that are gone at their source. [`monitor`] reports the state of the platforms.
 
 mod adapt;
 mod backfill;
@@ -40,7 +40,7 @@ pub use llm_filter::LlmFilter;
 pub use plans::Plans;
 
 /// Scans until the context's shutdown, then finishes the polls that are open. A platform that cannot be used,
-/// for want of credentials say, is told of, and the others are scanned.
+/// for example without credentials, is reported, and the others are scanned.
 ///
 /// # Errors
 /// When a part of it panicked.

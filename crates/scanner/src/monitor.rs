@@ -1,6 +1,6 @@
 //! How the platforms do, told to metrics and health; and what has become too old, taken away.
 //!
-//! What the database knows of all feeds is told by every replica alike, so it does not matter which of them
+//! Every replica reports what the database knows of all feeds, so it does not matter which of them
 //! polled. A platform in trouble makes no replica unready: the others are scanned.
 //!
 //! Costs one statement over all feeds each [`LOOK`], and an hourly pass over what is kept.

@@ -5,7 +5,7 @@
 //! deleted costs one to five. Of a stream that brings nothing only one poll in a second is stored. Nothing is
 //! held open while the platform is waited for, save the lease.
 //!
-//! Whoever reads the stream of a whole network keeps its lease from poll to poll, until it stops, fails or
+//! The poller of a whole network's stream keeps its lease from poll to poll, until it stops, fails or
 //! dies: at each change of hands some seconds of the network are read twice.
 //!
 //! A poll that matches for very many Managers stores its Scans in blocks, and the cursor with the last: who

@@ -1,9 +1,9 @@
 //! Leases the due feeds of one platform and polls them.
 //!
-//! Each platform has a poller and places of its own, so no platform waits for another. Of its places,
+//! Each platform has a separate poller and separate places, so no platform waits for another. Of its places,
 //! [`QUICK`] are for polls that are young, of feeds that were not slow last time: a poll that takes long gives
-//! its place up, and its feed's next one has to take one of the [`SLOW_FEEDS`] places. So whoever answers
-//! slowly, or makes feeds that do, holds up others for seconds once, and then only those like it.
+//! its place up, and its feed's next one has to take one of the [`SLOW_FEEDS`] places. So an account with slow
+//! feeds delays others for seconds once, and then only other slow feeds.
 //!
 //! Places are shared by account ([`store::fair`]): however many feeds one account watches, and however slow, half
 //! of each kind of place is left for the others.
@@ -131,7 +131,7 @@ impl Poller {
         }
     }
 
-    /// As many due feeds as there is room for, and how long until another look is worth it.
+    /// Returns as many due feeds as there are places for, and the time until the next look.
     async fn lease(
         &self,
         open: &HashMap<Id, Open>,
@@ -240,7 +240,7 @@ mod tests {
         (0..count).map(poll).collect()
     }
 
-    /// How many more quick and slow feeds of `account` may be polled beside `polls`.
+    /// Returns how many more quick and slow feeds of `account` may be polled next to `polls`.
     fn room_beside(polls: &[Vec<Open>], account: AccountId) -> (usize, usize) {
         let more = |slow| {
             let mut room = room(polls.iter().flatten());

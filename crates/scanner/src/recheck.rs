@@ -16,7 +16,7 @@ use crate::{
     watched::{Watched, classify},
 };
 
-/// From the begin of one walk to that of the next, unless it takes longer.
+/// Interval from the start of one walk to the start of the next, unless a walk takes longer.
 const PASS: Duration = Duration::from_secs(24 * 3_600);
 const LOOK: Duration = Duration::from_secs(10);
 const BETWEEN_STEPS: Duration = Duration::from_secs(1);
@@ -28,10 +28,10 @@ pub(crate) struct Recheck {
     backbone: Backbone,
 }
 
-/// What a step found to do.
+/// Outcome of a step.
 enum Step {
     Idle,
-    /// Nothing of the platform among the posts looked at.
+    /// The posts that were checked had none of the platform.
     Passed,
     Asked,
 }

@@ -1,8 +1,8 @@
-//! What Managers and Namespaces keep out, beside the index of plans and as fresh as it.
+//! Mutes and languages of Managers and Namespaces, next to the index of plans and never older than it.
 //!
 //! Few have anything here. A reader takes a lock for the length of a look-up, once for each match; the
-//! one who writes does so before the index gets the version that the change came with: whoever has an
-//! index has screens as new.
+//! writer does so before the index gets the version of the change. So a reader of an
+//! index never has older screens.
 
 use std::{
     collections::HashMap,

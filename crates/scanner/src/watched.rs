@@ -1,4 +1,4 @@
-//! A configured platform, with what the scanner keeps beside its adapter.
+//! A configured platform, with the scanner's state of it.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -29,7 +29,7 @@ pub(crate) struct Watched {
     failures: Arc<Mutex<Failures>>,
 }
 
-/// What was not said yet.
+/// Failures that were not logged yet.
 #[derive(Default)]
 struct Failures {
     last_line: Option<Instant>,
@@ -37,7 +37,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// Returns true if a failure is told of, and then how many were not since the last line.
+    /// Returns true if a failure is to be logged, and the number of failures since the last line.
     fn say(&mut self, now: Instant) -> Option<u64> {
         let said = |line: Instant| now.saturating_duration_since(line) < LINE_EVERY;
         if self.last_line.is_some_and(said) {
@@ -86,7 +86,7 @@ impl Watched {
         &self.platform.name
     }
 
-    /// Tells of the failure of a feed, by its masked name, and of a platform's that fails for all its feeds: once a minute.
+    /// Logs the failure of a feed by its masked name, and of a platform that fails for all its feeds, once a minute.
     pub(crate) fn tell_failure(&self, feed: &str, reason: &'static str, error: &str) {
         metrics::POLL_FAILURES
             .with_label_values(&[self.name(), reason])
@@ -112,7 +112,7 @@ impl Watched {
     }
 }
 
-/// What a failed poll means for its feed, and its word in metrics.
+/// Meaning of a failed poll for its feed, and its label in metrics.
 pub(crate) fn classify(error: &PollError) -> (Trouble, &'static str) {
     match error {
         PollError::Throttled { .. } => (Trouble::Failing, "throttled"),

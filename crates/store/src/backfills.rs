@@ -31,9 +31,9 @@ pub struct FeedReach {
     pub reach_time: Timestamp,
 }
 
-/// Has the feeds that the Manager watches now looked through from `start` on; with `notify`, what is found is
-/// delivered. `reach` tells of a feed how far back its platform goes. Returns each feed with how far back
-/// its posts will be had, by name: never before `start`. Asked again, it looks again; one that is under way
+/// Requests backfills of the feeds that the Manager watches now, from `start` on. With `notify`, their Scans are
+/// delivered. `reach` returns how far back the platform of a feed goes. Returns how far back the posts of each feed
+/// can be read, by name: never before `start`. A repeated request looks again; one in progress
 /// starts again. By `feed_watchers_manager_idx` and primary keys.
 ///
 /// # Errors
@@ -180,7 +180,7 @@ pub struct Asked {
 pub struct KeptPosts {
     /// Before the first poll that succeeded there is nothing: that poll will find what there is.
     pub is_read: bool,
-    /// Start of the period in which all posts are kept; `None` if no posts are kept.
+    /// Start of the period with all posts kept; `None` if no posts are kept.
     pub since: Option<Timestamp>,
 }
 
@@ -318,7 +318,7 @@ pub struct Rest {
     pub manager: ManagerName,
     /// Start of the period whose kept posts were matched; nothing older can be read.
     pub reach_time: Timestamp,
-    /// Position from which a look-back continues: its start and end.
+    /// Period that a look-back continues with: its start and end.
     pub look_back: Option<(Timestamp, Timestamp)>,
 }
 

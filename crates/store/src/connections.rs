@@ -54,7 +54,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What cannot be opened, because its key is not configured any more, is masked: it must not hide the
+    /// Values whose key is not configured any more are masked: they must not hide the
     /// Connection, nor the list that it is in.
     fn open_or_mask(self, sealer: &Sealer) -> Result<Connection, Error> {
         let name = ConnectionName {
@@ -244,7 +244,7 @@ pub async fn exists(conn: &mut AsyncPgConnection, name: ConnectionName) -> Query
     .await
 }
 
-/// Which of these Connections of a Namespace exist. Locks them against deletion until the end of the
+/// Returns which of these Connections of a Namespace exist. Locks them against deletion until the end of the
 /// transaction, so that a notice never names what is gone.
 ///
 /// # Errors

@@ -63,7 +63,7 @@ pub struct Task {
     pub traceparent: Option<String>,
 }
 
-/// A leased delivery of which no request can be made: its Connection's headers, say, are sealed with a
+/// A leased delivery that cannot be sent: for example, its Connection's headers are sealed with a
 /// key that is not configured.
 #[derive(Debug, thiserror::Error)]
 #[error("no request can be made for {delivery}")]

@@ -243,7 +243,7 @@ async fn take(
 }
 
 /// How long until the next feed becomes due that [`lease_due`] would lease, of those that there is `room` for; `None`
-/// if there is none. Call it before [`lease_due`], which finds what is due by then.
+/// without one. Call it before [`lease_due`], which finds what is due by then.
 /// What `replica` has leased and forgotten is not worth waking for: the next look finds it.
 ///
 /// # Errors

@@ -1,8 +1,8 @@
-//! What all dispatchers know together of each Connection: when to look for what waits for it, its circuit
+//! State of each Connection that all dispatchers share: when to look for waiting deliveries, its circuit
 //! breaker, its rate.
 //!
-//! `next_due_time` is a hint: never later than something may be sent, sometimes earlier. Whoever leaves
-//! something waiting says so after its commit ([`note_due`]), and whoever moves a hint on locks the row
+//! `next_due_time` is a hint: never later than the first waiting delivery, sometimes earlier. Code that leaves
+//! a delivery waiting notes it after its commit ([`note_due`]), and code that moves a hint on locks the row
 //! first and looks afterwards ([`settle`]), so that nothing is missed in between. What a crash leaves
 //! unsaid is found by [`crate::deliveries::find_waiting`].
 //!

@@ -1,8 +1,8 @@
 //! Events that are true but not yet published.
 //!
 //! Code that changes state enqueues the event in the same transaction; the relay of any process takes it
-//! from there. Rows leave in about the order in which they came, but with several relays in no order
-//! that a reader could rely on.
+//! from there. Rows leave in about the order of their arrival. With several relays, no reader can rely on
+//! an order.
 
 use std::collections::BTreeSet;
 

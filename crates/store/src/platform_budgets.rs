@@ -133,7 +133,7 @@ pub struct Posts {
     pub account: Option<Id>,
 }
 
-/// Takes up to `wanted` of the posts that a UTC day has, by the database's clock. They count as
+/// Takes up to `wanted` of the paid posts of a UTC day, by the database's clock. They count as
 /// spent unless [`give_back_posts`] returns them, because each post costs money.
 ///
 /// Posts for a `feed` come from the share of the watching account with the largest allowance. Without a feed,

@@ -1,8 +1,8 @@
-//! Takes up what waits in the database: retries that are due, what found no place at first, what other
+//! Claims waiting deliveries from the database: retries that are due, those without a place at first, and those that
 //! replicas left behind.
 //!
-//! Which Connections have anything to send is told by their lanes in the database, a look at which costs
-//! the same however much waits. Nothing is claimed that has no place: of each Connection as much as its
+//! The lanes in the database show which Connections have deliveries to send. One look costs
+//! the same, however many wait. Nothing is claimed without a place: of each Connection as much as its
 //! lane holds, accounts in turn. A Connection whose breaker is open, or whose rate is limited, is claimed
 //! for under its lock ([`restrained`]), by one replica at a time.
 

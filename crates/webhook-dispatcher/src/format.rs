@@ -1,7 +1,7 @@
 //! The body of a request: our own, or what a chat service's incoming webhook takes.
 //!
 //! A post is text of strangers. In the bodies for chat services it can neither ping anybody nor bring
-//! markup of its own: it stands in fields that the service shows as they are, or is escaped, and every field
+//! markup: it is in fields that the service shows as they are, or is escaped, and every field
 //! keeps to the service's bounds, so that no post is too long to arrive.
 
 use bytes::Bytes;

@@ -1,6 +1,6 @@
 //! How many deliveries a rate limit allows, and when each may go.
 //!
-//! All replicas draw on one time line in the database, `rate_time`, up to which the seconds of the rate are
+//! All replicas draw on one time line in the database: the seconds before `rate_time` are
 //! spent. A claim spends a second of what is to come and paces its requests over it; the next claim is due when
 //! half of that is left (`store::lanes::settle`). So a rate costs two looks a second, however high it is and
 //! however much waits, and a look may be late by half a second and no one waits for it. What is late by a little

@@ -1,7 +1,7 @@
 //! Writes attempts down, many at a time.
 //!
 //! Results that come within 20 ms share one transaction of a few statements, with the record of their
-//! Connections, by which breakers open and close, is kept too. While the database is away they are held
+//! Connections, which opens and closes breakers. While the database is away they are held
 //! and tried again: a request that was made is not forgotten, nor repeated for want of a record, as long as
 //! the process lives. One that the database refuses permanently is put aside and holds up no other.
 
@@ -32,7 +32,7 @@ pub(crate) struct Recorder {
 
 type Hand = Mutex<HashSet<Id>>;
 
-/// That this process has a delivery: from its lease until its result is written, or until an attempt
+/// Mark that this process has a delivery: from its lease until its result is written, or until an attempt
 /// ends without one. What is in hand is never freed, so nothing may stay there for ever.
 pub(crate) struct InHand {
     delivery: Id,
@@ -42,7 +42,7 @@ pub(crate) struct InHand {
 /// The end of an attempt.
 pub(crate) struct Sent {
     pub(crate) result: AttemptResult,
-    /// What it says of the endpoint of the Connection as it was changed last at this time; nothing when no request
+    /// Outcome for the endpoint of the Connection as it was last changed at this time; `None` if no request
     /// could be made.
     pub(crate) outcome: Option<(Outcome, Timestamp)>,
 }

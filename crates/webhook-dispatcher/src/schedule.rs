@@ -25,7 +25,7 @@ pub(crate) struct Tried {
 
 /// 2xx acknowledges, 410 ends, all else is tried again after the schedule's next wait with ±20 %
 /// jitter. `Retry-After` of a 429 or 503 may lengthen the wait, up to a day, and never shortens it.
-/// After the schedule's last wait the delivery is given up, and past the greatest age, at which it is
+/// The delivery is given up after the schedule's last wait, and at its greatest age, when it is
 /// tried for the last time.
 pub(crate) fn verdict(tried: Tried, settings: &Settings, now: Timestamp) -> Verdict {
     verdict_with(tried, settings, now, rand::random_range(JITTER))

@@ -108,7 +108,7 @@ pub(crate) async fn hand_back(
     Ok(())
 }
 
-/// Of a delivery that cannot be sent: an attempt that failed, so that it is tried after the schedule,
+/// Records a failed attempt of a delivery that cannot be sent, so that it is tried after the schedule,
 /// when someone may have configured the key, and given up in the end.
 pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
     let Unsendable {

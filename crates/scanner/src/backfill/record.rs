@@ -68,7 +68,7 @@ pub(super) async fn let_others_pass(
 
 /// Does `work` in a transaction; `None`, and nothing of it, when plans changed since `version`.
 ///
-/// A generic-plan transaction: it has the statements with which polls record Scans.
+/// A generic-plan transaction: it has the same statements as a poll that records Scans.
 pub(super) async fn unless_changed<T>(
     conn: &mut AsyncPgConnection,
     version: PlanVersion,

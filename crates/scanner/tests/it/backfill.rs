@@ -62,7 +62,7 @@ async fn a_new_manager_hears_what_its_feeds_brought_of_late() {
         "A kettle of yesterday",
     ];
     assert_eq!(found, expected.map(str::to_owned).into());
-    // They are told of like any Scan, and no platform was asked for more than the polls ask.
+    // Their events are written like those of any Scan, and no platform was asked for more than the polls ask.
     assert_eq!(world.database.count("scans WHERE fanned_out").await, 0);
     assert!(world.platforms.requests("/lemmy") > asked, "polls went on");
     assert_eq!(
@@ -146,7 +146,7 @@ async fn a_backfill_of_weeks_is_silent_unless_asked_and_makes_each_scan_once() {
             == 1
     })
     .await;
-    // Whoever comes next goes on from there.
+    // The next replica continues from there.
     replica.kill();
     let replica = world.ready_scanner().await;
     world.publish("hackernews", "A fresh kettle");
@@ -167,7 +167,7 @@ async fn a_backfill_of_weeks_is_silent_unless_asked_and_makes_each_scan_once() {
     until_done(&world).await;
     assert_eq!(world.scanned(manager).await.len(), 1_302);
 
-    // Another is told of all.
+    // Another Manager gets all of them.
     let other = world.manager("kettle", &[HACKER_NEWS]).await;
     ask(&world, other, 30, true).await;
     until_done(&world).await;

@@ -27,7 +27,7 @@ async fn credentials_that_do_not_do_are_told_of_everywhere_and_harm_nobody() {
         api_version: Some("202610".to_owned()),
         ..Access::default()
     };
-    // Its feed, and what is told of it.
+    // Its feed, and the reports about it.
     let cases = [
         (
             settings("facebook", "unlicensed", Access::default()),

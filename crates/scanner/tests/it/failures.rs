@@ -158,7 +158,7 @@ async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody(
     let failures = lines.iter().filter(|line| line.contains("polls fail"));
     let failures = failures.count();
     assert!((1..=minutes).contains(&failures), "{lines:?}");
-    // Beside it, what all its feeds together do.
+    // In addition, the sum of all its feeds.
     assert!(lines.len() <= failures + 4 * minutes, "{lines:?}");
     for reason in ["status", "throttled", "malformed", "unavailable"] {
         let counted =

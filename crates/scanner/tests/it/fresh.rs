@@ -41,7 +41,7 @@ impl Indexes {
             };
             tokio::spawn(Arc::clone(plans).keep_fresh(bus, None, shutdown.clone()));
         }
-        // Subscribed: what is told from here on is heard.
+        // Subscribed: it receives all later events.
         tokio::time::sleep(Duration::from_millis(200)).await;
         Self { plans, shutdown }
     }

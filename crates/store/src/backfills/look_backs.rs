@@ -78,8 +78,8 @@ pub(super) async fn join(
     Ok(made.id)
 }
 
-/// Leases the longest due look-back of the platforms named. `replica` has none in hand: whatever it leased
-/// before is free again. Served by `look_backs_due_idx`.
+/// Leases the longest due look-back of these platforms. `replica` has none in progress: its earlier lease
+/// is free again. Served by `look_backs_due_idx`.
 ///
 /// # Errors
 /// When the database does not answer.

@@ -1,5 +1,5 @@
-//! What is sealed by a key of before, sealed by the present one; and addresses in the clear, which the release before
-//! wrote, sealed at all.
+//! Seals values of earlier keys with the present one, and addresses that earlier releases wrote
+//! in clear.
 
 use diesel::{
     QueryableByName, sql_query,

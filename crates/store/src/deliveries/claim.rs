@@ -80,7 +80,7 @@ macro_rules! due_of {
 
 /// Leases to `replica` what is due of these Connections, of each up to its count and the longest due
 /// first. Rows that another replica is about to lease are skipped. Nothing is leased of a Connection that
-/// is disabled, whose rate is limited or whose breaker is open, whatever the caller believes: an owner may
+/// is disabled, whose rate is limited or whose breaker is open, even if the caller does not know it: an owner may
 /// just have said so, or another replica. What is left of a deleted Manager is leased and given to no one:
 /// its purge cancels it, or [`super::free_orphans`] does. What is leased of a post that was deleted at its source is
 /// cancelled at once, and counts as nothing found.
@@ -146,8 +146,8 @@ async fn claim_by(
     without_erased(conn, sealer, replica, rows).await
 }
 
-/// Leases to `replica` up to `limit` deliveries that a person asked for, whatever else holds their
-/// Connection up, except that it is disabled. Served by `deliveries_urgent_idx`, which is mostly empty.
+/// Leases to `replica` up to `limit` deliveries that a person asked for, even if their Connection is held
+/// up, unless it is disabled. Served by `deliveries_urgent_idx`, which is mostly empty.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -174,7 +174,7 @@ pub async fn claim_urgent(
     without_erased(conn, sealer, replica, rows).await
 }
 
-/// What can be sent of what was leased. A crash before the cancellation leaves leases that
+/// Returns the leased deliveries that can be sent. A crash before the cancellation leaves leases that
 /// [`super::free_orphans`] cancels.
 async fn without_erased(
     conn: &mut AsyncPgConnection,

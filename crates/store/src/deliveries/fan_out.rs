@@ -73,7 +73,7 @@ impl From<&Made> for Made {
 pub struct FannedOut<P> {
     /// Leased, ready to be sent without another look at the database, each with its permit.
     pub tasks: Vec<(Task, P)>,
-    /// Connections for which something waits in the database now: for [`crate::lanes::note_due`] after the
+    /// Connections with waiting deliveries in the database: for [`crate::lanes::note_due`] after the
     /// commit. Not those that are disabled or whose breaker is open:
     /// they are looked at when that ends.
     pub waiting: BTreeSet<Due>,
@@ -104,7 +104,7 @@ pub async fn fan_out<P>(
     let scans: BTreeSet<ScanName> = traces.keys().copied().collect();
     let column = |value: fn(&ScanName) -> Uuid| -> Vec<Uuid> { scans.iter().map(value).collect() };
     // The posts are looked up one by one: without statistics the planner would read all for each Scan. And of what is
-    // not fanned out it often believes that there is none, and would read that index rather than find a Scan by its
+    // not fanned out it often expects none, and would read that index rather than find a Scan by its
     // key; IS NOT TRUE keeps it from that.
     let rows: Vec<Row> = Prepared(
         sql_query(concat!(
@@ -218,7 +218,7 @@ struct Insert {
     traceparent: Option<String>,
 }
 
-/// What is due is told by the database's clock alone, by which others look for it; the id's time is only a
+/// Only the database's clock decides what is due, and others look by it; the id's time is only a
 /// part of the key.
 async fn insert(
     conn: &mut AsyncPgConnection,

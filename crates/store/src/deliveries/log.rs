@@ -181,8 +181,8 @@ fn is_given_up(list: &ListQuery, comparison: &Comparison) -> bool {
         || comparison.field == "lastStatusCode" && list.filter.0.iter().any(is_listed)
 }
 
-/// Orders by `createTime` are served by `deliveries_pkey`; with a filter for one of the states in which
-/// deliveries are given up by `deliveries_given_up_status_idx`, for one Scan by `deliveries_scan_idx`.
+/// Orders by `createTime` are served by `deliveries_pkey`; with a filter for a state that a delivery
+/// is given up in, by `deliveries_given_up_status_idx`, for one Scan by `deliveries_scan_idx`.
 ///
 /// # Errors
 /// When the database does not answer.

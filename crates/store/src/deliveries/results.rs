@@ -247,7 +247,7 @@ impl Moved {
     }
 }
 
-/// What the results say of Connections. Those of deliveries whose lease was lost are not counted: the
+/// Outcomes by Connection. Deliveries whose lease was lost are not counted: the
 /// new holder's are.
 fn deltas(results: &[&AttemptResult], moved: &[Moved]) -> Deltas {
     let scans: HashMap<Uuid, Id> = moved

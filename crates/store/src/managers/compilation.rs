@@ -1,4 +1,4 @@
-//! What the compiler does to Managers: finds those that wait for it, reads their submissions, and ends them as
+//! Statements of the compiler: find waiting Managers, read their submissions, and end them as
 //! applied or as failed.
 
 use chrono::{DateTime, Utc};

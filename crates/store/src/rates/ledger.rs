@@ -14,8 +14,8 @@
 //!
 //! No points are leased that, with those that count, would exceed the limit.
 //!
-//! **Proof.** Take any window `[w, w + WINDOW)` and the last lease, in the order in which the ledger was
-//! locked, of which points were spent in it. It was granted before `w + WINDOW`, since points are spent after
+//! **Proof.** Take any window `[w, w + WINDOW)` and the last lease, in the order of locks on the
+//! ledger, with points spent in it. It was granted before `w + WINDOW`, since points are spent after
 //! they are granted. Any point that was spent at `s ≥ w` under an earlier lease counts until at least
 //! `s + WINDOW`: the replica sent its question before the database saw it, so `s ≤ asked + after`, and
 //! `after < LEASE` or the replica does not spend it. `s + WINDOW ≥ w + WINDOW` is after the last grant, so at

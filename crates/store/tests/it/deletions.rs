@@ -289,14 +289,11 @@ async fn delete_during_a_step(is_look_back: bool) {
         .transaction(async |conn| {
             match &leased {
                 Some(look_back) => assert!(look_backs::lock(conn, look_back, replica).await?),
-                None => assert_eq!(
-                    backfills::claim(conn, &waiting, &asked).await?,
-                    [manager]
-                ),
+                None => assert_eq!(backfills::claim(conn, &waiting, &asked).await?, [manager]),
             }
             let deletion = tokio::spawn(async move {
-                let deleted = deleting
-                    .transaction(async |conn| managers::delete(conn, manager, now).await);
+                let deleted =
+                    deleting.transaction(async |conn| managers::delete(conn, manager, now).await);
                 deleted.await.unwrap()
             });
             eventually("it waits", Duration::from_secs(30), async || {

@@ -1,4 +1,4 @@
-//! What keeps claims honest: leases of the dead, hints that were never written, deliveries that no one will
+//! Maintenance of claims: leases of dead replicas, hints that were never written, deliveries that no one will
 //! send any more.
 
 use std::{sync::Arc, time::Duration};
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{Dispatcher, metrics};
 
 /// Between two looks at lanes and leases. What a dead replica had is free when its heartbeat is four seconds old: this
-/// and the time of a claim are the rest of the five in which it is taken over.
+/// and the time of a claim are the rest of the five seconds until another replica takes over.
 const LOOK: Duration = Duration::from_millis(250);
 const SWEEP: Duration = Duration::from_secs(5);
 const EXPIRE: Duration = Duration::from_secs(600);

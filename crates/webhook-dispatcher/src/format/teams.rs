@@ -2,7 +2,7 @@
 //!
 //! <https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook>,
 //! <https://adaptivecards.io/explorer/RichTextBlock.html>. Text of the post stands in text runs, which, unlike
-//! text blocks, know no Markdown; no one is mentioned without an entity, and there is none. A message may
+//! text blocks, know no Markdown; no one is mentioned without an entity, and the message has none. A message may
 //! have 28 KB.
 
 use domain::Post;

@@ -1,5 +1,5 @@
-//! What is held of a lane: a place, an open request, a result that is not written. Each gives itself back when
-//! it is dropped, so that nothing is held for ever, however a task ends.
+//! Parts of a lane in use: a place, an open request, a result that is not written. Each is returned when
+//! it is dropped, so nothing stays in use for ever, however a task ends.
 
 use std::sync::Arc;
 

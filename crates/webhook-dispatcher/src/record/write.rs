@@ -256,7 +256,7 @@ fn is_passing(error: &store::Error) -> bool {
 
 /// Enters the outcomes into the records of their Connections. Mostly nothing is to be entered; and nothing of a
 /// delivery that did not move: another has it, or it was entered by a commit that was not answered. Of the latter it
-/// is not known what was told then, so all of it is told again.
+/// is not known what was reported then, so all of it is reported again.
 async fn enter(
     conn: &mut AsyncPgConnection,
     sent: &[&Sent],

@@ -85,7 +85,7 @@ async fn failures_of_an_address_that_was_left_do_not_count() {
     replica.stop().await;
 }
 
-/// What is known of a deleted Connection in memory is forgotten: nothing is claimed for it any more. A dispatcher
+/// The memory of a deleted Connection is dropped: nothing is claimed for it any more. A dispatcher
 /// that believed that something waits for it would go on asking, without a pause where there are several.
 #[tokio::test]
 async fn nobody_asks_for_what_waits_for_a_deleted_connection() {

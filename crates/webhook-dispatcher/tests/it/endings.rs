@@ -1,4 +1,4 @@
-//! How deliveries end that are not sent, how a dispatcher ends that has more than it sends, and what is told of
+//! Ends of deliveries that are not sent, the end of a dispatcher that has more than it sends, and reports of
 //! those that are left.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -72,7 +72,7 @@ async fn a_shutdown_hands_back_what_waits_for_its_rate() {
     assert_eq!(receiver.count(), 20, "each once");
 }
 
-/// What waits for a Connection that is switched off is kept up to retention; what is given up says why, and is
+/// Deliveries of a disabled Connection are kept up to retention. One that is given up has a reason, and is
 /// sent all the same when it is asked for again.
 #[tokio::test]
 async fn what_waits_too_long_expires_and_can_be_replayed() {

@@ -136,7 +136,7 @@ pub(super) async fn advance_clocks(
         .collect();
     let namespaces: Vec<Uuid> = counts.keys().map(|name| name.namespace.to_uuid()).collect();
     let managers: Vec<Uuid> = counts.keys().map(|name| name.manager.to_uuid()).collect();
-    // One of which all is held back keeps its time.
+    // The clock of a Manager whose Scans are all held back keeps its time.
     let clocks: Vec<Clock> = Prepared(sql_query(
         "UPDATE scan_clocks AS clock SET last_time = CASE WHEN given.count = 0 THEN clock.last_time ELSE \
                  greatest(clock_timestamp(), clock.last_time + interval '1 microsecond') \

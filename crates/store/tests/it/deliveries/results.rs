@@ -169,8 +169,8 @@ async fn after_an_outage_nobody_steals() {
     assert_eq!(freed.unwrap().len(), 2, "the holder is dead");
 }
 
-/// Whether the holder dies or gives it back: what was asked for meanwhile is sent once, not once more when that has
-/// succeeded.
+/// If the holder dies or gives it back, a request made meanwhile is sent once, not once more after the first
+/// success.
 #[tokio::test]
 async fn what_was_asked_for_in_flight_and_not_sent_is_sent_once() {
     for dies in [true, false] {
