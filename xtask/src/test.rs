@@ -52,6 +52,11 @@ pub(crate) fn run(arguments: &[OsString], browser: bool) -> Result<ExitCode> {
         test.arg("--workspace");
     }
     test.args(arguments).envs(servers.urls());
+    if !is_set("RUST_TEST_THREADS") {
+        // Most tests wait for servers and timers most of the time.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        test.env("RUST_TEST_THREADS", (cores * 2).to_string());
+    }
     let code = signals.run(test);
     drop(servers);
     let code = code?;

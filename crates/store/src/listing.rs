@@ -219,6 +219,11 @@ fn folded(text: &str) -> String {
     format!("upper(lower({text} COLLATE {CASE}))")
 }
 
+/// Name of a folded text. No column has it: other comparisons in the same subquery must see the column as it is.
+fn folded_name(field: &str) -> String {
+    format!("\"folded {field}\"")
+}
+
 /// Text is ordered by so many characters, then by name: a page token holds what it is ordered by.
 const ORDERED_CHARS: usize = 200;
 
@@ -262,7 +267,7 @@ impl<'a> Builder<'a> {
         let comparisons = clauses.iter().flat_map(|clause| &clause.0);
         let texts = cost::searched(comparisons).map(|field| {
             let text = folded(&self.listing.column(field).text());
-            format!("{text} AS \"{field}\"")
+            format!("{text} AS {}", folded_name(field))
         });
         let texts = texts.collect::<Vec<_>>().join(", ");
         self.sql
@@ -314,8 +319,8 @@ impl<'a> Builder<'a> {
             Op::Has => {
                 return self.bind(Bind::Literal(comparison.literal.clone()), |sql, place| {
                     sql.push_str(&format!(
-                        "{negation}strpos(folded.\"{}\", {}) > 0",
-                        column.field,
+                        "{negation}strpos(folded.{}, {}) > 0",
+                        folded_name(column.field),
                         folded(place)
                     ));
                 });

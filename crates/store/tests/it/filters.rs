@@ -162,6 +162,11 @@ async fn of_managers() {
         ("enable = true", vec![applied]),
         ("NOT enable = true", vec![waiting]),
         ("type = FEED_MANAGER", vec![waiting, applied]),
+        // A search folds the text; a comparison in the same clause sees it as it is.
+        (
+            r#"nickname : "none" OR nickname = "watch""#,
+            vec![waiting, applied],
+        ),
         ("type != FEED_MANAGER", vec![]),
         (
             "source.type = NETWORK OR mode = MANUAL",
