@@ -15,6 +15,7 @@ use store::{
     stats::{self, Deltas},
 };
 use test_support::{eventually, instructions, post};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::support::{Start, feed, new_scan, number, record, run, start};
@@ -284,35 +285,36 @@ async fn delete_during_a_step(is_look_back: bool) {
     let mut watching = at.database.connect().await;
     let posts = [post("hackernews:1", "a")];
     let matches = posts.each_ref().map(|post| new_scan(manager, post));
-    let deletion = at
-        .conn
-        .transaction(async |conn| {
-            match &leased {
-                Some(look_back) => assert!(look_backs::lock(conn, look_back, replica).await?),
-                None => assert_eq!(backfills::claim(conn, &waiting, &asked).await?, [manager]),
-            }
-            let deletion = tokio::spawn(async move {
-                let deleted =
-                    deleting.transaction(async |conn| managers::delete(conn, manager, now).await);
-                deleted.await.unwrap()
-            });
-            eventually("it waits", Duration::from_secs(30), async || {
-                let waits = "SELECT count(*) AS number FROM pg_stat_activity \
-                             WHERE datname = current_database() AND wait_event_type = 'Lock'";
-                number(&mut watching, waits).await == 1
-            })
-            .await;
-            let made = scans::record_past(conn, &waiting.feed, &matches, now, false).await?;
-            assert_eq!(made.len(), 1);
-            match &leased {
-                Some(look_back) => look_backs::finish(conn, look_back.id, None).await?,
-                None => backfills::matched_kept(conn, &waiting, &[rest]).await?,
-            }
-            Ok::<_, store::Error>(deletion)
+    let has_begun = Notify::new();
+    let deletion = async {
+        has_begun.notified().await;
+        deleting
+            .transaction(async |conn| managers::delete(conn, manager, now).await)
+            .await
+    };
+    let step = at.conn.transaction(async |conn| {
+        match &leased {
+            Some(look_back) => assert!(look_backs::lock(conn, look_back, replica).await?),
+            None => assert_eq!(backfills::claim(conn, &waiting, &asked).await?, [manager]),
+        }
+        has_begun.notify_one();
+        eventually("the deletion waits", Duration::from_secs(30), async || {
+            let waits = "SELECT count(*) AS number FROM pg_stat_activity \
+                         WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            number(&mut watching, waits).await == 1
         })
-        .await
-        .unwrap();
-    assert!(deletion.await.unwrap().is_some());
+        .await;
+        let made = scans::record_past(conn, &waiting.feed, &matches, now, false).await?;
+        assert_eq!(made.len(), 1);
+        match &leased {
+            Some(look_back) => look_backs::finish(conn, look_back.id, None).await?,
+            None => backfills::matched_kept(conn, &waiting, &[rest]).await?,
+        }
+        Ok::<_, store::Error>(())
+    });
+    let (deleted, stepped) = tokio::join!(deletion, step);
+    stepped.unwrap();
+    assert!(deleted.unwrap().is_some());
     assert_eq!(count(&mut at.conn, "backfills").await, 0);
 }
 
