@@ -292,10 +292,14 @@ async fn delete_during_a_step(is_look_back: bool) {
             .transaction(async |conn| managers::delete(conn, manager, now).await)
             .await
     };
-    let step = at.conn.transaction(async |conn| {
-        match &leased {
-            Some(look_back) => assert!(look_backs::lock(conn, look_back, replica).await?),
-            None => assert_eq!(backfills::claim(conn, &waiting, &asked).await?, [manager]),
+    let conn = &mut at.conn;
+    let step = async {
+        run(conn, "BEGIN").await;
+        if let Some(look_back) = &leased {
+            assert!(look_backs::lock(conn, look_back, replica).await.unwrap());
+        } else {
+            let claimed = backfills::claim(conn, &waiting, &asked).await.unwrap();
+            assert_eq!(claimed, [manager]);
         }
         has_begun.notify_one();
         eventually("the deletion waits", Duration::from_secs(30), async || {
@@ -304,16 +308,17 @@ async fn delete_during_a_step(is_look_back: bool) {
             number(&mut watching, waits).await == 1
         })
         .await;
-        let made = scans::record_past(conn, &waiting.feed, &matches, now, false).await?;
-        assert_eq!(made.len(), 1);
+        let made = scans::record_past(conn, &waiting.feed, &matches, now, false).await;
+        assert_eq!(made.unwrap().len(), 1);
         match &leased {
-            Some(look_back) => look_backs::finish(conn, look_back.id, None).await?,
-            None => backfills::matched_kept(conn, &waiting, &[rest]).await?,
+            Some(look_back) => look_backs::finish(conn, look_back.id, None).await.unwrap(),
+            None => backfills::matched_kept(conn, &waiting, &[rest])
+                .await
+                .unwrap(),
         }
-        Ok::<_, store::Error>(())
-    });
-    let (deleted, stepped) = tokio::join!(deletion, step);
-    stepped.unwrap();
+        run(conn, "COMMIT").await;
+    };
+    let (deleted, ()) = tokio::join!(deletion, step);
     assert!(deleted.unwrap().is_some());
     assert_eq!(count(&mut at.conn, "backfills").await, 0);
 }
