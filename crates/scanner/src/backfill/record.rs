@@ -13,12 +13,12 @@ use store::{
 use crate::poll::tell_of;
 
 /// Scans in one transaction, except for the last few of a step.
-const BLOCK: usize = 1_000;
+const BLOCK: usize = 250;
 /// Number of tries for a Manager's part, if another try may help.
 const SET_ASIDE_AFTER: i32 = 8;
 
 /// A backfill waits while this many Scans have no deliveries yet: what customers wait for now comes first.
-const MAX_QUEUED: u32 = 200;
+const MAX_QUEUED: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Limit of the wait: Scans of a backfill can be listed while no dispatcher runs.
 const MAX_PAUSES: u32 = 50;
