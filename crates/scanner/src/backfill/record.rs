@@ -21,7 +21,7 @@ const SET_ASIDE_AFTER: i32 = 8;
 const MAX_QUEUED: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Limit of the wait: Scans of a backfill can be listed while no dispatcher runs.
-const MAX_PAUSES: u32 = 50;
+const MAX_PAUSES: u32 = 20;
 
 /// Work before the last transaction, in blocks, and work within it.
 pub(super) fn last_of<'m, 'a>(
