@@ -1,4 +1,4 @@
-// Runs the walkthrough of README with a client that openapi-typescript generated from the served document: from a
+// Runs the walk of docs/guides/rest-api.md with a client that openapi-typescript generated from the served document: from a
 // key to a Scan, by polling and by webhook. Fails if the document and the service differ, even in a type.
 //
 //   API=http://127.0.0.1:8080 KEY=esk_… npm run walk     against `earshot dev --demo`

@@ -30,7 +30,7 @@ function sample(description, parameter) {
   return parameter.example ?? schema.example ?? parameter.name;
 }
 
-/** How to call an operation from a shell, with `$API` and `$KEY` as README has them. */
+/** How to call an operation from a shell, with `$API` and `$KEY` as docs/guides/rest-api.md has them. */
 function curl(description, path, item, method, operation) {
   const parameters = [...(item.parameters || []), ...(operation.parameters || [])]
     .map((parameter) => resolve(description, parameter));
