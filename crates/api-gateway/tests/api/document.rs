@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use runtime::config::Config;
 use serde_json::{Value, json};
 
 use crate::contract;
@@ -235,6 +236,43 @@ fn links_lead_to_operations() {
             "{method} {path}: no link leads to it"
         );
     }
+}
+
+/// A receiver finds in the document what is sent to it, and when it is sent again.
+#[test]
+fn webhooks_are_described_with_signature_and_retries() {
+    let document = contract::document();
+    let create = &document["paths"]["/v1/namespaces/{namespaceId}/connections"]["post"];
+    let webhook = &create["callbacks"]["scan"]["{$request.body#/url}"]["post"];
+    let parameters = webhook["parameters"].as_array().unwrap();
+    let headers: Vec<&str> = parameters
+        .iter()
+        .filter_map(|parameter| parameter["name"].as_str())
+        .collect();
+    assert_eq!(
+        headers,
+        ["webhook-id", "webhook-timestamp", "webhook-signature"]
+    );
+    let body = &webhook["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+    assert_eq!(
+        body,
+        "#/components/schemas/namespace-feed-notice-request-body"
+    );
+    let text = document["info"]["description"].as_str().unwrap();
+    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let waits: Vec<String> = Config::default()
+        .dispatcher
+        .retry_schedule
+        .iter()
+        .map(|wait| match wait.as_secs() {
+            seconds if seconds >= 3_600 => format!("{} h", seconds / 3_600),
+            seconds if seconds >= 60 => format!("{} min", seconds / 60),
+            seconds => format!("{seconds} s"),
+        })
+        .collect();
+    let (last, others) = waits.split_last().unwrap();
+    let schedule = format!("repeated after {} and {last}", others.join(", "));
+    assert!(text.contains(&schedule), "{schedule}");
 }
 
 /// Each value of the enumeration is explained where it is defined.
