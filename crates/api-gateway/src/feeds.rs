@@ -8,7 +8,7 @@ use domain::{
     manager::SourceType,
     web_url::{self, WebUrl},
 };
-use platforms::registry;
+use platforms::{PlatformKind, registry};
 use runtime::{Config, config::PlatformConfig};
 
 /// The feeds of the configured platforms.
@@ -31,37 +31,42 @@ impl ConfiguredFeeds {
         self.platforms.iter().find(|platform| platform.name == name)
     }
 
+    /// The platform of a feed, and what is known of its kind.
+    fn of_feed(&self, feed: &FeedName) -> Option<(&PlatformConfig, &'static dyn PlatformKind)> {
+        let platform = self.platform(feed.platform())?;
+        Some((platform, registry::kind(platform.kind.as_str())?))
+    }
+
     /// Address where people can read the feed.
     pub(crate) fn page_of(&self, feed: &FeedName) -> Option<String> {
-        let platform = self.platform(feed.platform())?;
-        let kind = platform.kind.as_str();
-        let page = registry::page_of(kind, platform.base_url.as_ref(), feed.what());
+        let (platform, kind) = self.of_feed(feed)?;
+        let page = kind.page_of(platform.base_url.as_ref(), feed.what());
         page.map(Into::into)
     }
 
     /// Returns true if the operator's configuration alone makes this feed: the one of everything new on a platform.
     pub(crate) fn is_configured(&self, feed: &FeedName) -> bool {
-        self.platform(feed.platform()).is_some() && registry::is_newest(feed.what())
+        self.of_feed(feed).is_some_and(|(platform, kind)| {
+            kind.newest(platform.base_url.as_ref()) == Some(feed.what())
+        })
     }
 
     /// How far back it can be read; not at all where its platform is not configured any more.
     pub(crate) fn reach_of(&self, feed: &FeedName) -> Reach {
-        let platform = self.platform(feed.platform());
-        platform.map_or(Reach::Nothing, |platform| {
-            registry::reach(platform.kind.as_str())
-        })
+        let known = self.of_feed(feed);
+        known.map_or(Reach::Nothing, |(_, kind)| kind.reach())
     }
 }
 
 impl FeedRules for ConfiguredFeeds {
     fn check(&self, feed: &FeedName, source: Option<SourceType>) -> Result<(), Issue> {
-        let platform = self.platform(feed.platform()).ok_or(Issue::NotFound)?;
-        let kind = platform.kind.as_str();
-        if !registry::accepts(kind, platform.base_url.as_ref(), feed.what()) {
+        let (platform, kind) = self.of_feed(feed).ok_or(Issue::NotFound)?;
+        let base_url = platform.base_url.as_ref();
+        if !kind.accepts(base_url, feed.what()) {
             return Err(Issue::InvalidFormat);
         }
         // A feed that customers name by its address, which must be one that may be fetched.
-        if kind == "feed" && platform.base_url.is_none() {
+        if kind.takes_any_address(base_url) {
             WebUrl::parse(feed.what(), &self.addresses, web_url::Kind::Seed)?;
         }
         if source.is_some_and(|source| source != platform.source) {

@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use domain::{FeedName, Instructions, instructions::NameKind, web_url};
 use platforms::{
     AddressKey, Community, Fetch, FetchError, FetchLimits, Fetched, Platform, Platforms, Settings,
-    Source, registry,
+    Source,
 };
 use runtime::config::PlatformConfig;
 use store::Pool;
@@ -206,12 +206,11 @@ fn ranked(platform: &Platform, found: Vec<(&str, Vec<Community>)>) -> Vec<FeedNa
             *scores.entry(community.what).or_default() += score;
         }
     }
-    let kind = platform.adapter.kind();
     let has_newest = platform.newest_feed().is_some();
     let mut best: Vec<(String, f64)> = scores
         .into_iter()
         .filter(|(what, _)| platform.adapter.accepts(what))
-        .filter(|(what, _)| !(has_newest && registry::newest_has(kind, what)))
+        .filter(|(what, _)| !(has_newest && platform.kind.newest_has(what)))
         // A community that only one query found, not as the first result, and that does not mention the query, is
         // chance.
         .filter(|(_, score)| *score >= 0.5)

@@ -1,18 +1,15 @@
 //! Selects the feeds that a Manager watches.
 //!
 //! A seed URL may be a feed instead of a page about the subject: a Lemmy community, a subreddit, Hacker News, an RSS
-//! feed, or a post in one of them ([`pages`]). If none is, the Manager watches the newest posts of every configured
+//! feed, or a post in one of them. If none is, the Manager watches the newest posts of every configured
 //! platform of its source.
-
-mod pages;
 
 use domain::{
     FeedName,
     instructions::MAX_FEEDS,
     screen::{Kinds, PostKind},
 };
-use platforms::registry;
-use runtime::config::Kind;
+use platforms::PlatformKind;
 use url::Url;
 
 use crate::extract::{LinkKind, PageText};
@@ -22,7 +19,7 @@ use crate::extract::{LinkKind, PageText};
 pub struct Platform {
     /// The first part of its feeds' names.
     pub name: String,
-    pub kind: Kind,
+    pub kind: &'static dyn PlatformKind,
     /// `FORUM`, `MICROBLOG` or `NETWORK`.
     pub source: String,
     pub base_url: Option<Url>,
@@ -33,54 +30,25 @@ impl Platform {
     /// of its pages, or has no feed.
     #[must_use]
     pub fn feed_of(&self, url: &Url) -> Option<FeedName> {
-        let segments: Vec<&str> = url.path_segments()?.filter(|s| !s.is_empty()).collect();
-        let segments = segments.as_slice();
-        let own = self.is_host_of(url);
-        let what = match self.kind {
-            Kind::HackerNews => pages::hacker_news(url, segments)?,
-            Kind::Lemmy if own => pages::lemmy(segments)?,
-            Kind::Discourse if own => pages::discourse(segments)?,
-            Kind::Reddit => pages::reddit(url, segments)?,
-            Kind::Bluesky => pages::bluesky(url, segments)?,
-            Kind::Mastodon if own => pages::mastodon(segments)?,
-            Kind::X => pages::x(url, segments)?,
-            Kind::LinkedIn => pages::linkedin(url, segments)?,
-            Kind::Facebook => pages::facebook(url, segments)?,
-            Kind::Feed if self.base_url.as_ref() == Some(url) => "newest".to_owned(),
-            _ => return None,
-        };
-        self.feed(&what)
+        self.feed(&self.kind.feed_of(self.base_url.as_ref(), url)?)
     }
 
     /// Returns the feed of all new posts; `None` where a platform has none.
     #[must_use]
     pub fn newest(&self) -> Option<FeedName> {
-        self.feed(match self.kind {
-            Kind::HackerNews | Kind::Lemmy => "newest",
-            Kind::Discourse => "latest",
-            Kind::Feed if self.base_url.is_some() => "newest",
-            Kind::Bluesky => "jetstream",
-            Kind::Mastodon => "public",
-            Kind::Feed | Kind::Reddit | Kind::X | Kind::LinkedIn | Kind::Facebook => return None,
-        })
+        self.feed(self.kind.newest(self.base_url.as_ref())?)
     }
 
     /// Returns the feed `what`, if the platform's adapter accepts it.
     fn feed(&self, what: &str) -> Option<FeedName> {
-        let taken = registry::accepts(self.kind.as_str(), self.base_url.as_ref(), what);
+        let taken = self.kind.accepts(self.base_url.as_ref(), what);
         let name = format!("{}:{what}", self.name);
         taken.then(|| name.parse().ok()).flatten()
     }
 
-    fn is_host_of(&self, url: &Url) -> bool {
-        self.base_url.as_ref().is_some_and(|base| {
-            base.host() == url.host() && base.port_or_known_default() == url.port_or_known_default()
-        })
-    }
-
     /// Returns whether the platform accepts any feed by its address.
     fn takes_any_feed(&self) -> bool {
-        self.kind == Kind::Feed && self.base_url.is_none()
+        self.kind.takes_any_address(self.base_url.as_ref())
     }
 }
 
@@ -142,15 +110,15 @@ pub fn of_kinds(
     let kind_of = |feed: &FeedName| {
         let mut all = platforms.iter();
         let own = all.find(|platform| platform.name == feed.platform());
-        own.map_or("", |platform| platform.kind.as_str())
+        own.map(|platform| platform.kind)
     };
     let (comments, posts): (Vec<FeedName>, Vec<FeedName>) = feeds
         .into_iter()
-        .partition(|feed| registry::holds_comments(kind_of(feed), feed.what()));
+        .partition(|feed| kind_of(feed).is_some_and(|kind| kind.holds_comments(feed.what())));
     let mut chosen = Vec::new();
     if kinds.has(PostKind::Comment) {
         chosen.extend(posts.iter().filter_map(|feed| {
-            let what = registry::comments_of(kind_of(feed), feed.what())?;
+            let what = kind_of(feed)?.comments_of(feed.what())?;
             format!("{}:{what}", feed.platform()).parse().ok()
         }));
         chosen.extend(comments);
@@ -178,13 +146,13 @@ mod tests {
     use platforms::registry;
     use url::Url;
 
-    use super::{Kind, Platform, choose, feed_of_page, of_kinds, platform_page};
+    use super::{Platform, choose, feed_of_page, of_kinds, platform_page};
     use crate::extract::{Link, LinkKind, PageText};
 
-    fn platform(name: &str, kind: Kind, source: &str, base_url: &str) -> Platform {
+    fn platform(name: &str, kind: &str, source: &str, base_url: &str) -> Platform {
         Platform {
             name: name.to_owned(),
-            kind,
+            kind: registry::kind(kind).unwrap(),
             source: source.to_owned(),
             base_url: Url::parse(base_url).ok(),
         }
@@ -194,25 +162,20 @@ mod tests {
         vec![
             platform(
                 "hackernews",
-                Kind::HackerNews,
+                "hackernews",
                 "FORUM",
                 "https://hn.algolia.com/api/v1",
             ),
             platform(
                 "programming.dev",
-                Kind::Lemmy,
+                "lemmy",
                 "FORUM",
                 "https://programming.dev",
             ),
-            platform("reddit", Kind::Reddit, "FORUM", "https://oauth.reddit.com"),
-            platform("lwn", Kind::Feed, "FORUM", "https://lwn.example/feed.xml"),
-            platform("blogs", Kind::Feed, "NETWORK", ""),
-            platform(
-                "bluesky",
-                Kind::Bluesky,
-                "MICROBLOG",
-                "wss://jetstream.example",
-            ),
+            platform("reddit", "reddit", "FORUM", "https://oauth.reddit.com"),
+            platform("lwn", "feed", "FORUM", "https://lwn.example/feed.xml"),
+            platform("blogs", "feed", "NETWORK", ""),
+            platform("bluesky", "bluesky", "MICROBLOG", "wss://jetstream.example"),
         ]
     }
 
@@ -265,28 +228,14 @@ mod tests {
 
     #[test]
     fn the_newest_feed_is_one_that_the_adapter_takes() {
-        use Kind::{
-            Bluesky, Discourse, Facebook, Feed, HackerNews, Lemmy, LinkedIn, Mastodon, Reddit, X,
-        };
-        let all = [
-            Bluesky, Discourse, Facebook, Feed, HackerNews, Lemmy, LinkedIn, Mastodon, Reddit, X,
-        ];
-        let known = all.map(Kind::as_str);
-        assert_eq!(known, platforms::registry::KINDS);
-        for kind in all {
-            let own = platform("p", kind, "FORUM", "https://a.example/feed");
-            let newest = own.newest();
-            let none = matches!(kind, Reddit | X | LinkedIn | Facebook);
-            assert_eq!(newest.is_none(), none, "{kind:?}");
-            if let Some(newest) = newest {
-                let base = own.base_url.as_ref();
-                assert!(
-                    registry::accepts(kind.as_str(), base, newest.what()),
-                    "{newest}"
-                );
-            }
+        for kind in registry::KINDS {
+            let own = platform("p", kind.name(), "FORUM", "https://a.example/feed");
+            let base = own.base_url.as_ref();
+            let accepted = kind.newest(base).map(|what| kind.accepts(base, what));
+            assert_eq!(own.newest().map(|_| true), accepted, "{kind:?}");
         }
-        assert_eq!(platform("p", Feed, "FORUM", "").newest(), None);
+        assert_eq!(platform("p", "reddit", "FORUM", "").newest(), None);
+        assert_eq!(platform("p", "feed", "FORUM", "").newest(), None);
     }
 
     #[test]

@@ -57,7 +57,7 @@ static COMPILE_DURATION: std::sync::LazyLock<HistogramVec> = std::sync::LazyLock
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let policy = config.outbound.address_policy();
     let compiler = Arc::new(ManagerCompiler {
-        platforms: Arc::new(config.platforms.iter().map(platform).collect()),
+        platforms: Arc::new(config.platforms.iter().filter_map(platform).collect()),
         discovery: Discovery::new(&config.platforms, &backbone.pool),
         client: outbound::Client::new(policy, outbound::USER_AGENT),
         model: config.compiler.model.as_ref().map(Endpoint::new),
@@ -87,13 +87,13 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     Ok(())
 }
 
-fn platform(configured: &config::PlatformConfig) -> Platform {
-    Platform {
+fn platform(configured: &config::PlatformConfig) -> Option<Platform> {
+    Some(Platform {
         name: configured.name.clone(),
-        kind: configured.kind,
+        kind: platforms::registry::kind(configured.kind.as_str())?,
         source: configured.source.as_str().to_owned(),
         base_url: configured.base_url.clone(),
-    }
+    })
 }
 
 pub(crate) struct ManagerCompiler {

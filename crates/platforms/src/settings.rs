@@ -93,7 +93,7 @@ pub enum SettingsError {
     Name(String),
     #[error("platform `{0}` is configured twice")]
     Duplicate(String),
-    #[error("platform `{name}`: unknown kind `{kind}`; known are {}", crate::registry::KINDS.join(", "))]
+    #[error("platform `{name}`: unknown kind `{kind}`; known are {}", crate::registry::KINDS.map(|kind| kind.name()).join(", "))]
     Kind { name: String, kind: String },
     #[error("platform `{name}`: {problem}")]
     Value { name: String, problem: &'static str },

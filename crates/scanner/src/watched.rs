@@ -10,15 +10,12 @@ use store::{Pool, feeds::Trouble};
 
 use crate::{budget::Budget, metrics};
 
-/// Kinds whose terms demand that what was deleted there is deleted here.
-const ERASING: [&str; 2] = ["reddit", "x"];
 /// Between two lines about one platform's failures.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub(crate) struct Watched {
     pub(crate) platform: Platform,
-    pub(crate) kind: String,
     pub(crate) budget: Arc<Budget>,
     /// True if all its feeds are asked of one host, under one credential.
     pub(crate) is_one_host: bool,
@@ -70,9 +67,8 @@ impl Watched {
             .cloned()
             .ok_or_else(|| SettingsError::Name(settings.name.clone()))?;
         let erase = settings.access.erase_deleted;
-        let rechecks = erase.unwrap_or(ERASING.contains(&settings.kind.as_str()));
+        let rechecks = erase.unwrap_or(platform.kind.must_erase());
         Ok(Self {
-            kind: settings.kind.clone(),
             budget,
             is_one_host: settings.base_url.is_some(),
             erases: erase.unwrap_or(true),

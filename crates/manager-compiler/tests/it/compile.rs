@@ -6,7 +6,6 @@ use manager_compiler::{
     feeds::Platform,
 };
 use matching::{Plan, PostText};
-use runtime::config::Kind;
 
 const ESPRESSO: &str = include_str!("pages/espresso.html");
 const BACKUP: &str = include_str!("pages/backup.html");
@@ -237,13 +236,13 @@ fn platform_pages_name_feeds_and_say_nothing_of_the_subject() {
     let platforms = [
         Platform {
             name: "lemmy.example".to_owned(),
-            kind: Kind::Lemmy,
+            kind: platforms::registry::kind("lemmy").unwrap(),
             source: "FORUM".to_owned(),
             base_url: "https://lemmy.example".parse().ok(),
         },
         Platform {
             name: "hackernews".to_owned(),
-            kind: Kind::HackerNews,
+            kind: platforms::registry::kind("hackernews").unwrap(),
             source: "FORUM".to_owned(),
             base_url: None,
         },

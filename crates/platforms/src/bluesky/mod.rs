@@ -21,6 +21,7 @@
 
 mod app_view;
 mod event;
+pub(crate) mod kind;
 pub(crate) mod position;
 mod post;
 mod socket;

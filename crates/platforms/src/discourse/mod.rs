@@ -20,6 +20,7 @@
 //! topic, and one an hour for categories.
 
 mod categories;
+pub(crate) mod kind;
 mod posts;
 mod recheck;
 mod shape;

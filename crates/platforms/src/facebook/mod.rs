@@ -15,6 +15,7 @@
 //! Cost: one request while less than 100 posts came in ten minutes, and one for each further 100.
 
 mod item;
+pub(crate) mod kind;
 mod refusal;
 
 use std::{sync::Arc, time::Duration};

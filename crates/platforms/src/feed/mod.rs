@@ -20,6 +20,7 @@
 mod depth;
 mod document;
 mod entry;
+pub(crate) mod kind;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 

@@ -16,6 +16,7 @@
 
 mod algolia;
 mod firebase;
+pub(crate) mod kind;
 mod ledger;
 mod post;
 mod recheck;

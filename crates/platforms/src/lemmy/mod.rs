@@ -16,6 +16,7 @@
 //! Cost: one request while less than a page of posts came in ten minutes ([`crate::paging`]), one more when
 //! something is new. A re-check takes one request per post.
 
+pub(crate) mod kind;
 mod recheck;
 mod search;
 mod view;

@@ -17,6 +17,7 @@
 //! Cost: one request while less than 90 posts came in ten minutes, and one for each further 90.
 
 mod element;
+pub(crate) mod kind;
 mod little;
 
 use std::{sync::Arc, time::Duration};

@@ -15,6 +15,7 @@
 //! Cost: two requests while nothing is new, one more for each forty statuses.
 
 mod instance;
+pub(crate) mod kind;
 mod recheck;
 mod search;
 mod status;

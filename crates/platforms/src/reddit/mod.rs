@@ -18,6 +18,7 @@
 //! Cost: one request while less than a page of posts came in ten minutes ([`crate::paging`]).
 
 mod group;
+pub(crate) mod kind;
 mod listing;
 mod recheck;
 mod search;

@@ -19,6 +19,7 @@
 //! Cost: one request while there is at most one page, and the price of its posts.
 
 mod authors;
+pub(crate) mod kind;
 mod recheck;
 mod stretch;
 mod tweet;

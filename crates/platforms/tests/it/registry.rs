@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use platforms::{Direct, Fetch, Platforms, Settings, SettingsError, Source};
+use url::Url;
 
 fn build(settings: &[Settings]) -> Result<Platforms, SettingsError> {
     let guarded: Arc<dyn Fetch> = Arc::new(Direct::new(None).unwrap());
@@ -20,11 +21,12 @@ fn settings(name: &str, kind: &str) -> Settings {
 
 #[test]
 fn the_form_of_a_feed_is_known_without_an_adapter() {
-    for kind in platforms::registry::KINDS {
+    for described in platforms::registry::KINDS {
+        let kind = described.name();
         for base_url in [settings("p", kind).base_url, None] {
             let platform = build(&[Settings {
                 base_url: base_url.clone(),
-                source: (kind == "feed").then_some(Source::Forum),
+                source: described.source().or(Some(Source::Forum)),
                 ..settings("p", kind)
             }]);
             let Ok(platforms) = platform else { continue };
@@ -38,7 +40,7 @@ fn the_form_of_a_feed_is_known_without_an_adapter() {
                 "ftp://a.example/",
             ] {
                 let accepted = platforms.get("p").unwrap().adapter.accepts(what);
-                let told = platforms::registry::accepts(kind, base_url.as_ref(), what);
+                let told = described.accepts(base_url.as_ref(), what);
                 assert_eq!(told, accepted, "{kind} {base_url:?} {what}");
             }
         }
@@ -109,7 +111,6 @@ fn wrong_settings_name_the_platform_and_the_problem() {
 
 #[test]
 fn comments_are_feeds_that_their_platform_takes() {
-    use platforms::registry::{accepts, comments_of, holds_comments};
     for (kind, what, comments) in [
         ("hackernews", "newest", Some("comments")),
         ("hackernews", "ask", Some("comments")),
@@ -126,16 +127,22 @@ fn comments_are_feeds_that_their_platform_takes() {
         ("linkedin", "organization/1", None),
         ("feed", "https://a.example/", None),
     ] {
-        let found = comments_of(kind, what);
-        assert_eq!(found.as_deref(), comments, "{kind} {what}");
+        let kind = platforms::registry::kind(kind).unwrap();
+        let found = kind.comments_of(what);
+        assert_eq!(found.as_deref(), comments, "{kind:?} {what}");
         if let Some(found) = found {
             assert!(
-                accepts(kind, None, &found) && holds_comments(kind, &found),
-                "{kind} {found}"
+                kind.accepts(None, &found) && kind.holds_comments(&found),
+                "{kind:?} {found}"
             );
-            assert!(!holds_comments(kind, what), "{kind} {what}");
+            assert!(!kind.holds_comments(what), "{kind:?} {what}");
         }
     }
+}
+
+fn page_of(kind: &str, base_url: Option<&Url>, what: &str) -> Url {
+    let kind = platforms::registry::kind(kind).unwrap();
+    kind.page_of(base_url, what).unwrap()
 }
 
 #[test]
@@ -175,9 +182,201 @@ fn every_feed_has_a_page_that_shows_nothing_of_the_operator_s() {
         ("facebook", "page/acme", "https://www.facebook.com/acme"),
         ("feed", "newest", "https://a.example/sub"),
     ] {
-        let found = platforms::registry::page_of(kind, base.as_ref(), what).unwrap();
+        let found = page_of(kind, base.as_ref(), what);
         assert_eq!(found.as_str(), page, "{kind} {what}");
     }
-    let own = platforms::registry::page_of("feed", None, "https://a.example/feed.xml").unwrap();
+    let own = page_of("feed", None, "https://a.example/feed.xml");
     assert_eq!(own.as_str(), "https://a.example/feed.xml");
+}
+
+#[test]
+fn pages_of_every_platform_are_told_by_their_address() {
+    let hn = "https://hn.algolia.com/api/v1";
+    let forum = "https://forum.example";
+    let social = "https://social.example";
+    for (kind, base, url, what) in [
+        (
+            "hackernews",
+            hn,
+            "https://news.ycombinator.com/item?id=8863",
+            Some("newest"),
+        ),
+        (
+            "hackernews",
+            hn,
+            "https://news.ycombinator.com/newcomments",
+            Some("comments"),
+        ),
+        (
+            "hackernews",
+            hn,
+            "https://ycombinator.com/item?id=8863",
+            None,
+        ),
+        (
+            "lemmy",
+            forum,
+            "https://forum.example/post/7",
+            Some("newest"),
+        ),
+        (
+            "lemmy",
+            forum,
+            "https://forum.example/c/rust%40lemmy.ml?page=2",
+            Some("c/rust@lemmy.ml"),
+        ),
+        ("lemmy", forum, "https://forum.example/c/a%2Fb", None),
+        ("lemmy", forum, "https://forum.example/modlog", None),
+        (
+            "discourse",
+            forum,
+            "https://forum.example/t/which-kettle/123/4",
+            Some("latest"),
+        ),
+        (
+            "discourse",
+            forum,
+            "https://forum.example/c/support/6",
+            Some("c/support/6"),
+        ),
+        (
+            "discourse",
+            forum,
+            "https://forum.example/c/a/b/12",
+            Some("c/b/12"),
+        ),
+        ("discourse", forum, "https://forum.example/u/ana", None),
+        ("discourse", forum, "https://other.example/t/x/1", None),
+        (
+            "reddit",
+            "https://oauth.reddit.com",
+            "https://old.reddit.com/r/rust/comments/1a/b/",
+            Some("r/rust"),
+        ),
+        (
+            "reddit",
+            "https://oauth.reddit.com",
+            "https://www.reddit.com/user/ana",
+            None,
+        ),
+        (
+            "bluesky",
+            "wss://jetstream.example",
+            "https://bsky.app/profile/ana.example",
+            Some("jetstream"),
+        ),
+        (
+            "bluesky",
+            "wss://jetstream.example",
+            "https://bsky.app/profile/did:plc:a/post/3k",
+            Some("jetstream"),
+        ),
+        (
+            "bluesky",
+            "wss://jetstream.example",
+            "https://bsky.app.example/profile/a",
+            None,
+        ),
+        (
+            "mastodon",
+            social,
+            "https://social.example/tags/Kaffee%C3%A9",
+            Some("tag/Kaffeeé"),
+        ),
+        (
+            "mastodon",
+            social,
+            "https://social.example/@ana/115",
+            Some("public"),
+        ),
+        (
+            "mastodon",
+            social,
+            "https://social.example/@ana@other.example",
+            Some("public"),
+        ),
+        ("mastodon", social, "https://social.example/about", None),
+        ("mastodon", social, "https://other.example/@ana", None),
+        (
+            "x",
+            "https://api.x.com",
+            "https://x.com/ana",
+            Some("search/from:ana"),
+        ),
+        (
+            "x",
+            "https://api.x.com",
+            "https://twitter.com/ana/status/1",
+            Some("search/from:ana"),
+        ),
+        (
+            "x",
+            "https://api.x.com",
+            "https://x.com/search?q=%22acme%20kettle%22&f=live",
+            Some("search/\"acme kettle\""),
+        ),
+        (
+            "x",
+            "https://api.x.com",
+            "https://x.com/hashtag/kettle",
+            Some("search/#kettle"),
+        ),
+        ("x", "https://api.x.com", "https://x.com/home", None),
+        ("x", "https://api.x.com", "https://x.com/search?q=%20", None),
+        ("x", "https://api.x.com", "https://netflix.com/ana", None),
+        (
+            "linkedin",
+            "https://api.linkedin.com",
+            "https://www.linkedin.com/company/2414183/posts/",
+            Some("organization/2414183"),
+        ),
+        (
+            "linkedin",
+            "https://api.linkedin.com",
+            "https://www.linkedin.com/company/acme/",
+            None,
+        ),
+        (
+            "linkedin",
+            "https://api.linkedin.com",
+            "https://www.linkedin.com/in/ana/",
+            None,
+        ),
+        (
+            "facebook",
+            "https://graph.facebook.com",
+            "https://www.facebook.com/acme.kettles/posts/1",
+            Some("page/acme.kettles"),
+        ),
+        (
+            "facebook",
+            "https://graph.facebook.com",
+            "https://www.facebook.com/profile.php?id=61550",
+            Some("page/61550"),
+        ),
+        (
+            "facebook",
+            "https://graph.facebook.com",
+            "https://www.facebook.com/people/Acme/61550/",
+            Some("page/61550"),
+        ),
+        (
+            "facebook",
+            "https://graph.facebook.com",
+            "https://www.facebook.com/groups/1",
+            None,
+        ),
+        (
+            "facebook",
+            "https://graph.facebook.com",
+            "https://www.facebook.com/",
+            None,
+        ),
+    ] {
+        let kind = platforms::registry::kind(kind).unwrap();
+        let base = Url::parse(base).ok();
+        let found = kind.feed_of(base.as_ref(), &Url::parse(url).unwrap());
+        let found = found.filter(|found| kind.accepts(base.as_ref(), found));
+        assert_eq!(found.as_deref(), what, "{url}");
+    }
 }

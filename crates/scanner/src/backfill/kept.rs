@@ -147,9 +147,7 @@ impl Backfill {
 
     fn reach_of(&self, feed: &FeedName) -> Reach {
         let watched = self.watched.get(feed.platform());
-        watched.map_or(Reach::Nothing, |watched| {
-            platforms::registry::reach(&watched.kind)
-        })
+        watched.map_or(Reach::Nothing, |watched| watched.platform.kind.reach())
     }
 }
 
