@@ -12,6 +12,7 @@ use url::{Url, form_urlencoded};
 use crate::{
     Adapter, AddressKey, Budget, Direct, Fetch, Settings, SettingsError, Source,
     budget::{Budgeted, ReadLeft},
+    simulator::Simulated,
 };
 
 /// Maximum number of pages in one reading.
@@ -77,6 +78,16 @@ pub trait PlatformKind: Sync {
     /// Returns true if the platform's terms demand that what is deleted there is deleted here.
     fn must_erase(&self) -> bool {
         false
+    }
+
+    /// Maximum number of requests per minute where the operator sets none.
+    fn requests_per_minute(&self) -> Option<u32> {
+        None
+    }
+
+    /// The simulator of the kind, if it is in the kind's folder.
+    fn simulated(&self) -> Option<Simulated> {
+        None
     }
 
     /// Returns true if `base_url` may be the address of a WebSocket.

@@ -25,6 +25,7 @@ mod ids;
 mod kind;
 pub mod lemmy;
 pub mod linkedin;
+pub mod lobsters;
 pub mod mastodon;
 mod paging;
 mod reading;

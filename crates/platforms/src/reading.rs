@@ -339,7 +339,14 @@ impl Reading {
 
 /// The id of an item that cannot be read, for any platform.
 fn native_id(item: &Value) -> Option<String> {
-    let places = ["/comment/id", "/post/id", "/data/name", "/objectID", "/id"];
+    let places = [
+        "/comment/id",
+        "/post/id",
+        "/data/name",
+        "/objectID",
+        "/short_id",
+        "/id",
+    ];
     let found = places.iter().find_map(|place| item.pointer(place))?;
     let id = match found {
         Value::String(id) => id.clone(),

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The kinds of platforms that have an adapter, one line each.
-pub const KINDS: [&dyn PlatformKind; 10] = [
+pub const KINDS: [&dyn PlatformKind; 11] = [
     &crate::bluesky::kind::Kind,
     &crate::discourse::kind::Kind,
     &crate::facebook::kind::Kind,
@@ -19,6 +19,7 @@ pub const KINDS: [&dyn PlatformKind; 10] = [
     &crate::hackernews::kind::Kind,
     &crate::lemmy::kind::Kind,
     &crate::linkedin::kind::Kind,
+    &crate::lobsters::kind::Kind,
     &crate::mastodon::kind::Kind,
     &crate::reddit::kind::Kind,
     &crate::x::kind::Kind,

@@ -31,6 +31,10 @@ pub struct Settings {
 
 impl From<&PlatformConfig> for Settings {
     fn from(config: &PlatformConfig) -> Self {
+        let mut access = config.access.clone();
+        let kind = crate::registry::kind(config.kind.as_str());
+        let usual = kind.and_then(crate::PlatformKind::requests_per_minute);
+        access.requests_per_minute = access.requests_per_minute.or(usual);
         Self {
             name: config.name.clone(),
             kind: config.kind.as_str().to_owned(),
@@ -42,7 +46,7 @@ impl From<&PlatformConfig> for Settings {
             base_url: config.base_url.clone(),
             items_url: config.items_url.clone(),
             poll_interval: config.poll_interval,
-            access: config.access.clone(),
+            access,
         }
     }
 }

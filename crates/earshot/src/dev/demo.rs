@@ -105,12 +105,9 @@ impl Demo {
             .settings()
             .into_iter()
             .map(|settings| {
-                let kind = match settings.kind.as_str() {
-                    "hackernews" => Kind::HackerNews,
-                    "lemmy" => Kind::Lemmy,
-                    "feed" => Kind::Feed,
-                    other => bail!("the simulator has a platform of the unknown kind `{other}`"),
-                };
+                let kind = Kind::named(&settings.kind).with_context(|| {
+                    format!("the simulator has an unknown kind `{}`", settings.kind)
+                })?;
                 let source = match settings.source {
                     Some(Source::Microblog) => SourceType::Microblog,
                     Some(Source::Network) => SourceType::Network,

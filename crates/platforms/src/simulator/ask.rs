@@ -10,32 +10,32 @@ use super::world::World;
 
 /// One request.
 #[derive(Debug, Default)]
-pub(super) struct Ask {
-    pub(super) is_post: bool,
+pub(crate) struct Ask {
+    pub(crate) is_post: bool,
     /// Path below the platform's own path, without a leading slash.
-    pub(super) path: String,
-    pub(super) query: HashMap<String, String>,
+    pub(crate) path: String,
+    pub(crate) query: HashMap<String, String>,
     /// The query again, with repeated parameters.
-    pub(super) all: Vec<(String, String)>,
+    pub(crate) all: Vec<(String, String)>,
     /// Names in lower case.
-    pub(super) headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
     /// Fields of a form in the body.
-    pub(super) form: HashMap<String, String>,
+    pub(crate) form: HashMap<String, String>,
 }
 
 /// One response.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: u16,
-    pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: Value,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Value,
 }
 
 /// Function that answers for a platform.
-pub(super) type Answer = fn(&World, &Ask) -> Reply;
+pub(crate) type Answer = fn(&World, &Ask) -> Reply;
 
 impl Ask {
-    pub(super) fn new(path: &str, query: &str, headers: &[(&str, &str)], body: &[u8]) -> Self {
+    pub(crate) fn new(path: &str, query: &str, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let pairs = |bytes: &[u8]| url::form_urlencoded::parse(bytes).into_owned().collect();
         let lower = |header: &(&str, &str)| (header.0.to_ascii_lowercase(), header.1.to_owned());
         Self {
@@ -50,26 +50,26 @@ impl Ask {
         }
     }
 
-    pub(super) fn text(&self, name: &str) -> &str {
+    pub(crate) fn text(&self, name: &str) -> &str {
         self.query.get(name).map_or("", String::as_str)
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.text(name).parse().ok()
     }
 
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|header| header.0 == name);
         found.map(|header| header.1.as_str())
     }
 }
 
 impl Reply {
-    pub(super) fn ok(body: Value) -> Self {
+    pub(crate) fn ok(body: Value) -> Self {
         Self::status(200, body)
     }
 
-    pub(super) fn status(status: u16, body: Value) -> Self {
+    pub(crate) fn status(status: u16, body: Value) -> Self {
         Self {
             status,
             headers: Vec::new(),
@@ -79,7 +79,7 @@ impl Reply {
 }
 
 /// Serves everything below `scope` with `answer`.
-pub(super) fn serve(config: &mut web::ServiceConfig, scope: &str, answer: Answer) {
+pub(crate) fn serve(config: &mut web::ServiceConfig, scope: &str, answer: Answer) {
     let below = scope.len();
     let handle = move |world: web::Data<World>, request: HttpRequest, body: web::Bytes| {
         let headers: Vec<(&str, &str)> = request

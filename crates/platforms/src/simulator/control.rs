@@ -37,11 +37,13 @@ async fn publish(world: web::Data<World>, posts: web::Json<Vec<NewPost>>) -> imp
             super::MASTODON,
             super::X,
         ];
-        platforms.contains(&name) || name.starts_with("feed:")
+        platforms.contains(&name)
+            || super::simulated_as(name).is_some()
+            || name.starts_with("feed:")
     };
     match posts.iter().find(|post| !known(post)) {
         Some(post) => HttpResponse::BadRequest().body(format!(
-            "unknown platform `{}`: hackernews, lemmy, discourse, reddit, linkedin, facebook, bluesky, mastodon, x, or feed:<name>\n",
+            "unknown platform `{}`: a kind other than `feed`, or feed:<name>\n",
             post.platform
         )),
         None => HttpResponse::Ok().json(world.publish(posts.into_inner())),

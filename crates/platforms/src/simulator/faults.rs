@@ -145,6 +145,6 @@ fn platform_of(path: &str) -> Option<String> {
             let name = rest.split(['.', '/']).next().unwrap_or_default();
             Some(format!("feed:{name}"))
         }
-        _ => None,
+        _ => super::simulated_as(first).map(|_| first.to_owned()),
     }
 }

@@ -23,13 +23,13 @@ pub(super) const BASE: &str = "http://simulated.example";
 
 /// The platforms by the first part of the path.
 const PLATFORMS: [(&str, Answer); 7] = [
-    ("/hackernews/", hackernews::answer),
-    ("/lemmy/", lemmy::answer),
-    ("/discourse/", discourse::answer),
-    ("/reddit/", reddit::answer),
-    ("/bluesky/", jetstream::answer),
-    ("/mastodon/", mastodon::answer),
-    ("/x/", x::answer),
+    ("hackernews", hackernews::answer),
+    ("lemmy", lemmy::answer),
+    ("discourse", discourse::answer),
+    ("reddit", reddit::answer),
+    ("bluesky", jetstream::answer),
+    ("mastodon", mastodon::answer),
+    ("x", x::answer),
 ];
 
 /// A [`Fetch`] that returns the simulator's responses.
@@ -80,14 +80,16 @@ impl InMemory {
         headers: &[(&str, &str)],
         form: Option<&str>,
     ) -> Result<Fetched, FetchError> {
-        let mut platforms = PLATFORMS.iter();
-        let found = platforms.find(|(path, _)| url.path().starts_with(path));
-        let Some((path, answer)) = found else {
+        let own = PLATFORMS.iter().map(|(name, answer)| (*name, *answer));
+        let others = super::simulated().map(|(name, kind)| (name, kind.answer));
+        let (name, rest) = url.path()[1..].split_once('/').unwrap_or_default();
+        let found = own.chain(others).find(|(own, _)| *own == name);
+        let Some((_, answer)) = found else {
             return Err(FetchError::Failed("no such platform here".into()));
         };
         let body = form.unwrap_or_default().as_bytes();
         let query = url.query().unwrap_or_default();
-        let mut ask = Ask::new(&url.path()[path.len()..], query, headers, body);
+        let mut ask = Ask::new(rest, query, headers, body);
         ask.is_post = form.is_some();
         let reply = answer(&self.world, &ask);
         let lower = |(name, value): (&str, String)| (name.to_ascii_lowercase(), value);

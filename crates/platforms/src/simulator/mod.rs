@@ -12,6 +12,7 @@
 //! | `/bluesky/…` | Jetstream at `subscribe`, by WebSocket; `xrpc/…`: `getProfiles`, `getPosts` |
 //! | `/mastodon/…` | a Mastodon instance: timelines, statuses, search of hashtags |
 //! | `/x/2/…` | X: recent search, posts and users by id |
+//! | `/{kind}/…` | each kind with [`PlatformKind::simulated`](crate::PlatformKind::simulated) |
 //! | `/feeds/{name}.rss`, `.atom`, `.json` | a feed of 50 entries, with `ETag` and `Last-Modified` |
 //! | `/control/…` | takes posts and faults, returns counts of requests and times of responses ([`control`]) |
 //! | `/demo/` | the page of the demo's customer ([`demo`]) |
@@ -46,10 +47,12 @@ use domain::Timestamp;
 use runtime::config::Access;
 use url::Url;
 
+pub(crate) use ask::{Answer, Ask, Reply};
 pub use faults::{Fault, FaultKind};
 pub use mastodon::MastodonRules;
 pub use memory::InMemory;
 pub use world::{NewPost, Published};
+pub(crate) use world::{Stored, World};
 pub use x::XBill;
 
 use crate::{Settings, Source};
@@ -65,6 +68,23 @@ pub const BLUESKY: &str = "bluesky";
 pub const MASTODON: &str = "mastodon";
 pub const X: &str = "x";
 pub const BLOG: &str = "blog";
+
+/// How a kind of platform is simulated whose simulator is in the kind's own folder.
+pub struct Simulated {
+    pub(crate) answer: Answer,
+    /// The `Post.id` of a new post with the simulator's number.
+    pub(crate) post_id: fn(&NewPost, u64) -> String,
+}
+
+/// The kinds that are simulated like this, by their names.
+fn simulated() -> impl Iterator<Item = (&'static str, Simulated)> {
+    let kinds = crate::registry::KINDS.into_iter();
+    kinds.filter_map(|kind| Some((kind.name(), kind.simulated()?)))
+}
+
+fn simulated_as(platform: &str) -> Option<Simulated> {
+    simulated().find_map(|(name, kind)| (name == platform).then_some(kind))
+}
 
 /// A running simulator.
 pub struct Simulator {
@@ -332,4 +352,7 @@ fn routes(config: &mut web::ServiceConfig) {
         .service(web::scope("/feeds").configure(feeds::routes))
         .service(web::scope("/control").configure(control::routes))
         .service(web::scope("/demo").configure(demo::routes));
+    for (name, kind) in simulated() {
+        ask::serve(config, &format!("/{name}"), kind.answer);
+    }
 }

@@ -21,8 +21,7 @@ use super::{
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewPost {
-    /// `hackernews`, `lemmy`, `linkedin`, `facebook`, `bluesky`,
-    /// `mastodon`, `x`, or `feed:<name>`.
+    /// The kind of a platform, or `feed:<name>`.
     pub platform: String,
     /// Lemmy: the community. Hacker News: `job` makes a job. LinkedIn: the organization's number. Facebook: the
     /// Page's number.
@@ -68,19 +67,19 @@ pub struct Published {
 
 /// A stored post.
 #[derive(Debug, Clone)]
-pub(super) struct Stored {
-    pub(super) id: u64,
+pub(crate) struct Stored {
+    pub(crate) id: u64,
     /// Shared, because lists copy it.
-    pub(super) new: Arc<NewPost>,
-    pub(super) time: Timestamp,
-    pub(super) published: Timestamp,
-    pub(super) post_id: String,
-    pub(super) edited: Option<Timestamp>,
+    pub(crate) new: Arc<NewPost>,
+    pub(crate) time: Timestamp,
+    pub(crate) published: Timestamp,
+    pub(crate) post_id: String,
+    pub(crate) edited: Option<Timestamp>,
     /// Its author deleted it; some platforms still show that it existed.
-    pub(super) deleted: bool,
+    pub(crate) deleted: bool,
 }
 
-pub(super) struct World {
+pub(crate) struct World {
     base_url: String,
     state: Mutex<State>,
     /// Reddit's tokens: which ones are valid, and how many seconds new ones live.
@@ -114,7 +113,7 @@ fn first_id() -> u64 {
 }
 
 impl World {
-    pub(super) fn new(base_url: String) -> Self {
+    pub(crate) fn new(base_url: String) -> Self {
         Self {
             base_url,
             state: Mutex::new(State {
@@ -133,38 +132,38 @@ impl World {
         }
     }
 
-    pub(super) fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         let held = self.held.load(Ordering::Relaxed);
         let held = Some(held).filter(|held| *held != NOT_HELD);
         held.and_then(Timestamp::from_micros)
             .unwrap_or_else(Timestamp::now)
     }
 
-    pub(super) fn set_now(&self, now: Timestamp) {
+    pub(crate) fn set_now(&self, now: Timestamp) {
         self.held.store(now.micros(), Ordering::Relaxed);
     }
 
-    pub(super) fn base_url(&self) -> &str {
+    pub(crate) fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    pub(super) fn token_number(&self) -> i64 {
+    pub(crate) fn token_number(&self) -> i64 {
         self.token_number.load(Ordering::Relaxed)
     }
 
-    pub(super) fn token_lifetime(&self) -> Option<i64> {
+    pub(crate) fn token_lifetime(&self) -> Option<i64> {
         let seconds = self.token_lifetime.load(Ordering::Relaxed);
         Some(seconds).filter(|seconds| *seconds > 0)
     }
 
     /// Invalidates all tokens, and new ones live so many seconds.
-    pub(super) fn renew_tokens(&self, lifetime_seconds: i64) {
+    pub(crate) fn renew_tokens(&self, lifetime_seconds: i64) {
         self.token_number.fetch_add(1, Ordering::Relaxed);
         self.token_lifetime
             .store(lifetime_seconds, Ordering::Relaxed);
     }
 
-    pub(super) fn publish(&self, posts: Vec<NewPost>) -> Vec<Published> {
+    pub(crate) fn publish(&self, posts: Vec<NewPost>) -> Vec<Published> {
         let now = self.now();
         let mut state = self.state();
         let mut published = Vec::new();
@@ -195,7 +194,7 @@ impl World {
     }
 
     /// Sends posts over the stream without storing them, for load.
-    pub(super) fn stream(&self, posts: Vec<NewPost>) {
+    pub(crate) fn stream(&self, posts: Vec<NewPost>) {
         let now = self.now();
         for new in posts {
             let id = {
@@ -219,6 +218,9 @@ impl World {
     fn post_id(&self, new: &NewPost, id: u64, time: Timestamp) -> String {
         if let Some((_, feed)) = new.platform.split_once(':') {
             return self.entry_url(feed, id);
+        }
+        if let Some(kind) = super::simulated_as(&new.platform) {
+            return (kind.post_id)(new, id);
         }
         match new.platform.as_str() {
             HACKER_NEWS => format!("{HACKER_NEWS}:{id}"),
@@ -246,11 +248,11 @@ impl World {
         }
     }
 
-    pub(super) fn entry_url(&self, feed: &str, id: u64) -> String {
+    pub(crate) fn entry_url(&self, feed: &str, id: u64) -> String {
         format!("{}/feeds/{feed}/{id}", self.base_url)
     }
 
-    pub(super) fn delete(&self, id: u64) -> bool {
+    pub(crate) fn delete(&self, id: u64) -> bool {
         let now = self.now();
         self.change(id, |post| {
             post.deleted = true;
@@ -260,11 +262,11 @@ impl World {
         })
     }
 
-    pub(super) fn reveal(&self, id: u64) -> bool {
+    pub(crate) fn reveal(&self, id: u64) -> bool {
         self.change(id, |post| Arc::make_mut(&mut post.new).hidden = false)
     }
 
-    pub(super) fn edit(&self, id: u64, text: &str) -> bool {
+    pub(crate) fn edit(&self, id: u64, text: &str) -> bool {
         let now = self.now();
         self.change(id, |post| {
             Arc::make_mut(&mut post.new).text = Some(text.to_owned());
@@ -282,12 +284,12 @@ impl World {
         post.filter(|post| !post.deleted).map(change).is_some()
     }
 
-    pub(super) fn keep_newest(&self, number: usize) {
+    pub(crate) fn keep_newest(&self, number: usize) {
         let posts = &mut self.state().posts;
         posts.drain(..posts.len().saturating_sub(number));
     }
 
-    pub(super) fn reset(&self) {
+    pub(crate) fn reset(&self) {
         let mut state = self.state();
         state.posts.clear();
         state.requests.clear();
@@ -297,17 +299,17 @@ impl World {
     }
 
     /// The posts of `platform` without comments, newest first.
-    pub(super) fn posts(&self, platform: &str) -> Vec<Stored> {
+    pub(crate) fn posts(&self, platform: &str) -> Vec<Stored> {
         self.select(platform, |post| post.new.parent.is_none())
     }
 
     /// The comments of `platform`, newest first.
-    pub(super) fn comments(&self, platform: &str) -> Vec<Stored> {
+    pub(crate) fn comments(&self, platform: &str) -> Vec<Stored> {
         self.select(platform, |post| post.new.parent.is_some())
     }
 
     /// The existing posts of `platform` that match `wanted`, newest first.
-    pub(super) fn select(&self, platform: &str, wanted: impl Fn(&Stored) -> bool) -> Vec<Stored> {
+    pub(crate) fn select(&self, platform: &str, wanted: impl Fn(&Stored) -> bool) -> Vec<Stored> {
         let state = self.state();
         let own = |post: &&Stored| post.new.platform == platform && !post.deleted && wanted(post);
         let mut posts: Vec<Stored> = state.posts.iter().filter(own).cloned().collect();
@@ -315,19 +317,19 @@ impl World {
         posts
     }
 
-    pub(super) fn post(&self, id: u64) -> Option<Stored> {
+    pub(crate) fn post(&self, id: u64) -> Option<Stored> {
         self.even_deleted(id).filter(|post| !post.deleted)
     }
 
     /// A post, even if it is deleted.
-    pub(super) fn even_deleted(&self, id: u64) -> Option<Stored> {
+    pub(crate) fn even_deleted(&self, id: u64) -> Option<Stored> {
         let state = self.state();
         let at = state.posts.binary_search_by_key(&id, |post| post.id);
         at.ok().and_then(|at| state.posts.get(at)).cloned()
     }
 
     /// The post that a comment finally belongs to; for a post, itself.
-    pub(super) fn story_of(&self, post: &Stored) -> Option<Stored> {
+    pub(crate) fn story_of(&self, post: &Stored) -> Option<Stored> {
         let mut story = post.clone();
         while let Some(parent) = story.new.parent {
             // A parent has a smaller number; anything else is a cycle.
@@ -337,7 +339,7 @@ impl World {
     }
 
     /// Returns true if the item still reads as `null`, and counts this read.
-    pub(super) fn reads_null(&self, id: u64) -> bool {
+    pub(crate) fn reads_null(&self, id: u64) -> bool {
         let mut state = self.state();
         let post = state.posts.iter_mut().find(|post| post.id == id);
         post.is_some_and(|post| {
@@ -349,12 +351,12 @@ impl World {
         })
     }
 
-    pub(super) fn max_id(&self) -> u64 {
+    pub(crate) fn max_id(&self) -> u64 {
         self.state().next_id - 1
     }
 
     /// Records that these posts are part of a response.
-    pub(super) fn serve<'a>(&self, posts: impl IntoIterator<Item = &'a Stored>) {
+    pub(crate) fn serve<'a>(&self, posts: impl IntoIterator<Item = &'a Stored>) {
         let now = self.now().micros();
         let mut state = self.state();
         for post in posts {
@@ -364,11 +366,11 @@ impl World {
         }
     }
 
-    pub(super) fn served(&self) -> BTreeMap<String, i64> {
+    pub(crate) fn served(&self) -> BTreeMap<String, i64> {
         self.state().served.clone()
     }
 
-    pub(super) fn count(&self, path: &str) {
+    pub(crate) fn count(&self, path: &str) {
         let mut state = self.state();
         if let Some(count) = state.requests.get_mut(path) {
             *count += 1;
@@ -377,7 +379,7 @@ impl World {
         }
     }
 
-    pub(super) fn requests(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn requests(&self) -> BTreeMap<String, u64> {
         self.state().requests.clone()
     }
 
@@ -388,12 +390,12 @@ impl World {
 
 impl Stored {
     /// Returns true if Hacker News' search knows it.
-    pub(super) fn is_indexed(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_indexed(&self, now: Timestamp) -> bool {
         let lag = Duration::from_millis(self.new.index_lag_ms);
         self.published.plus(lag) <= now
     }
 
-    pub(super) fn seconds(&self) -> i64 {
+    pub(crate) fn seconds(&self) -> i64 {
         self.time.micros().div_euclid(1_000_000)
     }
 }

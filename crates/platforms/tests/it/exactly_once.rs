@@ -9,6 +9,7 @@ use platforms::{
     discourse::Discourse,
     hackernews::HackerNews,
     lemmy::Lemmy,
+    lobsters::Lobsters,
     reddit::Reddit,
     simulator::{InMemory, NewPost, reddit},
 };
@@ -148,6 +149,12 @@ fn lemmy(schedule: &Schedule, what: &str) -> Result<Played, TestCaseError> {
     })
 }
 
+fn lobsters(schedule: &Schedule) -> Result<Played, TestCaseError> {
+    given_once(schedule, Forum::new("lobsters"), "newest", |fetch| {
+        Box::new(Lobsters::new("lobsters".into(), url("lobsters"), fetch))
+    })
+}
+
 fn discourse(schedule: &Schedule, what: &str) -> Result<Played, TestCaseError> {
     let forum = Forum::new("discourse");
     let forum = if what == "posts" {
@@ -247,6 +254,16 @@ proptest! {
     #[test]
     fn by_numbered_pages_that_shift(schedule in schedules(&shifting())) {
         lemmy(&schedule, "comments")?;
+    }
+
+    #[test]
+    fn by_small_numbered_pages(schedule in schedules(&Shape::default())) {
+        lobsters(&schedule)?;
+    }
+
+    #[test]
+    fn by_small_numbered_pages_that_shift(schedule in schedules(&shifting())) {
+        lobsters(&schedule)?;
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use platforms::{
     Adapter, Fetch, FetchError, FetchLimits, Fetched, PollLimits, discourse::Discourse,
-    hackernews::HackerNews, lemmy::Lemmy, reddit::Reddit,
+    hackernews::HackerNews, lemmy::Lemmy, lobsters::Lobsters, reddit::Reddit,
 };
 use proptest::prelude::*;
 use url::Url;
@@ -62,6 +62,10 @@ fn adapters(status: u16, body: &[u8]) -> Vec<(Box<dyn Adapter>, &'static str)> {
             what,
         ));
         all.push((Box::new(Lemmy::new(url.clone(), fetch())), what));
+    }
+    for what in ["newest", "t/rust"] {
+        let lobsters = Lobsters::new("l".into(), url.clone(), fetch());
+        all.push((Box::new(lobsters), what));
     }
     for what in ["latest", "posts"] {
         all.push((

@@ -23,6 +23,7 @@ async fn all(feed: &mut Feed) -> Vec<String> {
 async fn a_reading_further_back_finds_late_posts_for_a_few_requests() {
     for (name, community, most) in [
         ("lemmy:newest", None, 10),
+        ("lobsters:newest", None, 14),
         ("reddit:r/rust", Some("rust"), 6),
         ("discourse:latest", None, 10),
         ("hackernews:newest", Some("job"), 4),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod bluesky;
+mod boundary;
 mod control;
 mod discourse;
 mod exactly_once;
@@ -18,6 +19,7 @@ mod ids;
 mod late;
 mod lemmy;
 mod linkedin;
+mod lobsters;
 mod mastodon;
 mod microblog_recordings;
 mod network_recordings;

@@ -12,6 +12,7 @@ use platforms::{
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
+    lobsters::Lobsters,
     mastodon::Mastodon,
     reddit::Reddit,
     simulator::{self, InMemory, NewPost},
@@ -142,7 +143,7 @@ async fn an_odd_item_of_a_simulated_platform_is_set_aside_once() {
         fetch(),
         Arc::new(Unlimited),
     );
-    let all: [(&str, &str, Box<dyn Adapter>); 6] = [
+    let all: [(&str, &str, Box<dyn Adapter>); 7] = [
         (
             "hackernews",
             "newest",
@@ -152,6 +153,11 @@ async fn an_odd_item_of_a_simulated_platform_is_set_aside_once() {
             "lemmy",
             "newest",
             Box::new(Lemmy::new(url("lemmy"), fetch())),
+        ),
+        (
+            "lobsters",
+            "newest",
+            Box::new(Lobsters::new("lobsters".into(), url("lobsters"), fetch())),
         ),
         ("discourse", "latest", Box::new(discourse)),
         ("reddit", "r/rust", Box::new(reddit)),

@@ -22,6 +22,7 @@ use platforms::{
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
+    lobsters::Lobsters,
     mastodon::Mastodon,
     reddit::Reddit,
     simulator::{InMemory, NewPost, Published, Simulator, reddit},
@@ -318,6 +319,15 @@ fn lemmy_posts_come_through_an_outage() {
     play(&Kind {
         platform: "lemmy",
         adapter: |url, fetch| Box::new(Lemmy::new(url, fetch)),
+        ..Kind::default()
+    });
+}
+
+#[test]
+fn lobsters_comes_through_an_outage() {
+    play(&Kind {
+        platform: "lobsters",
+        adapter: |url, fetch| Box::new(Lobsters::new("lobsters".into(), url, fetch)),
         ..Kind::default()
     });
 }

@@ -29,8 +29,15 @@ impl Feed {
             ..platforms::Settings::default()
         });
         settings.extend(
-            ["bluesky", "discourse", "mastodon", "reddit", "x"]
-                .map(|kind| simulator.settings_of(kind)),
+            [
+                "bluesky",
+                "discourse",
+                "lobsters",
+                "mastodon",
+                "reddit",
+                "x",
+            ]
+            .map(|kind| simulator.settings_of(kind)),
         );
         settings.extend(["linkedin", "facebook"].map(|kind| own(&simulator, kind, kind, "good")));
         settings.extend(

@@ -118,6 +118,7 @@ fn comments_are_feeds_that_their_platform_takes() {
         ("lemmy", "newest", Some("comments")),
         ("lemmy", "c/rust@lemmy.ml", Some("c/rust@lemmy.ml/comments")),
         ("lemmy", "c/rust/comments", None),
+        ("lobsters", "newest", None),
         ("discourse", "latest", Some("posts")),
         ("discourse", "c/support/6", None),
         ("discourse", "posts", None),
@@ -160,6 +161,7 @@ fn every_feed_has_a_page_that_shows_nothing_of_the_operator_s() {
             "https://news.ycombinator.com/newcomments",
         ),
         ("lemmy", "newest", "https://a.example/sub/"),
+        ("lobsters", "t/c++", "https://a.example/sub/t/c++"),
         ("lemmy", "c/rust/comments", "https://a.example/sub/c/rust"),
         (
             "discourse",
@@ -227,6 +229,21 @@ fn pages_of_every_platform_are_told_by_their_address() {
         ),
         ("lemmy", forum, "https://forum.example/c/a%2Fb", None),
         ("lemmy", forum, "https://forum.example/modlog", None),
+        (
+            "lobsters",
+            forum,
+            "https://forum.example/s/q2wv3x/kettles",
+            Some("newest"),
+        ),
+        (
+            "lobsters",
+            forum,
+            "https://forum.example/t/c%2B%2B",
+            Some("t/c++"),
+        ),
+        ("lobsters", forum, "https://forum.example/t/a,b", None),
+        ("lobsters", forum, "https://forum.example/~ana", None),
+        ("lobsters", forum, "https://lobste.rs/", None),
         (
             "discourse",
             forum,

@@ -14,6 +14,7 @@ use platforms::{
     hackernews::HackerNews,
     lemmy::Lemmy,
     linkedin::LinkedIn,
+    lobsters::Lobsters,
     mastodon::Mastodon,
     reddit::Reddit,
     x::X,
@@ -87,6 +88,10 @@ fn adapters(url: &Url) -> Vec<(Box<dyn Adapter>, &'static str)> {
             "comments",
         ),
         (Box::new(Lemmy::new(url(), fetch())), "newest"),
+        (
+            Box::new(Lobsters::new("l".into(), url(), fetch())),
+            "newest",
+        ),
         (
             Box::new(Discourse::new("d".into(), url(), None, fetch())),
             "latest",

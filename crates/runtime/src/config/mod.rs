@@ -12,6 +12,7 @@ mod database_tls;
 mod error;
 mod filter;
 mod key;
+mod kinds;
 mod load;
 mod platform;
 mod reader;
@@ -23,8 +24,9 @@ mod tree;
 pub use error::{ConfigError, Problem};
 pub use filter::LogFilter;
 pub use key::EncryptionKey;
+pub use kinds::Kind;
 pub use load::{Loader, load};
-pub use platform::{Access, Kind, PlatformConfig};
+pub use platform::{Access, PlatformConfig};
 pub use reference::reference;
 pub use sections::{
     Bus, Compiler, Config, Database, Dispatcher, Gateway, Judge, Log, LogFormat, Model, Ops,

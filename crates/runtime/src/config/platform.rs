@@ -7,8 +7,8 @@ use secrecy::SecretString;
 use url::Url;
 
 use super::{
+    kinds::Kind,
     reader::{Reader, settings},
-    setting::choice,
 };
 
 /// One configured platform. Two may have the same kind, with different names.
@@ -43,8 +43,9 @@ settings! {
         /// Its source type for customers. The kind determines it; required if `kind` is `feed`.
         pub source: Option<SourceType> = None;
         /// Address of its API. For `hackernews` Algolia's, by default `https://hn.algolia.com/api/v1`; for
-        /// `lemmy`, `discourse` and `mastodon` the instance; for `feed` one feed, or, if not set, any feed that
-        /// a customer's page is or links to. The other kinds default to their platform's own.
+        /// `lobsters` the site, by default `https://lobste.rs`; for `lemmy`, `discourse` and `mastodon` the
+        /// instance; for `feed` one feed, or, if not set, any feed that a customer's page is or links to. The
+        /// other kinds default to their platform's own.
         pub base_url: Option<Url> = None;
         /// For `hackernews`: where Firebase serves single items. For `bluesky`: the network's API,
         /// `https://public.api.bsky.app`, where authors' handles are looked up.
@@ -74,97 +75,6 @@ settings! {
         /// Whether stored posts are checked again and blanked after they are deleted at their source. On by
         /// default if the platform's terms require it.
         pub erase_deleted: Option<bool> = None;
-    }
-}
-
-choice! {
-    /// Kind of a platform's adapter.
-    pub enum Kind {
-        HackerNews = "hackernews",
-        Lemmy = "lemmy",
-        Discourse = "discourse",
-        Reddit = "reddit",
-        Bluesky = "bluesky",
-        Mastodon = "mastodon",
-        X = "x",
-        LinkedIn = "linkedin",
-        Facebook = "facebook",
-        Feed = "feed",
-    }
-}
-
-impl Kind {
-    /// Source type of platforms of this kind; a feed may have any.
-    #[must_use]
-    pub fn source(self) -> Option<SourceType> {
-        match self {
-            Self::HackerNews | Self::Lemmy | Self::Discourse | Self::Reddit => {
-                Some(SourceType::Forum)
-            }
-            Self::Bluesky | Self::Mastodon | Self::X => Some(SourceType::Microblog),
-            Self::LinkedIn | Self::Facebook => Some(SourceType::Network),
-            Self::Feed => None,
-        }
-    }
-
-    fn default_base_url(self) -> Option<Url> {
-        let url = match self {
-            Self::HackerNews => "https://hn.algolia.com/api/v1",
-            Self::Reddit => "https://oauth.reddit.com",
-            Self::Bluesky => "wss://jetstream2.us-east.bsky.network",
-            Self::X => "https://api.x.com",
-            Self::LinkedIn => "https://api.linkedin.com",
-            Self::Facebook => "https://graph.facebook.com",
-            Self::Lemmy | Self::Discourse | Self::Mastodon | Self::Feed => return None,
-        };
-        Url::parse(url).ok()
-    }
-}
-
-fn is_year_and_month(version: &str) -> bool {
-    version.len() == 6 && version.bytes().all(|b| b.is_ascii_digit())
-}
-
-fn is_graph_version(version: &str) -> bool {
-    let number =
-        |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
-    let parts = version
-        .strip_prefix('v')
-        .and_then(|rest| rest.split_once('.'));
-    parts.is_some_and(|(major, minor)| number(major) && number(minor))
-}
-
-/// Returns true if a User-Agent has the form that Reddit prescribes.
-fn is_reddit_user_agent(agent: &str) -> bool {
-    let Some((program, rest)) = agent.split_once(" (by /u/") else {
-        return false;
-    };
-    let named = rest.strip_suffix(')').is_some_and(|name| !name.is_empty());
-    let parts: Vec<&str> = program.split(':').collect();
-    named && parts.len() == 3 && parts.iter().all(|part| !part.trim().is_empty())
-}
-
-impl Access {
-    /// A setting that has not the form that `kind` prescribes, the form, and the value.
-    fn wrong_form(&self, kind: Kind) -> Option<(&'static str, &'static str, &str)> {
-        let (version, agent) = (self.api_version.as_deref(), self.user_agent.as_deref());
-        let (name, form, value, holds): (_, _, _, fn(&str) -> bool) = match kind {
-            Kind::LinkedIn => {
-                let form = "six digits such as `202610`";
-                ("api_version", form, version, is_year_and_month)
-            }
-            Kind::Facebook => {
-                let form = "a version such as `v25.0`";
-                ("api_version", form, version, is_graph_version)
-            }
-            Kind::Reddit => {
-                let form = "`<platform>:<app id>:<version> (by /u/<name>)`";
-                ("user_agent", form, agent, is_reddit_user_agent)
-            }
-            _ => return None,
-        };
-        let wrong = value.filter(|value| !holds(value))?;
-        Some((name, form, wrong))
     }
 }
 
@@ -220,7 +130,8 @@ impl PlatformConfig {
                 "expected 1 to 64 of small letters, digits, `.`, `_` and `-`",
             );
         }
-        if items_url.is_some() && !matches!(kind, Kind::HackerNews | Kind::Bluesky) {
+        let rules = kind.rules();
+        if items_url.is_some() && !rules.has_items_url {
             reject(
                 "items_url",
                 &format!("not a setting of kind `{}`", kind.as_str()),
@@ -229,22 +140,25 @@ impl PlatformConfig {
         if poll_interval.is_some_and(|interval| interval < Duration::from_millis(100)) {
             reject("poll_interval", "must be at least 100ms");
         }
-        let base_url = base_url.or_else(|| kind.default_base_url());
-        let (required, is_absent) = match kind {
-            Kind::LinkedIn => ("api_version", access.api_version.is_none()),
-            Kind::X => ("posts_per_day", access.posts_per_day.is_none()),
-            Kind::Reddit => ("user_agent", access.user_agent.is_none()),
-            Kind::Feed => ("source", source.is_none()),
-            _ => ("base_url", base_url.is_none()),
+        let base_url =
+            base_url.or_else(|| rules.default_base_url.and_then(|url| Url::parse(url).ok()));
+        // Only a platform without a source type of its own needs no address.
+        let (required, is_absent) = match (rules.required, rules.source) {
+            (Some(required), _) => (required.name, !(required.is_set)(&access)),
+            (None, Some(_)) => ("base_url", base_url.is_none()),
+            (None, None) => ("source", source.is_none()),
         };
         if is_absent {
             let reason = format!("is required for kind `{}`", kind.as_str());
             reject(required, &reason);
         }
-        if let Some((name, form, value)) = access.wrong_form(kind) {
-            reject(name, &format!("expected {form}, not `{value}`"));
+        if let Some(form) = rules.form
+            && let Some(value) = (form.value)(&access).filter(|value| !(form.holds)(value))
+        {
+            let expected = form.expected;
+            reject(form.name, &format!("expected {expected}, not `{value}`"));
         }
-        if let (Some(is), Some(given)) = (kind.source(), source)
+        if let (Some(is), Some(given)) = (rules.source, source)
             && is != given
         {
             reject(
@@ -252,7 +166,7 @@ impl PlatformConfig {
                 &format!("kind `{}` is {}", kind.as_str(), is.as_str()),
             );
         }
-        let source = kind.source().or(source)?;
+        let source = rules.source.or(source)?;
         Some(Self {
             name: name?,
             kind,

@@ -40,7 +40,7 @@ platforms[0].name: is required
 platforms = [{ name = 'a' }]
 platforms[0].kind: is required
 platforms = [{ name = 'a', kind = 'usenet' }]
-platforms[0].kind: expected one of `hackernews`, `lemmy`, `discourse`, `reddit`, `bluesky`, `mastodon`, `x`, `linkedin`, `facebook`, `feed`, not `usenet` (file earshot.toml)
+platforms[0].kind: expected one of `hackernews`, `lemmy`, `lobsters`, `discourse`, `reddit`, `bluesky`, `mastodon`, `x`, `linkedin`, `facebook`, `feed`, not `usenet` (file earshot.toml)
 platforms = [{ name = 'A b', kind = 'hackernews' }]
 platforms[0].name: expected 1 to 64 of small letters, digits, `.`, `_` and `-` (file earshot.toml)
 platforms = [{ name = 'a', kind = 'lemmy' }]
