@@ -29,7 +29,7 @@ class Product(NamedTuple):
 @pytest.fixture(scope="session")
 def product() -> Iterator[Product]:
     binary = os.environ.get("EARSHOT_BIN", str(ROOT / "target/debug/earshot"))
-    # The tests have a server of their own, whatever the environment says for others.
+    # Without these variables `earshot dev` starts a private server.
     inherited = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "AMQP_URL")}
     environment = {**inherited, "EARSHOT_LOG__FILTER": "warn", "EARSHOT_GATEWAY__RATE_LIMIT_PER_MINUTE": "100000"}
     with tempfile.TemporaryDirectory() as home, open(Path(home, "log"), "w+") as log:

@@ -1,4 +1,4 @@
-// Servers for the tests: the product as `earshot dev --demo`, and small ones that answer as they are told.
+// Servers for the tests: the product as `earshot dev --demo`, and small ones with fixed answers.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ const binary = process.env.EARSHOT_BIN ?? fileURLToPath(new URL("../../../../tar
 
 export async function startProduct() {
   const home = mkdtempSync(join(tmpdir(), "earshot-client-"));
-  // The tests have a server of their own, whatever the environment says for others.
+  // Without these variables `earshot dev` starts a private server.
   const { DATABASE_URL: _, AMQP_URL: __, ...inherited } = process.env;
   const listen = ["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"];
   const child = spawn(binary, ["dev", "--demo", "--data-dir", join(home, "data"), ...listen], {
