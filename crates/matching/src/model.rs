@@ -91,8 +91,11 @@ pub(crate) fn excess(surprise: f64) -> f64 {
 pub(crate) fn probability(focus: Focus, evidence: &Evidence) -> f64 {
     let verdict = &heads::model().verdicts[focus as usize];
     let parts = verdict.weights.iter().zip(evidence.values());
-    let sum = parts.fold(verdict.bias, |sum, (weight, value)| sum + weight * value);
-    // It is precise to three decimals at most, and they are easy to read.
+    score(parts.fold(verdict.bias, |sum, (weight, value)| sum + weight * value))
+}
+
+/// Returns the probability for a sum of the verdict. It is precise to three decimals at most, and they are easy to read.
+pub(crate) fn score(sum: f64) -> f64 {
     (sigmoid(sum) * 1e3).round() / 1e3
 }
 

@@ -5,11 +5,13 @@
 //! advertisement or a guide. Each of these is a number here. [`EVIDENCE`] names them, and a linear layer per focus
 //! computes a probability from them.
 
+mod bound;
 pub(crate) mod cues;
 mod layout;
 
 use std::ops::Range;
 
+pub(crate) use bound::TopicBound;
 use cues::{Class, Cue};
 use domain::{Focus, instructions::NameKind};
 use layout::{Layout, Zone};

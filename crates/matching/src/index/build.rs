@@ -261,7 +261,15 @@ impl Builder {
         }
         sieves.finish();
         let postings = postings.finish();
-        Segment::new(all, self.plans, self.names, self.feeds, postings, sieves)
+        Segment::new(
+            all,
+            self.plans,
+            self.names,
+            self.feeds,
+            postings,
+            sieves,
+            self.chooser.needs(),
+        )
     }
 }
 

@@ -10,10 +10,7 @@
 
 use std::ops::Range;
 
-use super::{
-    key::{ENOUGH, PASS},
-    terms::number,
-};
+use super::{key::ENOUGH, terms::number};
 
 const PARTS_BITS: u32 = 12;
 /// Number of watches that a posting can address.
@@ -119,9 +116,17 @@ impl<'a> Run<'a> {
     }
 
     /// Returns watches, numbered from 0 within their feed, and the term's contribution to each, regardless of its
-    /// frequency.
+    /// frequency; `u16::MAX` for a term that is sufficient alone.
     #[inline]
     pub(super) fn once(self) -> impl Iterator<Item = (usize, u16)> + 'a {
+        self.parts().map(|(watch, parts)| {
+            let brings = if parts == ENOUGH { u16::MAX } else { parts };
+            (watch, brings)
+        })
+    }
+
+    #[inline]
+    fn parts(self) -> impl Iterator<Item = (usize, u16)> + 'a {
         self.postings.iter().map(|&posting| {
             let parts = (posting & ((1 << PARTS_BITS) - 1)) as u16;
             ((posting >> PARTS_BITS) as usize, parts)
@@ -140,9 +145,9 @@ impl<'a> Run<'a> {
         let brings = move |parts: u16| {
             #[expect(clippy::cast_possible_truncation, reason = "4,095 times 3 at most")]
             let brought = (u32::from(parts) * times).div_ceil(ONCE) as u16;
-            if parts == ENOUGH { PASS } else { brought }
+            if parts == ENOUGH { u16::MAX } else { brought }
         };
-        self.once()
+        self.parts()
             .map(move |(watch, parts)| (watch, brings(parts)))
     }
 }
@@ -261,6 +266,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::index::key::PASS;
 
     fn keys(watches: u32, terms: u32) -> Vec<Vec<(u32, u16)>> {
         let key = |watch: u32| {
@@ -303,7 +309,7 @@ mod tests {
                 let mut found = Vec::new();
                 for run in of_feed.runs(bucket, term) {
                     assert_eq!(run.is_stemmed(), term % 2 == 1);
-                    found.extend(run.once());
+                    found.extend(run.parts());
                 }
                 let expected = keys.iter().enumerate().flat_map(|(watch, key)| {
                     let own = key.iter().filter(move |(one, _)| *one == term);
@@ -327,7 +333,7 @@ mod tests {
             brought.map(|(_, parts)| parts).max().unwrap()
         };
         assert!((150..153).contains(&brought(0, 1.5)));
-        assert_eq!(brought(1, 0.5), PASS);
+        assert_eq!(brought(1, 0.5), u16::MAX);
         assert!(brought(2, 3.0) >= PASS);
     }
 }

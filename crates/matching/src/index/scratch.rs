@@ -20,6 +20,8 @@ pub(super) struct Scratch {
     place_of: Places,
     pub(super) found: Found,
     pub(super) candidates: Vec<u32>,
+    /// Watches that the topic alone made candidates.
+    pub(super) by_topic: Vec<u32>,
     /// Sum of the contributions of the terms found, for each watch of a feed.
     pub(super) parts: Vec<u16>,
     pub(super) lists: Vec<List>,
@@ -41,11 +43,22 @@ pub(super) struct List {
     pub(super) bucket: Range<u32>,
 }
 
+/// A term that occurs in a post.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FoundTerm {
+    pub(super) term: u32,
+    /// Frequency of the reading that occurs most.
+    pub(super) frequency: f64,
+    /// Number of occurrences of all readings.
+    pub(super) mentions: u32,
+    pub(super) in_title: bool,
+}
+
 /// The terms that occur in a post, and how often.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     bits: Vec<u64>,
-    terms: Vec<(u32, f64)>,
+    terms: Vec<FoundTerm>,
     /// Position of each term in `terms`: for terms of shared phrases immediately, for all after [`Self::look_at`].
     place_of: Places,
     steps: u32,
@@ -57,20 +70,20 @@ impl Found {
         self.bits[term as usize / 64] >> (term % 64) & 1 == 1
     }
 
-    /// Returns the frequency of a term that occurs. Call [`Self::look_at`] first.
-    pub(super) fn frequency(&self, term: u32) -> f64 {
+    /// Returns a term that occurs. Call [`Self::look_at`] first.
+    pub(super) fn get(&self, term: u32) -> &FoundTerm {
         let place = self.place_of.get(term).unwrap_or_default();
-        self.terms[place as usize].1
+        &self.terms[place as usize]
     }
 
-    pub(super) fn terms(&self) -> &[(u32, f64)] {
+    pub(super) fn terms(&self) -> &[FoundTerm] {
         &self.terms
     }
 
     /// Prepares for queries about single terms.
     pub(super) fn look_at(&mut self) {
-        for (place, &(term, _)) in (0..).zip(&self.terms) {
-            self.place_of.place(term, place);
+        for (place, found) in (0..).zip(&self.terms) {
+            self.place_of.place(found.term, place);
         }
     }
 
@@ -85,20 +98,22 @@ impl Found {
     }
 
     #[inline]
-    fn add(&mut self, term: u32, frequency: f64) {
-        self.bits[term as usize / 64] |= 1 << (term % 64);
-        self.terms.push((term, frequency));
+    fn add(&mut self, found: FoundTerm) {
+        self.bits[found.term as usize / 64] |= 1 << (found.term % 64);
+        self.terms.push(found);
     }
 
     /// Adds a reading of a term; the reading that occurs most counts.
-    fn add_reading(&mut self, term: u32, frequency: f64) {
+    fn add_reading(&mut self, found: FoundTerm) {
         let next = super::terms::number(self.terms.len());
-        let place = self.place_of.place(term, next);
+        let place = self.place_of.place(found.term, next);
         if place == next {
-            self.add(term, frequency);
+            self.add(found);
         } else {
-            let most = &mut self.terms[place as usize].1;
-            *most = most.max(frequency);
+            let term = &mut self.terms[place as usize];
+            term.frequency = term.frequency.max(found.frequency);
+            term.mentions = term.mentions.saturating_add(found.mentions);
+            term.in_title |= found.in_title;
         }
     }
 }
@@ -152,12 +167,17 @@ impl Scratch {
 
         found.steps = found.steps.saturating_add(steps);
         for hit in &self.hits[known..] {
-            let frequency = model::frequency(hit.title, hit.text);
+            let of_term = |term| FoundTerm {
+                term,
+                frequency: model::frequency(hit.title, hit.text),
+                mentions: hit.title.saturating_add(hit.text),
+                in_title: hit.title > 0,
+            };
             match terms.of_phrase(hit.phrase) {
-                OfPhrase::One(term) => found.add(term, frequency),
+                OfPhrase::One(term) => found.add(of_term(term)),
                 OfPhrase::Shared(list) => {
                     for &term in list {
-                        found.add_reading(term, frequency);
+                        found.add_reading(of_term(term));
                     }
                 }
             }
@@ -166,8 +186,8 @@ impl Scratch {
 
     /// Clears the terms found.
     pub(super) fn forget(&mut self) {
-        for &(term, _) in &self.found.terms {
-            self.found.bits[term as usize / 64] = 0;
+        for found in &self.found.terms {
+            self.found.bits[found.term as usize / 64] = 0;
         }
         self.found.terms.clear();
     }

@@ -18,7 +18,7 @@ use domain::{FeedName, Focus, ManagerName, instructions::NameKind};
 use hashbrown::HashTable;
 
 use super::{
-    key::PASS,
+    key::{Needs, PASS},
     packed::{PackedPlans, View},
     phrases::Wanted,
     postings::{MAX_WATCHES, Postings},
@@ -29,6 +29,7 @@ use super::{
 use crate::{
     Decision, Plan, PostText,
     decision::Verdict,
+    evidence::TopicBound,
     model::{self, Features},
     plan::Rule,
     text::code::Keys,
@@ -54,6 +55,7 @@ pub(super) struct Segment {
     /// Postings by feed, then those of the plans with many feeds.
     postings: Postings,
     sieves: SieveList,
+    needs: Needs,
 }
 
 /// The feeds and the plans that watch them.
@@ -109,6 +111,7 @@ impl Segment {
         feeds: Feeds,
         postings: Postings,
         sieves: SieveList,
+        needs: Needs,
     ) -> Self {
         Self {
             terms,
@@ -117,6 +120,7 @@ impl Segment {
             feeds,
             postings,
             sieves,
+            needs,
         }
     }
 
@@ -184,9 +188,9 @@ impl Segment {
         let sieves = Sieves(sieves);
         scratch.find(&self.terms, post, Wanted::Keys(sieves));
         scratch.candidates.clear();
-        self.candidates(known, post.length(), scratch);
+        self.candidates(known, post, scratch);
         let of_feed = scratch.candidates.len();
-        self.candidates(None, post.length(), scratch);
+        self.candidates(None, post, scratch);
         if scratch.candidates.len() > of_feed {
             let mut at = 0;
             scratch.candidates.retain(|&slot| {
@@ -231,11 +235,13 @@ impl Segment {
     }
 
     /// Collects every plan that watches the feed and may match, once, and few others.
-    fn candidates(&self, feed: Option<u32>, length: u32, scratch: &mut Scratch) {
+    fn candidates(&self, feed: Option<u32>, post: &PostText, scratch: &mut Scratch) {
+        let length = post.length();
         let slots = self.feeds.slots(feed);
         let Scratch {
             found,
             candidates,
+            by_topic,
             parts,
             lists,
             ..
@@ -250,12 +256,12 @@ impl Segment {
         let of_feed = self.postings.of_feed(self.feeds.place(feed));
         // All reads of one kind come before the next, so that many cache misses overlap.
         lists.clear();
-        for &(term, frequency) in found.terms() {
-            let bucket = of_feed.bucket(term);
+        for one in found.terms() {
+            let bucket = of_feed.bucket(one.term);
             if !bucket.is_empty() {
                 lists.push(List {
-                    term,
-                    frequency,
+                    term: one.term,
+                    frequency: one.frequency,
                     bucket,
                 });
             }
@@ -265,21 +271,33 @@ impl Segment {
 
         for list in &*lists {
             for run in of_feed.runs(list.bucket.clone(), list.term) {
-                let mut add = |(watch, brought): (usize, u16)| {
-                    let before = &mut parts[watch];
-                    let after = before.saturating_add(brought);
-                    if *before < PASS && after >= PASS {
-                        candidates.push(slots[watch]);
-                    }
-                    *before = after;
+                // Returns whether the watch becomes a candidate now.
+                let mut add = |watch: usize, brought: u16| {
+                    let before = parts[watch];
+                    parts[watch] = before.saturating_add(brought);
+                    before < PASS && parts[watch] >= PASS
                 };
                 if run.is_stemmed() {
-                    run.times(model::saturated(list.frequency, length))
-                        .for_each(&mut add);
+                    for (watch, brought) in run.times(model::saturated(list.frequency, length)) {
+                        if add(watch, brought) {
+                            by_topic.push(super::terms::number(watch));
+                        }
+                    }
                 } else {
-                    run.once().for_each(&mut add);
+                    for (watch, brought) in run.once() {
+                        if add(watch, brought) {
+                            candidates.push(slots[watch]);
+                        }
+                    }
                 }
             }
+        }
+        if !by_topic.is_empty() {
+            // Only plans with a focus are here: their terms are stemmed.
+            let pass = self.needs.pass(post);
+            let watches = by_topic.drain(..).map(|watch| watch as usize);
+            let reach = watches.filter(|&watch| parts[watch] >= pass);
+            candidates.extend(reach.map(|watch| slots[watch]));
         }
     }
 
@@ -299,10 +317,13 @@ impl Segment {
         let length = post.length();
         let stemmed = matches!(view.rule, Rule::Focus { .. });
         let (mut sum, mut all) = (0.0, 0.0);
+        let mut topic = TopicBound::default();
         for (term, weight) in view.include(|term| found.has(term)) {
             if weight > 0.0 || exact {
                 let share = if stemmed {
-                    model::saturated(found.frequency(term), length)
+                    let term = found.get(term);
+                    topic.add(weight, term.mentions, term.in_title);
+                    model::saturated(term.frequency, length)
                 } else {
                     1.0
                 };
@@ -319,27 +340,27 @@ impl Segment {
                 threshold,
                 scale,
                 gate,
+                focus,
                 ..
             } => {
-                let named = |wanted: NameKind| {
-                    let mut names = view.names();
-                    names.any(|name| name.kind == wanted && name.spellings.iter().any(has))
-                };
+                let (mut own, mut watched) = (false, false);
+                for name in view.names().filter(|name| name.spellings.iter().any(has)) {
+                    match name.kind {
+                        NameKind::Own => own = true,
+                        NameKind::Watched => watched = true,
+                    }
+                }
                 let strength = |named: bool| if named { model::MAX_NAME_STRENGTH } else { 0.0 };
-                let (own, watched) = (named(NameKind::Own), named(NameKind::Watched));
                 if all <= 0.0 && !own && !watched {
                     return false;
                 }
                 if threshold <= 0.0 {
                     return true;
                 }
+                let surprise = scale.surprise(sum + slack);
                 let passes = |of_post: Features| {
                     let features = Features {
-                        surprise: if gate == Focus::Sales {
-                            scale.surprise(sum + slack)
-                        } else {
-                            0.0
-                        },
+                        surprise: if gate == Focus::Sales { surprise } else { 0.0 },
                         own_name: strength(own),
                         watched_names: strength(watched),
                         ..of_post
@@ -350,6 +371,7 @@ impl Segment {
                 passes(Features::best(gate))
                     && passes(Features::of_heads(gate, post))
                     && passes(Features::of_post(gate, post))
+                    && (own || watched || topic.may_reach(threshold, focus, surprise, post))
             }
         }
     }

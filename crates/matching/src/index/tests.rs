@@ -7,7 +7,7 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
 
 use super::{Change, Index, LiveIndex};
-use crate::{Decision, Plan, PostText, evaluate, text::block::PORTABLY};
+use crate::{Decision, Plan, PostText, evaluate, plan::Rule, text::block::PORTABLY};
 
 /// A small vocabulary, so that plans and posts share words; several words have more than one form, script or spelling.
 const WORDS: &[&str] = &[
@@ -184,6 +184,42 @@ fn the_index_answers_as_asking_every_plan_does() {
         compared >= 1_000_000 && matched * 50 > compared && matched * 2 < compared,
         "{matched} of {compared}"
     );
+}
+
+/// The bounds must not drop a post whose score is exactly the threshold.
+#[test]
+fn scores_exactly_at_the_threshold_match() {
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(60));
+    let matched = std::cell::Cell::new([0; 2]);
+    let input = (plans(60), prop::collection::vec(post(), 20));
+    runner
+        .run(&input, |(plans, posts)| {
+            for post in &posts {
+                let at_the_score = |(name, plan): &(ManagerName, Arc<Plan>)| {
+                    let mut plan = Plan::clone(plan).watching([FEEDS[0].parse().unwrap()]);
+                    let score = evaluate(&plan, post, None).score;
+                    if let Rule::Focus { threshold, .. } = &mut plan.rule
+                        && score > 0.0
+                    {
+                        *threshold = score;
+                    }
+                    (*name, Arc::new(plan))
+                };
+                let plans: Vec<_> = plans.iter().map(at_the_score).collect();
+                let index = Index::build(plans.clone(), numbered(1));
+                compare(&index, &plans, std::slice::from_ref(post));
+                let mut counts = matched.get();
+                for (_, plan) in plans.iter().filter(|(_, plan)| plan.focus().is_some()) {
+                    let decision = evaluate(plan, post, None);
+                    counts[usize::from(plan.names.is_empty())] += usize::from(decision.value);
+                }
+                matched.set(counts);
+            }
+            Ok(())
+        })
+        .unwrap();
+    let [_, without_names] = matched.get();
+    assert!(without_names > 500, "{:?}", matched.get());
 }
 
 #[test]
