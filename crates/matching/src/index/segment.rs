@@ -3,9 +3,10 @@
 //! A post is processed in five steps:
 //! 1. Find the phrases that keys of its feed begin with: one bit per word, and a lookup for each word with the bit set.
 //! 2. Read the postings of the terms found. Each contains the number of a plan and the term's contribution: 1-2 ns
-//!    each, and two reads beyond the cache per term. A plan with a sufficient sum is a candidate.
+//!    each, and two reads beyond the cache per term. A plan with a sufficient sum is a candidate. For plans with a
+//!    focus, what is sufficient depends on the post ([`Needs`]).
 //! 3. If there are candidates, find all other phrases of the plans: one lookup per word.
-//! 4. Check each candidate's terms among those found: 0.1-0.2 µs.
+//! 4. Check each candidate's terms among those found: 0.1-0.2 µs. With a focus, this also bounds gate and verdict.
 //! 5. Evaluate the rest with the definition itself, a few microseconds each. It decides every match.
 //!
 //! Postings do not number plans but watches, feed by feed: a plan of three feeds has three. So a post reads only the
