@@ -33,6 +33,7 @@ pub fn default_quotas(config: &Config) -> store::quotas::Limits {
         managers: config.quotas.managers,
         connections: config.quotas.connections,
         feeds: config.quotas.feeds,
+        scans_per_day: config.quotas.scans_per_day,
     }
 }
 

@@ -438,6 +438,7 @@ impl Scanner {
             .env("EARSHOT_BUS__URL", amqp_url)
             .env("EARSHOT_OPS__LISTEN", &ops)
             .env("EARSHOT_LOG__FILTER", "warn")
+            .env("EARSHOT_QUOTAS__SCANS_PER_DAY", "1000000000")
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

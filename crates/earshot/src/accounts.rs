@@ -8,8 +8,9 @@ use store::{AsyncPgConnection, quotas};
 
 use crate::{database, keys};
 
-/// Largest quota; the bound of the defaults in the configuration too.
+/// Largest quotas; the bounds of the defaults in the configuration too.
 const MOST: u32 = 1_000_000;
+const MOST_SCANS: u32 = 1_000_000_000;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -45,21 +46,25 @@ struct Quotas {
     /// How many distinct feeds: 0 to 1000000, or `default`.
     #[arg(long, value_name = "LIMIT")]
     feeds: Option<Limit>,
+    /// How many Scans a day: 0 to 1000000000, or `default`.
+    #[arg(long, value_name = "LIMIT")]
+    scans_per_day: Option<Limit<MOST_SCANS>>,
 }
 
 /// `None` for the default of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Limit(Option<u32>);
+struct Limit<const M: u32 = MOST>(Option<u32>);
 
-impl FromStr for Limit {
-    type Err = &'static str;
+impl<const M: u32> FromStr for Limit<M> {
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "default" {
             return Ok(Self(None));
         }
-        let limit = text.parse().ok().filter(|limit| *limit <= MOST);
-        let limit = limit.ok_or("a quota is a number from 0 to 1000000, or `default`")?;
+        let limit = text.parse().ok().filter(|limit| *limit <= M);
+        let limit =
+            limit.ok_or_else(|| format!("a quota is a number from 0 to {M}, or `default`"))?;
         Ok(Self(Some(limit)))
     }
 }
@@ -71,6 +76,7 @@ impl Quotas {
             managers: limit(self.managers),
             connections: limit(self.connections),
             feeds: limit(self.feeds),
+            scans_per_day: self.scans_per_day.map(|Limit(limit)| limit),
         }
     }
 }
@@ -85,14 +91,15 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
 }
 
 async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
-    println!("ACCOUNT\tMANAGERS\tCONNECTIONS\tFEEDS");
+    println!("ACCOUNT\tMANAGERS\tCONNECTIONS\tFEEDS\tSCANS_PER_DAY");
     let word = |limit: Option<u32>| limit.map_or_else(|| "default".to_owned(), |n| n.to_string());
     for (name, set) in quotas::list(conn).await? {
         println!(
-            "{name}\t{}\t{}\t{}",
+            "{name}\t{}\t{}\t{}\t{}",
             word(set.managers),
             word(set.connections),
-            word(set.feeds)
+            word(set.feeds),
+            word(set.scans_per_day)
         );
     }
     Ok(())
@@ -138,8 +145,16 @@ mod tests {
             managers: Some(Some(500)),
             connections: Some(None),
             feeds: None,
+            scans_per_day: Some(Some(2_000_000)),
         };
-        let given = ["--managers", "500", "--connections", "default"];
+        let given = [
+            "--managers",
+            "500",
+            "--connections",
+            "default",
+            "--scans-per-day",
+            "2000000",
+        ];
         assert_eq!(parse(&given), Ok(change));
     }
 

@@ -8,14 +8,23 @@
 //! A post that comes while this goes on is the poll's business: before kept posts are read, every poll that
 //! may not have known the Manager has ended ([`feeds::wait_for_polls`]), and what it read is then kept.
 //!
-//! Idle, this costs two small queries a second.
-use std::{collections::HashMap, sync::Arc, time::Duration};
+//! A Manager whose account has used up its Scans of the day waits until there is room again. What polls did not make a
+//! Scan of for that reason becomes a backfill then ([`backfills::catch_up`]).
+//!
+//! Idle, this costs three small queries a second.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use backbone::Backbone;
 use domain::FeedName;
 use runtime::Config;
 use store::{
     backfills::{self, look_backs},
+    fair::Turns,
     feeds,
 };
 use tokio_util::sync::CancellationToken;
@@ -39,6 +48,8 @@ pub(crate) struct Backfill {
     config: Arc<Config>,
     backbone: Backbone,
     plans: Arc<Plans>,
+    turns: Turns,
+    next_catch_up: Instant,
 }
 
 impl Backfill {
@@ -54,10 +65,12 @@ impl Backfill {
             config,
             backbone,
             plans,
+            turns: Turns::default(),
+            next_catch_up: Instant::now(),
         }
     }
 
-    pub(crate) async fn run(self, shutdown: CancellationToken) {
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut failing = false;
         loop {
             let wait = match self.step().await {
@@ -81,20 +94,32 @@ impl Backfill {
     }
 
     /// Returns true if there was something to do.
-    async fn step(&self) -> Result<bool, store::Error> {
-        let platforms: Vec<&str> = self.watched.keys().map(String::as_str).collect();
+    async fn step(&mut self) -> Result<bool, store::Error> {
+        let quota = self.scans_per_day();
         let mut conn = self.backbone.pool.get().await?;
-        let waiting = backfills::next_waiting(&mut conn, &platforms).await?;
+        if Instant::now() >= self.next_catch_up {
+            self.next_catch_up = Instant::now() + LOOK;
+            let window = self.config.scanner.backfill;
+            let managers = backfills::catch_up(&mut conn, window, quota).await?;
+            if managers > 0 {
+                tracing::info!(managers, "managers catch up: their account has scans left");
+            }
+        }
+        let platforms: Vec<&str> = self.watched.keys().map(String::as_str).collect();
+        let waiting = backfills::next_waiting(&mut conn, &platforms, &self.turns, quota).await?;
         if let Some(waiting) = waiting {
+            self.turns.serve(waiting.account);
             feeds::wait_for_polls(&mut conn, waiting.feed.as_str()).await?;
             drop(conn);
             return self.match_kept(&waiting).await;
         }
         let (replica, take_over) = (self.backbone.replica, self.backbone.may_take_over());
-        let leased = look_backs::lease(&mut conn, &platforms, replica, take_over).await?;
+        let turns = &self.turns;
+        let leased = look_backs::lease(&mut conn, &platforms, replica, take_over, turns).await?;
         drop(conn);
         match leased {
             Some(look_back) => {
+                self.turns.serve(look_back.account);
                 let (id, failures) = (look_back.id, look_back.failure_count);
                 let stored = self.look_back(look_back).await;
                 if let Err(error) = &stored {
@@ -111,6 +136,10 @@ impl Backfill {
             }
             None => Ok(false),
         }
+    }
+
+    fn scans_per_day(&self) -> u32 {
+        self.config.quotas.scans_per_day
     }
 
     fn tell(&self, source: &str, feed: &FeedName, made: usize) {

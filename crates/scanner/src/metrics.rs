@@ -170,6 +170,15 @@ pub(crate) static UNREADABLE_PLANS: LazyLock<IntGauge> = LazyLock::new(|| {
     .expect(UNREGISTERED)
 });
 
+pub(crate) static REFUSED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    register_int_counter_vec!(
+        "earshot_scans_refused_total",
+        "Matches that wait because the quota of Scans a day of their account is used up",
+        &["platform"]
+    )
+    .expect(UNREGISTERED)
+});
+
 pub(crate) static SCREENED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
         "earshot_matches_screened_total",

@@ -11,7 +11,7 @@ use runtime::{Check, Config, Context};
 use store::{
     Pool, backfills,
     feeds::{self, PlatformFeeds},
-    recent_posts,
+    quotas, recent_posts,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -141,6 +141,7 @@ impl Monitor {
     async fn purge(&self, shutdown: &CancellationToken) -> Result<(), store::Error> {
         let mut conn = self.pool.get().await?;
         backfills::purge_done(&mut conn).await?;
+        quotas::purge_days(&mut conn).await?;
         feeds::purge_quarantine(&mut conn).await?;
         feeds::purge_days(&mut conn, self.days_kept).await?;
         let mut after = String::new();

@@ -29,7 +29,7 @@ use store::{
         Quarantined, Reading, Trouble,
     },
     keyed, outbox, plans as plan_store, recent_posts,
-    scans::{self, NewScan},
+    scans::{self, NewScan, Origin},
 };
 
 use tokio_util::sync::CancellationToken;
@@ -443,14 +443,26 @@ impl Poll {
         matches: &[NewScan<'_>],
     ) -> Result<Vec<ScanName>, store::Error> {
         let (feed, now) = (&self.feed.name, Timestamp::now());
-        let is_first = self.is_first_reading();
-        let fresh = if is_first { &[] } else { matches };
-        let mut made = scans::record_poll(conn, feed, posts, fresh, now).await?;
-        if is_first {
-            made = scans::record_past(conn, feed, matches, now, false).await?;
+        let origin = if self.is_first_reading() {
+            Origin::FirstReading
+        } else {
+            Origin::Poll
+        };
+        let quota = self.config.quotas.scans_per_day;
+        let recorded = scans::record_from(conn, feed, posts, matches, now, origin, quota).await?;
+        let refused = recorded.refused;
+        if !refused.is_empty() {
+            // A stream keeps no others, and a poll in blocks keeps its posts with the last: the note on the clocks must not
+            // be seen before them.
+            let posts: Vec<Post> = refused.iter().map(|(_, post)| (*post).clone()).collect();
+            recent_posts::keep(conn, feed, &posts, now).await?;
+            metrics::REFUSED
+                .with_label_values(&[self.watched.name()])
+                .inc_by(refused.len() as u64);
+            tracing::debug!(feed.name = %feed.masked(), matches = refused.len(), "matches wait for room in the quota of their account");
         }
-        tell_of(conn, &made).await?;
-        Ok(made)
+        tell_of(conn, &recorded.made).await?;
+        Ok(recorded.made)
     }
 
     fn tell(&self, polled: &Polled, made: &[ScanName], erased: usize) {

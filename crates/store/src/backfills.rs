@@ -19,9 +19,17 @@ use domain::{FeedName, Id, ManagerName, Reach, Timestamp};
 use events::TraceContext;
 use uuid::Uuid;
 
-use crate::{QueryResult, words};
+use crate::{
+    QueryResult,
+    fair::Turns,
+    quotas::{HAS_SCANS_LEFT, TODAY},
+    words,
+};
 
+mod catch_up;
 pub mod look_backs;
+
+pub use catch_up::catch_up;
 
 /// Limit of how far back the posts of a feed can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +42,7 @@ pub struct FeedReach {
 /// Requests backfills of the feeds that the Manager watches now, from `start` on. With `notify`, their Scans are
 /// delivered. `reach` returns how far back the platform of a feed goes. Returns how far back the posts of each feed
 /// can be read, by name: never before `start`. A repeated request looks again; one in progress
-/// starts again. By `feed_watchers_manager_idx` and primary keys.
+/// starts again, and never reads less than it would have. By `feed_watchers_manager_idx` and primary keys.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -56,19 +64,20 @@ pub async fn request(
         #[diesel(sql_type = Nullable<diesel::sql_types::Double>)]
         posts_per_day: Option<f64>,
     }
-    let rows: Vec<Row> = sql_query(
+    let rows: Vec<Row> = sql_query(format!(
         "WITH asked AS ( \
              INSERT INTO backfills AS b (namespace_id, manager_id, feed, notify, since, traceparent) \
              SELECT $1, $2, feed, $3, $4, $5 FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
              ORDER BY feed \
              ON CONFLICT (namespace_id, manager_id, feed, notify) DO UPDATE \
-                 SET since = $4, traceparent = $5, state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
+                 SET since = least($4, CASE WHEN {OPEN} THEN b.since END), \
+                     catch_up_since = CASE WHEN {OPEN} THEN b.catch_up_since END, traceparent = $5, state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
                      failure_count = 0, error = NULL, next_time = NULL, create_time = clock_timestamp(), update_time = clock_timestamp() \
              RETURNING feed \
          ) SELECT a.feed, clock_timestamp() AS now, f.posts_per_day, \
                greatest(f.kept_since, clock_timestamp() - interval '72 hours') AS kept_since \
-           FROM asked AS a JOIN feeds AS f ON f.name = a.feed ORDER BY a.feed",
-    )
+           FROM asked AS a JOIN feeds AS f ON f.name = a.feed ORDER BY a.feed"
+    ))
     .bind::<SqlUuid, _>(manager.namespace.to_uuid())
     .bind::<SqlUuid, _>(manager.manager.to_uuid())
     .bind::<Bool, _>(notify)
@@ -127,39 +136,61 @@ pub(crate) async fn request_first(
 pub struct Waiting {
     pub feed: FeedName,
     pub notify: bool,
+    /// The account whose turn it is.
+    pub account: Id,
 }
 
-/// The waiting backfills that are due.
-const DUE: &str = "state = 'WAITING' AND (next_time IS NULL OR next_time <= clock_timestamp())";
+/// A backfill that has not ended.
+const OPEN: &str = "b.state IN ('WAITING', 'READING')";
 
-/// The feed that has been waited for longest, of the platforms named, and not put off. Nothing is locked.
-/// Served by `backfills_waiting_idx`.
+/// The waiting backfills that are due, of accounts that have Scans left today. `$1` is the default quota.
+fn due() -> String {
+    format!(
+        "backfills AS b JOIN namespaces AS n ON n.id = b.namespace_id JOIN accounts AS a ON a.id = n.account_id {TODAY} \
+         WHERE b.state = 'WAITING' AND (b.next_time IS NULL OR b.next_time <= clock_timestamp()) AND {HAS_SCANS_LEFT}"
+    )
+}
+
+/// The feed to match next: of the account that was served the longest ago, the one that has been waited for longest, of
+/// the platforms named, and not put off. Nothing is locked. Reads all that wait; served by `backfills_waiting_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn next_waiting(
     conn: &mut AsyncPgConnection,
     platforms: &[&str],
+    turns: &Turns,
+    scans_per_day: u32,
 ) -> QueryResult<Option<Waiting>> {
     #[derive(QueryableByName)]
     struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        account_id: Uuid,
         #[diesel(sql_type = Text)]
         feed: String,
         #[diesel(sql_type = Bool)]
         notify: bool,
+        #[diesel(sql_type = Timestamptz)]
+        create_time: DateTime<Utc>,
     }
-    let row: Option<Row> = sql_query(format!(
-        "SELECT feed, notify FROM backfills WHERE {DUE} AND split_part(feed, ':', 1) = ANY ($1) \
-         ORDER BY create_time LIMIT 1"
+    // The first of each account.
+    let rows: Vec<Row> = sql_query(format!(
+        "SELECT DISTINCT ON (a.id) a.id AS account_id, b.feed, b.notify, b.create_time FROM {} \
+         AND split_part(b.feed, ':', 1) = ANY ($2) ORDER BY a.id, b.create_time",
+        due()
     ))
+    .bind::<BigInt, _>(i64::from(scans_per_day))
     .bind::<Array<Text>, _>(platforms)
-    .get_result(conn)
-    .await
-    .optional()?;
-    Ok(row.and_then(|row| {
+    .load(conn)
+    .await?;
+    let first = rows
+        .into_iter()
+        .min_by_key(|row| (turns.of(Id::from_uuid(row.account_id)), row.create_time));
+    Ok(first.and_then(|row| {
         Some(Waiting {
             feed: row.feed.parse().ok()?,
             notify: row.notify,
+            account: Id::from_uuid(row.account_id),
         })
     }))
 }
@@ -170,6 +201,8 @@ pub struct Asked {
     pub manager: ManagerName,
     /// `None` for the one at the first apply.
     pub since: Option<Timestamp>,
+    /// Posts from then on were refused by the quota of the account.
+    pub catch_up_since: Option<Timestamp>,
     pub create_time: Timestamp,
     /// Trace context of the request, if it is traced.
     pub traceparent: Option<String>,
@@ -184,7 +217,8 @@ pub struct KeptPosts {
     pub since: Option<Timestamp>,
 }
 
-/// Some of those that wait for a feed, the longest first, and how its kept posts stand. Nothing is locked.
+/// Some of those that wait for a feed, first those of the account whose turn it is, the longest first, and how its kept
+/// posts stand. Nothing is locked.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -192,6 +226,7 @@ pub async fn waiting_for(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
     limit: i64,
+    scans_per_day: u32,
 ) -> QueryResult<(Vec<Asked>, KeptPosts)> {
     #[derive(QueryableByName)]
     struct Row {
@@ -201,6 +236,8 @@ pub async fn waiting_for(
         manager_id: Uuid,
         #[diesel(sql_type = Nullable<Timestamptz>)]
         since: Option<DateTime<Utc>>,
+        #[diesel(sql_type = Nullable<Timestamptz>)]
+        catch_up_since: Option<DateTime<Utc>>,
         #[diesel(sql_type = Timestamptz)]
         create_time: DateTime<Utc>,
         #[diesel(sql_type = Nullable<Text>)]
@@ -214,11 +251,14 @@ pub async fn waiting_for(
         kept_since: Option<DateTime<Utc>>,
     }
     let rows: Vec<Row> = sql_query(format!(
-        "SELECT namespace_id, manager_id, since, create_time, traceparent FROM backfills \
-         WHERE {DUE} AND feed = $1 AND notify = $2 ORDER BY create_time LIMIT $3"
+        "SELECT b.namespace_id, b.manager_id, b.since, b.catch_up_since, b.create_time, b.traceparent FROM {} \
+         AND b.feed = $2 AND b.notify = $3 ORDER BY a.id = $4 DESC, b.create_time LIMIT $5",
+        due()
     ))
+    .bind::<BigInt, _>(i64::from(scans_per_day))
     .bind::<Text, _>(waiting.feed.as_str())
     .bind::<Bool, _>(waiting.notify)
+    .bind::<SqlUuid, _>(waiting.account.to_uuid())
     .bind::<BigInt, _>(limit)
     .load(conn)
     .await?;
@@ -238,6 +278,7 @@ pub async fn waiting_for(
             manager: Id::from_uuid(row.manager_id),
         },
         since: row.since.map(Into::into),
+        catch_up_since: row.catch_up_since.map(Into::into),
         create_time: row.create_time.into(),
         traceparent: row.traceparent,
     });

@@ -1,9 +1,11 @@
-//! Quotas of an account: how many Managers and Connections it may have, and how many distinct feeds it may watch.
+//! Quotas of an account: how many Managers and Connections it may have, how many distinct feeds it may watch, and how
+//! many Scans a day it may get.
 //!
-//! A check locks the account's row until the end of the transaction and counts after that. So of two requests
+//! A check of the first three locks the account's row until the end of the transaction and counts after that. So of two requests
 //! that want the last place, on whichever replicas, one gets it. Take this lock before any other: the compiler and
 //! the gateway then never wait for each other in a circle. What exists is never taken away: a quota that
-//! was lowered only refuses more.
+//! was lowered only refuses more. Scans are counted where they are made (`scans::record`): no request is refused, and
+//! Managers pause until the next day (UTC).
 
 use std::fmt;
 
@@ -24,6 +26,7 @@ pub struct Limits {
     pub managers: u32,
     pub connections: u32,
     pub feeds: u32,
+    pub scans_per_day: u32,
 }
 
 /// The quotas that an operator set for one account; `None` for the default.
@@ -32,6 +35,7 @@ pub struct Overrides {
     pub managers: Option<u32>,
     pub connections: Option<u32>,
     pub feeds: Option<u32>,
+    pub scans_per_day: Option<u32>,
 }
 
 impl Overrides {
@@ -40,6 +44,7 @@ impl Overrides {
             managers: self.managers.unwrap_or(defaults.managers),
             connections: self.connections.unwrap_or(defaults.connections),
             feeds: self.feeds.unwrap_or(defaults.feeds),
+            scans_per_day: self.scans_per_day.unwrap_or(defaults.scans_per_day),
         }
     }
 }
@@ -50,6 +55,7 @@ pub struct Change {
     pub managers: Option<Option<u32>>,
     pub connections: Option<Option<u32>>,
     pub feeds: Option<Option<u32>>,
+    pub scans_per_day: Option<Option<u32>>,
 }
 
 /// Limits of an account, and how much of them is used.
@@ -90,14 +96,15 @@ impl fmt::Display for Exceeded {
     }
 }
 
-type Columns = (Option<i32>, Option<i32>, Option<i32>);
+type Columns = (Option<i32>, Option<i32>, Option<i32>, Option<i32>);
 
-fn overrides((managers, connections, feeds): Columns) -> Overrides {
+fn overrides((managers, connections, feeds, scans_per_day): Columns) -> Overrides {
     let number = |limit: Option<i32>| limit.and_then(|limit| u32::try_from(limit).ok());
     Overrides {
         managers: number(managers),
         connections: number(connections),
         feeds: number(feeds),
+        scans_per_day: number(scans_per_day),
     }
 }
 
@@ -120,6 +127,7 @@ pub async fn lock(
             accounts::quota_managers,
             accounts::quota_connections,
             accounts::quota_feeds,
+            accounts::quota_scans_per_day,
         ))
         .for_no_key_update()
         .first(conn)
@@ -257,6 +265,25 @@ const CONNECTIONS: &str = "(SELECT count(*) FROM namespaces AS n JOIN connection
      WHERE n.account_id = $1)";
 const FEEDS: &str = "(SELECT count(DISTINCT w.feed) FROM namespaces AS n \
      JOIN feed_watchers AS w ON w.namespace_id = n.id WHERE n.account_id = $1)";
+const SCANS: &str = "coalesce((SELECT scans FROM account_days \
+     WHERE account_id = $1 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date), 0)";
+
+/// Joins the account `a` with its day `d`.
+pub(crate) const TODAY: &str = "LEFT JOIN account_days AS d \
+     ON d.account_id = a.id AND d.day = (clock_timestamp() AT TIME ZONE 'UTC')::date";
+/// Returns true, after [`TODAY`], if the account has Scans left. `$1` is the default quota.
+pub(crate) const HAS_SCANS_LEFT: &str =
+    "coalesce(d.scans, 0) < coalesce(a.quota_scans_per_day, $1)";
+
+/// Removes counters of Scans that are older than a month.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_days(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+    sql_query("DELETE FROM account_days WHERE day < current_date - 31")
+        .execute(conn)
+        .await
+}
 
 /// Returns the account's limits and how much of them is used. Costs what [`refuse_creation`] and [`refuse_feeds`] cost, without a lock.
 ///
@@ -275,27 +302,37 @@ pub async fn usage(
         quota_connections: Option<i32>,
         #[diesel(sql_type = Nullable<Integer>)]
         quota_feeds: Option<i32>,
+        #[diesel(sql_type = Nullable<Integer>)]
+        quota_scans_per_day: Option<i32>,
         #[diesel(sql_type = BigInt)]
         managers: i64,
         #[diesel(sql_type = BigInt)]
         connections: i64,
         #[diesel(sql_type = BigInt)]
         feeds: i64,
+        #[diesel(sql_type = BigInt)]
+        scans: i64,
     }
     let row: Row = sql_query(format!(
-        "SELECT quota_managers, quota_connections, quota_feeds, {MANAGERS} AS managers, \
-             {CONNECTIONS} AS connections, {FEEDS} AS feeds FROM accounts WHERE id = $1"
+        "SELECT quota_managers, quota_connections, quota_feeds, quota_scans_per_day, {MANAGERS} AS managers, \
+             {CONNECTIONS} AS connections, {FEEDS} AS feeds, {SCANS} AS scans FROM accounts WHERE id = $1"
     ))
     .bind::<SqlUuid, _>(account.to_uuid())
     .get_result(conn)
     .await?;
-    let columns = (row.quota_managers, row.quota_connections, row.quota_feeds);
+    let columns = (
+        row.quota_managers,
+        row.quota_connections,
+        row.quota_feeds,
+        row.quota_scans_per_day,
+    );
     Ok(Usage {
         limits: overrides(columns).over(defaults),
         used: Limits {
             managers: number(row.managers),
             connections: number(row.connections),
             feeds: number(row.feeds),
+            scans_per_day: number(row.scans),
         },
     })
 }
@@ -316,11 +353,13 @@ pub async fn set(
         quota_managers: Option<Option<i32>>,
         quota_connections: Option<Option<i32>>,
         quota_feeds: Option<Option<i32>>,
+        quota_scans_per_day: Option<Option<i32>>,
     }
     let changes = Changes {
         quota_managers: change.managers.map(column),
         quota_connections: change.connections.map(column),
         quota_feeds: change.feeds.map(column),
+        quota_scans_per_day: change.scans_per_day.map(column),
     };
     let changed = diesel::update(accounts::table.filter(accounts::name.eq(account)))
         .set(changes)
@@ -328,6 +367,7 @@ pub async fn set(
             accounts::quota_managers,
             accounts::quota_connections,
             accounts::quota_feeds,
+            accounts::quota_scans_per_day,
         ))
         .get_result(conn)
         .await
@@ -348,6 +388,7 @@ pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<(String, Over
                 accounts::quota_managers,
                 accounts::quota_connections,
                 accounts::quota_feeds,
+                accounts::quota_scans_per_day,
             ),
         ))
         .load(conn)

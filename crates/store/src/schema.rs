@@ -9,6 +9,7 @@ diesel::table! {
         quota_managers -> Nullable<Integer>,
         quota_connections -> Nullable<Integer>,
         quota_feeds -> Nullable<Integer>,
+        quota_scans_per_day -> Nullable<Integer>,
     }
 }
 

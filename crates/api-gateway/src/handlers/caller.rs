@@ -23,10 +23,12 @@ pub(crate) struct Description {
 
 /// Quotas of the whole account, also for a key that is narrowed.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Quotas {
     managers: Quota,
     connections: Quota,
     feeds: Quota,
+    scans_per_day: Quota,
 }
 
 #[derive(Serialize)]
@@ -42,6 +44,7 @@ impl From<Usage> for Quotas {
             managers: quota(limits.managers, used.managers),
             connections: quota(limits.connections, used.connections),
             feeds: quota(limits.feeds, used.feeds),
+            scans_per_day: quota(limits.scans_per_day, used.scans_per_day),
         }
     }
 }

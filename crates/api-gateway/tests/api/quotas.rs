@@ -15,6 +15,7 @@ fn small(config: &mut Config) {
     config.quotas.managers = 2;
     config.quotas.connections = 1;
     config.quotas.feeds = 1;
+    config.quotas.scans_per_day = 9;
 }
 
 async fn set(app: &TestApp, change: Change) {
@@ -61,7 +62,7 @@ async fn a_caller_learns_its_quotas_and_deleting_frees_a_place() {
         quotas_of(&acme).await,
         json!({
             "managers": {"limit": 2, "used": 1}, "connections": {"limit": 1, "used": 1},
-            "feeds": {"limit": 1, "used": 0}
+            "feeds": {"limit": 1, "used": 0}, "scansPerDay": {"limit": 9, "used": 0}
         })
     );
 

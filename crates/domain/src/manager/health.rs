@@ -24,6 +24,8 @@ pub enum HealthReason {
     InstructionsUnreadable,
     /// All its feeds failed recently.
     FeedsFailing,
+    /// The account has used up its Scans of a day. Posts that match wait for room.
+    QuotaExceeded,
     /// `maxScansPerDay` is reached: further matches of today are suppressed.
     Flooded,
     /// Most of the recently judged Scans were judged to be of no value.
@@ -36,9 +38,10 @@ impl HealthReason {
     #[must_use]
     pub fn state(self) -> HealthState {
         match self {
-            Self::ApplyFailed | Self::InstructionsUnreadable | Self::FeedsFailing => {
-                HealthState::Failing
-            }
+            Self::ApplyFailed
+            | Self::InstructionsUnreadable
+            | Self::FeedsFailing
+            | Self::QuotaExceeded => HealthState::Failing,
             Self::Flooded | Self::FeedbackBad => HealthState::Noisy,
             Self::NoPosts => HealthState::Quiet,
         }

@@ -184,8 +184,9 @@ async fn scanned(world: &World, name: ManagerName, count: usize) {
     let feed = "hackernews:newest".parse().unwrap();
     let mut conn = world.database.connect().await;
     conn.transaction(async |conn| {
-        let made = scans::record_poll(conn, &feed, 9, &matches, Timestamp::now()).await?;
-        assert_eq!(made.len(), count);
+        let (now, origin) = (Timestamp::now(), scans::Origin::Poll);
+        let recorded = scans::record_from(conn, &feed, 9, &matches, now, origin, u32::MAX).await?;
+        assert_eq!(recorded.made.len(), count);
         Ok::<_, store::Error>(())
     })
     .await

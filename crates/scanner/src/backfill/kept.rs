@@ -15,7 +15,9 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Backfill, MAX_REMATCHES,
-    record::{last_of, let_others_pass, record_past, set_aside, store_blocks, unless_changed},
+    record::{
+        Step, last_of, let_others_pass, record_past, set_aside, store_blocks, unless_changed,
+    },
 };
 use crate::find::find;
 
@@ -35,7 +37,8 @@ impl Backfill {
     /// Matches for the one that has waited longest, and sets it aside where that cannot be stored.
     async fn match_one(&self, waiting: &Waiting) -> Result<bool, store::Error> {
         let mut conn = self.backbone.pool.get().await?;
-        let (asked, _) = backfills::waiting_for(&mut conn, waiting, 1).await?;
+        let (asked, _) =
+            backfills::waiting_for(&mut conn, waiting, 1, self.scans_per_day()).await?;
         drop(conn);
         let Some(first) = asked.first() else {
             return Ok(false);
@@ -60,7 +63,8 @@ impl Backfill {
                     self.plans.refresh().await?;
                     continue;
                 }
-                let (asked, kept) = backfills::waiting_for(&mut conn, waiting, most).await?;
+                let quota = self.scans_per_day();
+                let (asked, kept) = backfills::waiting_for(&mut conn, waiting, most, quota).await?;
                 let rests: HashMap<ManagerName, (Timestamp, Rest)> = asked
                     .iter()
                     .map(|one| (one.manager, self.rest(waiting, one, &kept)))
@@ -84,8 +88,15 @@ impl Backfill {
             let span = span(waiting, &asked);
             let mut conn = self.backbone.pool.get().await?;
             let version = index.version();
-            let blocks = store_blocks(&mut conn, version, waiting, last_of(&matches).0);
-            let Some(mut made) = blocks.instrument(span.clone()).await? else {
+            let step = Step {
+                waiting,
+                catch_up: { asked.iter() }
+                    .filter_map(|one| Some((one.manager, one.catch_up_since?)))
+                    .collect(),
+                scans_per_day: self.scans_per_day(),
+            };
+            let blocks = store_blocks(&mut conn, version, &step, last_of(&matches).0);
+            let Some(before) = blocks.instrument(span.clone()).await? else {
                 continue;
             };
             let_others_pass(&mut conn, waiting).await?;
@@ -94,18 +105,23 @@ impl Backfill {
                 let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
                 let mut last = last_of(&matches).1.to_vec();
                 last.retain(|one| claimed.contains(&one.manager));
-                let made = record_past(conn, waiting, &last).await?;
+                let stored = record_past(conn, &step, &last).await?;
+                // Whose posts were refused waits on.
+                let is_done = |manager: &&ManagerName| {
+                    !before.refused.contains(manager) && !stored.refused.contains(manager)
+                };
                 let rests: Vec<Rest> = claimed
                     .iter()
+                    .filter(is_done)
                     .filter_map(|manager| rests.get(manager).map(|(_, rest)| rest.clone()))
                     .collect();
                 backfills::matched_kept(conn, waiting, &rests).await?;
-                Ok((made, rests.len()))
+                Ok((stored.made, claimed.len()))
             });
             let Some((last, managers)) = stored.instrument(span).await? else {
                 continue;
             };
-            made += last;
+            let made = before.made + last;
             self.tell("kept", &waiting.feed, made);
             tracing::debug!(feed.name = %waiting.feed.masked(), managers, posts = posts.len(), scans = made, "matched kept posts");
             return Ok(managers > 0);

@@ -16,7 +16,9 @@ use store::{
 
 use super::{
     Backfill, MAX_FAILURES, MAX_REMATCHES, RETRY, backoff,
-    record::{last_of, let_others_pass, record_past, store_apart, store_blocks, unless_changed},
+    record::{
+        Step, last_of, let_others_pass, record_past, store_apart, store_blocks, unless_changed,
+    },
 };
 use crate::{
     budget,
@@ -61,6 +63,7 @@ impl Backfill {
         let waiting = Waiting {
             feed: look_back.feed.clone(),
             notify: look_back.notify,
+            account: look_back.account,
         };
         let (id, replica) = (look_back.id, self.backbone.replica);
         for _ in 0..MAX_REMATCHES {
@@ -76,19 +79,26 @@ impl Backfill {
             };
             let matches = find(&self.plans, &index, &look_back.feed, &polled.posts, wanted);
             let matches = self.plans.decide(matches).await;
+            let step = Step {
+                waiting: &waiting,
+                catch_up: { readers.values() }
+                    .filter_map(|one| Some((one.manager, one.catch_up_since?)))
+                    .collect(),
+                scans_per_day: self.scans_per_day(),
+            };
             let mut conn = self.backbone.pool.get().await?;
             let version = index.version();
             // What failed before may be one Manager's.
             let apart = look_back.failure_count > 0;
             let (before, last) = last_of(&matches);
             let (stored, last) = if apart {
-                let stored = store_apart(&mut conn, version, &waiting, &matches).await?;
+                let stored = store_apart(&mut conn, version, &step, &matches).await?;
                 (stored, &[][..])
             } else {
-                let stored = store_blocks(&mut conn, version, &waiting, before).await?;
+                let stored = store_blocks(&mut conn, version, &step, before).await?;
                 (stored, last)
             };
-            let Some(mut made) = stored else {
+            let Some(mut stored) = stored else {
                 drop(conn);
                 self.plans.refresh().await?;
                 continue;
@@ -98,12 +108,16 @@ impl Backfill {
                 gap.to.or(newest).unwrap_or(look_back.since)
             });
             let_others_pass(&mut conn, &waiting).await?;
-            let stored = unless_changed(&mut conn, version, async |conn| {
+            let refused_before = &stored.refused;
+            let rest = unless_changed(&mut conn, version, async |conn| {
                 if !look_backs::lock(conn, look_back, replica).await? {
                     return Ok(0);
                 }
-                let made = record_past(conn, &waiting, last).await?;
-                if polled.more {
+                let mut last = record_past(conn, &step, last).await?;
+                last.refused.extend(refused_before);
+                let goes_on = last.refused.is_empty()
+                    || look_backs::start_again(conn, id, &last.refused).await? > 0;
+                if polled.more && goes_on {
                     let cursor = polled.cursor.to_json();
                     // What ended the step early may ask for a longer pause.
                     let wait = polled.next_hint.unwrap_or_default().max(BETWEEN_STEPS);
@@ -111,14 +125,15 @@ impl Backfill {
                 } else {
                     look_backs::finish(conn, id, unreached).await?;
                 }
-                Ok(made)
+                Ok(last.made)
             });
-            let Some(rest) = stored.await? else {
+            let Some(rest) = rest.await? else {
                 drop(conn);
                 self.plans.refresh().await?;
                 continue;
             };
-            made += rest;
+            stored.made += rest;
+            let made = stored.made;
             self.tell("look_back", &look_back.feed, made);
             tracing::debug!(feed.name = %look_back.feed.masked(), posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
             return Ok(());

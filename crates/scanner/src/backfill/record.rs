@@ -1,13 +1,16 @@
 //! Stores Scans of the past, in blocks, and sets aside what cannot be stored.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Duration,
+};
 
 use domain::{ManagerName, PlanVersion, Timestamp};
 use store::{
     AsyncPgConnection,
     backfills::{self, Waiting},
     keyed, plans as plan_store,
-    scans::{self, NewScan},
+    scans::{self, NewScan, Origin},
 };
 
 use crate::poll::tell_of;
@@ -23,6 +26,30 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Limit of the wait: Scans of a backfill can be listed while no dispatcher runs.
 const MAX_PAUSES: u32 = 20;
 
+/// What the Scans of one step have in common.
+pub(super) struct Step<'a> {
+    pub(super) waiting: &'a Waiting,
+    /// Managers with posts that the quota of their account refused, and from when on.
+    pub(super) catch_up: HashMap<ManagerName, Timestamp>,
+    /// Default of that quota.
+    pub(super) scans_per_day: u32,
+}
+
+/// Outcome of a step or a part of it.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    pub(super) made: usize,
+    /// The Managers that the quota of their account left no room. They begin again when there is room.
+    pub(super) refused: BTreeSet<ManagerName>,
+}
+
+impl Stored {
+    pub(super) fn add(&mut self, other: Self) {
+        self.made += other.made;
+        self.refused.extend(other.refused);
+    }
+}
+
 /// Work before the last transaction, in blocks, and work within it.
 pub(super) fn last_of<'m, 'a>(
     matches: &'m [NewScan<'a>],
@@ -34,21 +61,21 @@ pub(super) fn last_of<'m, 'a>(
 pub(super) async fn store_blocks(
     conn: &mut AsyncPgConnection,
     version: PlanVersion,
-    waiting: &Waiting,
+    step: &Step<'_>,
     blocks: &[NewScan<'_>],
-) -> Result<Option<usize>, store::Error> {
-    let mut made = 0;
+) -> Result<Option<Stored>, store::Error> {
+    let mut stored = Stored::default();
     for block in blocks.chunks(BLOCK) {
-        let_others_pass(conn, waiting).await?;
-        let stored = unless_changed(conn, version, async |conn| {
-            record_past(conn, waiting, block).await
+        let_others_pass(conn, step.waiting).await?;
+        let recorded = unless_changed(conn, version, async |conn| {
+            record_past(conn, step, block).await
         });
-        match stored.await? {
-            Some(some) => made += some,
+        match recorded.await? {
+            Some(some) => stored.add(some),
             None => return Ok(None),
         }
     }
-    Ok(Some(made))
+    Ok(Some(stored))
 }
 
 /// Waits while many Scans wait for the dispatchers, before a block of a backfill that is delivered. All accounts share
@@ -89,25 +116,25 @@ pub(super) async fn unless_changed<T>(
 pub(super) async fn store_apart(
     conn: &mut AsyncPgConnection,
     version: PlanVersion,
-    waiting: &Waiting,
+    step: &Step<'_>,
     matches: &[NewScan<'_>],
-) -> Result<Option<usize>, store::Error> {
+) -> Result<Option<Stored>, store::Error> {
     let mut by_manager: BTreeMap<ManagerName, Vec<NewScan<'_>>> = BTreeMap::new();
     for one in matches {
         by_manager.entry(one.manager).or_default().push(one.clone());
     }
-    let mut made = 0;
+    let mut stored = Stored::default();
     for (manager, own) in by_manager {
-        match store_blocks(conn, version, waiting, &own).await {
-            Ok(Some(some)) => made += some,
+        match store_blocks(conn, version, step, &own).await {
+            Ok(Some(some)) => stored.add(some),
             Ok(None) => return Ok(None),
             Err(error) if error.may_be_refusal() => {
-                set_aside(conn, waiting, manager, error).await?
+                set_aside(conn, step.waiting, manager, error).await?
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(Some(made))
+    Ok(Some(stored))
 }
 
 pub(super) async fn set_aside(
@@ -135,13 +162,21 @@ pub(super) async fn set_aside(
 /// Stores Scans of the past: with their events where they are to be delivered.
 pub(super) async fn record_past(
     conn: &mut AsyncPgConnection,
-    waiting: &Waiting,
+    step: &Step<'_>,
     matches: &[NewScan<'_>],
-) -> Result<usize, store::Error> {
-    let now = Timestamp::now();
-    let made = scans::record_past(conn, &waiting.feed, matches, now, !waiting.notify).await?;
-    if waiting.notify {
-        tell_of(conn, &made).await?;
+) -> Result<Stored, store::Error> {
+    let (feed, notify) = (&step.waiting.feed, step.waiting.notify);
+    let origin = Origin::Past {
+        silently: !notify,
+        catch_up: &step.catch_up,
+    };
+    let (now, quota) = (Timestamp::now(), step.scans_per_day);
+    let recorded = scans::record_from(conn, feed, 0, matches, now, origin, quota).await?;
+    if notify {
+        tell_of(conn, &recorded.made).await?;
     }
-    Ok(made.len())
+    Ok(Stored {
+        made: recorded.made.len(),
+        refused: recorded.refused.iter().map(|(name, _)| *name).collect(),
+    })
 }

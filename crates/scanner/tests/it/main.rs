@@ -19,6 +19,7 @@ mod live;
 mod logs;
 mod plans;
 mod quarantine;
+mod quotas;
 mod replicas;
 mod scans;
 mod schedule;

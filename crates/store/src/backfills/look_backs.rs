@@ -3,7 +3,7 @@
 //! Leased like feeds, one step at a time. A step stores its Scans, the cursor and the end of the lease in
 //! one transaction.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -17,13 +17,15 @@ use domain::{FeedName, Id, ManagerName, Timestamp};
 use uuid::Uuid;
 
 use super::Waiting;
-use crate::{QueryResult, replicas, words};
+use crate::{QueryResult, fair::Turns, replicas, words};
 
 /// A leased look-back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookBack {
     pub id: i64,
     pub feed: FeedName,
+    /// One of the accounts that wait for it.
+    pub account: Id,
     /// True if what is found is delivered.
     pub notify: bool,
     pub since: Timestamp,
@@ -40,6 +42,8 @@ pub struct Reader {
     pub since: Timestamp,
     /// Posts from then on are not this look-back's business.
     pub before: Timestamp,
+    /// Posts from then on were refused by the quota of the account.
+    pub catch_up_since: Option<Timestamp>,
 }
 
 /// The look-back of a feed that has not begun, or a new one; it goes back to `since` at least.
@@ -78,8 +82,9 @@ pub(super) async fn join(
     Ok(made.id)
 }
 
-/// Leases the longest due look-back of these platforms. `replica` has none in progress: its earlier lease
-/// is free again. Served by `look_backs_due_idx`.
+/// Leases a due look-back of these platforms: of the account that was served the longest ago, the one that is due
+/// longest. `replica` has none in progress: its earlier lease is free again. Reads all that are due; served by
+/// `look_backs_due_idx` and `backfills_look_back_idx`.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -88,11 +93,19 @@ pub async fn lease(
     platforms: &[&str],
     replica: Uuid,
     take_over: bool,
+    turns: &Turns,
 ) -> QueryResult<Option<LookBack>> {
     #[derive(QueryableByName)]
-    struct Row {
+    struct Due {
+        #[diesel(sql_type = SqlUuid)]
+        account_id: Uuid,
         #[diesel(sql_type = BigInt)]
         id: i64,
+        #[diesel(sql_type = Timestamptz)]
+        next_time: DateTime<Utc>,
+    }
+    #[derive(QueryableByName)]
+    struct Row {
         #[diesel(sql_type = Text)]
         feed: String,
         #[diesel(sql_type = Bool)]
@@ -105,30 +118,55 @@ pub async fn lease(
         failure_count: i32,
     }
     let alive = replicas::ALIVE;
-    let row: Option<Row> = sql_query(format!(
-        "UPDATE look_backs SET leased_by = $2 WHERE id = ( \
-             SELECT id FROM look_backs WHERE next_time <= clock_timestamp() \
-                 AND split_part(feed, ':', 1) = ANY ($1) \
-                 AND (leased_by IS NULL OR leased_by = $2 OR $3 AND NOT leased_by {alive}) \
-             ORDER BY next_time LIMIT 1 FOR UPDATE SKIP LOCKED) \
-         RETURNING id, feed, notify, since, cursor, failure_count"
+    let free = format!("(leased_by IS NULL OR leased_by = $1 OR $2 AND NOT leased_by {alive})");
+    // The first of each account. One whose Managers are gone is nobody's.
+    let mut due: Vec<Due> = sql_query(format!(
+        "WITH due AS MATERIALIZED ( \
+             SELECT id, next_time FROM look_backs \
+             WHERE next_time <= clock_timestamp() AND split_part(feed, ':', 1) = ANY ($3) AND {free}), \
+         readers AS ( \
+             SELECT due.id, due.next_time, \
+                 coalesce(n.account_id, '00000000-0000-0000-0000-000000000000') AS account_id \
+             FROM due LEFT JOIN backfills AS b ON b.look_back_id = due.id \
+             LEFT JOIN namespaces AS n ON n.id = b.namespace_id) \
+         SELECT DISTINCT ON (account_id) account_id, id, next_time FROM readers ORDER BY account_id, next_time"
     ))
-    .bind::<Array<Text>, _>(platforms)
     .bind::<SqlUuid, _>(replica)
     .bind::<Bool, _>(take_over)
-    .get_result(conn)
-    .await
-    .optional()?;
-    Ok(row.and_then(|row| {
-        Some(LookBack {
-            id: row.id,
-            feed: row.feed.parse().ok()?,
+    .bind::<Array<Text>, _>(platforms)
+    .load(conn)
+    .await?;
+    due.sort_by_key(|due| (turns.of(Id::from_uuid(due.account_id)), due.next_time));
+    for Due { account_id, id, .. } in due {
+        let row: Option<Row> = sql_query(format!(
+            "UPDATE look_backs SET leased_by = $1 WHERE id = ( \
+                 SELECT id FROM look_backs WHERE id = $3 AND next_time <= clock_timestamp() AND {free} \
+                 FOR UPDATE SKIP LOCKED) \
+             RETURNING feed, notify, since, cursor, failure_count"
+        ))
+        .bind::<SqlUuid, _>(replica)
+        .bind::<Bool, _>(take_over)
+        .bind::<BigInt, _>(id)
+        .get_result(conn)
+        .await
+        .optional()?;
+        // Another replica may have taken it meanwhile.
+        let Some(row) = row else { continue };
+        return Ok(Some(LookBack {
+            id,
+            // Names are parsed before they are stored.
+            feed: match row.feed.parse() {
+                Ok(feed) => feed,
+                Err(_) => continue,
+            },
+            account: Id::from_uuid(account_id),
             notify: row.notify,
             since: row.since.into(),
             cursor: row.cursor,
             failure_count: u32::try_from(row.failure_count).unwrap_or(u32::MAX),
-        })
-    }))
+        }));
+    }
+    Ok(None)
 }
 
 /// The Managers that it is for. Served by `backfills_look_back_idx`.
@@ -146,9 +184,11 @@ pub async fn readers(conn: &mut AsyncPgConnection, id: i64) -> QueryResult<Vec<R
         since: DateTime<Utc>,
         #[diesel(sql_type = Timestamptz)]
         before: DateTime<Utc>,
+        #[diesel(sql_type = Nullable<Timestamptz>)]
+        catch_up_since: Option<DateTime<Utc>>,
     }
     let rows: Vec<Row> = sql_query(
-        "SELECT namespace_id, manager_id, since, before FROM backfills \
+        "SELECT namespace_id, manager_id, since, before, catch_up_since FROM backfills \
          WHERE look_back_id = $1 AND since IS NOT NULL AND before IS NOT NULL",
     )
     .bind::<BigInt, _>(id)
@@ -161,6 +201,7 @@ pub async fn readers(conn: &mut AsyncPgConnection, id: i64) -> QueryResult<Vec<R
         },
         since: row.since.into(),
         before: row.before.into(),
+        catch_up_since: row.catch_up_since.map(Into::into),
     });
     Ok(readers.collect())
 }
@@ -192,6 +233,41 @@ pub async fn lock(
     .execute(conn)
     .await?;
     Ok(held > 0)
+}
+
+/// Takes Managers out of a look-back, to start again when their account has Scans left. Call after [`lock`]. Returns how
+/// many Managers remain in it.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn start_again(
+    conn: &mut AsyncPgConnection,
+    id: i64,
+    managers: &BTreeSet<ManagerName>,
+) -> QueryResult<i64> {
+    #[derive(QueryableByName)]
+    struct Count {
+        #[diesel(sql_type = BigInt)]
+        count: i64,
+    }
+    let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
+        managers.iter().map(|name| id(name).to_uuid()).collect()
+    };
+    sql_query(
+        "UPDATE backfills SET state = 'WAITING', look_back_id = NULL, before = NULL, \
+             create_time = clock_timestamp(), update_time = clock_timestamp() \
+         WHERE look_back_id = $1 AND (namespace_id, manager_id) IN (SELECT * FROM unnest($2, $3))",
+    )
+    .bind::<BigInt, _>(id)
+    .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
+    .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
+    .execute(conn)
+    .await?;
+    let left: Count = sql_query("SELECT count(*) AS count FROM backfills WHERE look_back_id = $1")
+        .bind::<BigInt, _>(id)
+        .get_result(conn)
+        .await?;
+    Ok(left.count)
 }
 
 /// Ends a step: there is more to read, from `cursor` on. What the platform could not give before

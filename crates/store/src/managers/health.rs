@@ -38,6 +38,8 @@ struct Row {
     #[diesel(sql_type = Bool)]
     flooded: bool,
     #[diesel(sql_type = Bool)]
+    paused: bool,
+    #[diesel(sql_type = Bool)]
     no_posts: bool,
     #[diesel(sql_type = BigInt)]
     judged: i64,
@@ -85,6 +87,7 @@ fn reasons(row: &Row) -> Vec<HealthReason> {
     let bad = row.judged >= JUDGED && row.refused * 2 > row.judged;
     [
         (row.feeds_failing, HealthReason::FeedsFailing),
+        (row.paused, HealthReason::QuotaExceeded),
         (row.flooded, HealthReason::Flooded),
         (bad, HealthReason::FeedbackBad),
         (row.no_posts, HealthReason::NoPosts),
@@ -106,6 +109,9 @@ async fn look(
              coalesce(feeds.failing, false) AS feeds_failing, \
              coalesce(clock.quota_suppressed > 0 \
                  AND clock.quota_day = (clock_timestamp() AT TIME ZONE 'UTC')::date, false) AS flooded, \
+             clock.refused_since IS NOT NULL OR EXISTS (SELECT FROM backfills AS b \
+                 WHERE b.namespace_id = m.namespace_id AND b.manager_id = m.id AND b.catch_up_since IS NOT NULL \
+                     AND b.state IN ('WAITING', 'READING')) AS paused, \
              m.apply_time < days.begin AND NOT EXISTS (SELECT FROM feed_watchers AS watcher \
                  JOIN feed_stats AS stats ON stats.feed = watcher.feed AND stats.interval_seconds = 86400 \
                      AND stats.time >= days.begin AND stats.posts > 0 \

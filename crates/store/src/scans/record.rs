@@ -4,10 +4,13 @@
 //! ([`super::likes`]), under the lock of the Manager's clock: two scanners that find the two posts at once
 //! follow one another.
 //!
-//! Eight statements for a poll with matches, regardless of their number (one more for each further 250
+//! A match that the quota of the account leaves no room for is refused: it gives back its key, so that a later run
+//! over the same posts can make its Scan.
+//!
+//! Nine statements for a poll with matches, regardless of their number (one more for each further 250
 //! of posts); one, which counts, for a poll with posts and no match; none for one without posts. Locks
-//! are taken in one order everywhere (post keys, scan keys, clocks, each sorted), so two scanners wait
-//! for each other but never in a circle.
+//! are taken in one order everywhere (post keys, scan keys, clocks, days of accounts, each sorted), so two scanners
+//! wait for each other but never in a circle.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,7 +24,8 @@ use domain::{FeedName, Id, ManagerName, Match, Post, ScanName, Timestamp};
 use uuid::Uuid;
 
 use self::{
-    clocks::{advance_clocks, lock_clocks},
+    accounts::Room,
+    clocks::{Clocks, advance_clocks, lock_clocks, note_refused},
     keys::{claim_keys, give_back_keys},
     posts::store_posts,
     readable::readable,
@@ -34,6 +38,7 @@ use crate::{
     words,
 };
 
+mod accounts;
 mod clocks;
 mod keys;
 mod posts;
@@ -50,9 +55,31 @@ pub struct NewScan<'a> {
     pub matched: Match,
 }
 
-/// Stores what is new of `matches`, found through `feed`, and returns the Scans made, in the order of
-/// the matches, which their createTimes follow. Call inside of a transaction that ends soon after: the
-/// Managers' clocks stay locked to its end.
+/// Scans that were made, and matches that the quotas of accounts refused.
+#[derive(Debug, Default)]
+pub struct Recorded<'a> {
+    /// In the order of the matches, which their createTimes follow.
+    pub made: Vec<ScanName>,
+    pub refused: Vec<(ManagerName, &'a Post)>,
+}
+
+/// Origin of matches.
+#[derive(Debug, Clone, Copy)]
+pub enum Origin<'a> {
+    /// New posts of a feed. Posts that are refused are noted for [`crate::backfills::catch_up`].
+    Poll,
+    /// First reading of a feed. Its posts are of the past; the ones that are refused are noted as well.
+    FirstReading,
+    /// A backfill. Its caller repeats it if posts are refused.
+    Past {
+        /// True if no one is to be sent the Scans.
+        silently: bool,
+        /// Posts of these Managers from then on were refused before, when the Managers' own bounds had let them pass.
+        catch_up: &'a HashMap<ManagerName, Timestamp>,
+    },
+}
+
+/// Same as [`record_from`], for new posts and without a default for the quota of Scans a day.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -62,63 +89,44 @@ pub async fn record(
     matches: &[NewScan<'_>],
     now: Timestamp,
 ) -> Result<Vec<ScanName>, Error> {
-    record_poll(conn, feed, 0, matches, now).await
+    let recorded = record_from(conn, feed, 0, matches, now, Origin::Poll, u32::MAX).await?;
+    Ok(recorded.made)
 }
 
-/// Same as [`record`], for a poll that read `posts` new posts, which are counted for the feed.
+/// Stores what is new of `matches`, found through `feed`, as far as the account's quota of Scans a day allows, which is
+/// `scans_per_day` where none was set for it. A poll counts its new `posts` for the feed. How old posts of the past are
+/// says nothing about how fast Scans are made, and is in no statistics. Call inside of a transaction that ends soon
+/// after: the Managers' clocks and the account's day stay locked to its end.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn record_poll(
+pub async fn record_from<'a>(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
     posts: u64,
-    matches: &[NewScan<'_>],
+    matches: &[NewScan<'a>],
     now: Timestamp,
-) -> Result<Vec<ScanName>, Error> {
+    origin: Origin<'_>,
+    scans_per_day: u32,
+) -> Result<Recorded<'a>, Error> {
     let mut deltas = Deltas::default();
     deltas.posts(feed, now, posts);
-    let names = make(conn, feed, matches, now, How::Fresh, &mut deltas).await?;
+    let recorded = make(conn, feed, matches, now, origin, scans_per_day, &mut deltas).await?;
     stats::append(conn, &deltas).await?;
-    Ok(names)
+    Ok(recorded)
 }
 
-/// Same as [`record`], for posts of the past: how old they are says nothing about how fast Scans are made, and is
-/// in no statistics. Made `silently`, no one is to be sent them.
-///
-/// # Errors
-/// When the database does not answer.
-pub async fn record_past(
+async fn make<'a>(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
-    matches: &[NewScan<'_>],
+    matches: &[NewScan<'a>],
     now: Timestamp,
-    silently: bool,
-) -> Result<Vec<ScanName>, Error> {
-    let mut deltas = Deltas::default();
-    let how = How::Past { silently };
-    let names = make(conn, feed, matches, now, how, &mut deltas).await?;
-    stats::append(conn, &deltas).await?;
-    Ok(names)
-}
-
-/// Origin of Scans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
-    Fresh,
-    Past { silently: bool },
-}
-
-async fn make(
-    conn: &mut AsyncPgConnection,
-    feed: &FeedName,
-    matches: &[NewScan<'_>],
-    now: Timestamp,
-    how: How,
+    origin: Origin<'_>,
+    scans_per_day: u32,
     deltas: &mut Deltas,
-) -> Result<Vec<ScanName>, Error> {
+) -> Result<Recorded<'a>, Error> {
     if matches.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Recorded::default());
     }
     // Sorted by key, and each post once, though several Managers match it.
     let posts: BTreeMap<Uuid, &Post> = matches
@@ -134,20 +142,32 @@ async fn make(
         .collect();
     let mut fresh = claim_keys(conn, &wanted, now).await?;
     if fresh.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Recorded::default());
     }
-    let (mut clocks, collapsing) = lock_clocks(conn, &fresh).await?;
+    let Clocks {
+        mut quotas,
+        collapsing,
+        accounts,
+    } = lock_clocks(conn, &fresh).await?;
     // Without a clock the Manager is gone, deleted while the poll went on, and its keys purged: they
     // must not come back.
     let gone: Vec<(ManagerName, Uuid)> = fresh
-        .extract_if(.., |(manager, _)| !clocks.contains_key(manager))
+        .extract_if(.., |(manager, _)| !quotas.contains_key(manager))
         .collect();
     give_back_keys(conn, &gone).await?;
     // What says the same again, or is held back by a bound, keeps its key: it was decided on, once.
-    let silently = how == How::Past { silently: true };
+    let silently = matches!(origin, Origin::Past { silently: true, .. });
     let mut likes = Likes::load(conn, &fresh, &collapsing, matches, silently).await?;
+    let account_of = |manager| accounts.get(manager).map(|(account, _)| *account);
+    let mut at_most: BTreeMap<Id, (i64, u32)> = BTreeMap::new();
+    for (account, quota) in { fresh.iter() }.filter_map(|(manager, _)| accounts.get(manager)) {
+        let quota = quota.unwrap_or(scans_per_day);
+        at_most.entry(*account).or_insert((0, quota)).0 += 1;
+    }
+    let mut room = Room::take(conn, &at_most).await?;
     let mut decided = BTreeSet::new();
     let mut put_off = Vec::new();
+    let mut refused = Vec::new();
     for one in matches {
         let key = (one.manager, post_key(one.post));
         if !fresh.contains(&key) || !decided.insert(key) {
@@ -157,25 +177,48 @@ async fn make(
             fresh.remove(&key);
             continue;
         }
-        if let Some(Some(quota)) = clocks.get_mut(&one.manager) {
-            let admitted = match how {
-                How::Fresh => quota.admits(one.matched.score),
-                How::Past { silently } => silently || quota.admits_past(),
+        let account = account_of(&one.manager);
+        // A new post spends a part of its Manager's bound on its own day, also if it is refused: when it comes again, it
+        // spends none. A backfill that is repeated must not spend it each time.
+        let is_past = matches!(origin, Origin::Past { .. });
+        let refuse_first = is_past && !room.is_left(account);
+        if let Some(Some(quota)) = quotas.get_mut(&one.manager)
+            && !refuse_first
+        {
+            let admitted = match origin {
+                Origin::Poll => quota.admits(one.matched.score),
+                Origin::FirstReading => quota.admits_past(),
+                Origin::Past { silently, catch_up } => {
+                    let since = catch_up.get(&one.manager);
+                    let was_admitted = since.is_some_and(|since| one.post.time >= *since);
+                    silently || was_admitted || quota.admits_past()
+                }
             };
             if !admitted {
                 fresh.remove(&key);
                 deltas.suppressed(one.manager, now, 1);
-                if how != How::Fresh {
+                if !matches!(origin, Origin::Poll) {
                     put_off.push(key);
                 }
                 continue;
             }
         }
+        if !room.is_left(account) {
+            fresh.remove(&key);
+            put_off.push(key);
+            refused.push((one.manager, one.post));
+            continue;
+        }
+        room.spend(account);
         likes.is_new(key);
     }
+    room.give_back(conn).await?;
     // A repeated request for the past returns what found no capacity in it.
     give_back_keys(conn, &put_off).await?;
-    let mut clocks = advance_clocks(conn, &fresh, &clocks).await?;
+    if !matches!(origin, Origin::Past { .. }) {
+        note_refused(conn, &oldest(&refused)).await?;
+    }
+    let mut clocks = advance_clocks(conn, &fresh, &quotas).await?;
 
     let mut made_of = HashMap::new();
     let mut names = Vec::with_capacity(fresh.len());
@@ -197,9 +240,9 @@ async fn make(
             scan: Id::at(time.into()),
         };
         let made = Timestamp::from(time);
-        match how {
-            How::Fresh => deltas.scan(one.manager, made, made.since(one.post.time)),
-            How::Past { .. } => deltas.past_scan(one.manager, made),
+        match origin {
+            Origin::Poll => deltas.scan(one.manager, made, made.since(one.post.time)),
+            Origin::FirstReading | Origin::Past { .. } => deltas.past_scan(one.manager, made),
         }
         let matched = serde_json::to_value(readable(&one.matched)).map_err(Error::Json)?;
         rows.push((time, *post, words::json(matched)));
@@ -208,7 +251,21 @@ async fn make(
     }
     insert_scans(conn, &names, rows, silently).await?;
     likes.store(conn, &made_of, silently).await?;
-    Ok(names)
+    Ok(Recorded {
+        made: names,
+        refused,
+    })
+}
+
+/// The time of each Manager's oldest post.
+fn oldest(posts: &[(ManagerName, &Post)]) -> BTreeMap<ManagerName, DateTime<Utc>> {
+    let mut oldest = BTreeMap::new();
+    for (manager, post) in posts {
+        let time = post.time.to_chrono();
+        let since = oldest.entry(*manager).or_insert(time);
+        *since = time.min(*since);
+    }
+    oldest
 }
 
 /// In one statement, however many there are: a poll may match for thousands of Managers.

@@ -9,16 +9,17 @@ use store::{
     backfills::{self, Rest, Waiting, look_backs},
     connections,
     deliveries::{self, Attempt, AttemptResult, Task, Verdict, Want},
+    fair::Turns,
     managers, namespaces,
     purges::{self, Step},
-    replicas, scans,
+    replicas,
     stats::{self, Deltas},
 };
 use test_support::{eventually, instructions, post};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::support::{Start, feed, new_scan, number, record, run, start};
+use crate::support::{Start, feed, new_scan, number, record, record_past, run, start};
 
 /// A Manager with one Connection, and a replica that lives.
 struct Sending {
@@ -259,9 +260,10 @@ async fn delete_during_a_step(is_look_back: bool) {
     let waiting = Waiting {
         feed: feed(),
         notify: true,
+        account: at.fixture.account,
     };
     let replica = Uuid::new_v4();
-    let (asked, _) = backfills::waiting_for(&mut at.conn, &waiting, 1)
+    let (asked, _) = backfills::waiting_for(&mut at.conn, &waiting, 1, u32::MAX)
         .await
         .unwrap();
     assert_eq!(asked.len(), 1);
@@ -275,7 +277,8 @@ async fn delete_during_a_step(is_look_back: bool) {
         backfills::matched_kept(&mut at.conn, &waiting, std::slice::from_ref(&rest))
             .await
             .unwrap();
-        look_backs::lease(&mut at.conn, &["hackernews"], replica, false)
+        let turns = Turns::default();
+        look_backs::lease(&mut at.conn, &["hackernews"], replica, false, &turns)
             .await
             .unwrap()
     } else {
@@ -308,8 +311,7 @@ async fn delete_during_a_step(is_look_back: bool) {
             number(&mut watching, waits).await == 1
         })
         .await;
-        let made = scans::record_past(conn, &waiting.feed, &matches, now, false).await;
-        assert_eq!(made.unwrap().len(), 1);
+        assert_eq!(record_past(conn, &matches, false).await.len(), 1);
         match &leased {
             Some(look_back) => look_backs::finish(conn, look_back.id, None).await.unwrap(),
             None => backfills::matched_kept(conn, &waiting, &[rest])

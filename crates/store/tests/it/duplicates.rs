@@ -8,7 +8,7 @@ use store::{
 };
 use test_support::{instructions, post};
 
-use crate::support::{new_scan, record, run, start};
+use crate::support::{new_scan, record, record_past, run, start};
 
 async fn collapse(conn: &mut AsyncPgConnection, manager: ManagerName) {
     let id = manager.manager.to_uuid();
@@ -175,11 +175,8 @@ async fn what_nobody_was_sent_swallows_no_new_post() {
     let manager = at.fixture.applied_manager(conn, &terms, &[]).await;
     collapse(conn, manager).await;
     let past = async |conn: &mut AsyncPgConnection, id: &str| {
-        let (post, feed) = (said(id, SAID), crate::support::feed());
-        let matches = [new_scan(manager, &post)];
-        scans::record_past(conn, &feed, &matches, Timestamp::now(), true)
-            .await
-            .unwrap()
+        let post = said(id, SAID);
+        record_past(conn, &[new_scan(manager, &post)], true).await
     };
     let silent = past(conn, "a:1").await;
     assert_eq!(past(conn, "b:1").await, []);

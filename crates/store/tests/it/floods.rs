@@ -14,7 +14,7 @@ use store::{
 };
 use test_support::{instructions, post};
 
-use crate::support::{feed, matched, number, run, start};
+use crate::support::{feed, matched, number, record_past, run, start};
 
 async fn bound(conn: &mut AsyncPgConnection, manager: ManagerName, max: u32) {
     let id = manager.manager.to_uuid();
@@ -310,7 +310,7 @@ async fn offer_past(
     };
     let matches: Vec<NewScan<'_>> = posts.iter().map(new).collect();
     conn.transaction(async |conn| {
-        scans::record_past(conn, &feed(), &matches, Timestamp::now(), silently).await
+        Ok::<_, store::Error>(record_past(conn, &matches, silently).await)
     })
     .await
     .unwrap()

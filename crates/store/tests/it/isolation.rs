@@ -1,7 +1,10 @@
 //! Posts of feeds that customers name: neither seen by others nor replaced by what others publish.
 
 use domain::{FeedName, ManagerName, Post, Timestamp, list::SCAN_FIELDS};
-use store::{AsyncPgConnection, erasure, plans, recent_posts, scans};
+use store::{
+    AsyncPgConnection, erasure, plans, recent_posts,
+    scans::{self, Origin},
+};
 use test_support::{Fixture, instructions, post};
 
 use crate::support::{Start, feed, list_query, new_scan, number, start};
@@ -38,8 +41,9 @@ async fn poll(
         .await
         .unwrap();
     let matches = [new_scan(manager, post)];
-    let made = scans::record_poll(conn, feed, 1, &matches, now).await;
-    made.unwrap().len()
+    let origin = Origin::Poll;
+    let made = scans::record_from(conn, feed, 1, &matches, now, origin, u32::MAX).await;
+    made.unwrap().made.len()
 }
 
 async fn posts_of(conn: &mut AsyncPgConnection, manager: ManagerName) -> Vec<Post> {

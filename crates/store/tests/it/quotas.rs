@@ -1,20 +1,29 @@
 //! Quotas of accounts, also where several transactions want the last place.
 
+use std::{collections::HashMap, time::Duration};
+
 use diesel_async::AsyncConnection;
-use domain::{FeedName, Timestamp};
+use domain::{
+    FeedName, ManagerName, Post, Timestamp,
+    manager::health::{Health, HealthReason},
+};
 use futures::future::join_all;
 use store::{
-    Error, managers,
+    AsyncPgConnection, Error, backfills,
+    fair::Turns,
+    managers,
     quotas::{self, Change, Limits, Overrides, Resource},
+    scans::{self, NewScan, Origin},
 };
-use test_support::{Fixture, TestDatabase, instructions};
+use test_support::{Fixture, TestDatabase, instructions, post};
 
-use crate::support::{Start, number, run, start};
+use crate::support::{Start, feed, new_scan, number, run, start};
 
 const DEFAULTS: Limits = Limits {
     managers: 3,
     connections: 3,
     feeds: 2,
+    scans_per_day: 5,
 };
 
 fn feeds(names: &[&str]) -> Vec<FeedName> {
@@ -113,6 +122,7 @@ async fn a_lowered_quota_refuses_only_what_grows() {
         managers: Some(0),
         connections: None,
         feeds: Some(1),
+        scans_per_day: None,
     };
     assert_eq!(set, Some(expected));
     assert!(!create(&database, &fixture).await);
@@ -196,4 +206,245 @@ async fn quotas_are_listed_and_set_by_the_accounts_name() {
         ("globex".to_owned(), globex),
     ];
     assert_eq!(quotas::list(&mut at.conn).await.unwrap(), expected);
+}
+
+fn posts(from: usize, count: usize) -> Vec<Post> {
+    let numbers = from..from + count;
+    numbers
+        .map(|n| post(&format!("hackernews:{n}"), "A kettle"))
+        .collect()
+}
+
+/// Records matches of these posts under the default quota; returns how many Scans were made, and how many were refused.
+async fn offer(
+    conn: &mut AsyncPgConnection,
+    manager: ManagerName,
+    posts: &[Post],
+    origin: Origin<'_>,
+) -> (usize, usize) {
+    let matches: Vec<NewScan<'_>> = posts.iter().map(|post| new_scan(manager, post)).collect();
+    let (now, quota) = (Timestamp::now(), DEFAULTS.scans_per_day);
+    let recorded = conn
+        .transaction(async |conn| {
+            scans::record_from(conn, &feed(), 0, &matches, now, origin, quota).await
+        })
+        .await
+        .unwrap();
+    (recorded.made.len(), recorded.refused.len())
+}
+
+async fn catch_up(conn: &mut AsyncPgConnection) -> usize {
+    let window = Duration::from_secs(3_600);
+    backfills::catch_up(conn, window, DEFAULTS.scans_per_day)
+        .await
+        .unwrap()
+}
+
+async fn health(conn: &mut AsyncPgConnection, manager: ManagerName) -> Health {
+    let read = managers::get(conn, manager).await.unwrap().unwrap();
+    read.health.unwrap()
+}
+
+const NEXT_DAY: &str = "UPDATE account_days SET day = day - 1";
+const USED: &str = "SELECT coalesce(sum(scans), 0)::bigint AS number FROM account_days";
+
+#[tokio::test]
+async fn two_scanners_at_once_make_no_more_scans_than_the_quota() {
+    let at = start().await;
+    let mut conn = at.conn;
+    let mut offers = Vec::new();
+    for n in 0..8 {
+        let manager = at
+            .fixture
+            .manager(&mut conn, &instructions("kettle"), &[])
+            .await;
+        let mut conn = at.database.connect().await;
+        offers.push(async move {
+            // Some of the posts are the same.
+            offer(&mut conn, manager, &posts(n, 3), Origin::Poll).await
+        });
+    }
+    let made = join_all(offers).await;
+    assert_eq!(made.iter().map(|(made, _)| made).sum::<usize>(), 5);
+    assert_eq!(
+        made.iter().map(|(_, refused)| refused).sum::<usize>(),
+        8 * 3 - 5
+    );
+    assert_eq!(number(&mut conn, USED).await, 5);
+    assert_eq!(
+        number(&mut conn, "SELECT count(*) AS number FROM scans").await,
+        5
+    );
+    let keys = "SELECT count(*) AS number FROM scan_keys";
+    assert_eq!(
+        number(&mut conn, keys).await,
+        5,
+        "the others can be claimed again"
+    );
+    let usage = quotas::usage(&mut conn, at.fixture.account, &DEFAULTS)
+        .await
+        .unwrap();
+    assert_eq!(
+        (usage.limits.scans_per_day, usage.used.scans_per_day),
+        (5, 5)
+    );
+
+    // Another account has a separate day.
+    let other = at.fixture.beside(&mut conn, "globex").await;
+    let theirs = other.manager(&mut conn, &instructions("kettle"), &[]).await;
+    assert_eq!(
+        offer(&mut conn, theirs, &posts(0, 3), Origin::Poll).await,
+        (3, 0)
+    );
+}
+
+#[tokio::test]
+async fn a_scan_that_is_not_made_spends_nothing() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let manager = at.fixture.manager(conn, &instructions("kettle"), &[]).await;
+    run(conn, "UPDATE managers SET max_scans_per_day = 2").await;
+    assert_eq!(
+        offer(conn, manager, &posts(0, 4), Origin::Poll).await,
+        (2, 0)
+    );
+    assert_eq!(
+        number(conn, USED).await,
+        2,
+        "the Manager's own bound held the others back"
+    );
+    assert_eq!(
+        offer(conn, manager, &posts(0, 4), Origin::Poll).await,
+        (0, 0)
+    );
+    assert_eq!(number(conn, USED).await, 2);
+}
+
+#[tokio::test]
+async fn refused_posts_become_a_backfill_when_there_is_room() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let manager = at
+        .fixture
+        .applied_manager(conn, &instructions("kettle"), &[])
+        .await;
+    run(conn, "DELETE FROM backfills").await;
+    let mut late = posts(0, 8);
+    late[6].time = late[6].time.minus(Duration::from_secs(60));
+    assert_eq!(offer(conn, manager, &late, Origin::Poll).await, (5, 3));
+    let paused = Health::of(vec![HealthReason::QuotaExceeded]);
+    assert_eq!(health(conn, manager).await, paused);
+    assert_eq!(catch_up(conn).await, 0, "the day is used up");
+
+    // A crash between the two statements repeats the first.
+    let note = "UPDATE scan_clocks SET refused_since = (SELECT min(catch_up_since) FROM backfills)";
+    run(conn, NEXT_DAY).await;
+    assert_eq!(catch_up(conn).await, 1);
+    run(conn, note).await;
+    assert_eq!(catch_up(conn).await, 1);
+    assert_eq!(catch_up(conn).await, 0);
+    assert_eq!(
+        health(conn, manager).await,
+        paused,
+        "until the posts are there"
+    );
+    let since = late[6].time.to_chrono().timestamp_micros();
+    let asked = format!(
+        "SELECT count(*) AS number FROM backfills WHERE state = 'WAITING' AND notify \
+         AND since = catch_up_since AND (extract(epoch FROM since) * 1000000)::bigint = {since}"
+    );
+    assert_eq!(number(conn, &asked).await, 1);
+
+    // A request of the customer's for less does not shorten it.
+    let reach = |_: &FeedName| domain::Reach::Nothing;
+    let now = Timestamp::now();
+    backfills::request(conn, manager, now, true, reach)
+        .await
+        .unwrap();
+    assert_eq!(number(conn, &asked).await, 1);
+
+    // The Manager's own bound let them pass before.
+    run(conn, "UPDATE managers SET max_scans_per_day = 1").await;
+    let catch_up = HashMap::from([(manager, late[6].time)]);
+    let origin = Origin::Past {
+        silently: false,
+        catch_up: &catch_up,
+    };
+    assert_eq!(offer(conn, manager, &late, origin).await, (3, 0));
+    run(conn, "UPDATE backfills SET state = 'DONE'").await;
+    assert_eq!(health(conn, manager).await, Health::of(vec![]));
+}
+
+#[tokio::test]
+async fn a_backfill_without_room_is_not_due_and_a_raised_quota_makes_it_due() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let manager = at
+        .fixture
+        .applied_manager(conn, &instructions("kettle"), &[])
+        .await;
+    let next = async |conn: &mut AsyncPgConnection| {
+        let (platforms, turns) = (["hackernews"], Turns::default());
+        let waiting = backfills::next_waiting(conn, &platforms, &turns, DEFAULTS.scans_per_day);
+        waiting.await.unwrap().is_some()
+    };
+    assert!(next(conn).await);
+    let nothing = HashMap::new();
+    let origin = Origin::Past {
+        silently: true,
+        catch_up: &nothing,
+    };
+    assert_eq!(offer(conn, manager, &posts(0, 7), origin).await, (5, 2));
+    assert!(!next(conn).await);
+    let noted = "SELECT count(*) AS number FROM scan_clocks WHERE refused_since IS NOT NULL";
+    assert_eq!(number(conn, noted).await, 0, "nobody is to be sent them");
+    let change = Change {
+        scans_per_day: Some(Some(6)),
+        ..Change::default()
+    };
+    quotas::set(conn, "acme", &change).await.unwrap();
+    assert!(next(conn).await);
+    assert_eq!(offer(conn, manager, &posts(0, 7), origin).await, (1, 1));
+    assert!(!next(conn).await);
+    run(conn, NEXT_DAY).await;
+    assert!(next(conn).await);
+}
+
+#[tokio::test]
+async fn backfills_of_accounts_take_turns() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let mut instructions = instructions("kettle");
+    instructions.feeds = (0..100)
+        .map(|n| format!("lemmy:c{n}@a.example").parse().unwrap())
+        .collect();
+    for _ in 0..2 {
+        at.fixture.applied_manager(conn, &instructions, &[]).await;
+    }
+    let other = at.fixture.beside(conn, "globex").await;
+    // A feed for which a Manager of the hostile account waits longer, and another.
+    instructions.feeds = feeds(&["lemmy:c0@a.example", "lemmy:own@a.example"]);
+    let theirs = other.applied_manager(conn, &instructions, &[]).await;
+    let mut turns = Turns::default();
+    let mut served = Vec::new();
+    for _ in 0..6 {
+        let next = backfills::next_waiting(conn, &["lemmy"], &turns, u32::MAX)
+            .await
+            .unwrap()
+            .unwrap();
+        turns.serve(next.account);
+        let (asked, _) = backfills::waiting_for(conn, &next, 1, u32::MAX)
+            .await
+            .unwrap();
+        let own = next.account == other.account;
+        assert_eq!(asked[0].manager == theirs, own, "its Manager comes first");
+        served.push(own);
+        let done = format!(
+            "UPDATE backfills SET state = 'DONE' WHERE feed = '{}' AND manager_id = '{}'",
+            next.feed,
+            asked[0].manager.manager.to_uuid()
+        );
+        assert_eq!(run(conn, done).await, 1);
+    }
+    assert_eq!(served, [false, true, false, true, false, false]);
 }

@@ -8,12 +8,12 @@ use domain::{
     stats::{Interval, Point, StatsQuery},
 };
 use store::{
-    scans,
+    scans::{self, Origin},
     stats::{self, Deltas},
 };
 use test_support::{instructions, post};
 
-use crate::support::{feed, new_scan, number, run, start};
+use crate::support::{feed, new_scan, number, record_past, run, start};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -250,11 +250,11 @@ async fn a_poll_counts_its_posts_for_who_watches_and_its_scans() {
     let matches = [new_scan(one, &old), new_scan(one, &ahead)];
     for _ in 0..2 {
         // The second makes no Scans: they are there.
-        scans::record_poll(conn, &feed(), 20, &matches, now)
+        scans::record_from(conn, &feed(), 20, &matches, now, Origin::Poll, u32::MAX)
             .await
             .unwrap();
     }
-    scans::record_poll(conn, &feed(), 0, &[], now)
+    scans::record_from(conn, &feed(), 0, &[], now, Origin::Poll, u32::MAX)
         .await
         .unwrap();
     // Of the past: a Scan like any, but its post's age is no delay of ours.
@@ -262,9 +262,7 @@ async fn a_poll_counts_its_posts_for_who_watches_and_its_scans() {
     past.time = now.minus(Duration::from_hours(24));
     let matches = [new_scan(one, &past)];
     for silently in [false, true] {
-        scans::record_past(conn, &feed(), &matches, now, silently)
-            .await
-            .unwrap();
+        record_past(conn, &matches, silently).await;
     }
     fold_all(conn).await;
     let span = StatsQuery::parse(

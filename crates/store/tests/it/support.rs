@@ -1,5 +1,7 @@
 //! Helpers that the tests share.
 
+use std::collections::HashMap;
+
 use diesel::{QueryableByName, sql_query, sql_types::BigInt};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -8,7 +10,7 @@ use domain::{
 };
 use store::{
     Page,
-    scans::{self, NewScan},
+    scans::{self, NewScan, Origin},
 };
 use test_support::{Fixture, TestDatabase};
 
@@ -82,6 +84,23 @@ pub(crate) async fn record(
     scans::record(conn, &feed(), &matches, Timestamp::now())
         .await
         .unwrap()
+}
+
+/// Makes Scans of the past.
+pub(crate) async fn record_past(
+    conn: &mut AsyncPgConnection,
+    matches: &[NewScan<'_>],
+    silently: bool,
+) -> Vec<ScanName> {
+    let origin = Origin::Past {
+        silently,
+        catch_up: &HashMap::new(),
+    };
+    let now = Timestamp::now();
+    scans::record_from(conn, &feed(), 0, matches, now, origin, u32::MAX)
+        .await
+        .unwrap()
+        .made
 }
 
 /// A list's query parameters, as the gateway parses them.

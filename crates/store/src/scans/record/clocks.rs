@@ -17,13 +17,22 @@ use crate::{
     scans::quota::{Quota, State},
 };
 
-/// Locks the clocks of these Managers, as far as there are any, and reads where those that have a bound
-/// on their day's Scans stand, and which Managers collapse duplicates. Both are read here, so that a change
-/// of them counts at once.
+/// Locked clocks of Managers.
+pub(super) struct Clocks {
+    /// Of each Manager that has a clock: where it stands, if it has a bound on its day's Scans.
+    pub(super) quotas: HashMap<ManagerName, Option<Quota>>,
+    /// The Managers that collapse duplicates.
+    pub(super) collapsing: BTreeSet<ManagerName>,
+    /// Account of each Manager, with the quota that was set for it.
+    pub(super) accounts: HashMap<ManagerName, (Id, Option<u32>)>,
+}
+
+/// Locks the clocks of these Managers, as far as there are any. All bounds are read here, so that a change of them
+/// counts at once.
 pub(super) async fn lock_clocks(
     conn: &mut AsyncPgConnection,
     fresh: &BTreeSet<(ManagerName, Uuid)>,
-) -> QueryResult<(HashMap<ManagerName, Option<Quota>>, BTreeSet<ManagerName>)> {
+) -> QueryResult<Clocks> {
     #[derive(QueryableByName)]
     struct Locked {
         #[diesel(sql_type = SqlUuid)]
@@ -46,6 +55,10 @@ pub(super) async fn lock_clocks(
         quota_highest: Option<f64>,
         #[diesel(sql_type = Bool)]
         collapses: bool,
+        #[diesel(sql_type = Nullable<SqlUuid>)]
+        account_id: Option<Uuid>,
+        #[diesel(sql_type = Nullable<Integer>)]
+        quota_scans_per_day: Option<i32>,
     }
     let managers: BTreeSet<ManagerName> = fresh.iter().map(|(manager, _)| *manager).collect();
     let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
@@ -54,9 +67,12 @@ pub(super) async fn lock_clocks(
     let rows: Vec<Locked> = Prepared(sql_query(
         "SELECT clock.namespace_id, clock.manager_id, clock_timestamp() AS now, manager.max_scans_per_day, \
              clock.quota_day, clock.quota_made, clock.quota_suppressed, clock.quota_lowest, clock.quota_highest, \
-             coalesce(manager.duplicates = 'COLLAPSE', false) AS collapses \
+             coalesce(manager.duplicates = 'COLLAPSE', false) AS collapses, \
+             account.id AS account_id, account.quota_scans_per_day \
          FROM scan_clocks AS clock \
          LEFT JOIN managers AS manager ON manager.namespace_id = clock.namespace_id AND manager.id = clock.manager_id \
+         LEFT JOIN namespaces AS namespace ON namespace.id = clock.namespace_id \
+         LEFT JOIN accounts AS account ON account.id = namespace.account_id \
          WHERE (clock.namespace_id, clock.manager_id) IN (SELECT * FROM unnest($1, $2)) \
          ORDER BY clock.namespace_id, clock.manager_id FOR UPDATE OF clock",
     )
@@ -67,7 +83,8 @@ pub(super) async fn lock_clocks(
     .await?;
     let count = |count: i32| u32::try_from(count).unwrap_or_default();
     let mut collapsing = BTreeSet::new();
-    let clocks = rows
+    let mut accounts = HashMap::new();
+    let quotas = rows
         .into_iter()
         .map(|row| {
             let name = ManagerName {
@@ -76,6 +93,10 @@ pub(super) async fn lock_clocks(
             };
             if row.collapses {
                 collapsing.insert(name);
+            }
+            if let Some(account) = row.account_id {
+                let account = (Id::from_uuid(account), row.quota_scans_per_day.map(count));
+                accounts.insert(name, account);
             }
             let stored = row.quota_day.map(|day| State {
                 day,
@@ -87,7 +108,11 @@ pub(super) async fn lock_clocks(
             (name, max.map(|max| Quota::new(max, row.now, stored)))
         })
         .collect();
-    Ok((clocks, collapsing))
+    Ok(Clocks {
+        quotas,
+        collapsing,
+        accounts,
+    })
 }
 
 /// Moves the clock of each of these Managers that is locked on by as many microseconds as it gets Scans,
@@ -173,4 +198,31 @@ pub(super) async fn advance_clocks(
             (name, clock.first_time)
         })
         .collect())
+}
+
+/// Notes on the locked clocks from when on posts were refused.
+pub(super) async fn note_refused(
+    conn: &mut AsyncPgConnection,
+    since: &BTreeMap<ManagerName, DateTime<Utc>>,
+) -> QueryResult<()> {
+    if since.is_empty() {
+        return Ok(());
+    }
+    let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
+        since.keys().map(|name| id(name).to_uuid()).collect()
+    };
+    Prepared(
+        sql_query(
+            "UPDATE scan_clocks AS clock SET refused_since = least(clock.refused_since, given.since), \
+                 refused_time = clock_timestamp() \
+             FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, since) \
+             WHERE clock.namespace_id = given.namespace_id AND clock.manager_id = given.manager_id",
+        )
+        .bind::<Array<SqlUuid>, _>(column(|name| name.namespace))
+        .bind::<Array<SqlUuid>, _>(column(|name| name.manager))
+        .bind::<Array<Timestamptz>, _>(since.values().copied().collect::<Vec<_>>()),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }

@@ -1,0 +1,101 @@
+//! Backfills of what Managers missed because their account had used up its Scans of a day.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Double, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use uuid::Uuid;
+
+use super::OPEN;
+use crate::{
+    QueryResult,
+    quotas::{HAS_SCANS_LEFT, TODAY},
+};
+
+/// Managers in one call.
+const AT_ONCE: i64 = 500;
+
+/// Requests backfills for Managers whose posts were refused and whose account has Scans left today, from the oldest
+/// refused post on. `window` is how far back the backfill at a first apply reaches. Returns for how many Managers.
+///
+/// Two statements, each a transaction: backfills come before clocks in the order of locks, and a deletion locks the clock
+/// before the Manager. A crash between them repeats the request. A post that is refused between them keeps the note
+/// on the clock, by `refused_time`. Served by `scan_clocks_refused_idx`.
+///
+/// # Errors
+/// When the database does not answer, or a Manager is deleted meanwhile; the next call leaves it out.
+pub async fn catch_up(
+    conn: &mut AsyncPgConnection,
+    window: Duration,
+    scans_per_day: u32,
+) -> QueryResult<usize> {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = SqlUuid)]
+        namespace_id: Uuid,
+        #[diesel(sql_type = SqlUuid)]
+        manager_id: Uuid,
+        #[diesel(sql_type = Timestamptz)]
+        refused_since: DateTime<Utc>,
+        #[diesel(sql_type = Timestamptz)]
+        refused_time: DateTime<Utc>,
+    }
+    // A Manager that is disabled has no feeds: it waits until it is enabled.
+    let rows: Vec<Row> = sql_query(format!(
+        "SELECT clock.namespace_id, clock.manager_id, clock.refused_since, clock.refused_time \
+         FROM scan_clocks AS clock JOIN namespaces AS n ON n.id = clock.namespace_id \
+         JOIN accounts AS a ON a.id = n.account_id {TODAY} \
+         WHERE clock.refused_since IS NOT NULL AND {HAS_SCANS_LEFT} \
+           AND EXISTS (SELECT FROM feed_watchers AS w \
+                       WHERE w.namespace_id = clock.namespace_id AND w.manager_id = clock.manager_id) \
+         ORDER BY clock.namespace_id, clock.manager_id LIMIT $2"
+    ))
+    .bind::<BigInt, _>(i64::from(scans_per_day))
+    .bind::<BigInt, _>(AT_ONCE)
+    .load(conn)
+    .await?;
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let namespaces: Vec<Uuid> = rows.iter().map(|row| row.namespace_id).collect();
+    let managers: Vec<Uuid> = rows.iter().map(|row| row.manager_id).collect();
+    sql_query(format!(
+        "INSERT INTO backfills AS b (namespace_id, manager_id, feed, notify, since, catch_up_since) \
+         SELECT w.namespace_id, w.manager_id, w.feed, true, given.since, given.since \
+         FROM unnest($1, $2, $3) AS given (namespace_id, manager_id, since) \
+         JOIN feed_watchers AS w ON w.namespace_id = given.namespace_id AND w.manager_id = given.manager_id \
+         ORDER BY w.namespace_id, w.manager_id, w.feed \
+         ON CONFLICT (namespace_id, manager_id, feed, notify) DO UPDATE \
+             SET since = least(excluded.since, CASE WHEN {OPEN} \
+                     THEN coalesce(b.since, b.create_time - $4 * interval '1 second') END), \
+                 catch_up_since = least(excluded.catch_up_since, CASE WHEN {OPEN} THEN b.catch_up_since END), \
+                 state = 'WAITING', look_back_id = NULL, before = NULL, reach_time = NULL, \
+                 failure_count = 0, error = NULL, next_time = NULL, \
+                 create_time = clock_timestamp(), update_time = clock_timestamp()"
+    ))
+    .bind::<Array<SqlUuid>, _>(&namespaces)
+    .bind::<Array<SqlUuid>, _>(&managers)
+    .bind::<Array<Timestamptz>, _>(rows.iter().map(|row| row.refused_since).collect::<Vec<_>>())
+    .bind::<Double, _>(window.as_secs_f64())
+    .execute(conn)
+    .await?;
+    sql_query(
+        "WITH locked AS ( \
+             SELECT clock.namespace_id, clock.manager_id FROM scan_clocks AS clock \
+             JOIN unnest($1, $2, $3) AS given (namespace_id, manager_id, refused_time) \
+                 ON clock.namespace_id = given.namespace_id AND clock.manager_id = given.manager_id \
+                    AND clock.refused_time = given.refused_time \
+             ORDER BY clock.namespace_id, clock.manager_id FOR UPDATE OF clock) \
+         UPDATE scan_clocks AS clock SET refused_since = NULL FROM locked \
+         WHERE clock.namespace_id = locked.namespace_id AND clock.manager_id = locked.manager_id",
+    )
+    .bind::<Array<SqlUuid>, _>(&namespaces)
+    .bind::<Array<SqlUuid>, _>(&managers)
+    .bind::<Array<Timestamptz>, _>(rows.iter().map(|row| row.refused_time).collect::<Vec<_>>())
+    .execute(conn)
+    .await
+}
