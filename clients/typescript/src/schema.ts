@@ -892,6 +892,10 @@ export interface components {
          *         "feeds": {
          *           "limit": 2000,
          *           "used": 40
+         *         },
+         *         "scansPerDay": {
+         *           "limit": 100000,
+         *           "used": 812
          *         }
          *       }
          *     }
@@ -917,6 +921,11 @@ export interface components {
                 connections: components["schemas"]["Quota"];
                 /** @description Distinct feeds that the enabled Managers watch. */
                 feeds: components["schemas"]["Quota"];
+                /**
+                 * @description Scans of today (UTC), those of backfills too. When they are used up, posts that match wait: their Managers
+                 *     have the health reason `quota_exceeded`, and get the Scans on the next day, or when the quota is raised.
+                 */
+                scansPerDay: components["schemas"]["Quota"];
             };
         };
         Quota: {
@@ -1275,12 +1284,13 @@ export interface components {
             state: "OK" | "QUIET" | "NOISY" | "FAILING";
             /**
              * @description `FAILING`: `apply_failed` (see `applyError`; what was at work before still is), `instructions_unreadable` (a newer
-             *     release wrote them; for the time of an upgrade), `feeds_failing` (none of its feeds could be read lately). `NOISY`:
+             *     release wrote them; for the time of an upgrade), `feeds_failing` (none of its feeds could be read lately),
+             *     `quota_exceeded` (the account has used up its Scans of a day; posts that match wait until there is room). `NOISY`:
              *     `flooded` (`maxScansPerDay` holds matches of today back), `feedback_bad` (of those of its newest 200 Scans that
              *     were judged, five or more, most were judged to be of no value). `QUIET`: `no_posts` (its feeds had no post for a day
              *     and more).
              */
-            reasons: ("apply_failed" | "instructions_unreadable" | "feeds_failing" | "flooded" | "feedback_bad" | "no_posts")[];
+            reasons: ("apply_failed" | "instructions_unreadable" | "feeds_failing" | "quota_exceeded" | "flooded" | "feedback_bad" | "no_posts")[];
         };
         /**
          * @description A Manager to be, with exactly one of `input` and `instructions`. Its output-only fields are ignored where they are

@@ -262,10 +262,11 @@ class ManagerHealth(TypedDict):
     """
     The worst that one of the reasons stands for, `FAILING` before `NOISY` before `QUIET`.
     """
-    reasons: list[Literal["apply_failed", "instructions_unreadable", "feeds_failing", "flooded", "feedback_bad", "no_posts"]]
+    reasons: list[Literal["apply_failed", "instructions_unreadable", "feeds_failing", "quota_exceeded", "flooded", "feedback_bad", "no_posts"]]
     """
     `FAILING`: `apply_failed` (see `applyError`; what was at work before still is), `instructions_unreadable` (a newer
-    release wrote them; for the time of an upgrade), `feeds_failing` (none of its feeds could be read lately). `NOISY`:
+    release wrote them; for the time of an upgrade), `feeds_failing` (none of its feeds could be read lately),
+    `quota_exceeded` (the account has used up its Scans of a day; posts that match wait until there is room). `NOISY`:
     `flooded` (`maxScansPerDay` holds matches of today back), `feedback_bad` (of those of its newest 200 Scans that
     were judged, five or more, most were judged to be of no value). `QUIET`: `no_posts` (its feeds had no post for a day
     and more).
@@ -788,6 +789,12 @@ class CallerQuotas(TypedDict):
     feeds: Quota
     """
     Distinct feeds that the enabled Managers watch.
+    """
+    scansPerDay: Quota
+    """
+    Scans of today (UTC), those of backfills too. When they are used up, posts that match wait: their Managers
+    have the health reason `quota_exceeded`, and get the Scans on the next day, or when the quota is raised.
+
     """
 
 
