@@ -2,6 +2,14 @@
 //! a migrated database.
 
 diesel::table! {
+    account_days (account_id, day) {
+        account_id -> Uuid,
+        day -> Date,
+        scans -> BigInt,
+    }
+}
+
+diesel::table! {
     accounts (id) {
         id -> Uuid,
         name -> Text,
@@ -50,6 +58,7 @@ diesel::table! {
         error -> Nullable<Text>,
         next_time -> Nullable<Timestamptz>,
         traceparent -> Nullable<Text>,
+        catch_up_since -> Nullable<Timestamptz>,
     }
 }
 
@@ -463,6 +472,8 @@ diesel::table! {
         quota_suppressed -> Integer,
         quota_lowest -> Nullable<Double>,
         quota_highest -> Nullable<Double>,
+        refused_since -> Nullable<Timestamptz>,
+        refused_time -> Nullable<Timestamptz>,
     }
 }
 
@@ -526,6 +537,7 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(
+    account_days,
     accounts,
     address_keys,
     api_keys,
