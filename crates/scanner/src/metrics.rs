@@ -172,7 +172,7 @@ pub(crate) static UNREADABLE_PLANS: LazyLock<IntGauge> = LazyLock::new(|| {
 
 pub(crate) static REFUSED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     register_int_counter_vec!(
-        "earshot_scans_refused_total",
+        "earshot_scans_over_quota_total",
         "Matches that wait because the quota of Scans a day of their account is used up",
         &["platform"]
     )

@@ -33,6 +33,7 @@ const RARE: &[&str] = &[
     "earshot_rate_limited_total",
     "earshot_redelivered_total",
     "earshot_replayed_deliveries_total",
+    "earshot_scans_over_quota_total",
     "earshot_sweep_recovered_total",
     "earshot_telemetry_dropped_total",
     "earshot_tls_certificate_expiry_timestamp_seconds",

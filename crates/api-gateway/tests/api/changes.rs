@@ -535,7 +535,7 @@ async fn a_caller_learns_what_it_may_do() {
             "account": "acme", "role": "OWNER", "rateLimitPerMinute": 1_000_000,
             "quotas": {
                 "managers": {"limit": 1_000, "used": 0}, "connections": {"limit": 1_000, "used": 0},
-                "feeds": {"limit": 2_000, "used": 0}
+                "feeds": {"limit": 2_000, "used": 0}, "scansPerDay": {"limit": 100_000, "used": 0}
             }
         })
     );
