@@ -36,6 +36,10 @@ const MAX_IDF: f64 = 8.0;
 const SALIENCE_POWER: f64 = 1.0;
 /// Maximum salience that the body adds, regardless of repetition: the same as the title.
 const MAX_BODY_SALIENCE: f64 = 2.0;
+/// Prominence from which standard wording of web pages is a subject: a title and two headings, for example.
+const WEB_SALIENCE: f64 = 5.0;
+/// Number of body blocks that must contain it too.
+const WEB_BLOCKS: f64 = 3.0;
 /// Weight of a phrase relative to its words, which count too where it occurs.
 const PHRASE: f64 = 0.75;
 
@@ -114,6 +118,8 @@ struct Count {
     prominent: bool,
     /// Written as one word, in a script without spaces.
     is_compound: bool,
+    /// Standard wording of web pages.
+    is_web: bool,
     /// Written forms and their counts.
     forms: BTreeMap<String, u32>,
 }
@@ -133,6 +139,12 @@ impl Count {
         }
         self.occurrences += 1;
         *self.forms.entry(form.to_owned()).or_default() += 1;
+    }
+
+    /// Returns whether the pages are about it. Standard wording counts only where the pages present it as their
+    /// subject: `password` on the pages of a password manager.
+    fn is_subject(&self) -> bool {
+        !self.is_web || (self.salience >= WEB_SALIENCE && self.blocks >= WEB_BLOCKS)
     }
 
     /// Returns the commonest form; among equals the first in alphabetical order.
@@ -222,9 +234,10 @@ impl Counter {
         let mut words = content_words(line, common, names);
         words.truncate(self.words_left);
         self.words_left -= words.len();
-        for word in words.iter().filter(|word| !word.web && !word.is_sign()) {
+        for word in words.iter().filter(|word| !word.is_sign()) {
             let count = self.words.entry(word.stem.clone()).or_default();
             count.add(&word.form, place);
+            count.is_web |= word.web;
         }
         for start in 0..words.len() {
             for end in start + 2..=(start + MAX_PHRASE_WORDS).min(words.len()) {
@@ -237,7 +250,7 @@ impl Counter {
                 }
                 let web = run.iter().filter(|word| word.web).count();
                 let characters = run.iter().filter(|word| word.character).count();
-                if web > 1 || (characters > 0 && characters < run.len()) {
+                if characters > 0 && characters < run.len() {
                     continue;
                 }
                 // Two Korean characters form a term; a single one does not, nor does one with a word.
@@ -262,6 +275,7 @@ impl Counter {
                 let count = self.phrases.entry(key).or_default();
                 count.add(&form, place);
                 count.is_compound |= is_compound;
+                count.is_web |= web > 1;
             }
         }
     }
@@ -269,7 +283,7 @@ impl Counter {
     fn words(&self) -> Vec<Term> {
         let terms = self.words.iter().filter_map(|(stem, count)| {
             let idf = background::idf(stem);
-            (idf >= MIN_IDF).then(|| Term {
+            (idf >= MIN_IDF && count.is_subject()).then(|| Term {
                 text: count.form().to_owned(),
                 weight: count.weight(idf),
             })
@@ -289,7 +303,7 @@ impl Counter {
                 || (count.occurrences * 2 >= rarest && (count.occurrences > 1 || count.prominent));
             let idfs = stems.iter().map(|stem| background::idf(stem));
             let idf = idfs.sum::<f64>() / f64::from(u32::try_from(stems.len()).unwrap_or(1));
-            (holds && idf >= MIN_IDF).then(|| Term {
+            (holds && idf >= MIN_IDF && count.is_subject()).then(|| Term {
                 text: count.form().to_owned(),
                 weight: PHRASE * count.weight(idf),
             })

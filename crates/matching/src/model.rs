@@ -16,9 +16,9 @@ use crate::{
 
 /// Thresholds of compiled instructions: a row for each [`Focus`], with PRECISE, BALANCED and BROAD.
 const THRESHOLDS: [[f64; 3]; 3] = [
-    [0.39, 0.26, 0.12], // SALES
-    [0.54, 0.26, 0.12], // COMPETITOR
-    [0.6, 0.38, 0.2],   // CRISIS
+    [0.37, 0.26, 0.12], // SALES
+    [0.6, 0.3, 0.12],   // COMPETITOR
+    [0.56, 0.38, 0.2],  // CRISIS
 ];
 
 /// Returns the score that a post must reach for a focus at the chosen sensitivity.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Folders of `data`.
-const FOLDERS: [&str; 2] = ["judged", "kept_apart"];
+const FOLDERS: [&str; 3] = ["judged", "kept_apart", "checked"];
 /// Files of the corpus, with what precedes their ids in the labels.
 const CORPUS: [(&str, &str); 2] = [
     ("reddit_top_2013.jsonl.gz", ""),

@@ -180,3 +180,14 @@ fn a_name_in_japanese_leaves_the_words_that_share_its_characters() {
         "{found:?}"
     );
 }
+
+#[test]
+fn a_standard_word_of_web_pages_counts_where_it_is_the_subject() {
+    let shop = "<title>Garden chairs</title><h1>Chairs of oak</h1><p>Oak lasts.<p>Log in with your password.
+         <p>Forgot your password?<p>Change your password.";
+    assert!(!texts(shop).iter().any(|text| text.contains("password")));
+    let manager = "<title>Keyward, the password manager</title><h1>Every password in one vault</h1>
+         <h2>Share a password safely</h2><p>Fill in a password with one click.<p>Find a weak password.
+         <p>Every password is encrypted.";
+    assert!(texts(manager).contains(&"password".to_owned()));
+}
