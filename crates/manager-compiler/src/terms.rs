@@ -36,7 +36,7 @@ const MAX_IDF: f64 = 8.0;
 const SALIENCE_POWER: f64 = 1.0;
 /// Maximum salience that the body adds, regardless of repetition: the same as the title.
 const MAX_BODY_SALIENCE: f64 = 2.0;
-/// Prominence from which standard wording of web pages is a subject: a title and two headings, for example.
+/// Minimum prominence of standard wording that is a subject: a title and two headings, for example.
 const WEB_SALIENCE: f64 = 5.0;
 /// Number of body blocks that must contain it too.
 const WEB_BLOCKS: f64 = 3.0;
