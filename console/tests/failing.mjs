@@ -34,6 +34,9 @@ export async function troubled() {
     const namespace = await until("its Namespace", async () => (await troubled.call("GET", "namespaces").catch(() => ({ namespaces: [] }))).namespaces[0]?.name);
     const printed = execFileSync("psql", [pg.url(pg.port, "troubled"), "-qAtc", "SELECT count(*) FROM api_keys"], { encoding: "utf8" });
     assert.ok(Number(printed) > 0);
+    // The inbox must have something to show when the key has points again.
+    const count = (table) => Number(execFileSync("psql", [pg.url(pg.port, "troubled"), "-qAtc", `SELECT count(*) FROM ${table}`], { encoding: "utf8" }));
+    await until("a Scan", async () => count("scans") > 0);
     const { page, seen, close } = await signedIn(`n/${id(namespace)}/managers`, { key: troubled.key, at: troubled });
     seen.expected.push(STATUS(429), STATUS(503), STATUS(500));
     await page.getByRole("link", { name: "people who look for a backup" }).waitFor();
