@@ -116,7 +116,7 @@ impl PartialEq for dyn PlatformKind {
 
 impl Eq for dyn PlatformKind {}
 
-/// What an adapter is built from.
+/// Parts that an adapter is built from.
 pub struct Parts<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) guarded: &'a Arc<dyn Fetch>,

@@ -1,9 +1,9 @@
 //! Quotas of an account: how many Managers and Connections it may have, how many distinct feeds it may watch, and how
 //! many Scans a day it may get.
 //!
-//! A check of the first three locks the account's row until the end of the transaction and counts after that. So of two requests
-//! that want the last place, on whichever replicas, one gets it. Take this lock before any other: the compiler and
-//! the gateway then never wait for each other in a circle. What exists is never taken away: a quota that
+//! A check of the first three locks the account's row until the end of the transaction and counts after that. So of
+//! two requests that want the last place, on whichever replicas, one gets it. Take this lock before any other: the
+//! compiler and the gateway then never wait for each other in a circle. What exists is never taken away: a quota that
 //! was lowered only refuses more. Scans are counted where they are made (`scans::record`): no request is refused, and
 //! Managers pause until the next day (UTC).
 

@@ -12,7 +12,7 @@ use crate::{heads, model, post::PostText};
 /// Tolerance: sums are computed in another order, and rounded.
 const SLACK: f64 = 1e-6;
 
-/// What the terms of a plan that occur in a post add at most.
+/// Upper bounds of what the terms of a plan that occur in a post add.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TopicBound {
     /// Number of terms.
@@ -53,7 +53,7 @@ impl TopicBound {
         post: &PostText,
     ) -> bool {
         if focus == Focus::Crisis && post.title_len() == 0 {
-            // These have evidence of their own, which names decide.
+            // Names decide the evidence of these.
             return true;
         }
         let own = post.evidence().own.values();

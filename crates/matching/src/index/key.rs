@@ -41,7 +41,7 @@ pub(super) type Key = Option<Vec<(u32, u16)>>;
 /// Number of steps between the surprise that the best post needs and the highest one.
 const STEPS: usize = 32;
 
-/// What a post needs to pass the gate by topic alone.
+/// Topic score that a post needs to pass the gate by topic alone.
 ///
 /// Keys ask for the sum that a post needs whose classifier and lexicon answers are the best. Most posts need more. This
 /// is the factor for all plans: that of the plan where it is lowest.

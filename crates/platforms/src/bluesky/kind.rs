@@ -1,4 +1,4 @@
-//! What is known of Bluesky without a request.
+//! Facts about Bluesky that need no request.
 
 use std::sync::Arc;
 

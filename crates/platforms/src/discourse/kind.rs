@@ -1,4 +1,4 @@
-//! What is known of a Discourse site without a request.
+//! Facts about a Discourse site that need no request.
 
 use std::sync::Arc;
 

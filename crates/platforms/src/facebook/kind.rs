@@ -1,4 +1,4 @@
-//! What is known of Facebook without a request.
+//! Facts about Facebook that need no request.
 
 use std::sync::Arc;
 

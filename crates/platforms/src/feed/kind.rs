@@ -1,4 +1,4 @@
-//! What is known of feeds without a request.
+//! Facts about feeds that need no request.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is known of Hacker News without a request.
+//! Facts about Hacker News that need no request.
 
 use std::{sync::Arc, time::Duration};
 

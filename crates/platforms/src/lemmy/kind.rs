@@ -1,4 +1,4 @@
-//! What is known of a Lemmy instance without a request.
+//! Facts about a Lemmy instance that need no request.
 
 use std::sync::Arc;
 

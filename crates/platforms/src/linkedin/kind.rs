@@ -1,4 +1,4 @@
-//! What is known of LinkedIn without a request.
+//! Facts about LinkedIn that need no request.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is known of Lobsters, or a site that runs its software, without a request.
+//! Facts about Lobsters, or a site that runs its software, that need no request.
 
 use std::sync::Arc;
 

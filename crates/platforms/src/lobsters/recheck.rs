@@ -4,7 +4,7 @@
 use super::{Lobsters, story::is_short_id};
 use crate::{PollError, hackernews::below};
 
-/// As many requests as the site allows in a second.
+/// Number of requests that the site allows in a second.
 pub(super) const BATCH: usize = 5;
 
 pub(super) async fn gone(site: &Lobsters, ids: &[String]) -> Result<Vec<String>, PollError> {

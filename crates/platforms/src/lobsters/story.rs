@@ -77,7 +77,7 @@ impl Story {
             title: Some(title),
             text: body,
             url: below(base, &format!("s/{}", self.short_id)).to_string(),
-            // A story has several tags, and no place of its own.
+            // A story has several tags, and belongs to none of them alone.
             subforum: None,
             user: User {
                 id: author.clone(),

@@ -1,4 +1,4 @@
-//! What is known of a Mastodon instance without a request.
+//! Facts about a Mastodon instance that need no request.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is known of Reddit without a request.
+//! Facts about Reddit that need no request.
 
 use std::sync::Arc;
 

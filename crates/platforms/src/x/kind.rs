@@ -1,4 +1,4 @@
-//! What is known of X without a request.
+//! Facts about X that need no request.
 
 use std::{sync::Arc, time::Duration};
 

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Limit of the wait: Scans of a backfill can be listed while no dispatcher runs.
 const MAX_PAUSES: u32 = 20;
 
-/// What the Scans of one step have in common.
+/// Values that the Scans of one step have in common.
 pub(super) struct Step<'a> {
     pub(super) waiting: &'a Waiting,
     /// Managers with posts that the quota of their account refused, and from when on.

@@ -119,7 +119,7 @@ pub async fn lease(
     }
     let alive = replicas::ALIVE;
     let free = format!("(leased_by IS NULL OR leased_by = $1 OR $2 AND NOT leased_by {alive})");
-    // The first of each account. One whose Managers are gone is nobody's.
+    // The first of each account. A look-back whose Managers are gone belongs to no account.
     let mut due: Vec<Due> = sql_query(format!(
         "WITH due AS MATERIALIZED ( \
              SELECT id, next_time FROM look_backs \

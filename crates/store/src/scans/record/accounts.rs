@@ -25,7 +25,7 @@ pub(super) struct Room {
 struct Taken {
     day: NaiveDate,
     left: i64,
-    /// What the counter has too much.
+    /// Number of Scans that were counted and not made yet.
     unused: i64,
 }
 

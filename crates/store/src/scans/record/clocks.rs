@@ -19,7 +19,7 @@ use crate::{
 
 /// Locked clocks of Managers.
 pub(super) struct Clocks {
-    /// Of each Manager that has a clock: where it stands, if it has a bound on its day's Scans.
+    /// State of the bound on a day's Scans of each Manager that has a clock, where it has such a bound.
     pub(super) quotas: HashMap<ManagerName, Option<Quota>>,
     /// The Managers that collapse duplicates.
     pub(super) collapsing: BTreeSet<ManagerName>,
