@@ -11,6 +11,8 @@ pub(crate) mod guesses;
 
 use std::{
     collections::HashMap,
+    fmt::Display,
+    net::IpAddr,
     ops::DerefMut,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
@@ -28,16 +30,21 @@ use actix_web::{
     web,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use domain::{Id, Timestamp, key::ApiKey};
+use domain::{
+    Id, Timestamp,
+    audit::{Action, Actor, ActorType, Deed},
+    key::ApiKey,
+};
 use futures::future::{Ready, ready};
 use store::{
-    AsyncPgConnection,
+    AsyncPgConnection, QueryResult, audit,
     keys::{self, KeyRecord},
     namespaces,
 };
 
 use crate::{
     ApiError,
+    observe::RequestId,
     rates::{self, Meter, Standing},
     state::AppState,
     test_mode,
@@ -55,12 +62,44 @@ pub(crate) struct Caller {
     pub(crate) key: Arc<KeyRecord>,
     /// True if what the request does is to be taken back.
     pub(crate) test_mode: bool,
+    /// Address of the client, behind trusted proxies.
+    address: IpAddr,
+    request_id: Option<RequestId>,
     /// How the key stands, where it was charged for more than the request.
     charged: Arc<OnceLock<Standing>>,
     state: web::Data<AppState>,
 }
 
 impl Caller {
+    /// Records what the caller did, on the connection whose transaction does it.
+    pub(crate) async fn record(
+        &self,
+        conn: &mut AsyncPgConnection,
+        deed: &Deed,
+    ) -> QueryResult<()> {
+        let actor = Actor {
+            r#type: ActorType::ApiKey,
+            key: Some(self.key.id),
+        };
+        let origin = audit::Origin {
+            account: self.key.account,
+            actor: &actor,
+            client_address: Some(&self.address.to_string()),
+            request_id: self.request_id.as_ref().map(|id| &*id.0),
+        };
+        audit::record(conn, origin, deed).await
+    }
+
+    /// Records that an answer shows secrets of Connections, before it does.
+    pub(crate) async fn reads_secrets(
+        &self,
+        namespace: Id,
+        resource: impl Display,
+    ) -> Result<(), ApiError> {
+        let deed = Deed::of(Action::ReadSecrets, namespace, resource);
+        Ok(self.record(&mut *self.connection().await?, &deed).await?)
+    }
+
     /// A connection to the database, of those that the caller's account may hold. Hold one at a time.
     pub(crate) async fn connection(
         &self,
@@ -109,6 +148,25 @@ impl Caller {
         } else {
             Err(ApiError::Forbidden("api key not permitted to write"))
         }
+    }
+
+    /// Where the caller may read audit events: in the Namespace with this id or, for `-`, in the whole account.
+    pub(crate) async fn auditable(&self, id: &str) -> Result<audit::Scope, ApiError> {
+        let whole = id == "-";
+        let namespace = match whole {
+            true => None,
+            false => Some(self.readable(id).await?),
+        };
+        let is_narrowed = self.key.namespaces.is_some();
+        if !self.key.role.may_audit() || whole && is_narrowed {
+            return Err(ApiError::Forbidden(
+                "api key not permitted to read audit events",
+            ));
+        }
+        Ok(audit::Scope {
+            account: self.key.account,
+            namespace,
+        })
     }
 
     /// The Namespace with this id, which the caller may delete.
@@ -219,7 +277,8 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
         .ok_or_else(|| ApiError::Internal(anyhow::anyhow!("the app has no state")))?;
     let key = key.ok_or(ApiError::Unauthenticated)?;
     let now = Instant::now();
-    let address = state.guesses.address(request);
+    let origin = state.guesses.origin(request);
+    let address = guesses::network(origin);
     if let Some(wait) = state.guesses.wait(address, now)
         && !state.keys.has_worked(&key)
     {
@@ -239,6 +298,8 @@ async fn caller(request: &ServiceRequest, key: Option<ApiKey>) -> Result<Caller,
         key: record,
         // What the header holds else is reported with the request's other failing fields.
         test_mode: test_mode::parse(request.headers()).unwrap_or(false),
+        address: origin,
+        request_id: request.extensions().get::<RequestId>().cloned(),
         charged: Arc::default(),
         state,
     })

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+pub(crate) mod audit_events;
 pub(crate) mod backfills;
 pub(crate) mod caller;
 pub(crate) mod connection_tests;

@@ -5,12 +5,12 @@
 //! answers of the framework that lack it.
 
 use std::{
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
 use actix_web::{
-    Error, ResponseError,
+    Error, HttpMessage as _, ResponseError,
     body::{BoxBody, EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{
@@ -86,6 +86,10 @@ impl Drop for Active {
     }
 }
 
+/// The id that the answer carries, left with the request.
+#[derive(Clone)]
+pub(crate) struct RequestId(pub(crate) Arc<str>);
+
 /// The middleware.
 pub(crate) async fn observe(
     mut request: ServiceRequest,
@@ -104,6 +108,8 @@ pub(crate) async fn observe(
 
     let scheme = if secure { "https" } else { "http" };
     let span = span(&request, scheme, method, route, &request_id);
+    let known = RequestId(request_id.as_str().into());
+    request.extensions_mut().insert(known);
     let answered = next.call(request).instrument(span.clone()).await;
     let mut answer = match answered {
         Ok(answer) => with_error_body(answer),

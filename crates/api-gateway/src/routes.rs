@@ -23,8 +23,8 @@ use crate::{
     authenticate::{authenticate, authenticate_reader},
     console, feeds_of_scans,
     handlers::{
-        backfills, caller, connection_tests, connections, deliveries, docs, documents, feeds,
-        managers, namespaces, previews, replays, scans, stats,
+        audit_events, backfills, caller, connection_tests, connections, deliveries, docs,
+        documents, feeds, managers, namespaces, previews, replays, scans, stats,
     },
 };
 
@@ -55,6 +55,10 @@ fn resources() -> Vec<Path> {
         path(
             "/namespaces",
             [get(namespaces::list), post(namespaces::create)],
+        ),
+        path(
+            "/namespaces/{namespaceId}/auditEvents",
+            [get(audit_events::list)],
         ),
         path(
             "/namespaces/{namespaceId}/stats",

@@ -47,6 +47,14 @@ impl Role {
     }
 
     #[must_use]
+    pub fn may_audit(self) -> bool {
+        match self {
+            Self::Owner => true,
+            Self::Editor | Self::Viewer => false,
+        }
+    }
+
+    #[must_use]
     pub fn may_manage_namespaces(self) -> bool {
         match self {
             Self::Owner => true,

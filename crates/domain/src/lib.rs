@@ -7,6 +7,7 @@
 mod text;
 
 pub mod address;
+pub mod audit;
 pub mod backfill;
 pub mod connection;
 pub mod connection_test;
@@ -35,6 +36,7 @@ pub mod time;
 pub mod web_header;
 pub mod web_url;
 
+pub use audit::AuditEvent;
 pub use connection::Connection;
 pub use delivery::{Delivery, DeliveryState, DeliveryWithAttempts};
 pub use feed::{FeedName, Reach};

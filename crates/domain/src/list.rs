@@ -233,6 +233,38 @@ pub const REPLAY_FIELDS: &[Field] = &[
     number("done"),
 ];
 
+pub const AUDIT_EVENT_FIELDS: &[Field] = &[
+    text("name"),
+    time("createTime"),
+    word(
+        "action",
+        &[
+            "CREATE",
+            "UPDATE",
+            "DELETE",
+            "APPLY",
+            "BACKFILL",
+            "ENABLE",
+            "TEST",
+            "REPLAY",
+            "CANCEL",
+            "RETRY",
+            "READ_SECRETS",
+            "REVOKE",
+            "ROTATE",
+        ],
+    ),
+    text("resource"),
+    Field {
+        name: "fields",
+        kind: Kind::Texts,
+    },
+    word("actor.type", &["API_KEY", "OPERATOR"]),
+    text("actor.key"),
+    text("clientAddress"),
+    text("requestId"),
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Ascending,

@@ -85,6 +85,17 @@ impl Patch {
         }
     }
 
+    /// The settable fields that the patch names; with a mask, their paths.
+    #[must_use]
+    pub fn named(&self, paths: Paths) -> Vec<String> {
+        let settable = |path: &&String| paths.settable.contains(&path.as_str());
+        match &self.mask {
+            Mask::Body => self.body.keys().filter(settable).cloned().collect(),
+            Mask::All => paths.settable_fields().map(str::to_owned).collect(),
+            Mask::Paths(masked) => masked.iter().filter(settable).cloned().collect(),
+        }
+    }
+
     /// Returns the changed fields with their new values, given the current resource. A cleared field is `null`.
     /// Fields of the body that clients may not set stay in, so that the parser reports them.
     #[must_use]

@@ -8,9 +8,10 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use domain::{
     Id, NamespaceName, Timestamp,
+    audit::{Action, Deed},
     key::{ApiKey, Role},
 };
-use store::{AsyncPgConnection, keys, namespaces};
+use store::{AsyncConnection, AsyncPgConnection, QueryResult, audit, keys, namespaces};
 
 use crate::{block_on, database};
 
@@ -94,15 +95,11 @@ async fn create(conn: &mut AsyncPgConnection, arguments: &Create) -> anyhow::Res
     let narrowed = (!narrowed.is_empty()).then_some(narrowed);
     let expire_time = arguments.expires_in.map(|time| now.plus(time));
     let key = ApiKey::generate();
-    keys::insert(
-        conn,
-        account,
-        &key,
-        arguments.role,
-        narrowed.as_deref(),
-        now,
-        expire_time,
-    )
+    conn.transaction::<_, store::QueryError, _>(async |conn| {
+        let (role, narrowed) = (arguments.role, narrowed.as_deref());
+        keys::insert(conn, account, &key, role, narrowed, now, expire_time).await?;
+        record(conn, account, Action::Create, key.id).await
+    })
     .await?;
     Ok(key)
 }
@@ -140,11 +137,31 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
 }
 
 async fn revoke(conn: &mut AsyncPgConnection, id: Id) -> anyhow::Result<()> {
-    if keys::find(conn, id).await?.is_none() {
+    let Some(key) = keys::find(conn, id).await? else {
         bail!("there is no key {id}");
-    }
-    if !keys::revoke(conn, id, Timestamp::now()).await? {
+    };
+    let is_revoked = conn
+        .transaction::<_, store::QueryError, _>(async |conn| {
+            let is_revoked = keys::revoke(conn, id, Timestamp::now()).await?;
+            if is_revoked {
+                record(conn, key.account, Action::Revoke, id).await?;
+            }
+            Ok(is_revoked)
+        })
+        .await?;
+    if !is_revoked {
         eprintln!("{id} was already revoked");
     }
     Ok(())
+}
+
+/// Adds what the operator does with a key to the account's audit log.
+async fn record(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    action: Action,
+    key: Id,
+) -> QueryResult<()> {
+    let deed = Deed::of_account(action, format_args!("keys/{key}"));
+    audit::record_of_operator(conn, account, &deed).await
 }

@@ -16,6 +16,7 @@ mod tls;
 mod words;
 
 pub mod address_key;
+pub mod audit;
 pub mod backfills;
 pub mod connection_tests;
 pub mod connections;

@@ -18,7 +18,7 @@ mod keys;
 mod partitions;
 mod unfinished;
 
-pub use keys::{Pages, purge_post_keys, purge_scan_keys, purge_scan_likes};
+pub use keys::{Pages, purge_audit_events, purge_post_keys, purge_scan_keys, purge_scan_likes};
 pub use partitions::{Dropped, Partition, drop_partition, kept_from, older_than};
 pub use unfinished::{exhaust_expired, exhaust_without_scan};
 

@@ -55,6 +55,10 @@ impl Service {
             ("account_days", Self::Scanner) => ALL,
             ("account_days", Self::Gateway) => "SELECT",
             ("account_days", _) => "",
+            // What was recorded cannot be changed, and only retention removes it.
+            ("audit_events", Self::Gateway) => "SELECT, INSERT",
+            ("audit_events", Self::Dispatcher) => "SELECT, DELETE",
+            ("audit_events", _) => "",
             ("feed_days" | "feed_gaps" | "feed_missing_ids", Self::Scanner) => ALL,
             ("feed_days" | "feed_gaps" | "feed_missing_ids", Self::Gateway) => "SELECT",
             ("feed_days" | "feed_gaps" | "feed_missing_ids", _) => "",

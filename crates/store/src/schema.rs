@@ -42,6 +42,22 @@ diesel::table! {
 }
 
 diesel::table! {
+    audit_events (id) {
+        account_id -> Uuid,
+        namespace_id -> Nullable<Uuid>,
+        id -> Uuid,
+        create_time -> Timestamptz,
+        action -> Text,
+        resource -> Text,
+        fields -> Array<Text>,
+        actor_type -> Text,
+        key_id -> Nullable<Uuid>,
+        client_address -> Nullable<Text>,
+        request_id -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     backfills (namespace_id, manager_id, feed, notify) {
         namespace_id -> Uuid,
         manager_id -> Uuid,
@@ -541,6 +557,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     accounts,
     address_keys,
     api_keys,
+    audit_events,
     backfills,
     connection_lanes,
     connection_tests,

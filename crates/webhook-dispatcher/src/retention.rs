@@ -57,9 +57,26 @@ async fn turn(dispatcher: &Dispatcher) -> Result<bool, store::Error> {
     }
     let kept = &dispatcher.config.retention;
     let outcome = clean(&mut conn, kept.scans, kept.deliveries).await;
+    purge_audit_events(&mut conn, kept.audit_events).await?;
     // Should this fail, the turn ends with its connection.
     retention::end_turn(&mut conn).await?;
     outcome
+}
+
+/// Removes audit events that are older.
+pub(crate) async fn purge_audit_events(
+    conn: &mut AsyncPgConnection,
+    kept: Duration,
+) -> Result<(), store::Error> {
+    let before = Timestamp::now().minus(kept).to_chrono();
+    let mut pages = Pages::of(conn, "audit_events").await?;
+    while retention::purge_audit_events(conn, &mut pages, before)
+        .await?
+        .is_some()
+    {
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
 }
 
 /// Drops all that is older; `false` when something was in use.

@@ -61,12 +61,12 @@ impl Guesses {
         }
     }
 
-    /// Address that a request's failures count for.
-    pub(super) fn address(&self, request: &ServiceRequest) -> IpAddr {
+    /// Address of the client.
+    pub(super) fn origin(&self, request: &ServiceRequest) -> IpAddr {
         let peer = request.peer_addr().map(|peer| peer.ip());
         // A connection without an address does not come from afar.
         let peer = peer.unwrap_or(IpAddr::V6(Ipv6Addr::LOCALHOST));
-        network(self.client(peer, request.headers()))
+        self.client(peer, request.headers())
     }
 
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
@@ -150,7 +150,7 @@ fn parse_hop(text: &str) -> Option<IpAddr> {
     address.map(|address| address.to_canonical())
 }
 
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
@@ -258,7 +258,7 @@ mod tests {
         let guesses = guesses();
         let of = |peer: &str| {
             let peer = format!("[{peer}]:1").parse().unwrap();
-            guesses.address(&TestRequest::default().peer_addr(peer).to_srv_request())
+            network(guesses.origin(&TestRequest::default().peer_addr(peer).to_srv_request()))
         };
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));

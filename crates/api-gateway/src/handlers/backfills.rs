@@ -1,12 +1,22 @@
 //! `/v1/namespaces/{namespaceId}/managers/{managerId}:backfill`
 
 use actix_web::web::{Data, Path};
-use domain::{FeedName, Timestamp, backfill::CreateBackfill};
+use domain::{
+    FeedName, Timestamp,
+    audit::{Action, Deed},
+    backfill::CreateBackfill,
+};
 use serde::Serialize;
 use store::{backfills, managers};
 
 use super::ManagerPath;
-use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState};
+use crate::{
+    ApiError,
+    answer::Found,
+    authenticate::Caller,
+    body::RawJson,
+    state::{AppState, Done},
+};
 
 #[derive(Serialize)]
 pub(crate) struct Backfill {
@@ -46,9 +56,11 @@ pub(crate) async fn create(
                 feed: one.feed,
                 reach_time: one.reach_time,
             });
-            Ok(Found(Backfill {
+            let backfill = Backfill {
                 feeds: feeds.collect(),
-            }))
+            };
+            let deed = Deed::of(Action::Backfill, namespace, name);
+            Ok(Done(Found(backfill), Some(deed)))
         })
         .await
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use actix_web::web::{Data, Path};
 use domain::{
     ConnectionName, Id,
+    audit::{Action, Deed},
     connection_test::TestResult,
     web_url::{Kind, WebUrl},
 };
@@ -18,7 +19,13 @@ use store::{
 };
 
 use super::ConnectionPath;
-use crate::{ApiError, answer::Found, authenticate::Caller, body::RawJson, state::AppState};
+use crate::{
+    ApiError,
+    answer::Found,
+    authenticate::Caller,
+    body::RawJson,
+    state::{AppState, Done},
+};
 
 const POLL: Duration = Duration::from_millis(250);
 /// The services that make tests: the dispatcher, and the process that is all of them.
@@ -48,10 +55,12 @@ pub(crate) async fn test(
                 return Err(ApiError::NotFound("connection"));
             }
             if !connection_tests::is_any_alive(conn, DISPATCHERS).await? {
-                return Ok(None);
+                return Ok(Done(None, None));
             }
             let id = connection_tests::ask(conn, connection).await?;
-            id.map(Some).ok_or(ApiError::TooManyAtOnce)
+            let id = id.ok_or(ApiError::TooManyAtOnce)?;
+            let deed = Deed::of(Action::Test, namespace, connection);
+            Ok(Done(Some(id), Some(deed)))
         })
         .await?;
     Ok(Found(match asked {

@@ -3,6 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     Connection, ConnectionName, Id, Issue, Issues, NamespaceName, Timestamp,
+    audit::{Action, Deed},
     connection::{
         ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, PATHS,
     },
@@ -20,7 +21,7 @@ use crate::{
     pages,
     query::Parameters,
     quotas::creation,
-    state::AppState,
+    state::{AppState, Done},
 };
 
 /// The name of no Connection.
@@ -46,7 +47,9 @@ pub(crate) async fn create(
     state
         .create(&caller, &once, async move |conn| {
             creation(conn, account, Resource::Connection, &defaults).await?;
-            Ok(connections::insert(conn, sealer, namespace, &draft).await?)
+            let made = connections::insert(conn, sealer, namespace, &draft).await?;
+            let deed = Deed::of(Action::Create, namespace, made.name);
+            Ok(Done(made, Some(deed)))
         })
         .await
 }
@@ -70,6 +73,9 @@ pub(crate) async fn list(
     )
     .await?;
     let names: Vec<_> = page.items.iter().map(|one| one.name).collect();
+    if caller.key.role.may_write() && !page.items.is_empty() {
+        caller.reads_secrets(namespace, parent).await?;
+    }
     let mut health = connections::health(&mut *caller.connection().await?, &names).await?;
     let items = page
         .items
@@ -101,9 +107,12 @@ pub(crate) async fn get(
         namespace,
         connection: connection.ok_or(ApiError::NotFound("connection"))?,
     };
-    let mut conn = caller.connection().await?;
-    let found = connections::get(&mut conn, &state.sealer, name).await?;
+    let found = connections::get(&mut *caller.connection().await?, &state.sealer, name).await?;
     let connection = found.ok_or(ApiError::NotFound("connection"))?;
+    if caller.key.role.may_write() {
+        caller.reads_secrets(namespace, name).await?;
+    }
+    let mut conn = caller.connection().await?;
     let mut health = connections::health(&mut conn, &[name]).await?;
     Ok(Found(ConnectionWithHealth {
         health: health.remove(&name),
@@ -133,6 +142,11 @@ pub(crate) async fn update(
         })
         .await??;
     let name = name?;
+    let fields = patch.named(PATHS);
+    // The answer shows secrets, and no update is recorded.
+    if caller.test_mode || fields.is_empty() {
+        caller.reads_secrets(namespace, name).await?;
+    }
     let (sealer, addresses) = (&state.sealer, &state.addresses);
     state
         .write(&caller, async move |conn| {
@@ -140,9 +154,8 @@ pub(crate) async fn update(
             let current = current.ok_or(ApiError::NotFound("connection"))?;
             let change = ConnectionChange::of(&patch, &current, addresses)?;
             let now = Timestamp::now();
-            Ok(Found(
-                connections::update(conn, sealer, current, &change, now).await?,
-            ))
+            let updated = connections::update(conn, sealer, current, &change, now).await?;
+            Ok(Done(Found(updated), Deed::update(namespace, name, fields)))
         })
         .await
 }
@@ -157,6 +170,9 @@ pub(crate) async fn enable(
     let namespace = caller.writable(&path.namespace_id).await?;
     body.nothing().await?;
     let name = path.name(namespace)?;
+    if caller.test_mode {
+        caller.reads_secrets(namespace, name).await?;
+    }
     let sealer = &state.sealer;
     state
         .write(&caller, async move |conn| {
@@ -167,9 +183,9 @@ pub(crate) async fn enable(
                 ..ConnectionChange::default()
             };
             let now = Timestamp::now();
-            Ok(Found(
-                connections::update(conn, sealer, current, &change, now).await?,
-            ))
+            let updated = connections::update(conn, sealer, current, &change, now).await?;
+            let deed = Deed::of(Action::Enable, namespace, name);
+            Ok(Done(Found(updated), Some(deed)))
         })
         .await
 }
@@ -191,7 +207,10 @@ pub(crate) async fn delete(
             match connections::delete(conn, name, force, Timestamp::now()).await? {
                 Deletion::NotFound => Err(ApiError::NotFound("connection")),
                 Deletion::Refused => Err(Issues::one("force", Issue::InUse).into()),
-                Deletion::Done(_) => Ok(Deleted),
+                Deletion::Done(_) => {
+                    let deed = Deed::of(Action::Delete, namespace, name);
+                    Ok(Done(Deleted, Some(deed)))
+                }
             }
         })
         .await

@@ -3,6 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     ConnectionName, Delivery, DeliveryName, DeliveryWithAttempts, Id, Issue, Issues,
+    audit::{Action, Deed},
     list::DELIVERY_FIELDS,
 };
 use store::{connections, deliveries};
@@ -15,7 +16,7 @@ use crate::{
     body::RawJson,
     pages,
     query::Parameters,
-    state::AppState,
+    state::{AppState, Done},
 };
 
 /// All Connections of the Namespace (AIP-159).
@@ -94,7 +95,8 @@ pub(crate) async fn retry(
                 return Err(ApiError::NotFound("connection"));
             }
             if let Some(delivery) = deliveries::reopen(conn, name).await? {
-                return Ok(Found(delivery));
+                let deed = Deed::of(Action::Retry, namespace, name);
+                return Ok(Done(Found(delivery), Some(deed)));
             }
             if deliveries::get(conn, name).await?.is_none() {
                 return Err(ApiError::NotFound("delivery"));

@@ -3,6 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     ConnectionName, Id, Issue, Issues, Manager, ManagerName, NamespaceName, Timestamp,
+    audit::{Action, Deed},
     list::MANAGER_FIELDS,
     manager::{CreateManager, Editable, ManagerChange, PATHS},
 };
@@ -24,7 +25,7 @@ use crate::{
     pages,
     query::Parameters,
     quotas::{creation, refusal},
-    state::AppState,
+    state::{AppState, Done},
 };
 
 /// A new Manager's; the compiler drops events of others.
@@ -73,7 +74,8 @@ pub(crate) async fn create(
                 generation: FIRST_GENERATION,
             };
             outbox::enqueue(conn, &event).await?;
-            Ok(manager)
+            let deed = Deed::of(Action::Create, namespace, manager.name);
+            Ok(Done(manager, Some(deed)))
         })
         .await
 }
@@ -205,7 +207,8 @@ pub(crate) async fn update(
             if let Some(plan_version) = updated.plan_version {
                 outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
             }
-            Ok(Found(updated.manager))
+            let deed = Deed::update(namespace, name, patch.named(PATHS));
+            Ok(Done(Found(updated.manager), deed))
         })
         .await
 }
@@ -226,7 +229,8 @@ pub(crate) async fn apply(
             found.ok_or(ApiError::NotFound("manager"))?;
             let updated = managers::resubmit(conn, name, Timestamp::now()).await?;
             submitted(conn, &updated).await?;
-            Ok(Found(updated.manager))
+            let deed = Deed::of(Action::Apply, namespace, name);
+            Ok(Done(Found(updated.manager), Some(deed)))
         })
         .await
 }
@@ -248,7 +252,8 @@ pub(crate) async fn delete(
             let plan_version = managers::delete(conn, name, Timestamp::now()).await?;
             let plan_version = plan_version.ok_or(ApiError::NotFound("manager"))?;
             outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
-            Ok(Deleted)
+            let deed = Deed::of(Action::Delete, namespace, name);
+            Ok(Done(Deleted, Some(deed)))
         })
         .await
 }

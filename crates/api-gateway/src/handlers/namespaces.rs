@@ -2,7 +2,8 @@
 
 use actix_web::web::{Data, Path};
 use domain::{
-    Issue, Issues, Namespace, Timestamp,
+    Issue, Issues, Namespace, NamespaceName, Timestamp,
+    audit::{Action, Deed},
     list::NAMESPACE_FIELDS,
     namespace::{CreateNamespace, NamespaceChange, PATHS},
     patch::Patch,
@@ -23,7 +24,7 @@ use crate::{
     idempotency::Made,
     pages,
     query::Parameters,
-    state::AppState,
+    state::{AppState, Done},
 };
 
 /// `POST /v1/namespaces`
@@ -37,7 +38,9 @@ pub(crate) async fn create(
     let draft = body.parse(CreateNamespace::parse).await?;
     state
         .create(&caller, &once, async move |conn| {
-            Ok(namespaces::insert(conn, account, &draft).await?)
+            let made = namespaces::insert(conn, account, &draft).await?;
+            let deed = Deed::of(Action::Create, made.name.namespace, made.name);
+            Ok(Done(made, Some(deed)))
         })
         .await
 }
@@ -86,13 +89,15 @@ pub(crate) async fn update(
     let namespace = caller.writable(&path.namespace_id).await?;
     let change = |patch: &Patch| NamespaceChange::parse(&patch.apply(&Value::Null, PATHS));
     // All fields are plain: what they were makes no difference.
-    let change = change(&body.patch(PATHS, |patch| change(patch).map(drop)).await??)?;
+    let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
+    let (change, fields) = (change(&patch)?, patch.named(PATHS));
     state
         .write(&caller, async move |conn| {
             let current = namespaces::lock(conn, namespace).await?;
             let current = current.ok_or(ApiError::NotFound("namespace"))?;
             let updated = namespaces::update(conn, current, &change, Timestamp::now()).await?;
-            Ok(Found(updated))
+            let deed = Deed::update(namespace, updated.name, fields);
+            Ok(Done(Found(updated), deed))
         })
         .await
 }
@@ -117,7 +122,9 @@ pub(crate) async fn delete(
                     for (name, plan_version) in gone {
                         outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
                     }
-                    Ok(Deleted)
+                    let name = NamespaceName { namespace };
+                    let deed = Deed::of(Action::Delete, namespace, name);
+                    Ok(Done(Deleted, Some(deed)))
                 }
             }
         })

@@ -1,7 +1,12 @@
 //! `/v1/namespaces/{namespaceId}/connections/{connectionId}/replays`, and `:replay`, which makes them.
 
 use actix_web::web::{Data, Path};
-use domain::{Id, Issue, Issues, Replay, ReplayName, list::REPLAY_FIELDS, replay::CreateReplay};
+use domain::{
+    Id, Issue, Issues, Replay, ReplayName,
+    audit::{Action, Deed},
+    list::REPLAY_FIELDS,
+    replay::CreateReplay,
+};
 use serde_json::{Map, Value};
 use store::{connections, replays};
 
@@ -13,7 +18,7 @@ use crate::{
     body::RawJson,
     pages,
     query::Parameters,
-    state::AppState,
+    state::{AppState, Done},
 };
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:replay`
@@ -34,7 +39,9 @@ pub(crate) async fn create(
                 return Err(ApiError::NotFound("connection"));
             }
             let replay = replays::insert(conn, connection, &draft).await?;
-            replay.map(Found).ok_or_else(too_many)
+            let replay = replay.ok_or_else(too_many)?;
+            let deed = Deed::of(Action::Replay, namespace, replay.name);
+            Ok(Done(Found(replay), Some(deed)))
         })
         .await
 }
@@ -106,7 +113,8 @@ pub(crate) async fn cancel(
     state
         .write(&caller, async move |conn| {
             if replays::cancel(conn, name).await? {
-                Ok(Found(Map::new()))
+                let deed = Deed::of(Action::Cancel, namespace, name);
+                Ok(Done(Found(Map::new()), Some(deed)))
             } else {
                 Err(ApiError::NotFound("replay"))
             }

@@ -3,6 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     Id, Scan, ScanName, Timestamp,
+    audit::Deed,
     list::SCAN_FIELDS,
     patch::Patch,
     scan::{PATHS, ScanChange},
@@ -18,7 +19,7 @@ use crate::{
     body::RawJson,
     pages,
     query::Parameters,
-    state::AppState,
+    state::{AppState, Done},
 };
 
 /// In the place of an id: all of them (AIP-159).
@@ -99,15 +100,15 @@ pub(crate) async fn update(
     let namespace = caller.writable(&path.namespace_id).await?;
     // All fields are plain or replaced whole: what they were makes no difference.
     let change = |patch: &Patch| ScanChange::parse(&patch.apply(&Value::Null, PATHS));
-    let change = change(&body.patch(PATHS, |patch| change(patch).map(drop)).await??)?;
+    let patch = body.patch(PATHS, |patch| change(patch).map(drop)).await??;
+    let (change, fields) = (change(&patch)?, patch.named(PATHS));
     let name = path.name(namespace)?;
     state
         .write(&caller, async move |conn| {
             let current = scans::lock(conn, name).await?;
             let current = current.ok_or(ApiError::NotFound("scan"))?;
-            Ok(Found(
-                scans::update(conn, current, &change, Timestamp::now()).await?,
-            ))
+            let updated = scans::update(conn, current, &change, Timestamp::now()).await?;
+            Ok(Done(Found(updated), Deed::update(namespace, name, fields)))
         })
         .await
 }

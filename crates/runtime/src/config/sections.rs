@@ -257,6 +257,8 @@ settings! {
         /// Deliveries and their attempts, dropped by whole weeks. Deliveries that still wait then end as
         /// `expired`.
         pub deliveries: Duration = 30 * DAY, within DAY..=3_650 * DAY;
+        /// Audit events: who changed what.
+        pub audit_events: Duration = 400 * DAY, within DAY..=3_650 * DAY;
     }
 
     /// Log lines on stdout.

@@ -9,8 +9,8 @@ use domain::{
     Id, Timestamp,
     filter::Literal,
     list::{
-        CONNECTION_FIELDS, DELIVERY_FIELDS, Direction, Field, ListQuery, MANAGER_FIELDS,
-        NAMESPACE_FIELDS, OrderBy, REPLAY_FIELDS, SCAN_FIELDS,
+        AUDIT_EVENT_FIELDS, CONNECTION_FIELDS, DELIVERY_FIELDS, Direction, Field, ListQuery,
+        MANAGER_FIELDS, NAMESPACE_FIELDS, OrderBy, REPLAY_FIELDS, SCAN_FIELDS,
     },
     page::PageToken,
 };
@@ -18,9 +18,11 @@ use test_support::TestDatabase;
 use uuid::Uuid;
 
 use super::Listing;
-use crate::{connections, deliveries, managers, namespaces, replays, scans};
+use crate::{audit, connections, deliveries, managers, namespaces, replays, scans};
 
-const LISTINGS: [(&Listing, &[Field]); 6] = [
+const LISTINGS: [(&Listing, &[Field]); 8] = [
+    (&audit::LISTING, AUDIT_EVENT_FIELDS),
+    (&audit::LISTING_OF_ACCOUNT, AUDIT_EVENT_FIELDS),
     (&namespaces::LISTING, NAMESPACE_FIELDS),
     (&connections::LISTING, CONNECTION_FIELDS),
     (&managers::LISTING, MANAGER_FIELDS),
@@ -70,6 +72,9 @@ const ROWS: &str = "
             counted, place_time, place_id, next_batch_time)
         SELECT md5((n % 2)::text)::uuid, md5((n % 2)::text)::uuid, gen_random_uuid(), t, t, t, t, 'DONE', 0, true, t,
             gen_random_uuid(), t
+        FROM generate_series(1, 4000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
+    INSERT INTO audit_events (account_id, namespace_id, id, create_time, action, resource, fields, actor_type)
+        SELECT md5((n % 2)::text)::uuid, md5((n % 2)::text)::uuid, gen_random_uuid(), t, 'UPDATE', 'r', '{}', 'OPERATOR'
         FROM generate_series(1, 4000) AS n, LATERAL (SELECT now() - n * interval '1 minute') AS at (t);
     ANALYZE";
 

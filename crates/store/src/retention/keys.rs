@@ -69,6 +69,18 @@ pub async fn purge_scan_keys(
     purge_by_time(conn, "scan_keys", pages, before).await
 }
 
+/// Same as [`purge_scan_keys`], for audit events.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_audit_events(
+    conn: &mut AsyncPgConnection,
+    pages: &mut Pages,
+    before: DateTime<Utc>,
+) -> QueryResult<Option<usize>> {
+    purge_by_time(conn, "audit_events", pages, before).await
+}
+
 /// Same as [`purge_scan_keys`], for what tells posts that say the same.
 ///
 /// # Errors

@@ -1,0 +1,129 @@
+//! The audit log: one event for each change that was committed, and none for others.
+
+use domain::key::Role;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{app::TestApp, client::Client};
+
+/// The actions and resources of a list, oldest first.
+async fn log(client: &Client, scope: &str) -> Vec<(String, String)> {
+    let path = format!("/v1/{scope}/auditEvents?pageSize=100&orderBy=createTime");
+    let answer = client.get(&path).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let events = answer.body["auditEvents"].as_array().unwrap();
+    let pairs = events
+        .iter()
+        .map(|event| (text(&event["action"]), text(&event["resource"])));
+    pairs.collect()
+}
+
+async fn patch(client: &Client, name: &str, body: &Value) -> u16 {
+    let send = |request: reqwest::RequestBuilder| request.json(body);
+    let path = format!("/v1/{name}");
+    client.send(Method::PATCH, &path, send).await.status.into()
+}
+
+#[tokio::test]
+async fn changes_are_recorded_with_who_did_them_and_without_values() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
+    let change = json!({"nickname": "hush-hush"});
+    assert_eq!(patch(&acme, &connection, &change).await, 200);
+    // Sends no field, so that nothing changes; the answer shows the address.
+    assert_eq!(patch(&acme, &connection, &json!({})).await, 200);
+    acme.get(&format!("/v1/{connection}")).await;
+    let gone = acme
+        .send(Method::DELETE, &format!("/v1/{connection}"), |it| it)
+        .await;
+    assert_eq!(gone.status, 200);
+
+    let pair = |action: &str, name: &str| (action.to_owned(), name.to_owned());
+    let expected = [
+        pair("CREATE", &namespace),
+        pair("CREATE", &connection),
+        pair("UPDATE", &connection),
+        pair("READ_SECRETS", &connection),
+        pair("DELETE", &connection),
+    ];
+    assert_eq!(log(&acme, &namespace).await, expected);
+
+    let filter = "filter=action%20%3D%20UPDATE%20AND%20fields%3A%22nick%22";
+    let path = format!("/v1/{namespace}/auditEvents?{filter}");
+    let answer = acme.get(&path).await;
+    let event = &answer.body["auditEvents"][0];
+    assert_eq!(event["fields"], json!(["nickname"]));
+    assert_eq!(event["actor"]["type"], "API_KEY");
+    assert_eq!(event["clientAddress"], "127.0.0.1");
+    assert!(event["requestId"].is_string());
+    assert!(!answer.body.to_string().contains("hush-hush"));
+
+    // A deleted Namespace is still in the log of its account.
+    let path = format!("/v1/{namespace}?force=true");
+    acme.send(Method::DELETE, &path, |it| it).await;
+    let whole = log(&acme, "namespaces/-").await;
+    assert_eq!(whole.last(), Some(&pair("DELETE", &namespace)));
+}
+
+#[tokio::test]
+async fn an_event_is_there_exactly_if_its_change_is() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let before = log(&acme, &namespace).await;
+
+    let nickname = json!({"nickname": "other"});
+    let test = acme
+        .send(Method::PATCH, &format!("/v1/{namespace}"), |request| {
+            request.header("x-test", "true").json(&nickname)
+        })
+        .await;
+    assert_eq!(test.status, 200);
+    assert_eq!(
+        patch(&acme, &namespace, &json!({"nickname": ""})).await,
+        400
+    );
+    assert_eq!(log(&acme, &namespace).await, before);
+
+    // A commit that fails takes the event back.
+    let function = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+                    $$ BEGIN RAISE EXCEPTION 'no'; END $$";
+    app.database.run(function).await;
+    let at_commit = "CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON namespaces DEFERRABLE INITIALLY DEFERRED \
+                     FOR EACH ROW EXECUTE FUNCTION refuse()";
+    app.database.run(at_commit).await;
+    assert!(patch(&acme, &namespace, &nickname).await >= 500);
+    assert_eq!(log(&acme, &namespace).await, before);
+    app.database.run("DROP TRIGGER refuse ON namespaces").await;
+
+    // An event that cannot be written takes the change back.
+    let at_event = "CREATE TRIGGER refuse BEFORE INSERT ON audit_events FOR EACH ROW EXECUTE FUNCTION refuse()";
+    app.database.run(at_event).await;
+    assert!(patch(&acme, &namespace, &nickname).await >= 500);
+    let now = acme.get(&format!("/v1/{namespace}")).await;
+    assert_ne!(now.body["nickname"], "other");
+}
+
+#[tokio::test]
+async fn only_owners_read_the_log_and_only_that_of_their_account() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let globex = app.account("globex").await;
+    let path = format!("/v1/{namespace}/auditEvents");
+    for role in [Role::Editor, Role::Viewer] {
+        let key = app.key("acme", role, None).await;
+        assert_eq!(key.get(&path).await.status, 403, "{role:?}");
+    }
+    let narrowed = app.key("acme", Role::Owner, Some(&[&namespace])).await;
+    assert_eq!(narrowed.get(&path).await.status, 200);
+    assert_eq!(
+        narrowed.get("/v1/namespaces/-/auditEvents").await.status,
+        403
+    );
+    assert_eq!(globex.get(&path).await.status, 403);
+    assert_eq!(log(&globex, "namespaces/-").await, []);
+}

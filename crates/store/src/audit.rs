@@ -1,0 +1,229 @@
+//! Audit events: written in the transaction of the change, read by account.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use diesel::{
+    QueryableByName, sql_query,
+    sql_types::{Array, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use domain::{
+    AuditEvent, Id,
+    audit::{Actor, ActorType, AuditEventName, Deed},
+    list::ListQuery,
+};
+use uuid::Uuid;
+
+use crate::{
+    Error, QueryResult,
+    listing::{Listing, Page, column, no_other_index, nullable},
+    words,
+};
+
+/// A reading of secrets is recorded once in this time for each key and resource.
+const READ_AGAIN: Duration = Duration::from_secs(3_600);
+
+/// Who did something, and from where.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    pub account: Id,
+    pub actor: &'a Actor,
+    /// Text of an IP address.
+    pub client_address: Option<&'a str>,
+    pub request_id: Option<&'a str>,
+}
+
+/// Records what was done. Call it in the transaction that does it. The search for earlier readings of secrets is served by
+/// `audit_events_reads_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn record(
+    conn: &mut AsyncPgConnection,
+    origin: Origin<'_>,
+    deed: &Deed,
+) -> QueryResult<()> {
+    let id = Id::generate();
+    sql_query(
+        "INSERT INTO audit_events (account_id, namespace_id, id, create_time, action, resource, fields, actor_type, \
+             key_id, client_address, request_id) \
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 \
+         WHERE $5 <> 'READ_SECRETS' OR NOT EXISTS (SELECT FROM audit_events \
+             WHERE action = 'READ_SECRETS' AND key_id = $9 AND resource = $6 AND create_time > $12)",
+    )
+    .bind::<SqlUuid, _>(origin.account.to_uuid())
+    .bind::<Nullable<SqlUuid>, _>(deed.namespace.map(Id::to_uuid))
+    .bind::<SqlUuid, _>(id.to_uuid())
+    .bind::<Timestamptz, _>(id.time().to_chrono())
+    .bind::<Text, _>(deed.action.as_str())
+    .bind::<Text, _>(&deed.resource)
+    .bind::<Array<Text>, _>(&deed.fields)
+    .bind::<Text, _>(origin.actor.r#type.as_str())
+    .bind::<Nullable<SqlUuid>, _>(origin.actor.key.map(Id::to_uuid))
+    .bind::<Nullable<Text>, _>(origin.client_address)
+    .bind::<Nullable<Text>, _>(origin.request_id)
+    .bind::<Timestamptz, _>(id.time().minus(READ_AGAIN).to_chrono())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Same as [`record`], for what an operator does with `earshot`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn record_of_operator(
+    conn: &mut AsyncPgConnection,
+    account: Id,
+    deed: &Deed,
+) -> QueryResult<()> {
+    let actor = Actor {
+        r#type: ActorType::Operator,
+        key: None,
+    };
+    let origin = Origin {
+        account,
+        actor: &actor,
+        client_address: None,
+        request_id: None,
+    };
+    record(conn, origin, deed).await
+}
+
+#[derive(QueryableByName)]
+struct Row {
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    namespace_id: Option<Uuid>,
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = Timestamptz)]
+    create_time: DateTime<Utc>,
+    #[diesel(sql_type = Text)]
+    action: String,
+    #[diesel(sql_type = Text)]
+    resource: String,
+    #[diesel(sql_type = Array<Text>)]
+    fields: Vec<String>,
+    #[diesel(sql_type = Text)]
+    actor_type: String,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    key_id: Option<Uuid>,
+    #[diesel(sql_type = Nullable<Text>)]
+    client_address: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    request_id: Option<String>,
+}
+
+impl Row {
+    fn into_event(self) -> Result<AuditEvent, Error> {
+        Ok(AuditEvent {
+            name: AuditEventName {
+                namespace: self.namespace_id.map(Id::from_uuid),
+                event: Id::from_uuid(self.id),
+            },
+            create_time: self.create_time.into(),
+            action: words::parse(&self.action)?,
+            resource: self.resource,
+            fields: self.fields,
+            actor: Actor {
+                r#type: words::parse(&self.actor_type)?,
+                key: self.key_id.map(Id::from_uuid),
+            },
+            client_address: self.client_address,
+            request_id: self.request_id,
+        })
+    }
+}
+
+macro_rules! event_columns {
+    () => {
+        "namespace_id, id, create_time, action, resource, fields, actor_type, key_id, client_address, request_id"
+    };
+}
+
+pub(crate) const LISTING: Listing = Listing {
+    select: concat!(
+        "SELECT ",
+        event_columns!(),
+        " FROM audit_events WHERE account_id = $1 AND namespace_id = $2"
+    ),
+    rows: "SELECT FROM audit_events WHERE account_id = $1 AND namespace_id = $2",
+    columns: &[
+        column(
+            "name",
+            "('namespaces/' || coalesce(ulid(namespace_id), '-') || '/auditEvents/' || ulid(id))",
+        )
+        .taking(60),
+        column("createTime", "create_time"),
+        column("action", "action"),
+        column("resource", "resource"),
+        column("fields", "array_to_string(fields, E'\\n')"),
+        column("actor.type", "actor_type"),
+        nullable("actor.key", "ulid(key_id)").taking(30),
+        nullable("clientAddress", "client_address"),
+        nullable("requestId", "request_id"),
+    ],
+    id: "id",
+    is_indexed: no_other_index,
+};
+
+/// The events of all Namespaces of an account, of deleted ones too, and of the account itself.
+pub(crate) const LISTING_OF_ACCOUNT: Listing = Listing {
+    select: concat!(
+        "SELECT ",
+        event_columns!(),
+        " FROM audit_events WHERE account_id = $1"
+    ),
+    rows: "SELECT FROM audit_events WHERE account_id = $1",
+    ..LISTING
+};
+
+/// Where events are listed.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope {
+    pub account: Id,
+    /// `None` for all events of the account.
+    pub namespace: Option<Id>,
+}
+
+impl Scope {
+    fn listing(self) -> (Listing, Vec<Uuid>) {
+        let account = self.account.to_uuid();
+        match self.namespace {
+            Some(namespace) => (LISTING, vec![account, namespace.to_uuid()]),
+            None => (LISTING_OF_ACCOUNT, vec![account]),
+        }
+    }
+}
+
+/// Default order served by `audit_events_namespace_idx` and `audit_events_list_idx`.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn list(
+    conn: &mut AsyncPgConnection,
+    scope: Scope,
+    list: &ListQuery,
+) -> Result<Page<AuditEvent>, Error> {
+    let (listing, parents) = scope.listing();
+    let rows: Vec<Row> = listing.page(&parents, list).load(conn).await?;
+    let items = rows
+        .into_iter()
+        .map(|row| Ok((Id::from_uuid(row.id), row.into_event()?)))
+        .collect::<Result<_, Error>>()?;
+    Ok(Page::new(list, items))
+}
+
+/// Maximum cost of [`list`].
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn cost(
+    conn: &mut AsyncPgConnection,
+    scope: Scope,
+    list: &ListQuery,
+) -> QueryResult<u64> {
+    let (listing, parents) = scope.listing();
+    listing.cost(conn, &parents, list, "").await
+}
