@@ -32,7 +32,7 @@ use actix_web::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{
     Id, Timestamp,
-    audit::{Action, Actor, ActorType, Deed},
+    audit::{Action, Actor, ActorType, Entry},
     key::ApiKey,
 };
 use futures::future::{Ready, ready};
@@ -71,11 +71,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Records what the caller did, on the connection whose transaction does it.
+    /// Writes an entry of the audit log. Call it in the transaction of the change.
     pub(crate) async fn record(
         &self,
         conn: &mut AsyncPgConnection,
-        deed: &Deed,
+        entry: &Entry,
     ) -> QueryResult<()> {
         let actor = Actor {
             r#type: ActorType::ApiKey,
@@ -87,17 +87,18 @@ impl Caller {
             client_address: Some(&self.address.to_string()),
             request_id: self.request_id.as_ref().map(|id| &*id.0),
         };
-        audit::record(conn, origin, deed).await
+        audit::record(conn, origin, entry).await
     }
 
-    /// Records that an answer shows secrets of Connections, before it does.
+    /// Records that a response contains secrets of Connections. Call it before the response is sent, and after
+    /// everything that can refuse the request.
     pub(crate) async fn reads_secrets(
         &self,
         namespace: Id,
         resource: impl Display,
     ) -> Result<(), ApiError> {
-        let deed = Deed::of(Action::ReadSecrets, namespace, resource);
-        Ok(self.record(&mut *self.connection().await?, &deed).await?)
+        let entry = Entry::of(Action::ReadSecrets, namespace, resource);
+        Ok(self.record(&mut *self.connection().await?, &entry).await?)
     }
 
     /// A connection to the database, of those that the caller's account may hold. Hold one at a time.

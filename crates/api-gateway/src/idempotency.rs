@@ -26,7 +26,7 @@ use store::{
 use crate::{
     ApiError,
     authenticate::Caller,
-    state::{AppState, Done, Work},
+    state::{AppState, Outcome, Work},
 };
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -123,7 +123,8 @@ impl AppState {
     ) -> Result<Made<T>, ApiError>
     where
         T: Serialize + Send,
-        W: for<'c> Work<&'c mut AsyncPgConnection, Result<Done<T>, ApiError>, Future: Send> + Send,
+        W: for<'c> Work<&'c mut AsyncPgConnection, Result<Outcome<T>, ApiError>, Future: Send>
+            + Send,
     {
         let Some((request, body_hash)) = once.request(caller.key.id) else {
             return self.write(caller, work).await.map(Made::Now);
@@ -132,14 +133,14 @@ impl AppState {
         self.write(caller, async move |conn| {
             if let Some(first) = idempotency::begin(conn, sealer, &request).await? {
                 return if first.body_hash == body_hash {
-                    Ok(Done(Made::Before(first), None))
+                    Ok(Outcome(Made::Before(first), None))
                 } else {
                     let mut issues = Issues::default();
                     issues.add_with_hint(FIELD, Issue::Conflict, "came before with another body");
                     Err(issues.into())
                 };
             }
-            let Done(made, deed) = work(conn).await?;
+            let Outcome(made, entry) = work(conn).await?;
             let body =
                 serde_json::to_string(&made).map_err(|error| ApiError::Internal(error.into()))?;
             let answer = Answer {
@@ -148,7 +149,7 @@ impl AppState {
                 body,
             };
             idempotency::finish(conn, sealer, &request, &answer).await?;
-            Ok(Done(Made::Now(made), deed))
+            Ok(Outcome(Made::Now(made), entry))
         })
         .await
     }

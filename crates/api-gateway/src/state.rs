@@ -12,7 +12,7 @@ use std::{
 use anyhow::Context as _;
 use backbone::Backbone;
 use bus::OutboxWaker;
-use domain::{Id, address::AddressPolicy, audit::Deed, manager::Rules};
+use domain::{Id, address::AddressPolicy, audit::Entry, manager::Rules};
 use runtime::Config;
 use store::{
     AsyncConnection, AsyncPgConnection, Pool, QueryError,
@@ -75,8 +75,8 @@ where
     type Future = F;
 }
 
-/// The answer of a transaction, and what it did; `None` if it changed nothing.
-pub(crate) struct Done<T>(pub(crate) T, pub(crate) Option<Deed>);
+/// The answer of a transaction, and its entry in the audit log; `None` if it changed nothing.
+pub(crate) struct Outcome<T>(pub(crate) T, pub(crate) Option<Entry>);
 
 /// Why a transaction was rolled back.
 enum Ended<T> {
@@ -216,20 +216,21 @@ impl AppState {
         Ok(opened.map_err(store::Error::from)?)
     }
 
-    /// Runs `work` in a transaction, which test mode rolls back; the answer is the same. The transaction also records
-    /// what was done, for the audit log. Events that it enqueued leave at once after the commit.
+    /// Runs `work` in a transaction, which test mode rolls back; the answer is the same. The transaction also writes
+    /// the entry in the audit log. Events that it enqueued leave at once after the commit.
     pub(crate) async fn write<T, W>(&self, caller: &Caller, work: W) -> Result<T, ApiError>
     where
         T: Send,
-        W: for<'c> Work<&'c mut AsyncPgConnection, Result<Done<T>, ApiError>, Future: Send> + Send,
+        W: for<'c> Work<&'c mut AsyncPgConnection, Result<Outcome<T>, ApiError>, Future: Send>
+            + Send,
     {
         let test_mode = caller.test_mode;
         let mut conn = self.connection_for(caller.key.account).await?;
         let outcome = conn
             .transaction(async move |conn| {
-                let Done(answer, deed) = work(conn).await.map_err(Ended::Failed)?;
-                if let Some(deed) = deed {
-                    caller.record(conn, &deed).await?;
+                let Outcome(answer, entry) = work(conn).await.map_err(Ended::Failed)?;
+                if let Some(entry) = entry {
+                    caller.record(conn, &entry).await?;
                 }
                 if test_mode {
                     Err(Ended::Tested(answer))

@@ -20,10 +20,9 @@ pub enum Action {
     Replay,
     Cancel,
     Retry,
-    /// The addresses or header values of Connections were in an answer.
+    /// A response contained the addresses or header values of Connections.
     ReadSecrets,
     Revoke,
-    Rotate,
 }
 
 impl Action {
@@ -42,14 +41,13 @@ impl Action {
             Self::Retry => "RETRY",
             Self::ReadSecrets => "READ_SECRETS",
             Self::Revoke => "REVOKE",
-            Self::Rotate => "ROTATE",
         }
     }
 }
 
-/// One thing that was done. It has the names of fields, never their values.
+/// One change, or one reading of secrets. It has the names of fields, never their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deed {
+pub struct Entry {
     pub action: Action,
     /// `None` for keys and quotas, which belong to the whole account.
     pub namespace: Option<Id>,
@@ -58,8 +56,8 @@ pub struct Deed {
     pub fields: Vec<String>,
 }
 
-impl Deed {
-    /// What was done in a Namespace.
+impl Entry {
+    /// An entry for a resource in a Namespace.
     pub fn of(action: Action, namespace: Id, resource: impl fmt::Display) -> Self {
         Self {
             action,
@@ -69,7 +67,7 @@ impl Deed {
         }
     }
 
-    /// What was done to a whole account.
+    /// An entry for what belongs to the whole account.
     pub fn of_account(action: Action, resource: impl fmt::Display) -> Self {
         Self {
             action,
@@ -81,11 +79,11 @@ impl Deed {
 
     /// An update of these fields; `None` if there are none.
     pub fn update(namespace: Id, resource: impl fmt::Display, fields: Vec<String>) -> Option<Self> {
-        let deed = Self {
+        let entry = Self {
             fields,
             ..Self::of(Action::Update, namespace, resource)
         };
-        (!deed.fields.is_empty()).then_some(deed)
+        (!entry.fields.is_empty()).then_some(entry)
     }
 }
 
@@ -93,7 +91,7 @@ impl Deed {
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ActorType {
     ApiKey,
-    /// A person with the database's address, who used `earshot`.
+    /// A person who used `earshot` with access to the database.
     Operator,
 }
 
@@ -107,7 +105,7 @@ impl ActorType {
     }
 }
 
-/// Who did something.
+/// Who made a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Actor {
     pub r#type: ActorType,

@@ -251,7 +251,6 @@ pub const AUDIT_EVENT_FIELDS: &[Field] = &[
             "RETRY",
             "READ_SECRETS",
             "REVOKE",
-            "ROTATE",
         ],
     ),
     text("resource"),

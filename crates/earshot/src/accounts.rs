@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use store::{AsyncPgConnection, quotas};
+use domain::audit::{Action, Entry};
+use store::{AsyncConnection, AsyncPgConnection, QueryError, audit, quotas};
 
 use crate::{database, keys};
 
@@ -79,6 +80,18 @@ impl Quotas {
             scans_per_day: self.scans_per_day.map(|Limit(limit)| limit),
         }
     }
+
+    /// Names of the quotas that are given, as in `GET /v1/caller`.
+    fn fields(&self) -> Vec<String> {
+        let fields = [
+            ("managers", self.managers.is_some()),
+            ("connections", self.connections.is_some()),
+            ("feeds", self.feeds.is_some()),
+            ("scansPerDay", self.scans_per_day.is_some()),
+        ];
+        let given = fields.into_iter().filter(|(_, is_given)| *is_given);
+        given.map(|(name, _)| name.to_owned()).collect()
+    }
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
@@ -108,7 +121,20 @@ async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
 async fn set_quota(conn: &mut AsyncPgConnection, arguments: &SetQuota) -> anyhow::Result<()> {
     let account = &arguments.account;
     let change = arguments.quotas.change();
-    if quotas::set(conn, account, &change).await?.is_none() {
+    let entry = Entry {
+        fields: arguments.quotas.fields(),
+        ..Entry::of_account(Action::Update, "quotas")
+    };
+    let found = conn
+        .transaction::<_, QueryError, _>(async |conn| {
+            let Some(id) = quotas::set(conn, account, &change).await? else {
+                return Ok(false);
+            };
+            audit::record_of_operator(conn, id, &entry).await?;
+            Ok(true)
+        })
+        .await?;
+    if !found {
         bail!("there is no account `{account}`");
     }
     Ok(())

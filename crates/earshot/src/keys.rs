@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use domain::{
     Id, NamespaceName, Timestamp,
-    audit::{Action, Deed},
+    audit::{Action, Entry},
     key::{ApiKey, Role},
 };
 use store::{AsyncConnection, AsyncPgConnection, QueryResult, audit, keys, namespaces};
@@ -155,13 +155,13 @@ async fn revoke(conn: &mut AsyncPgConnection, id: Id) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds what the operator does with a key to the account's audit log.
+/// Records in the account's audit log what the operator did with a key.
 async fn record(
     conn: &mut AsyncPgConnection,
     account: Id,
     action: Action,
     key: Id,
 ) -> QueryResult<()> {
-    let deed = Deed::of_account(action, format_args!("keys/{key}"));
-    audit::record_of_operator(conn, account, &deed).await
+    let entry = Entry::of_account(action, format_args!("keys/{key}"));
+    audit::record_of_operator(conn, account, &entry).await
 }

@@ -10,7 +10,7 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     AuditEvent, Id,
-    audit::{Actor, ActorType, AuditEventName, Deed},
+    audit::{Actor, ActorType, AuditEventName, Entry},
     list::ListQuery,
 };
 use uuid::Uuid;
@@ -21,10 +21,10 @@ use crate::{
     words,
 };
 
-/// A reading of secrets is recorded once in this time for each key and resource.
+/// Minimum time between two records of the same key reading the secrets of the same resource.
 const READ_AGAIN: Duration = Duration::from_secs(3_600);
 
-/// Who did something, and from where.
+/// Who made a change, and from where.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
     pub account: Id,
@@ -34,7 +34,7 @@ pub struct Origin<'a> {
     pub request_id: Option<&'a str>,
 }
 
-/// Records what was done. Call it in the transaction that does it. The search for earlier readings of secrets is served by
+/// Writes an entry of the audit log. Call it in the transaction of the change. The search for earlier readings of secrets is served by
 /// `audit_events_reads_idx`.
 ///
 /// # Errors
@@ -42,7 +42,7 @@ pub struct Origin<'a> {
 pub async fn record(
     conn: &mut AsyncPgConnection,
     origin: Origin<'_>,
-    deed: &Deed,
+    entry: &Entry,
 ) -> QueryResult<()> {
     let id = Id::generate();
     sql_query(
@@ -53,12 +53,12 @@ pub async fn record(
              WHERE action = 'READ_SECRETS' AND key_id = $9 AND resource = $6 AND create_time > $12)",
     )
     .bind::<SqlUuid, _>(origin.account.to_uuid())
-    .bind::<Nullable<SqlUuid>, _>(deed.namespace.map(Id::to_uuid))
+    .bind::<Nullable<SqlUuid>, _>(entry.namespace.map(Id::to_uuid))
     .bind::<SqlUuid, _>(id.to_uuid())
     .bind::<Timestamptz, _>(id.time().to_chrono())
-    .bind::<Text, _>(deed.action.as_str())
-    .bind::<Text, _>(&deed.resource)
-    .bind::<Array<Text>, _>(&deed.fields)
+    .bind::<Text, _>(entry.action.as_str())
+    .bind::<Text, _>(&entry.resource)
+    .bind::<Array<Text>, _>(&entry.fields)
     .bind::<Text, _>(origin.actor.r#type.as_str())
     .bind::<Nullable<SqlUuid>, _>(origin.actor.key.map(Id::to_uuid))
     .bind::<Nullable<Text>, _>(origin.client_address)
@@ -69,14 +69,14 @@ pub async fn record(
     Ok(())
 }
 
-/// Same as [`record`], for what an operator does with `earshot`.
+/// Same as [`record`], for what an operator changes with `earshot`.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn record_of_operator(
     conn: &mut AsyncPgConnection,
     account: Id,
-    deed: &Deed,
+    entry: &Entry,
 ) -> QueryResult<()> {
     let actor = Actor {
         r#type: ActorType::Operator,
@@ -88,7 +88,7 @@ pub async fn record_of_operator(
         client_address: None,
         request_id: None,
     };
-    record(conn, origin, deed).await
+    record(conn, origin, entry).await
 }
 
 #[derive(QueryableByName)]

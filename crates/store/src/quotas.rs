@@ -337,8 +337,7 @@ pub async fn usage(
     })
 }
 
-/// Changes the quotas of the account of this name, and returns them as they are then; `None` where there is no
-/// such account.
+/// Changes the quotas of the account of this name, and returns its id; `None` if there is no such account.
 ///
 /// # Errors
 /// When `change` changes nothing, or the database does not answer.
@@ -346,7 +345,7 @@ pub async fn set(
     conn: &mut AsyncPgConnection,
     account: &str,
     change: &Change,
-) -> QueryResult<Option<Overrides>> {
+) -> QueryResult<Option<Id>> {
     #[derive(AsChangeset)]
     #[diesel(table_name = accounts)]
     struct Changes {
@@ -363,16 +362,11 @@ pub async fn set(
     };
     let changed = diesel::update(accounts::table.filter(accounts::name.eq(account)))
         .set(changes)
-        .returning((
-            accounts::quota_managers,
-            accounts::quota_connections,
-            accounts::quota_feeds,
-            accounts::quota_scans_per_day,
-        ))
+        .returning(accounts::id)
         .get_result(conn)
         .await
         .optional()?;
-    Ok(changed.map(overrides))
+    Ok(changed.map(Id::from_uuid))
 }
 
 /// All accounts, by name, with the quotas that were set for them.

@@ -57,13 +57,14 @@ async fn turn(dispatcher: &Dispatcher) -> Result<bool, store::Error> {
     }
     let kept = &dispatcher.config.retention;
     let outcome = clean(&mut conn, kept.scans, kept.deliveries).await;
-    purge_audit_events(&mut conn, kept.audit_events).await?;
+    let purged = purge_audit_events(&mut conn, kept.audit_events).await;
     // Should this fail, the turn ends with its connection.
     retention::end_turn(&mut conn).await?;
+    purged?;
     outcome
 }
 
-/// Removes audit events that are older.
+/// Deletes audit events that are older than `kept`.
 pub(crate) async fn purge_audit_events(
     conn: &mut AsyncPgConnection,
     kept: Duration,

@@ -73,13 +73,14 @@ impl Estate {
         chance.pick(&all).map(|name| (*name).to_owned())
     }
 
-    /// Remembers what an answer shows.
+    /// Remembers what an answer shows. The audit log names resources that were deleted.
     pub(super) fn learn(&mut self, answer: &Value) {
         match answer {
             Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
             Value::Object(fields) => {
                 for (field, value) in fields {
                     match value.as_str() {
+                        None if field == "auditEvents" => {}
                         Some(name) if name.starts_with("namespaces/") => self.add(name),
                         Some(value) if field == "url" => keep(&mut self.posts, value.to_owned()),
                         Some(value) if field == "id" && value.contains(':') => {

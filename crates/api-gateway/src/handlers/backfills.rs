@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     FeedName, Timestamp,
-    audit::{Action, Deed},
+    audit::{Action, Entry},
     backfill::CreateBackfill,
 };
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::{
     answer::Found,
     authenticate::Caller,
     body::RawJson,
-    state::{AppState, Done},
+    state::{AppState, Outcome},
 };
 
 #[derive(Serialize)]
@@ -59,8 +59,8 @@ pub(crate) async fn create(
             let backfill = Backfill {
                 feeds: feeds.collect(),
             };
-            let deed = Deed::of(Action::Backfill, namespace, name);
-            Ok(Done(Found(backfill), Some(deed)))
+            let entry = Entry::of(Action::Backfill, namespace, name);
+            Ok(Outcome(Found(backfill), Some(entry)))
         })
         .await
 }

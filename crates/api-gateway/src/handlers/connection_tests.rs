@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use actix_web::web::{Data, Path};
 use domain::{
     ConnectionName, Id,
-    audit::{Action, Deed},
+    audit::{Action, Entry},
     connection_test::TestResult,
     web_url::{Kind, WebUrl},
 };
@@ -24,7 +24,7 @@ use crate::{
     answer::Found,
     authenticate::Caller,
     body::RawJson,
-    state::{AppState, Done},
+    state::{AppState, Outcome},
 };
 
 const POLL: Duration = Duration::from_millis(250);
@@ -55,12 +55,12 @@ pub(crate) async fn test(
                 return Err(ApiError::NotFound("connection"));
             }
             if !connection_tests::is_any_alive(conn, DISPATCHERS).await? {
-                return Ok(Done(None, None));
+                return Ok(Outcome(None, None));
             }
             let id = connection_tests::ask(conn, connection).await?;
             let id = id.ok_or(ApiError::TooManyAtOnce)?;
-            let deed = Deed::of(Action::Test, namespace, connection);
-            Ok(Done(Some(id), Some(deed)))
+            let entry = Entry::of(Action::Test, namespace, connection);
+            Ok(Outcome(Some(id), Some(entry)))
         })
         .await?;
     Ok(Found(match asked {

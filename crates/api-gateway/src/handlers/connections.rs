@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     Connection, ConnectionName, Id, Issue, Issues, NamespaceName, Timestamp,
-    audit::{Action, Deed},
+    audit::{Action, Entry},
     connection::{
         ConnectionChange, ConnectionState, ConnectionWithHealth, CreateConnection, PATHS,
     },
@@ -21,7 +21,7 @@ use crate::{
     pages,
     query::Parameters,
     quotas::creation,
-    state::{AppState, Done},
+    state::{AppState, Outcome},
 };
 
 /// The name of no Connection.
@@ -48,8 +48,8 @@ pub(crate) async fn create(
         .create(&caller, &once, async move |conn| {
             creation(conn, account, Resource::Connection, &defaults).await?;
             let made = connections::insert(conn, sealer, namespace, &draft).await?;
-            let deed = Deed::of(Action::Create, namespace, made.name);
-            Ok(Done(made, Some(deed)))
+            let entry = Entry::of(Action::Create, namespace, made.name);
+            Ok(Outcome(made, Some(entry)))
         })
         .await
 }
@@ -143,21 +143,26 @@ pub(crate) async fn update(
         .await??;
     let name = name?;
     let fields = patch.named(PATHS);
-    // The answer shows secrets, and no update is recorded.
-    if caller.test_mode || fields.is_empty() {
-        caller.reads_secrets(namespace, name).await?;
-    }
+    // The response contains secrets, and no update is recorded.
+    let only_reads = caller.test_mode || fields.is_empty();
     let (sealer, addresses) = (&state.sealer, &state.addresses);
-    state
+    let found = state
         .write(&caller, async move |conn| {
             let current = connections::lock(conn, sealer, name).await?;
             let current = current.ok_or(ApiError::NotFound("connection"))?;
             let change = ConnectionChange::of(&patch, &current, addresses)?;
             let now = Timestamp::now();
             let updated = connections::update(conn, sealer, current, &change, now).await?;
-            Ok(Done(Found(updated), Deed::update(namespace, name, fields)))
+            Ok(Outcome(
+                Found(updated),
+                Entry::update(namespace, name, fields),
+            ))
         })
-        .await
+        .await?;
+    if only_reads {
+        caller.reads_secrets(namespace, name).await?;
+    }
+    Ok(found)
 }
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:enable`
@@ -170,11 +175,8 @@ pub(crate) async fn enable(
     let namespace = caller.writable(&path.namespace_id).await?;
     body.nothing().await?;
     let name = path.name(namespace)?;
-    if caller.test_mode {
-        caller.reads_secrets(namespace, name).await?;
-    }
     let sealer = &state.sealer;
-    state
+    let found = state
         .write(&caller, async move |conn| {
             let current = connections::lock(conn, sealer, name).await?;
             let current = current.ok_or(ApiError::NotFound("connection"))?;
@@ -184,10 +186,14 @@ pub(crate) async fn enable(
             };
             let now = Timestamp::now();
             let updated = connections::update(conn, sealer, current, &change, now).await?;
-            let deed = Deed::of(Action::Enable, namespace, name);
-            Ok(Done(Found(updated), Some(deed)))
+            let entry = Entry::of(Action::Enable, namespace, name);
+            Ok(Outcome(Found(updated), Some(entry)))
         })
-        .await
+        .await?;
+    if caller.test_mode {
+        caller.reads_secrets(namespace, name).await?;
+    }
+    Ok(found)
 }
 
 /// `DELETE /v1/namespaces/{namespaceId}/connections/{connectionId}`
@@ -208,8 +214,8 @@ pub(crate) async fn delete(
                 Deletion::NotFound => Err(ApiError::NotFound("connection")),
                 Deletion::Refused => Err(Issues::one("force", Issue::InUse).into()),
                 Deletion::Done(_) => {
-                    let deed = Deed::of(Action::Delete, namespace, name);
-                    Ok(Done(Deleted, Some(deed)))
+                    let entry = Entry::of(Action::Delete, namespace, name);
+                    Ok(Outcome(Deleted, Some(entry)))
                 }
             }
         })

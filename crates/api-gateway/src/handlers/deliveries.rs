@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     ConnectionName, Delivery, DeliveryName, DeliveryWithAttempts, Id, Issue, Issues,
-    audit::{Action, Deed},
+    audit::{Action, Entry},
     list::DELIVERY_FIELDS,
 };
 use store::{connections, deliveries};
@@ -16,7 +16,7 @@ use crate::{
     body::RawJson,
     pages,
     query::Parameters,
-    state::{AppState, Done},
+    state::{AppState, Outcome},
 };
 
 /// All Connections of the Namespace (AIP-159).
@@ -95,8 +95,8 @@ pub(crate) async fn retry(
                 return Err(ApiError::NotFound("connection"));
             }
             if let Some(delivery) = deliveries::reopen(conn, name).await? {
-                let deed = Deed::of(Action::Retry, namespace, name);
-                return Ok(Done(Found(delivery), Some(deed)));
+                let entry = Entry::of(Action::Retry, namespace, name);
+                return Ok(Outcome(Found(delivery), Some(entry)));
             }
             if deliveries::get(conn, name).await?.is_none() {
                 return Err(ApiError::NotFound("delivery"));

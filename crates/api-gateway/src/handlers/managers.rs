@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     ConnectionName, Id, Issue, Issues, Manager, ManagerName, NamespaceName, Timestamp,
-    audit::{Action, Deed},
+    audit::{Action, Entry},
     list::MANAGER_FIELDS,
     manager::{CreateManager, Editable, ManagerChange, PATHS},
 };
@@ -25,7 +25,7 @@ use crate::{
     pages,
     query::Parameters,
     quotas::{creation, refusal},
-    state::{AppState, Done},
+    state::{AppState, Outcome},
 };
 
 /// A new Manager's; the compiler drops events of others.
@@ -74,8 +74,8 @@ pub(crate) async fn create(
                 generation: FIRST_GENERATION,
             };
             outbox::enqueue(conn, &event).await?;
-            let deed = Deed::of(Action::Create, namespace, manager.name);
-            Ok(Done(manager, Some(deed)))
+            let entry = Entry::of(Action::Create, namespace, manager.name);
+            Ok(Outcome(manager, Some(entry)))
         })
         .await
 }
@@ -207,8 +207,8 @@ pub(crate) async fn update(
             if let Some(plan_version) = updated.plan_version {
                 outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
             }
-            let deed = Deed::update(namespace, name, patch.named(PATHS));
-            Ok(Done(Found(updated.manager), deed))
+            let entry = Entry::update(namespace, name, patch.named(PATHS));
+            Ok(Outcome(Found(updated.manager), entry))
         })
         .await
 }
@@ -229,8 +229,8 @@ pub(crate) async fn apply(
             found.ok_or(ApiError::NotFound("manager"))?;
             let updated = managers::resubmit(conn, name, Timestamp::now()).await?;
             submitted(conn, &updated).await?;
-            let deed = Deed::of(Action::Apply, namespace, name);
-            Ok(Done(Found(updated.manager), Some(deed)))
+            let entry = Entry::of(Action::Apply, namespace, name);
+            Ok(Outcome(Found(updated.manager), Some(entry)))
         })
         .await
 }
@@ -252,8 +252,8 @@ pub(crate) async fn delete(
             let plan_version = managers::delete(conn, name, Timestamp::now()).await?;
             let plan_version = plan_version.ok_or(ApiError::NotFound("manager"))?;
             outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
-            let deed = Deed::of(Action::Delete, namespace, name);
-            Ok(Done(Deleted, Some(deed)))
+            let entry = Entry::of(Action::Delete, namespace, name);
+            Ok(Outcome(Deleted, Some(entry)))
         })
         .await
 }

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     Issue, Issues, Namespace, NamespaceName, Timestamp,
-    audit::{Action, Deed},
+    audit::{Action, Entry},
     list::NAMESPACE_FIELDS,
     namespace::{CreateNamespace, NamespaceChange, PATHS},
     patch::Patch,
@@ -24,7 +24,7 @@ use crate::{
     idempotency::Made,
     pages,
     query::Parameters,
-    state::{AppState, Done},
+    state::{AppState, Outcome},
 };
 
 /// `POST /v1/namespaces`
@@ -39,8 +39,8 @@ pub(crate) async fn create(
     state
         .create(&caller, &once, async move |conn| {
             let made = namespaces::insert(conn, account, &draft).await?;
-            let deed = Deed::of(Action::Create, made.name.namespace, made.name);
-            Ok(Done(made, Some(deed)))
+            let entry = Entry::of(Action::Create, made.name.namespace, made.name);
+            Ok(Outcome(made, Some(entry)))
         })
         .await
 }
@@ -96,8 +96,8 @@ pub(crate) async fn update(
             let current = namespaces::lock(conn, namespace).await?;
             let current = current.ok_or(ApiError::NotFound("namespace"))?;
             let updated = namespaces::update(conn, current, &change, Timestamp::now()).await?;
-            let deed = Deed::update(namespace, updated.name, fields);
-            Ok(Done(Found(updated), deed))
+            let entry = Entry::update(namespace, updated.name, fields);
+            Ok(Outcome(Found(updated), entry))
         })
         .await
 }
@@ -123,8 +123,8 @@ pub(crate) async fn delete(
                         outbox::enqueue(conn, &ManagerChanged { name, plan_version }).await?;
                     }
                     let name = NamespaceName { namespace };
-                    let deed = Deed::of(Action::Delete, namespace, name);
-                    Ok(Done(Deleted, Some(deed)))
+                    let entry = Entry::of(Action::Delete, namespace, name);
+                    Ok(Outcome(Deleted, Some(entry)))
                 }
             }
         })

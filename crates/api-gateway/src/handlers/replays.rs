@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     Id, Issue, Issues, Replay, ReplayName,
-    audit::{Action, Deed},
+    audit::{Action, Entry},
     list::REPLAY_FIELDS,
     replay::CreateReplay,
 };
@@ -18,7 +18,7 @@ use crate::{
     body::RawJson,
     pages,
     query::Parameters,
-    state::{AppState, Done},
+    state::{AppState, Outcome},
 };
 
 /// `POST /v1/namespaces/{namespaceId}/connections/{connectionId}:replay`
@@ -40,8 +40,8 @@ pub(crate) async fn create(
             }
             let replay = replays::insert(conn, connection, &draft).await?;
             let replay = replay.ok_or_else(too_many)?;
-            let deed = Deed::of(Action::Replay, namespace, replay.name);
-            Ok(Done(Found(replay), Some(deed)))
+            let entry = Entry::of(Action::Replay, namespace, replay.name);
+            Ok(Outcome(Found(replay), Some(entry)))
         })
         .await
 }
@@ -113,8 +113,8 @@ pub(crate) async fn cancel(
     state
         .write(&caller, async move |conn| {
             if replays::cancel(conn, name).await? {
-                let deed = Deed::of(Action::Cancel, namespace, name);
-                Ok(Done(Found(Map::new()), Some(deed)))
+                let entry = Entry::of(Action::Cancel, namespace, name);
+                Ok(Outcome(Found(Map::new()), Some(entry)))
             } else {
                 Err(ApiError::NotFound("replay"))
             }

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Path};
 use domain::{
     Id, Scan, ScanName, Timestamp,
-    audit::Deed,
+    audit::Entry,
     list::SCAN_FIELDS,
     patch::Patch,
     scan::{PATHS, ScanChange},
@@ -19,7 +19,7 @@ use crate::{
     body::RawJson,
     pages,
     query::Parameters,
-    state::{AppState, Done},
+    state::{AppState, Outcome},
 };
 
 /// In the place of an id: all of them (AIP-159).
@@ -108,7 +108,10 @@ pub(crate) async fn update(
             let current = scans::lock(conn, name).await?;
             let current = current.ok_or(ApiError::NotFound("scan"))?;
             let updated = scans::update(conn, current, &change, Timestamp::now()).await?;
-            Ok(Done(Found(updated), Deed::update(namespace, name, fields)))
+            Ok(Outcome(
+                Found(updated),
+                Entry::update(namespace, name, fields),
+            ))
         })
         .await
 }

@@ -61,6 +61,24 @@ async fn changes_are_recorded_with_who_did_them_and_without_values() {
     assert!(event["requestId"].is_string());
     assert!(!answer.body.to_string().contains("hush-hush"));
 
+    // Orders and page tokens, with several events per page.
+    let order = "orderBy=action%20desc,createTime";
+    let path = format!("/v1/{namespace}/auditEvents?pageSize=2&{order}");
+    let mut seen = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page = acme.get(&format!("{path}&pageToken={token}")).await.body;
+        let events = page["auditEvents"].as_array().unwrap();
+        assert!(events.len() <= 2);
+        seen.extend(events.iter().map(|event| event["action"].clone()));
+        match page["nextPageToken"].as_str() {
+            Some(next) => next.clone_into(&mut token),
+            None => break,
+        }
+    }
+    let in_order = ["UPDATE", "READ_SECRETS", "DELETE", "CREATE", "CREATE"];
+    assert_eq!(seen, in_order);
+
     // A deleted Namespace is still in the log of its account.
     let path = format!("/v1/{namespace}?force=true");
     acme.send(Method::DELETE, &path, |it| it).await;
@@ -126,4 +144,36 @@ async fn only_owners_read_the_log_and_only_that_of_their_account() {
     );
     assert_eq!(globex.get(&path).await.status, 403);
     assert_eq!(log(&globex, "namespaces/-").await, []);
+    // A page of one list does not continue in another.
+    acme.connection(&namespace).await;
+    let page = acme.get(&format!("{path}?pageSize=1")).await;
+    let token = page.body["nextPageToken"].as_str().unwrap();
+    for client in [&acme, &globex] {
+        let query = [("pageToken", token)];
+        let answer = client
+            .get_with("/v1/namespaces/-/auditEvents", &query)
+            .await;
+        assert_eq!(answer.details(), [("pageToken", "invalid_format")]);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_request_reads_no_secrets() {
+    let app = TestApp::start().await;
+    let acme = app.account("acme").await;
+    let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
+    let missing = format!("{namespace}/connections/{}", domain::Id::generate());
+    assert_eq!(patch(&acme, &missing, &json!({})).await, 404);
+    let test = |request: reqwest::RequestBuilder| {
+        let body = json!({"nickname": "x"});
+        request.header("x-test", "true").json(&body)
+    };
+    for (name, status) in [(&missing, 404), (&connection, 200)] {
+        let path = format!("/v1/{name}");
+        let answer = acme.send(Method::PATCH, &path, test).await;
+        assert_eq!(answer.status, status);
+    }
+    let read = ("READ_SECRETS".to_owned(), connection);
+    assert_eq!(log(&acme, &namespace).await[2..], [read]);
 }

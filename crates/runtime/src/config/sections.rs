@@ -161,8 +161,8 @@ settings! {
         /// balancers notice that this replica is not ready before it stops. At most half of `ops.grace_period`;
         /// `earshot dev` uses 0.
         pub drain_delay: Duration = 3 * SECOND, within Duration::ZERO..=MINUTE;
-        /// Networks of proxies whose `X-Forwarded-For` is trusted when clients with invalid keys are throttled
-        /// by address. Without it all clients behind a proxy count as one address.
+        /// Networks of proxies whose `X-Forwarded-For` is trusted: for the address in audit events, and when
+        /// clients with invalid keys are throttled. Without it all clients behind a proxy count as one address.
         pub trusted_proxies: Vec<IpNet> = Vec::new();
     }
 
@@ -257,7 +257,7 @@ settings! {
         /// Deliveries and their attempts, dropped by whole weeks. Deliveries that still wait then end as
         /// `expired`.
         pub deliveries: Duration = 30 * DAY, within DAY..=3_650 * DAY;
-        /// Audit events: who changed what.
+        /// Audit events: who changed what, and from which IP address.
         pub audit_events: Duration = 400 * DAY, within DAY..=3_650 * DAY;
     }
 

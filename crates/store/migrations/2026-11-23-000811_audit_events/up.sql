@@ -1,5 +1,5 @@
--- Who changed what, when, and from where. Written by the gateway in the transaction of the change, and by `earshot keys` and
--- `earshot accounts`; never updated. The dispatcher removes what is older than retention.audit_events. Rows outlive the
+-- Who changed what, when, and from where. Written in the transaction of the change, by the gateway, `earshot keys` and
+-- `earshot accounts set-quota`; never updated. The dispatcher removes what is older than retention.audit_events. Rows outlive the
 -- Namespace and the key that they name, so that they refer to neither.
 CREATE TABLE audit_events (
     account_id uuid NOT NULL CONSTRAINT audit_events_account_fkey REFERENCES accounts (id),

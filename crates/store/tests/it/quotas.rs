@@ -117,14 +117,16 @@ async fn a_lowered_quota_refuses_only_what_grows() {
         feeds: Some(Some(1)),
         ..Change::default()
     };
-    let set = quotas::set(&mut conn, "acme", &change).await.unwrap();
+    let account = quotas::set(&mut conn, "acme", &change).await.unwrap();
+    assert_eq!(account, Some(fixture.account));
     let expected = Overrides {
         managers: Some(0),
         connections: None,
         feeds: Some(1),
         scans_per_day: None,
     };
-    assert_eq!(set, Some(expected));
+    let set = quotas::list(&mut conn).await.unwrap();
+    assert_eq!(set, [("acme".to_owned(), expected)]);
     assert!(!create(&database, &fixture).await);
 
     // The feeds that it has already, and another Manager on one of them.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use test_support::TestDatabase;
 
-use super::clean;
+use super::{clean, purge_audit_events};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -90,4 +90,26 @@ async fn scans_that_go_before_their_deliveries_leave_nothing_to_send() {
     assert_eq!(database.count(given_up).await, 1);
     assert_eq!(database.count("scans").await, 1);
     assert_eq!(database.count("posts").await, 2, "posts outlive Scans");
+}
+
+#[tokio::test]
+async fn audit_events_go_after_their_own_period() {
+    let database = TestDatabase::create().await;
+    database
+        .run("INSERT INTO accounts (id, name, create_time) VALUES (gen_random_uuid(), 'acme', now())")
+        .await;
+    let inserted = database
+        .run(
+            "INSERT INTO audit_events (account_id, id, create_time, action, resource, fields, actor_type) \
+             SELECT id, gen_random_uuid(), now() - day * interval '1 day', 'CREATE', day::text, '{}', 'OPERATOR' \
+             FROM accounts, unnest('{0,399,401}'::int[]) AS day",
+        )
+        .await;
+    assert_eq!(inserted, 3);
+    let mut conn = database.connect().await;
+    assert!(clean(&mut conn, DAY, DAY).await.unwrap());
+    assert_eq!(database.count("audit_events").await, 3, "not with Scans");
+    purge_audit_events(&mut conn, 400 * DAY).await.unwrap();
+    let left = database.texts("resource", "audit_events ORDER BY 1").await;
+    assert_eq!(left, ["0", "399"]);
 }
