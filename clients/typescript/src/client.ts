@@ -86,6 +86,11 @@ export class Earshot {
     return this.#stats(path(NAMESPACE, name), options);
   }
 
+  /** Lists the audit events of a Namespace; `namespaces/-` lists those of the whole account. Needs a key of role `OWNER`. */
+  listAuditEvents(namespace: string, options: ListOptions = {}) {
+    return this.#list<Schemas["AuditEvent"]>(`${path(NAMESPACE, namespace, true)}/auditEvents`, options);
+  }
+
   // Managers
 
   listManagers(namespace: string, options: ListOptions = {}) {

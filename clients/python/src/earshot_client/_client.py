@@ -73,6 +73,20 @@ class Earshot:
     ) -> t.Stats:
         return self._stats(_path(_NAMESPACE, name), start_time, end_time, interval)
 
+    def list_audit_events(
+        self,
+        namespace: str,
+        *,
+        filter: Optional[str] = None,
+        order_by: Optional[str] = None,
+        page_size: int = _PAGE_SIZE,
+    ) -> Iterator[t.AuditEvent]:
+        """Lists the audit events of a Namespace; `namespaces/-` lists those of the whole account.
+
+        Needs a key of role `OWNER`.
+        """
+        return self._list(_path(_NAMESPACE, namespace, any_last=True) + "/auditEvents", filter, order_by, page_size)
+
     # Managers
 
     def list_managers(

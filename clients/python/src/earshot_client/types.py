@@ -562,6 +562,55 @@ class DeliveryList(TypedDict):
     nextPageToken: NotRequired[NextPageToken]
 
 
+class AuditEventActor(TypedDict):
+    type: Literal["API_KEY", "OPERATOR"]
+    """
+    `OPERATOR`: a person who used `earshot` with access to the database.
+    """
+    key: NotRequired[str]
+    """
+    The id of the API key.
+    """
+
+
+class AuditEvent(TypedDict):
+    """
+    One change, or one reading of secrets. It has the names of fields, never their values.
+    """
+
+    name: str
+    """
+    `namespaces/-/auditEvents/…` for changes that belong to the whole account.
+    """
+    createTime: Timestamp
+    action: Literal["CREATE", "UPDATE", "DELETE", "APPLY", "BACKFILL", "ENABLE", "TEST", "REPLAY", "CANCEL", "RETRY", "READ_SECRETS", "REVOKE"]
+    """
+    `READ_SECRETS`: a response contained the addresses or header values of Connections; recorded once an hour for each key and resource. Responses to `CREATE`, `UPDATE` and `ENABLE` of a Connection contain them too.
+    """
+    resource: str
+    """
+    The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `quotas` for those of the account.
+    """
+    fields: NotRequired[list[str]]
+    """
+    Names of the fields that an update sent.
+    """
+    actor: AuditEventActor
+    clientAddress: NotRequired[str]
+    """
+    The client's IP address, behind trusted proxies.
+    """
+    requestId: NotRequired[str]
+    """
+    The request's `X-Request-Id`.
+    """
+
+
+class AuditEventList(TypedDict):
+    auditEvents: list[AuditEvent]
+    nextPageToken: NotRequired[NextPageToken]
+
+
 ReplayName: TypeAlias = str
 
 
