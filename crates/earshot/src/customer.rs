@@ -17,7 +17,7 @@ use clap::Subcommand;
 
 #[cfg(feature = "server")]
 pub(crate) use self::arguments::SensitivityWord;
-use self::arguments::{Connections, Deliveries, Managers, Namespaces, Scans};
+use self::arguments::{Audit, Connections, Deliveries, Managers, Namespaces, Scans};
 pub(crate) use self::{
     complain::{Failure, Given},
     foreign::{escaped, one_line},
@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Scans(Scans),
     /// Read deliveries to your Connections, and their results.
     Deliveries(Deliveries),
+    /// Read the audit log: who changed what, when, and from where.
+    Audit(Audit),
 }
 
 pub(crate) fn run(command: Command) -> ExitCode {

@@ -69,9 +69,49 @@ pub(crate) async fn run(stack: &Stack) {
     exit_codes(stack, &namespace, &connection);
     forms(stack, &namespace);
     tools(stack, &namespace, &manager);
+    audit(stack, &namespace);
 
     let gone = cli(stack, &["namespaces", "delete", &namespace, "--force"]);
     assert_eq!(gone.code, Some(0), "{gone:#?}");
+}
+
+fn audit(stack: &Stack, namespace: &str) {
+    let listed = |key: &str, scope: &str| {
+        let arguments = ["audit", "list", "--namespace", scope];
+        let ended = cli_at(&stack.api_url, key, &arguments);
+        assert_eq!(ended.code, Some(0), "{ended:#?}");
+        let lines = ended.stdout.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect::<Vec<Value>>()
+    };
+    let oldest = listed(&stack.owner_key, namespace).pop().unwrap();
+    assert_eq!(oldest["action"], "CREATE");
+    assert_eq!(oldest["resource"], namespace);
+    assert_eq!(oldest["actor"]["type"], "API_KEY");
+
+    // What operators do is in the log of the account, newest first.
+    let key = stack.key("audited", "OWNER");
+    let second = stack.key("audited", "VIEWER");
+    let second = second.split('_').nth(1).unwrap();
+    for arguments in [
+        &["accounts", "set-quota", "audited", "--feeds", "7"][..],
+        &["keys", "revoke", second],
+    ] {
+        let ended = stack.operator(arguments);
+        assert_eq!(ended.code, Some(0), "{ended:#?}");
+    }
+    let events = listed(&key, "-");
+    let actions: Vec<&Value> = events.iter().map(|event| &event["action"]).collect();
+    assert_eq!(actions, ["REVOKE", "UPDATE", "CREATE", "CREATE"]);
+    assert_eq!(events[0]["resource"], format!("keys/{second}"));
+    assert_eq!(events[1]["resource"], "quotas");
+    assert_eq!(events[1]["fields"], json!(["feeds"]));
+    assert!(
+        events
+            .iter()
+            .all(|event| event["actor"] == json!({"type": "OPERATOR"}))
+    );
 }
 
 fn exit_codes(stack: &Stack, namespace: &str, connection: &Value) {

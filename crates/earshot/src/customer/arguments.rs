@@ -240,6 +240,21 @@ pub(crate) struct Replay {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    pub(crate) verb: AuditVerb,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditVerb {
+    /// List the audit events of a Namespace, newest first; with `--namespace -` those of the whole account. Needs a key
+    /// of role OWNER.
+    List(List),
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Scans {
     #[command(subcommand)]
     pub(crate) verb: ScansVerb,

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use super::{
     Command, Failure, Form, Given,
     arguments::{
-        Backfill, Common, ConnectionsVerb, Delete, DeliveriesVerb, List, ManagersVerb, Named,
-        NamespacesVerb, Preview, Replay, ScansVerb, Update,
+        AuditVerb, Backfill, Common, ConnectionsVerb, Delete, DeliveriesVerb, List, ManagersVerb,
+        Named, NamespacesVerb, Preview, Replay, ScansVerb, Update,
     },
     body::Body,
     output::{self, Printer},
     resources::{
-        CONNECTIONS, Columns, DELIVERIES, FEEDS, MANAGERS, NAMESPACES, RESULTS, SCANS, named,
-        namespace,
+        AUDIT_EVENTS, CONNECTIONS, Columns, DELIVERIES, FEEDS, MANAGERS, NAMESPACES, RESULTS,
+        SCANS, named, namespace,
     },
 };
 
@@ -39,6 +39,11 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Deliveries(it) => {
             let desk = Desk::open(it.common, "deliveries", DELIVERIES)?;
             desk.deliveries(it.verb).await
+        }
+        Command::Audit(it) => {
+            let desk = Desk::open(it.common, "auditEvents", AUDIT_EVENTS)?;
+            let AuditVerb::List(list) = it.verb;
+            desk.list(&desk.own().await?, list).await
         }
     }
 }

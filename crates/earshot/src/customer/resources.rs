@@ -108,6 +108,28 @@ pub(crate) const DELIVERIES: Columns = Columns {
     ],
 };
 
+pub(crate) const AUDIT_EVENTS: Columns = Columns {
+    table: &[
+        "createTime",
+        "action",
+        "resource",
+        "fields",
+        "actor.key|actor.type",
+        "clientAddress",
+    ],
+    csv: &[
+        "name",
+        "createTime",
+        "action",
+        "resource",
+        "fields",
+        "actor.type",
+        "actor.key",
+        "clientAddress",
+        "requestId",
+    ],
+};
+
 pub(crate) const RESULTS: Columns = Columns {
     table: &[
         "value",
