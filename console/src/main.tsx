@@ -12,9 +12,10 @@ import { useKeys } from "./parts/keys";
 import { useNamespaces } from "./parts/names";
 import { Shell } from "./parts/shell";
 import { go, href, route } from "./router";
-import { caller, key, mayWrite, resume, showTheme } from "./session";
+import { caller, key, mayAudit, mayWrite, resume, showTheme } from "./session";
 import { w } from "./words/en";
 import { id } from "./api/types";
+import { AuditLog } from "./pages/audit";
 import { ConnectionPage } from "./pages/connection";
 import { NewConnection } from "./pages/connection-new";
 import { Connections } from "./pages/connections";
@@ -39,6 +40,9 @@ function pageOf(path: string[]): ComponentChildren {
   }
   if (first === "key") {
     return <KeyPage />;
+  }
+  if (first === "audit") {
+    return mayAudit.value ? <AuditLog /> : <Nowhere />;
   }
   if (first === "namespaces" || first === undefined) {
     return <Namespaces />;
@@ -81,7 +85,7 @@ function Signed() {
   }
   // Pages that are of no Namespace keep the way back to the one that was visited last.
   const first = visited.current ?? (list?.[0] && id(list[0].name));
-  const namespace = path[0] === "n" ? path[1] : path[0] === "help" || path[0] === "key" ? first : undefined;
+  const namespace = path[0] === "n" ? path[1] : path[0] === "help" || path[0] === "key" || path[0] === "audit" ? first : undefined;
   const start = () => {
     failed.value = undefined;
     resume().catch((error: unknown) => { failed.value = error; });

@@ -22,6 +22,7 @@ export const theme = signal<Theme>((stored(localStorage, THEME) as Theme | null)
 export const shortcuts = signal(stored(localStorage, SHORTCUTS) !== "off");
 
 export const mayWrite = computed(() => caller.value !== null && caller.value.role !== "VIEWER");
+export const mayAudit = computed(() => caller.value?.role === "OWNER");
 export const mayCreateNamespaces = computed(() => caller.value?.role === "OWNER" && caller.value.namespaces === undefined);
 
 use(key.value, () => end("refused"));

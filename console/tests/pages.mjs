@@ -16,7 +16,7 @@ export async function everyPage() {
     "nothing-found": `${ns()}/inbox?text=zzzzzz`, managers: `${ns()}/managers`, "manager-new": `${ns()}/managers/new`,
     manager, "manager-looks": `${manager}/looks`, "manager-feeds": `${manager}/feeds`, "manager-try": `${manager}/try`, "manager-settings": `${manager}/settings`,
     connections: `${ns()}/connections`, "connection-new": `${ns()}/connections/new`, connection, delivery: `${connection}/deliveries/${demo.delivery}`,
-    "connection-replays": `${connection}/replays`, "connection-settings": `${connection}/settings`, key: "key", namespaces: "namespaces", help: "help", nowhere: "nowhere",
+    "connection-replays": `${connection}/replays`, "connection-settings": `${connection}/settings`, key: "key", audit: "audit", namespaces: "namespaces", help: "help", nowhere: "nowhere",
   };
 }
 

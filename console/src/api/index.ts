@@ -1,7 +1,7 @@
 // The operations that the console uses, a line each.
 import { call, type Ask } from "./client";
 import type {
-  Caller, Connection, Delivery, DeliveryState, DeliveryWithAttempts, Feed, Instructions, Interval, Manager, Namespace, PreviewPost,
+  AuditEvent, Caller, Connection, Delivery, DeliveryState, DeliveryWithAttempts, Feed, Instructions, Interval, Manager, Namespace, PreviewPost,
   PreviewResult, Replay, Scan, Stats, TestResult,
 } from "./types";
 
@@ -102,6 +102,10 @@ export const api = {
     post<Replay>(`${connection}:replay`, window, { test, timeoutMs: LONG_MS }),
   replays: (connection: string, read: Read) => list<Replay>(`${connection}/replays`, "replays", { pageSize: 10 }, read),
   cancelReplay: (name: string) => remove(name),
+
+  /** Of one Namespace, or of the whole account with `-` for it. */
+  auditEvents: (namespace: string, query: ListQuery, read: Read) =>
+    list<AuditEvent>(`${namespace}/auditEvents`, "auditEvents", query, read),
 
   stats: (name: string, span: { startTime: string; endTime?: string; interval: Interval }, read: Read) =>
     call<Stats>(`${name}/stats`, { ...read, query: span }),

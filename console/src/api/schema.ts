@@ -568,6 +568,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/namespaces/{namespaceId}/auditEvents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The last segment of the Namespace's `name`, or `-` for the whole account. */
+                namespaceId: components["parameters"]["NamespaceIdOrAny"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List audit events
+         * @description The audit log: who changed what, when, and from where. Only keys of role `OWNER` can read it. With `-` for the Namespace,
+         *     the events of the whole account: those of all Namespaces, deleted ones included, and of its API keys and quotas. A key
+         *     that is limited to Namespaces cannot list the whole account. Fields to filter and order by: `name`, `createTime`,
+         *     `action`, `resource`, `fields` (only to filter), `actor.type`, `actor.key`, `clientAddress`, `requestId`. A request with
+         *     `x-test: true` is recorded only if it reads secrets.
+         */
+        get: operations["listAuditEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/namespaces/{namespaceId}/connections/{connectionId}/replays": {
         parameters: {
             query?: never;
@@ -1862,6 +1889,79 @@ export interface components {
             deliveries: components["schemas"]["Delivery"][];
             nextPageToken?: components["schemas"]["NextPageToken"];
         };
+        /**
+         * @description One change, or one reading of secrets. It has the names of fields, never their values.
+         * @example {
+         *       "name": "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/auditEvents/01jd3yd7w8x9y0z1a2b3c4d5e6",
+         *       "createTime": "2026-11-21T02:00:00.000000Z",
+         *       "action": "UPDATE",
+         *       "resource": "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/connections/01jd3yax4c5d6e7f8g9h0j1k2m",
+         *       "fields": [
+         *         "nickname",
+         *         "url"
+         *       ],
+         *       "actor": {
+         *         "type": "API_KEY",
+         *         "key": "01jd3y7a6b5c4d3e2f1g0h9j8k"
+         *       },
+         *       "clientAddress": "203.0.113.7",
+         *       "requestId": "01jd3yd7w8x9y0z1a2b3c4d5e7"
+         *     }
+         */
+        AuditEvent: {
+            /** @description `namespaces/-/auditEvents/…` for changes that belong to the whole account. */
+            name: string;
+            createTime: components["schemas"]["Timestamp"];
+            /**
+             * @description `READ_SECRETS`: a response contained the addresses or header values of Connections; recorded once an hour for each key and resource. Responses to `CREATE`, `UPDATE` and `ENABLE` of a Connection contain them too.
+             * @enum {string}
+             */
+            action: "CREATE" | "UPDATE" | "DELETE" | "APPLY" | "BACKFILL" | "ENABLE" | "TEST" | "REPLAY" | "CANCEL" | "RETRY" | "READ_SECRETS" | "REVOKE";
+            /** @description The name of the changed resource, which may be deleted by now; `keys/…` for an API key, `quotas` for those of the account. */
+            resource: string;
+            /** @description Names of the fields that an update sent. */
+            fields?: string[];
+            actor: {
+                /**
+                 * @description `OPERATOR`: a person who used `earshot` with access to the database.
+                 * @enum {string}
+                 */
+                type: "API_KEY" | "OPERATOR";
+                /** @description The id of the API key. */
+                key?: string;
+            };
+            /** @description The client's IP address, behind trusted proxies. */
+            clientAddress?: string;
+            /** @description The request's `X-Request-Id`. */
+            requestId?: string;
+        };
+        /**
+         * @example {
+         *       "auditEvents": [
+         *         {
+         *           "name": "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/auditEvents/01jd3yd7w8x9y0z1a2b3c4d5e6",
+         *           "createTime": "2026-11-21T02:00:00.000000Z",
+         *           "action": "UPDATE",
+         *           "resource": "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/connections/01jd3yax4c5d6e7f8g9h0j1k2m",
+         *           "fields": [
+         *             "nickname",
+         *             "url"
+         *           ],
+         *           "actor": {
+         *             "type": "API_KEY",
+         *             "key": "01jd3y7a6b5c4d3e2f1g0h9j8k"
+         *           },
+         *           "clientAddress": "203.0.113.7",
+         *           "requestId": "01jd3yd7w8x9y0z1a2b3c4d5e7"
+         *         }
+         *       ],
+         *       "nextPageToken": "eyJ2IjoxfQ"
+         *     }
+         */
+        AuditEventList: {
+            auditEvents: components["schemas"]["AuditEvent"][];
+            nextPageToken?: components["schemas"]["NextPageToken"];
+        };
         /** @example namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d/connections/01jd3yax4c5d6e7f8g9h0j1k2m/replays/01jd3yd7w8x9y0z1a2b3c4d5e6 */
         ReplayName: string;
         /**
@@ -2583,6 +2683,8 @@ export interface components {
     parameters: {
         /** @description The last segment of the Namespace's `name`. */
         NamespaceId: components["schemas"]["Id"];
+        /** @description The last segment of the Namespace's `name`, or `-` for the whole account. */
+        NamespaceIdOrAny: components["schemas"]["IdOrAny"];
         /** @description The last segment of the Manager's `name`. */
         ManagerId: components["schemas"]["Id"];
         /** @description The last segment of the Manager's `name`, or `-` for all Managers of the Namespace. */
@@ -4517,6 +4619,74 @@ export interface operations {
             408: components["responses"]["Timeout"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listAuditEvents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most items that a page may have. 0 is 5; what is over 100 is 100.
+                 * @example 20
+                 */
+                pageSize?: components["parameters"]["PageSize"];
+                /** @description The `nextPageToken` of the page before. It works with the same `filter` and `orderBy` alone; `pageSize` may change. */
+                pageToken?: components["parameters"]["PageToken"];
+                /**
+                 * @description Which items to list; all without it. See the introduction.
+                 * @example createTime > "2026-11-21T00:00:00Z"
+                 */
+                filter?: components["parameters"]["Filter"];
+                /**
+                 * @description How to order the items. See the introduction.
+                 * @example createTime asc
+                 */
+                orderBy?: components["parameters"]["OrderBy"];
+            };
+            header?: {
+                /**
+                 * @description `true` or `yes`, in any case, turn test mode on: the request is checked and executed for real, its answer is the one
+                 *     that the real call would give, and nothing is stored or sent. `false` and `no` turn it off.
+                 * @example true
+                 */
+                "x-test"?: components["parameters"]["XTest"];
+                /**
+                 * @description Up to 128 visible ASCII characters, which the answer repeats. Without it, or when it is anything else, the service
+                 *     makes one up.
+                 * @example 5f0c1f7e-import-17
+                 */
+                "x-request-id"?: components["parameters"]["XRequestId"];
+            };
+            path: {
+                /** @description The last segment of the Namespace's `name`, or `-` for the whole account. */
+                namespaceId: components["parameters"]["NamespaceIdOrAny"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    "X-RateLimit-Limit": components["headers"]["RateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["RateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["RateLimitReset"];
+                    "X-Test": components["headers"]["XTest"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditEventList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["Timeout"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["InternalError"];

@@ -3,6 +3,8 @@ import type { components } from "./schema";
 
 type S = components["schemas"];
 
+export type AuditEvent = S["AuditEvent"];
+export type Action = AuditEvent["action"];
 export type Caller = S["Caller"];
 export type Namespace = S["Namespace"];
 export type Connection = S["Connection"];
@@ -33,6 +35,7 @@ export type Scan = S["Scan"];
 export type PreviewResult = S["PreviewResults"]["results"][number];
 export type Feed = S["Feed"];
 
+export const ACTIONS: Action[] = ["CREATE", "UPDATE", "DELETE", "APPLY", "BACKFILL", "ENABLE", "TEST", "REPLAY", "CANCEL", "RETRY", "READ_SECRETS", "REVOKE"];
 export const DELIVERY_STATES: DeliveryState[] = ["PENDING", "IN_FLIGHT", "SUCCEEDED", "RETRYING", "EXHAUSTED", "CANCELLED"];
 export const FOCUSES: Focus[] = ["SALES", "COMPETITOR", "CRISIS"];
 /** All settings, strictest first. */

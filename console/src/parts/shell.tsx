@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { lastAnswer, limitedUntil, link, retryNow } from "../api/client";
 import { id } from "../api/types";
 import { go, href, route } from "../router";
-import { caller, end, mayWrite, setTheme, theme, type Theme } from "../session";
+import { caller, end, mayAudit, mayWrite, setTheme, theme, type Theme } from "../session";
 import { w } from "../words/en";
 import { Menu } from "./dialog";
 import { useNamespaces } from "./names";
@@ -84,6 +84,7 @@ function Account() {
     <Menu label={w.nav.account} button={<><span class="hidden">{w.nav.account}: </span><span class="account-name">{caller.value?.account ?? "…"}</span> <span class="faint small">{caller.value ? w.roles[caller.value.role] : ""}</span></>}>
       <a href={href("key")}>{w.nav.key}</a>
       <a href={href("namespaces")}>{w.nav.allNamespaces}</a>
+      {mayAudit.value && <a href={href("audit")}>{w.nav.audit}</a>}
       <div class="menu-group" role="group" aria-label={w.nav.theme}>
         {themes.map((one) => (
           <button type="button" key={one} aria-pressed={theme.value === one} onClick={() => setTheme(one)}>{w.nav.themes[one]}</button>

@@ -1,5 +1,5 @@
 // Every word that the console says, in English.
-import type { Connection, Delivery, Feed, Focus, Kind, Manager, Mute, Sensitivity, SourceType } from "../api/types";
+import type { Action, Connection, Delivery, Feed, Focus, Kind, Manager, Mute, Sensitivity, SourceType } from "../api/types";
 
 type ByWord = Record<string, string | undefined>;
 
@@ -51,7 +51,7 @@ export const w = {
 
   nav: {
     skip: "Skip to content", main: "Pages", overview: "Overview", inbox: "Inbox", managers: "Managers", connections: "Connections", help: "Help",
-    namespace: "Namespace", chooseNamespace: "Namespace…", allNamespaces: "All Namespaces…", account: "Account", key: "This key", theme: "Appearance",
+    namespace: "Namespace", chooseNamespace: "Namespace…", allNamespaces: "All Namespaces…", account: "Account", key: "This key", audit: "Audit log", theme: "Appearance",
     themes: { auto: "System", light: "Light", dark: "Dark" }, signOut: "Sign out",
   },
   banner: {
@@ -280,6 +280,13 @@ export const w = {
     open: "Replay…", title: "Replay deliveries", means: "Deliveries made in this window are sent again, slower than what is new. Receivers see the same names as before.", from: "From", to: "To", toHint: "Empty: until now.", states: "In state", statesHint: "None chosen: all of them.",
     ask: "Count first", count: (count: number) => `${plural(count, "delivery", "deliveries")} would be sent again.`, begin: (count: string) => `Send ${count} again`, begun: "The replay has begun.", none: "No replays", noneWhy: "After an outage of your server, a replay sends what it missed.",
     words: { RUNNING: "Running", DONE: "Done", CANCELLED: "Cancelled" }, anyState: "any state", progress: "Progress", done: (done: string, total: string) => `${done} of ${total}`, cancel: "Cancel replay", cancelled: "Cancelled: nothing more is reopened.",
+  },
+  audit: {
+    title: "Audit log", lead: "Who changed what, when, and from where.", all: "Whole account", none: "No such events", action: "Action", resource: "Resource", time: "Time", actor: "Key", address: "Address", operator: "Operator",
+    actions: {
+      CREATE: "Created", UPDATE: "Changed", DELETE: "Deleted", APPLY: "Applied", BACKFILL: "Searched past posts", ENABLE: "Enabled", TEST: "Tested", REPLAY: "Replayed", CANCEL: "Cancelled", RETRY: "Retried",
+      READ_SECRETS: "Read secrets", REVOKE: "Revoked",
+    } satisfies Record<Action, string>,
   },
   help: {
     title: "Help", keys: "Keys", keysOn: "Single letters do something", more: "More", docs: "The API, with examples", licences: "Licences of what this page is made of", version: "Version",
