@@ -22,7 +22,7 @@ async fn log(client: &Client, scope: &str) -> Vec<(String, String)> {
 async fn patch(client: &Client, name: &str, body: &Value) -> u16 {
     let send = |request: reqwest::RequestBuilder| request.json(body);
     let path = format!("/v1/{name}");
-    client.send(Method::PATCH, &path, send).await.status.into()
+    client.send(Method::PATCH, &path, send).await.status
 }
 
 #[tokio::test]
