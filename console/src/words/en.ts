@@ -282,7 +282,7 @@ export const w = {
     words: { RUNNING: "Running", DONE: "Done", CANCELLED: "Cancelled" }, anyState: "any state", progress: "Progress", done: (done: string, total: string) => `${done} of ${total}`, cancel: "Cancel replay", cancelled: "Cancelled: nothing more is reopened.",
   },
   audit: {
-    title: "Audit log", lead: "Who changed what, when, and from where.", all: "Whole account", none: "No such events", action: "Action", resource: "Resource", time: "Time", actor: "Key", address: "Address", operator: "Operator",
+    title: "Audit log", lead: "Who changed what, when, and from where.", all: "All events", none: "No such events", action: "Action", resource: "Resource", time: "Time", actor: "Key", address: "Address", operator: "Operator",
     actions: {
       CREATE: "Created", UPDATE: "Changed", DELETE: "Deleted", APPLY: "Applied", BACKFILL: "Searched past posts", ENABLE: "Enabled", TEST: "Tested", REPLAY: "Replayed", CANCEL: "Cancelled", RETRY: "Retried",
       READ_SECRETS: "Read secrets", REVOKE: "Revoked",
