@@ -93,7 +93,7 @@ export const w = {
       scansPerDay: (used: string, limit: string) => `${used} of ${limit} Scans today (UTC)`,
     },
     points: (points: string) => `${points} points a minute; a read costs 1, a change 5, tests and previews 20`,
-    roleMeans: { OWNER: "everything, and making and deleting Namespaces", EDITOR: "everything inside of Namespaces", VIEWER: "reading" },
+    roleMeans: { OWNER: "everything, and making and deleting Namespaces", EDITOR: "everything inside of Namespaces but the audit log", VIEWER: "reading all but the audit log" },
   },
   namespaces: {
     title: "Namespaces", lead: (account: string, role: string) => `Signed in to ${account} as ${role}.`, none: "No Namespaces yet", noneWhy: "A Namespace holds Managers, which watch, and Connections, which deliver. Create the first one.",

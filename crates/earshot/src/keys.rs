@@ -40,7 +40,7 @@ pub(crate) struct Create {
     /// `_` and `-`, and begins with a letter or digit.
     #[arg(long, value_name = "NAME", value_parser = parse::ACCOUNT)]
     account: String,
-    /// OWNER: everything. EDITOR: everything inside Namespaces. VIEWER: read only.
+    /// OWNER: everything. EDITOR: everything inside Namespaces, but not the audit log. VIEWER: read only.
     #[arg(long, default_value = "OWNER")]
     role: Role,
     /// Limit the key to this Namespace (`namespaces/…`); can be repeated.
