@@ -198,7 +198,7 @@ impl From<store::Error> for ApiError {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::Query(error) => error.into(),
-            store::Error::Pool(_) => Self::Unavailable(error.into()),
+            store::Error::Pool(_) | store::Error::QuotaRace => Self::Unavailable(error.into()),
             store::Error::Sealed(_) | store::Error::Json(_) => Self::Internal(error.into()),
         }
     }

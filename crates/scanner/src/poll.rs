@@ -29,7 +29,7 @@ use store::{
         Quarantined, Reading, Trouble,
     },
     keyed, outbox, plans as plan_store, recent_posts,
-    scans::{self, NewScan, Origin},
+    scans::{self, NewScan, Origin, ScanCounter},
 };
 
 use tokio_util::sync::CancellationToken;
@@ -64,7 +64,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 const SLIPS: u32 = 3;
 const STORE_RETRY: Duration = Duration::from_millis(500);
 const MAX_STORE_RETRY: Duration = Duration::from_secs(60);
-/// Losing against changing plans this often in a row means that something else is wrong.
+/// Losing against changing plans or quotas this often in a row means that something else is wrong.
 const MAX_REMATCHES: u32 = 20;
 
 pub(crate) struct Poll {
@@ -245,7 +245,11 @@ impl Poll {
                 }
                 stored => stored,
             };
-            match stored? {
+            let stored = match stored {
+                Err(store::Error::QuotaRace) => continue,
+                stored => stored?,
+            };
+            match stored {
                 Stored::Behind => self.plans.refresh().await?,
                 Stored::LeaseLost => {
                     tracing::info!(feed.name = %self.feed.name.masked(), "another replica took the feed over, or the database lost its last polls");
@@ -275,7 +279,7 @@ impl Poll {
                 }
             }
         }
-        let error = anyhow::anyhow!("plans change faster than a poll can be matched");
+        let error = anyhow::anyhow!("plans or quotas change faster than a poll can be stored");
         self.fail_to_store(error).await;
         Ok(("behind", None))
     }
@@ -312,7 +316,9 @@ impl Poll {
                 if let Some(lost) = self.check(&mut conn, found).await? {
                     return Ok(lost);
                 }
-                let made = self.record(&mut conn, 0, block).await?;
+                let mut counter = self.counter();
+                let made = self.record(&mut conn, 0, block, &mut counter).await?;
+                counter.store(&mut conn).await?;
                 Ok::<_, store::Error>(Stored::Scans {
                     made,
                     erased: 0,
@@ -333,8 +339,10 @@ impl Poll {
             if let Some(lost) = self.check(conn, found).await? {
                 return Ok(lost);
             }
-            let batch = self.store_posts(conn, &found.polled.posts, last).await?;
-            self.finish(conn, found, batch, Vec::new()).await
+            let mut counter = self.counter();
+            let posts = &found.polled.posts;
+            let batch = self.store_posts(conn, posts, last, &mut counter).await?;
+            self.finish(conn, found, batch, Vec::new(), counter).await
         };
         let stored = stored.await;
         let mut stored = keyed::end(&mut conn, stored).await?;
@@ -351,23 +359,27 @@ impl Poll {
         conn: &mut AsyncPgConnection,
         posts: &[Post],
         matches: &[NewScan<'_>],
+        counter: &mut ScanCounter,
     ) -> Result<Batch, store::Error> {
         let kept_cut = if self.is_stream() {
             None
         } else {
             recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now()).await?
         };
-        let made = self.record(conn, posts.len() as u64, matches).await?;
+        let made = self
+            .record(conn, posts.len() as u64, matches, counter)
+            .await?;
         Ok(Batch { made, kept_cut })
     }
 
-    /// The end of a poll's last transaction: what was skipped and what is gone, the cursor, and the lease.
+    /// The end of a poll's last transaction: what was skipped and what is gone, the cursor, the lease, and the counters.
     async fn finish(
         &self,
         conn: &mut AsyncPgConnection,
         found: &Found<'_>,
         batch: Batch,
         refused: Vec<Quarantined>,
+        counter: ScanCounter,
     ) -> Result<Stored, store::Error> {
         let polled = found.polled;
         let (feed, replica) = (&self.feed.name, self.backbone.replica);
@@ -410,6 +422,7 @@ impl Poll {
             late_in: found.late.next_in,
         });
         let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;
+        counter.store(conn).await?;
         Ok(Stored::Scans {
             made: batch.made,
             erased,
@@ -435,12 +448,17 @@ impl Poll {
         Ok(None)
     }
 
+    fn counter(&self) -> ScanCounter {
+        ScanCounter::new(self.config.quotas.scans_per_day)
+    }
+
     /// Stores Scans with their events; `posts` were read. What a feed's first reading finds is of the past.
     async fn record(
         &self,
         conn: &mut AsyncPgConnection,
         posts: u64,
         matches: &[NewScan<'_>],
+        counter: &mut ScanCounter,
     ) -> Result<Vec<ScanName>, store::Error> {
         let (feed, now) = (&self.feed.name, Timestamp::now());
         let origin = if self.is_first_reading() {
@@ -448,8 +466,7 @@ impl Poll {
         } else {
             Origin::Poll
         };
-        let quota = self.config.quotas.scans_per_day;
-        let recorded = scans::record_from(conn, feed, posts, matches, now, origin, quota).await?;
+        let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
         let refused = recorded.refused;
         if !refused.is_empty() {
             // A stream keeps no others, and a poll in blocks keeps its posts with the last: the note on the clocks must not

@@ -19,6 +19,9 @@ pub enum Error {
     /// A column holds what this version cannot read.
     #[error("unreadable value in the database")]
     Json(#[source] serde_json::Error),
+    /// Other transactions made Scans of the same account meanwhile. Repeated at once, the transaction fits its quota.
+    #[error("another transaction used up the account's quota of scans")]
+    QuotaRace,
 }
 
 impl Error {
@@ -26,7 +29,7 @@ impl Error {
     #[must_use]
     pub fn may_be_refusal(&self) -> bool {
         match self {
-            Self::Pool(_) => false,
+            Self::Pool(_) | Self::QuotaRace => false,
             Self::Query(error) => !is_passing(error),
             Self::Sealed(_) | Self::Json(_) => true,
         }

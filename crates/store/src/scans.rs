@@ -32,7 +32,7 @@ mod tests;
 pub use edit::{lock, update};
 pub use likes::ALIKE_WITHIN;
 pub(crate) use record::key_of;
-pub use record::{NewScan, Origin, Recorded, record, record_from};
+pub use record::{NewScan, Origin, Recorded, ScanCounter, record, record_from};
 
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]

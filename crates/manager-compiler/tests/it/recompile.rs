@@ -185,9 +185,11 @@ async fn scanned(world: &World, name: ManagerName, count: usize) {
     let mut conn = world.database.connect().await;
     conn.transaction(async |conn| {
         let (now, origin) = (Timestamp::now(), scans::Origin::Poll);
-        let recorded = scans::record_from(conn, &feed, 9, &matches, now, origin, u32::MAX).await?;
+        let mut counter = scans::ScanCounter::new(u32::MAX);
+        let recorded =
+            scans::record_from(conn, &feed, 9, &matches, now, origin, &mut counter).await?;
         assert_eq!(recorded.made.len(), count);
-        Ok::<_, store::Error>(())
+        counter.store(conn).await
     })
     .await
     .unwrap();

@@ -100,12 +100,12 @@ impl Backfill {
                 continue;
             };
             let_others_pass(&mut conn, waiting).await?;
-            let stored = unless_changed(&mut conn, version, async |conn| {
+            let stored = unless_changed(&mut conn, version, &step, async |conn, counter| {
                 let claimed = backfills::claim(conn, waiting, &asked).await?;
                 let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
                 let mut last = last_of(&matches).1.to_vec();
                 last.retain(|one| claimed.contains(&one.manager));
-                let stored = record_past(conn, &step, &last).await?;
+                let stored = record_past(conn, &step, &last, counter).await?;
                 // Whose posts were refused waits on.
                 let is_done = |manager: &&ManagerName| {
                     !before.refused.contains(manager) && !stored.refused.contains(manager)

@@ -109,11 +109,11 @@ impl Backfill {
             });
             let_others_pass(&mut conn, &waiting).await?;
             let refused_before = &stored.refused;
-            let rest = unless_changed(&mut conn, version, async |conn| {
+            let rest = unless_changed(&mut conn, version, &step, async |conn, counter| {
                 if !look_backs::lock(conn, look_back, replica).await? {
                     return Ok(0);
                 }
-                let mut last = record_past(conn, &step, last).await?;
+                let mut last = record_past(conn, &step, last, counter).await?;
                 last.refused.extend(refused_before);
                 let goes_on = last.refused.is_empty()
                     || look_backs::start_again(conn, id, &last.refused).await? > 0;

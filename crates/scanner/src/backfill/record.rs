@@ -10,7 +10,7 @@ use store::{
     AsyncPgConnection,
     backfills::{self, Waiting},
     keyed, plans as plan_store,
-    scans::{self, NewScan, Origin},
+    scans::{self, NewScan, Origin, ScanCounter},
 };
 
 use crate::poll::tell_of;
@@ -31,7 +31,7 @@ pub(super) struct Step<'a> {
     pub(super) waiting: &'a Waiting,
     /// Managers with posts that the quota of their account refused, and from when on.
     pub(super) catch_up: HashMap<ManagerName, Timestamp>,
-    /// Default of that quota.
+    /// Default quota of Scans a day.
     pub(super) scans_per_day: u32,
 }
 
@@ -67,8 +67,8 @@ pub(super) async fn store_blocks(
     let mut stored = Stored::default();
     for block in blocks.chunks(BLOCK) {
         let_others_pass(conn, step.waiting).await?;
-        let recorded = unless_changed(conn, version, async |conn| {
-            record_past(conn, step, block).await
+        let recorded = unless_changed(conn, version, step, async |conn, counter| {
+            record_past(conn, step, block, counter).await
         });
         match recorded.await? {
             Some(some) => stored.add(some),
@@ -93,23 +93,31 @@ pub(super) async fn let_others_pass(
     Ok(())
 }
 
-/// Does `work` in a transaction; `None`, and nothing of it, when plans changed since `version`.
+/// Does `work` in a transaction. Returns `None`, and does nothing of it, when plans changed since `version`, or when
+/// another transaction used up the quota of an account at the same time. The caller then begins again.
 ///
 /// A generic-plan transaction: it has the same statements as a poll that records Scans.
 pub(super) async fn unless_changed<T>(
     conn: &mut AsyncPgConnection,
     version: PlanVersion,
-    work: impl AsyncFnOnce(&mut AsyncPgConnection) -> Result<T, store::Error>,
+    step: &Step<'_>,
+    work: impl AsyncFnOnce(&mut AsyncPgConnection, &mut ScanCounter) -> Result<T, store::Error>,
 ) -> Result<Option<T>, store::Error> {
     keyed::begin(conn).await?;
     let done = async {
         if plan_store::version(conn).await? != version {
             return Ok(None);
         }
-        work(conn).await.map(Some)
+        let mut counter = ScanCounter::new(step.scans_per_day);
+        let done = work(conn, &mut counter).await?;
+        counter.store(conn).await?;
+        Ok(Some(done))
     };
     let done = done.await;
-    keyed::end(conn, done).await
+    match keyed::end(conn, done).await {
+        Err(store::Error::QuotaRace) => Ok(None),
+        done => done,
+    }
 }
 
 /// Same as [`store_blocks`], each Manager's by themselves: whose cannot be stored is set aside.
@@ -164,14 +172,15 @@ pub(super) async fn record_past(
     conn: &mut AsyncPgConnection,
     step: &Step<'_>,
     matches: &[NewScan<'_>],
+    counter: &mut ScanCounter,
 ) -> Result<Stored, store::Error> {
     let (feed, notify) = (&step.waiting.feed, step.waiting.notify);
     let origin = Origin::Past {
         silently: !notify,
         catch_up: &step.catch_up,
     };
-    let (now, quota) = (Timestamp::now(), step.scans_per_day);
-    let recorded = scans::record_from(conn, feed, 0, matches, now, origin, quota).await?;
+    let now = Timestamp::now();
+    let recorded = scans::record_from(conn, feed, 0, matches, now, origin, counter).await?;
     if notify {
         tell_of(conn, &recorded.made).await?;
     }

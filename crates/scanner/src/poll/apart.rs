@@ -10,7 +10,7 @@ use store::{
     AsyncConnection as _, AsyncPgConnection, QueryError,
     feeds::{QuarantineKind, Quarantined},
     keyed,
-    scans::NewScan,
+    scans::{NewScan, ScanCounter},
 };
 
 use super::{Batch, Found, Poll, Stored};
@@ -35,8 +35,9 @@ impl Poll {
             if let Some(lost) = self.check(conn, found).await? {
                 return Ok(lost);
             }
-            let (batch, refused) = self.store_halves(conn, found).await?;
-            self.finish(conn, found, batch, refused).await
+            let mut counter = self.counter();
+            let (batch, refused) = self.store_halves(conn, found, &mut counter).await?;
+            self.finish(conn, found, batch, refused, counter).await
         };
         let stored = stored.await;
         keyed::end(&mut conn, stored).await
@@ -46,6 +47,7 @@ impl Poll {
         &self,
         conn: &mut AsyncPgConnection,
         found: &Found<'_>,
+        counter: &mut ScanCounter,
     ) -> Result<(Batch, Vec<Quarantined>), store::Error> {
         let mut stored = Batch::default();
         let mut refused = Vec::new();
@@ -53,7 +55,7 @@ impl Poll {
         let mut waiting = vec![&found.polled.posts[..]];
         while let Some(posts) = waiting.pop() {
             let matches = of(posts, found.matches);
-            match self.try_posts(conn, posts, &matches).await {
+            match self.try_posts(conn, posts, &matches, counter).await {
                 Ok(batch) => {
                     stored.made.extend(batch.made);
                     stored.kept_cut = stored.kept_cut.max(batch.kept_cut);
@@ -65,7 +67,7 @@ impl Poll {
                         waiting.extend([newer, older]);
                         continue;
                     };
-                    if !self.takes_another(conn, post, &matches).await? {
+                    if !self.takes_another(conn, post, &matches, counter).await? {
                         return Err(error);
                     }
                     refused.push(Quarantined {
@@ -85,9 +87,14 @@ impl Poll {
         conn: &mut AsyncPgConnection,
         posts: &[Post],
         matches: &[NewScan<'_>],
+        counter: &mut ScanCounter,
     ) -> Result<Batch, store::Error> {
-        conn.transaction(async |conn| self.store_posts(conn, posts, matches).await)
-            .await
+        let mut tried = counter.clone();
+        let stored = conn
+            .transaction(async |conn| self.store_posts(conn, posts, matches, &mut tried).await)
+            .await?;
+        *counter = tried;
+        Ok(stored)
     }
 
     /// Returns true if the database takes a harmless post in the place of `post`, with the same matches. If not, the
@@ -97,6 +104,7 @@ impl Poll {
         conn: &mut AsyncPgConnection,
         post: &Post,
         matches: &[NewScan<'_>],
+        counter: &ScanCounter,
     ) -> Result<bool, store::Error> {
         let harmless = Post {
             post_type: post.post_type,
@@ -125,7 +133,9 @@ impl Poll {
             .collect();
         let posts = std::slice::from_ref(&harmless);
         let tried = conn.transaction(async |conn| {
-            self.store_posts(conn, posts, &matches).await?;
+            let mut counter = counter.clone();
+            self.store_posts(conn, posts, &matches, &mut counter)
+                .await?;
             Err::<(), _>(Tried::TakenBack)
         });
         match tried.await {

@@ -74,3 +74,38 @@ async fn a_manager_whose_account_used_up_its_day_pauses_and_catches_up() {
     assert_eq!(world.database.count("scans").await, 11);
     replica.stop().await;
 }
+
+#[tokio::test]
+async fn a_poll_that_is_held_up_does_not_hold_up_others_of_its_account() {
+    let world = World::new().await;
+    let held_up = world.manager("kettle", &[LEMMY]).await;
+    let other = world.manager("kettle", &[HACKER_NEWS]).await;
+    let replica = world.ready_scanner().await;
+    eventually("both feeds were read", SOON, async || {
+        world.database.count("feeds WHERE cursor IS NOT NULL").await == 2
+    })
+    .await;
+    // A poll writes this row after its Scans.
+    let row = format!(
+        "INSERT INTO feed_days (feed, day, posts, late, gone, quarantined, gaps, ids_read, ids_other, ids_gone) \
+         VALUES ('{LEMMY}', (now() AT TIME ZONE 'UTC')::date, 0, 0, 0, 0, 0, 0, 0, 0) \
+         ON CONFLICT (feed, day) DO UPDATE SET posts = feed_days.posts"
+    );
+    let lock = world.database.begin(&[&row]).await;
+    world.publish("lemmy", "Kettle of lemmy");
+    eventually("the poll waits with its Scan", SOON, async || {
+        let waiting = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' \
+             AND query LIKE 'INSERT INTO feed_days%'";
+        world.database.count(waiting).await == 1
+    })
+    .await;
+    world.publish("hackernews", "Kettle of hackers");
+    world.until_scanned(other, 1).await;
+    assert_eq!(world.scanned(held_up).await.len(), 0);
+
+    drop(lock);
+    world.until_scanned(held_up, 1).await;
+    let used = world.database.texts("sum(scans)", "account_days").await;
+    assert_eq!(used, ["2"]);
+    replica.stop().await;
+}

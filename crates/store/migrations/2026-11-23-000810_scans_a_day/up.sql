@@ -1,5 +1,5 @@
--- Scans of an account on a day (UTC): the counter of its quota. Written by the scanner in the transaction that makes
--- Scans, which holds the row to its end; purged by it after a month.
+-- Scans of an account on a day (UTC): the counter of its quota. Written by the scanner as the last statement of the
+-- transaction that makes Scans; purged by it after a month.
 CREATE TABLE account_days (
     account_id uuid NOT NULL
         CONSTRAINT account_days_account_fkey REFERENCES accounts (id) ON DELETE CASCADE,

@@ -9,8 +9,8 @@
 //!
 //! Nine statements for a poll with matches, regardless of their number (one more for each further 250
 //! of posts); one, which counts, for a poll with posts and no match; none for one without posts. Locks
-//! are taken in one order everywhere (post keys, scan keys, clocks, days of accounts, each sorted), so two scanners
-//! wait for each other but never in a circle.
+//! are taken in one order everywhere (post keys, scan keys, clocks, and at the end of the transaction days of accounts,
+//! each sorted), so two scanners wait for each other but never in a circle.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -24,7 +24,7 @@ use domain::{FeedName, Id, ManagerName, Match, Post, ScanName, Timestamp};
 use uuid::Uuid;
 
 use self::{
-    accounts::Room,
+    accounts::Capacity,
     clocks::{Clocks, advance_clocks, lock_clocks, note_refused},
     keys::{claim_keys, give_back_keys},
     posts::store_posts,
@@ -44,6 +44,7 @@ mod keys;
 mod posts;
 mod readable;
 
+pub use accounts::ScanCounter;
 pub(crate) use posts::key_of;
 pub(super) use posts::{post_key, row_key};
 
@@ -89,14 +90,16 @@ pub async fn record(
     matches: &[NewScan<'_>],
     now: Timestamp,
 ) -> Result<Vec<ScanName>, Error> {
-    let recorded = record_from(conn, feed, 0, matches, now, Origin::Poll, u32::MAX).await?;
+    let mut counter = ScanCounter::new(u32::MAX);
+    let recorded = record_from(conn, feed, 0, matches, now, Origin::Poll, &mut counter).await?;
+    counter.store(conn).await?;
     Ok(recorded.made)
 }
 
-/// Stores what is new of `matches`, found through `feed`, as far as the account's quota of Scans a day allows, which is
-/// `scans_per_day` where none was set for it. A poll counts its new `posts` for the feed. How old posts of the past are
-/// says nothing about how fast Scans are made, and is in no statistics. Call inside of a transaction that ends soon
-/// after: the Managers' clocks and the account's day stay locked to its end.
+/// Stores what is new of `matches`, found through `feed`, as far as the account's quota of Scans a day allows. A poll
+/// counts its new `posts` for the feed. How old posts of the past are says nothing about how fast Scans are made, and is
+/// in no statistics. Call inside of a transaction that ends soon after, with [`ScanCounter::store`]: the Managers' clocks
+/// stay locked to its end.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -107,11 +110,11 @@ pub async fn record_from<'a>(
     matches: &[NewScan<'a>],
     now: Timestamp,
     origin: Origin<'_>,
-    scans_per_day: u32,
+    counter: &mut ScanCounter,
 ) -> Result<Recorded<'a>, Error> {
     let mut deltas = Deltas::default();
     deltas.posts(feed, now, posts);
-    let recorded = make(conn, feed, matches, now, origin, scans_per_day, &mut deltas).await?;
+    let recorded = make(conn, feed, matches, now, origin, counter, &mut deltas).await?;
     stats::append(conn, &deltas).await?;
     Ok(recorded)
 }
@@ -122,7 +125,7 @@ async fn make<'a>(
     matches: &[NewScan<'a>],
     now: Timestamp,
     origin: Origin<'_>,
-    scans_per_day: u32,
+    counter: &mut ScanCounter,
     deltas: &mut Deltas,
 ) -> Result<Recorded<'a>, Error> {
     if matches.is_empty() {
@@ -158,13 +161,7 @@ async fn make<'a>(
     // What says the same again, or is held back by a bound, keeps its key: it was decided on, once.
     let silently = matches!(origin, Origin::Past { silently: true, .. });
     let mut likes = Likes::load(conn, &fresh, &collapsing, matches, silently).await?;
-    let account_of = |manager| accounts.get(manager).map(|(account, _)| *account);
-    let mut at_most: BTreeMap<Id, (i64, u32)> = BTreeMap::new();
-    for (account, quota) in { fresh.iter() }.filter_map(|(manager, _)| accounts.get(manager)) {
-        let quota = quota.unwrap_or(scans_per_day);
-        at_most.entry(*account).or_insert((0, quota)).0 += 1;
-    }
-    let mut room = Room::take(conn, &at_most).await?;
+    let mut capacity = Capacity::new(counter, accounts);
     let mut decided = BTreeSet::new();
     let mut put_off = Vec::new();
     let mut refused = Vec::new();
@@ -177,11 +174,10 @@ async fn make<'a>(
             fresh.remove(&key);
             continue;
         }
-        let account = account_of(&one.manager);
         // A new post spends a part of its Manager's bound on its own day, also if it is refused: when it comes again, it
         // spends none. A backfill that is repeated must not spend it each time.
         let is_past = matches!(origin, Origin::Past { .. });
-        let refuse_first = is_past && !room.is_left(account);
+        let refuse_first = is_past && !capacity.is_left(&one.manager);
         if let Some(Some(quota)) = quotas.get_mut(&one.manager)
             && !refuse_first
         {
@@ -203,16 +199,15 @@ async fn make<'a>(
                 continue;
             }
         }
-        if !room.is_left(account) {
+        if !capacity.is_left(&one.manager) {
             fresh.remove(&key);
             put_off.push(key);
             refused.push((one.manager, one.post));
             continue;
         }
-        room.spend(account);
+        capacity.spend(&one.manager);
         likes.is_new(key);
     }
-    room.give_back(conn).await?;
     // A repeated request for the past returns what found no capacity in it.
     give_back_keys(conn, &put_off).await?;
     if !matches!(origin, Origin::Past { .. }) {

@@ -3,7 +3,7 @@
 use domain::{FeedName, ManagerName, Post, Timestamp, list::SCAN_FIELDS};
 use store::{
     AsyncPgConnection, erasure, plans, recent_posts,
-    scans::{self, Origin},
+    scans::{self, Origin, ScanCounter},
 };
 use test_support::{Fixture, instructions, post};
 
@@ -41,8 +41,8 @@ async fn poll(
         .await
         .unwrap();
     let matches = [new_scan(manager, post)];
-    let origin = Origin::Poll;
-    let made = scans::record_from(conn, feed, 1, &matches, now, origin, u32::MAX).await;
+    let (origin, mut counter) = (Origin::Poll, ScanCounter::new(u32::MAX));
+    let made = scans::record_from(conn, feed, 1, &matches, now, origin, &mut counter).await;
     made.unwrap().made.len()
 }
 

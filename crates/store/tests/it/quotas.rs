@@ -13,7 +13,7 @@ use store::{
     fair::Turns,
     managers,
     quotas::{self, Change, Limits, Overrides, Resource},
-    scans::{self, NewScan, Origin},
+    scans::{self, NewScan, Origin, ScanCounter},
 };
 use test_support::{Fixture, TestDatabase, instructions, post};
 
@@ -225,14 +225,31 @@ async fn offer(
     origin: Origin<'_>,
 ) -> (usize, usize) {
     let matches: Vec<NewScan<'_>> = posts.iter().map(|post| new_scan(manager, post)).collect();
-    let (now, quota) = (Timestamp::now(), DEFAULTS.scans_per_day);
-    let recorded = conn
-        .transaction(async |conn| {
-            scans::record_from(conn, &feed(), 0, &matches, now, origin, quota).await
-        })
-        .await
-        .unwrap();
-    (recorded.made.len(), recorded.refused.len())
+    loop {
+        let offered = conn
+            .transaction(async |conn| {
+                let (offered, counter) = uncounted(conn, &matches, origin).await?;
+                counter.store(conn).await?;
+                Ok(offered)
+            })
+            .await;
+        match offered {
+            Err(Error::QuotaRace) => {}
+            offered => return offered.unwrap(),
+        }
+    }
+}
+
+/// All of [`offer`] but the last statement.
+async fn uncounted(
+    conn: &mut AsyncPgConnection,
+    matches: &[NewScan<'_>],
+    origin: Origin<'_>,
+) -> Result<((usize, usize), ScanCounter), Error> {
+    let mut counter = ScanCounter::new(DEFAULTS.scans_per_day);
+    let now = Timestamp::now();
+    let recorded = scans::record_from(conn, &feed(), 0, matches, now, origin, &mut counter).await?;
+    Ok(((recorded.made.len(), recorded.refused.len()), counter))
 }
 
 async fn catch_up(conn: &mut AsyncPgConnection) -> usize {
@@ -298,6 +315,115 @@ async fn two_scanners_at_once_make_no_more_scans_than_the_quota() {
         offer(&mut conn, theirs, &posts(0, 3), Origin::Poll).await,
         (3, 0)
     );
+}
+
+#[tokio::test]
+async fn transactions_of_one_account_wait_for_each_other_only_to_commit() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let mut managers = Vec::new();
+    for _ in 0..2 {
+        managers.push(at.fixture.manager(conn, &instructions("kettle"), &[]).await);
+    }
+    // Different posts: one that is new is stored by one transaction, and others wait for it.
+    let (first, second) = (posts(0, 4), posts(10, 3));
+    let matches: Vec<_> = { first.iter() }
+        .map(|post| new_scan(managers[0], post))
+        .collect();
+
+    // The first transaction stays open before its last statement.
+    run(conn, "BEGIN").await;
+    let (offered, counter) = uncounted(conn, &matches, Origin::Poll).await.unwrap();
+    assert_eq!(offered, (4, 0));
+    let mut other = at.database.connect().await;
+    // If it had to wait, it would wait for ever.
+    run(&mut other, "SET lock_timeout = '5s'").await;
+    assert_eq!(
+        offer(&mut other, managers[1], &second, Origin::Poll).await,
+        (3, 0)
+    );
+
+    // Both together exceed the quota. The one that comes later begins again, and decides by the new counter.
+    let counted = counter.store(conn).await;
+    assert!(matches!(counted, Err(Error::QuotaRace)), "{counted:?}");
+    run(conn, "ROLLBACK").await;
+    assert_eq!(number(conn, USED).await, 3);
+    assert_eq!(offer(conn, managers[0], &first, Origin::Poll).await, (2, 2));
+    assert_eq!(number(conn, USED).await, 5);
+}
+
+#[tokio::test]
+async fn transactions_with_scans_of_several_accounts_never_wait_in_a_circle() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let quota = Change {
+        scans_per_day: Some(Some(1_000)),
+        ..Change::default()
+    };
+    let mut fixtures = Vec::new();
+    for name in ["globex", "hooli", "initech"] {
+        fixtures.push(at.fixture.beside(conn, name).await);
+        quotas::set(conn, name, &quota).await.unwrap();
+    }
+    let mut works = Vec::new();
+    for n in 0..8 {
+        let mut managers = Vec::new();
+        for fixture in &fixtures {
+            managers.push(fixture.manager(conn, &instructions("kettle"), &[]).await);
+        }
+        // Each in another order.
+        managers.rotate_left(n % 3);
+        if n % 2 == 0 {
+            managers.reverse();
+        }
+        let mut conn = at.database.connect().await;
+        works.push(async move {
+            for turn in 0..5 {
+                let posts = posts(n * 100 + turn * 10, 2);
+                conn.transaction(async |conn| {
+                    let mut counter = ScanCounter::new(0);
+                    // As a poll that is stored in halves does it.
+                    for manager in &managers {
+                        let matches: Vec<_> =
+                            posts.iter().map(|post| new_scan(*manager, post)).collect();
+                        let (now, origin) = (Timestamp::now(), Origin::Poll);
+                        scans::record_from(conn, &feed(), 0, &matches, now, origin, &mut counter)
+                            .await?;
+                    }
+                    counter.store(conn).await
+                })
+                .await
+                .unwrap();
+            }
+        });
+    }
+    join_all(works).await;
+    assert_eq!(number(conn, USED).await, 8 * 5 * 2 * 3);
+    let counted = "SELECT count(*) AS number FROM account_days WHERE scans = 80";
+    assert_eq!(number(conn, counted).await, 3);
+}
+
+#[tokio::test]
+async fn one_transaction_that_records_twice_keeps_to_the_quota() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let manager = at.fixture.manager(conn, &instructions("kettle"), &[]).await;
+    let posts = posts(0, 7);
+    let recorded = conn.transaction(async |conn| {
+        let mut counter = ScanCounter::new(DEFAULTS.scans_per_day);
+        let mut offered = Vec::new();
+        for posts in posts.chunks(4) {
+            let matches: Vec<_> = posts.iter().map(|post| new_scan(manager, post)).collect();
+            let (now, origin) = (Timestamp::now(), Origin::Poll);
+            let recorded =
+                scans::record_from(conn, &feed(), 0, &matches, now, origin, &mut counter).await?;
+            offered.push((recorded.made.len(), recorded.refused.len()));
+        }
+        counter.store(conn).await?;
+        Ok::<_, Error>(offered)
+    });
+    assert_eq!(recorded.await.unwrap(), [(4, 0), (1, 2)]);
+    assert_eq!(number(conn, USED).await, 5);
 }
 
 #[tokio::test]

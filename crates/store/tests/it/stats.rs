@@ -8,7 +8,7 @@ use domain::{
     stats::{Interval, Point, StatsQuery},
 };
 use store::{
-    scans::{self, Origin},
+    scans::{self, Origin, ScanCounter},
     stats::{self, Deltas},
 };
 use test_support::{instructions, post};
@@ -248,15 +248,14 @@ async fn a_poll_counts_its_posts_for_who_watches_and_its_scans() {
     let mut ahead = post("forum:2", "a");
     ahead.time = now.plus(Duration::from_secs(600));
     let matches = [new_scan(one, &old), new_scan(one, &ahead)];
-    for _ in 0..2 {
-        // The second makes no Scans: they are there.
-        scans::record_from(conn, &feed(), 20, &matches, now, Origin::Poll, u32::MAX)
+    let mut counter = ScanCounter::new(u32::MAX);
+    // The second makes no Scans: they are there.
+    for (posts, matches) in [(20, &matches[..]), (20, &matches), (0, &[])] {
+        let origin = Origin::Poll;
+        scans::record_from(conn, &feed(), posts, matches, now, origin, &mut counter)
             .await
             .unwrap();
     }
-    scans::record_from(conn, &feed(), 0, &[], now, Origin::Poll, u32::MAX)
-        .await
-        .unwrap();
     // Of the past: a Scan like any, but its post's age is no delay of ours.
     let mut past = post("forum:3", "a");
     past.time = now.minus(Duration::from_hours(24));

@@ -10,7 +10,7 @@ use domain::{
 };
 use store::{
     Page,
-    scans::{self, NewScan, Origin},
+    scans::{self, NewScan, Origin, ScanCounter},
 };
 use test_support::{Fixture, TestDatabase};
 
@@ -96,8 +96,8 @@ pub(crate) async fn record_past(
         silently,
         catch_up: &HashMap::new(),
     };
-    let now = Timestamp::now();
-    scans::record_from(conn, &feed(), 0, matches, now, origin, u32::MAX)
+    let (now, mut counter) = (Timestamp::now(), ScanCounter::new(u32::MAX));
+    scans::record_from(conn, &feed(), 0, matches, now, origin, &mut counter)
         .await
         .unwrap()
         .made

@@ -1,117 +1,138 @@
 //! The quota of Scans a day, which is an account's.
 //!
-//! A day's counter is locked after the clocks, in the order of the accounts, and held to the end of the transaction: of
-//! two scanners that want the last Scan, one gets it.
+//! A transaction decides by the counter as it was when the clocks were read, without a lock on it, and adds its Scans as
+//! its last statement. Where that exceeds a quota, because another transaction added to the counter meanwhile, the
+//! transaction fails and is repeated. So no quota is ever exceeded, and transactions of one account wait for each other
+//! only while they commit. The counters are locked in the order of the accounts, and nothing is locked after them.
 
 use std::collections::{BTreeMap, HashMap};
 
-use chrono::NaiveDate;
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, BigInt, Date, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::Id;
+use domain::{Id, ManagerName};
 use uuid::Uuid;
 
-use crate::{QueryResult, prepared::Prepared};
+use crate::{Error, prepared::Prepared};
 
-/// Scans that the transaction may still make, by account.
-#[derive(Default)]
-pub(super) struct Room {
-    accounts: HashMap<Id, Taken>,
+/// Scans of one transaction that are not in the counters of their accounts yet.
+///
+/// Pass it to each [`super::record_from`] of the transaction. After a rollback to a savepoint, go on with a clone from
+/// before the savepoint. Call [`ScanCounter::store`] as the last statement before the commit.
+#[derive(Debug, Clone)]
+#[must_use = "Scans that are not stored in the counters exceed the quota"]
+pub struct ScanCounter {
+    /// For accounts without an override.
+    default_quota: u32,
+    uncounted: BTreeMap<Id, Uncounted>,
 }
 
-struct Taken {
-    day: NaiveDate,
-    left: i64,
-    /// Number of Scans that were counted and not made yet.
-    unused: i64,
+#[derive(Debug, Clone, Copy)]
+struct Uncounted {
+    scans: i64,
+    quota: u32,
 }
 
-impl Room {
-    /// Counts as many Scans as each account wants at most; `wanted` has that number and the quota.
-    pub(super) async fn take(
-        conn: &mut AsyncPgConnection,
-        wanted: &BTreeMap<Id, (i64, u32)>,
-    ) -> QueryResult<Self> {
+impl ScanCounter {
+    pub fn new(default_quota: u32) -> Self {
+        Self {
+            default_quota,
+            uncounted: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the Scans to the counters of today (UTC). The counters stay locked to the end of the transaction.
+    ///
+    /// # Errors
+    /// [`Error::QuotaRace`] if that exceeds a quota: roll back, and repeat the transaction. It then decides by the new
+    /// counter. Each failure means that another transaction made Scans, so repeating ends when the quota is used up.
+    /// Others when the database does not answer.
+    pub async fn store(self, conn: &mut AsyncPgConnection) -> Result<(), Error> {
         #[derive(QueryableByName)]
         struct Row {
             #[diesel(sql_type = SqlUuid)]
             account_id: Uuid,
-            #[diesel(sql_type = Date)]
-            day: NaiveDate,
             #[diesel(sql_type = BigInt)]
             scans: i64,
         }
-        if wanted.is_empty() {
-            return Ok(Self::default());
+        let uncounted = self.uncounted;
+        if uncounted.is_empty() {
+            return Ok(());
         }
+        let ids: Vec<Uuid> = uncounted.keys().map(|id| id.to_uuid()).collect();
+        let scans: Vec<i64> = uncounted.values().map(|account| account.scans).collect();
         let rows: Vec<Row> = Prepared(
             sql_query(
                 "INSERT INTO account_days AS d (account_id, day, scans) \
-                 SELECT account_id, (clock_timestamp() AT TIME ZONE 'UTC')::date, scans \
+                 SELECT account_id, (statement_timestamp() AT TIME ZONE 'UTC')::date, scans \
                  FROM unnest($1, $2) AS given (account_id, scans) ORDER BY account_id \
                  ON CONFLICT (account_id, day) DO UPDATE SET scans = d.scans + excluded.scans \
-                 RETURNING account_id, day, scans",
+                 RETURNING account_id, scans",
             )
-            .bind::<Array<SqlUuid>, _>(wanted.keys().map(|id| id.to_uuid()).collect::<Vec<_>>())
-            .bind::<Array<BigInt>, _>(wanted.values().map(|(n, _)| *n).collect::<Vec<_>>()),
+            .bind::<Array<SqlUuid>, _>(ids)
+            .bind::<Array<BigInt>, _>(scans),
         )
         .load(conn)
         .await?;
-        let taken = rows.into_iter().filter_map(|row| {
-            let account = Id::from_uuid(row.account_id);
-            let (wanted, quota) = *wanted.get(&account)?;
-            let before = row.scans - wanted;
-            let taken = Taken {
-                day: row.day,
-                left: (i64::from(quota) - before).max(0),
-                unused: wanted,
-            };
-            Some((account, taken))
-        });
-        Ok(Self {
-            accounts: taken.collect(),
+        let exceeds = |row: &Row| {
+            let account = uncounted.get(&Id::from_uuid(row.account_id));
+            account.is_some_and(|account| row.scans > i64::from(account.quota))
+        };
+        if rows.iter().any(exceeds) {
+            return Err(Error::QuotaRace);
+        }
+        Ok(())
+    }
+}
+
+/// Account of a Manager.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Account {
+    pub(super) id: Id,
+    /// The quota that was set for it.
+    pub(super) quota: Option<u32>,
+    /// Scans of today that other transactions counted.
+    pub(super) scans: i64,
+}
+
+/// Scans that each account may still have today.
+pub(super) struct Capacity<'a> {
+    counter: &'a mut ScanCounter,
+    accounts: HashMap<ManagerName, Account>,
+}
+
+impl<'a> Capacity<'a> {
+    pub(super) fn new(
+        counter: &'a mut ScanCounter,
+        accounts: HashMap<ManagerName, Account>,
+    ) -> Self {
+        Self { counter, accounts }
+    }
+
+    /// Returns true if the Manager's account may have one more Scan. An account that is not known was deleted.
+    pub(super) fn is_left(&self, manager: &ManagerName) -> bool {
+        self.accounts.get(manager).is_none_or(|account| {
+            let own = self.counter.uncounted.get(&account.id);
+            let own = own.map_or(0, |own| own.scans);
+            account.scans + own < i64::from(self.quota(account))
         })
     }
 
-    /// Returns true if the account may have one more Scan. An account that is not known was deleted.
-    pub(super) fn is_left(&self, account: Option<Id>) -> bool {
-        let taken = account.and_then(|account| self.accounts.get(&account));
-        taken.is_none_or(|taken| taken.left > 0)
+    /// Counts one Scan of the Manager.
+    pub(super) fn spend(&mut self, manager: &ManagerName) {
+        let Some(account) = self.accounts.get(manager) else {
+            return;
+        };
+        let quota = self.quota(account);
+        let uncounted =
+            { self.counter.uncounted.entry(account.id) }.or_insert(Uncounted { scans: 0, quota });
+        uncounted.scans += 1;
+        uncounted.quota = quota;
     }
 
-    pub(super) fn spend(&mut self, account: Option<Id>) {
-        let taken = account.and_then(|account| self.accounts.get_mut(&account));
-        if let Some(taken) = taken {
-            taken.left -= 1;
-            taken.unused -= 1;
-        }
-    }
-
-    /// Takes back from the counters what was not spent.
-    pub(super) async fn give_back(self, conn: &mut AsyncPgConnection) -> QueryResult<()> {
-        let mut unused: Vec<(Id, Taken)> = self.accounts.into_iter().collect();
-        unused.retain(|(_, taken)| taken.unused != 0);
-        if unused.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<Uuid> = unused.iter().map(|(id, _)| id.to_uuid()).collect();
-        let days: Vec<NaiveDate> = unused.iter().map(|(_, taken)| taken.day).collect();
-        let scans: Vec<i64> = unused.iter().map(|(_, taken)| taken.unused).collect();
-        Prepared(
-            sql_query(
-                "UPDATE account_days AS d SET scans = d.scans - given.scans \
-                 FROM unnest($1, $2, $3) AS given (account_id, day, scans) \
-                 WHERE d.account_id = given.account_id AND d.day = given.day",
-            )
-            .bind::<Array<SqlUuid>, _>(ids)
-            .bind::<Array<Date>, _>(days)
-            .bind::<Array<BigInt>, _>(scans),
-        )
-        .execute(conn)
-        .await?;
-        Ok(())
+    fn quota(&self, account: &Account) -> u32 {
+        account.quota.unwrap_or(self.counter.default_quota)
     }
 }

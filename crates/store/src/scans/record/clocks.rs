@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use chrono::{DateTime, NaiveDate, Utc};
 use diesel::{
     QueryableByName, sql_query,
-    sql_types::{Array, Bool, Date, Double, Integer, Nullable, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Bool, Date, Double, Integer, Nullable, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{Id, ManagerName};
 use uuid::Uuid;
 
+use super::accounts::Account;
 use crate::{
     QueryResult,
     prepared::Prepared,
@@ -23,8 +26,7 @@ pub(super) struct Clocks {
     pub(super) quotas: HashMap<ManagerName, Option<Quota>>,
     /// The Managers that collapse duplicates.
     pub(super) collapsing: BTreeSet<ManagerName>,
-    /// Account of each Manager, with the quota that was set for it.
-    pub(super) accounts: HashMap<ManagerName, (Id, Option<u32>)>,
+    pub(super) accounts: HashMap<ManagerName, Account>,
 }
 
 /// Locks the clocks of these Managers, as far as there are any. All bounds are read here, so that a change of them
@@ -59,6 +61,8 @@ pub(super) async fn lock_clocks(
         account_id: Option<Uuid>,
         #[diesel(sql_type = Nullable<Integer>)]
         quota_scans_per_day: Option<i32>,
+        #[diesel(sql_type = BigInt)]
+        account_scans: i64,
     }
     let managers: BTreeSet<ManagerName> = fresh.iter().map(|(manager, _)| *manager).collect();
     let column = |id: fn(&ManagerName) -> Id| -> Vec<Uuid> {
@@ -68,11 +72,13 @@ pub(super) async fn lock_clocks(
         "SELECT clock.namespace_id, clock.manager_id, clock_timestamp() AS now, manager.max_scans_per_day, \
              clock.quota_day, clock.quota_made, clock.quota_suppressed, clock.quota_lowest, clock.quota_highest, \
              coalesce(manager.duplicates = 'COLLAPSE', false) AS collapses, \
-             account.id AS account_id, account.quota_scans_per_day \
+             account.id AS account_id, account.quota_scans_per_day, coalesce(day.scans, 0) AS account_scans \
          FROM scan_clocks AS clock \
          LEFT JOIN managers AS manager ON manager.namespace_id = clock.namespace_id AND manager.id = clock.manager_id \
          LEFT JOIN namespaces AS namespace ON namespace.id = clock.namespace_id \
          LEFT JOIN accounts AS account ON account.id = namespace.account_id \
+         LEFT JOIN account_days AS day ON day.account_id = account.id \
+             AND day.day = (statement_timestamp() AT TIME ZONE 'UTC')::date \
          WHERE (clock.namespace_id, clock.manager_id) IN (SELECT * FROM unnest($1, $2)) \
          ORDER BY clock.namespace_id, clock.manager_id FOR UPDATE OF clock",
     )
@@ -95,7 +101,11 @@ pub(super) async fn lock_clocks(
                 collapsing.insert(name);
             }
             if let Some(account) = row.account_id {
-                let account = (Id::from_uuid(account), row.quota_scans_per_day.map(count));
+                let account = Account {
+                    id: Id::from_uuid(account),
+                    quota: row.quota_scans_per_day.map(count),
+                    scans: row.account_scans,
+                };
                 accounts.insert(name, account);
             }
             let stored = row.quota_day.map(|day| State {
