@@ -907,6 +907,7 @@ export interface components {
          *         "namespaces/01jd3y8k6q9v2w4x5z7a8b9c0d"
          *       ],
          *       "rateLimitPerMinute": 600,
+         *       "accountRateLimitPerMinute": 6000,
          *       "quotas": {
          *         "managers": {
          *           "limit": 1000,
@@ -939,6 +940,8 @@ export interface components {
             expireTime?: components["schemas"]["Timestamp"];
             /** @description Points that the key may spend in a minute. */
             rateLimitPerMinute: number;
+            /** @description Points that all keys of the account together may spend in a minute. */
+            accountRateLimitPerMinute: number;
             /**
              * @description What the whole account may have and has, in all its Namespaces. What would exceed a quota is 400
              *     `quota_exceeded`. `used` is above `limit` after a quota was lowered: what exists stays and works.
@@ -2599,7 +2602,7 @@ export interface components {
             };
         };
         /**
-         * @description The key has spent its points for now, its account reads two costly lists already or has more requests open than are
+         * @description The key, or its account, has spent its points for now, its account reads two costly lists already or has more requests open than are
          *     served at a time, or too many keys that do not work came from this address. `Retry-After` says when to come again.
          */
         TooManyRequests: {
@@ -2777,7 +2780,7 @@ export interface components {
         WwwAuthenticate: "Bearer";
         /** @description Seconds to wait before the next try. */
         RetryAfter: number;
-        /** @description How many points the key may spend within the window, a minute. On each answer to a key that works. */
+        /** @description How many points the key, or its account if that has fewer left, may spend within the window, a minute. On each answer to a key that works. */
         RateLimitLimit: number;
         /** @description How many points are left in the window. On each answer to a key that works. */
         RateLimitRemaining: number;

@@ -88,7 +88,11 @@ export function KeyPage() {
         <dt>{w.key.expires}</dt><dd>{me.expireTime ? <>{moment(me.expireTime)} (<Time iso={me.expireTime} focusable />)</> : w.key.never}</dd>
         <dt>{w.key.quotas}</dt>
         <dd>{(["managers", "connections", "feeds", "scansPerDay"] as const).map((quota) => <p key={quota}>{w.key.quota[quota](number(me.quotas[quota].used), number(me.quotas[quota].limit))}</p>)}</dd>
-        <dt>{w.key.rate}</dt><dd>{w.key.points(number(me.rateLimitPerMinute))}</dd>
+        <dt>{w.key.rate}</dt>
+        <dd>
+          <p>{w.key.points(number(me.rateLimitPerMinute))}</p>
+          <p>{w.key.accountPoints(number(me.accountRateLimitPerMinute))}</p>
+        </dd>
       </dl>
       <p class="actions"><Act run={async () => end("signed-out")}>{w.nav.signOut}</Act></p>
       <p class="faint small">{w.key.kept}</p>

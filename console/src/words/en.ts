@@ -93,6 +93,7 @@ export const w = {
       scansPerDay: (used: string, limit: string) => `${used} of ${limit} Scans today (UTC)`,
     },
     points: (points: string) => `${points} points a minute; a read costs 1, a change 5, tests and previews 20`,
+    accountPoints: (points: string) => `${points} points a minute for all keys of the account together`,
     roleMeans: { OWNER: "everything, and making and deleting Namespaces", EDITOR: "everything inside of Namespaces but the audit log", VIEWER: "reading all but the audit log" },
   },
   namespaces: {

@@ -40,6 +40,7 @@ use store::{
     AsyncPgConnection, QueryResult, audit,
     keys::{self, KeyRecord},
     namespaces,
+    rates::Payer,
 };
 
 use crate::{
@@ -111,8 +112,9 @@ impl Caller {
     /// Spends points in addition to those of the request itself: at most half of what a minute has, so that no
     /// single request can be too dear for ever.
     pub(crate) async fn charge(&self, points: u32) -> Result<(), ApiError> {
-        let points = points.min(self.state.rates.limit() / 2);
-        let standing = Meter::charge(&self.state, self.key.id, points).await?;
+        let payer = payer(&self.key);
+        let points = points.min(self.state.rates.limit_of(payer.key) / 2);
+        let standing = Meter::charge(&self.state, payer, points).await?;
         // Once a request.
         let _ = self.charged.set(standing);
         Ok(())
@@ -251,7 +253,7 @@ async fn admit(
             // As it is routed, with what was percent-encoded decoded.
             let cost = rates::cost(request.method(), request.match_info().as_str());
             let state = Arc::clone(&caller.state);
-            match Meter::charge(&state, caller.key.id, cost).await {
+            match Meter::charge(&state, payer(&caller.key), cost).await {
                 Ok(standing) => {
                     let charged = Arc::clone(&caller.charged);
                     request.extensions_mut().insert(caller);
@@ -268,6 +270,13 @@ async fn admit(
         Err(error) => Ok(request
             .into_response(error.error_response())
             .map_into_right_body()),
+    }
+}
+
+fn payer(key: &KeyRecord) -> Payer {
+    Payer {
+        key: key.id,
+        account: key.account,
     }
 }
 

@@ -1,13 +1,15 @@
-//! The rate limit: what a key may spend in a minute, on all replicas together.
+//! The rate limit: what a key, and all keys of an account, may spend in a minute, on all replicas together.
 //!
 //! Points are leased from the database, some at a time; `store::rates` has the rules, and the proof that
 //! no window of a minute lets more through than the limit. Here is the side of the replica: a lease for
 //! each key, asked for when it is needed, by one request at a time while the key's others wait; larger
-//! for a key that spends what it leases; settled when it is over or more is wanted, and at the end.
+//! for a key that spends what it leases; settled when it is over or more is wanted, and at the end. A lease takes its
+//! points from the key and from its account, or from neither. An account leases by one request at a time on each
+//! replica, whatever the number of its keys: its ledger is one row, and the database has few connections.
 //!
 //! Cost: none but a lock and a look-up for a request that finds points; one short transaction for a new
 //! lease, which is 3 % of the requests at best, and at worst one each five seconds for a key that
-//! makes few requests. A key that is refused asks the database four times a second at most, however
+//! makes few requests. A key or an account that is refused asks the database four times a second at most, however
 //! many requests it makes.
 //!
 //! Without the database nothing is let through once the leases are spent, and the answer is 503: what
@@ -29,7 +31,7 @@ use actix_web::http::{
 };
 use domain::{Id, Timestamp};
 use prometheus::IntCounter;
-use store::rates::{Grant, Settlement, Wanted};
+use store::rates::{Limits, Payer, Settlement, SharedGrant, Wanted};
 use tokio::sync::Mutex as Gate;
 
 use crate::{ApiError, authenticate::guesses::BURST, state::AppState};
@@ -49,7 +51,7 @@ const FIRST_SHARE: u32 = 4;
 static LIMITED: LazyLock<IntCounter> = LazyLock::new(|| {
     let metric = IntCounter::new(
         "earshot_rate_limited_total",
-        "Requests that were refused for their key's rate.",
+        "Requests that were refused for the rate of their key or its account.",
     )
     .expect("the name is valid");
     if let Err(error) = prometheus::default_registry().register(Box::new(metric.clone())) {
@@ -70,7 +72,7 @@ pub(crate) fn cost(method: &Method, path: &str) -> u32 {
     }
 }
 
-/// How a key stands, as far as this replica knows.
+/// State of a key or its account, whichever has fewer points left, as far as this replica knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     limit: u32,
@@ -108,17 +110,32 @@ fn seconds(millis: i64) -> i64 {
 }
 
 pub(crate) struct Meter {
-    limit: u32,
+    /// The account's is the default.
+    limits: Limits,
     begin: Instant,
-    accounts: Mutex<HashMap<Id, Arc<Account>>>,
+    known: Mutex<Known>,
 }
 
-/// One key's.
+/// Keys and accounts with leases or believed refusals.
+#[derive(Default)]
+struct Known {
+    keys: HashMap<Id, Arc<Key>>,
+    accounts: HashMap<Id, Arc<Account>>,
+}
+
+struct Key {
+    payer: Payer,
+    account: Arc<Account>,
+    book: Mutex<Book>,
+}
+
+/// State that the keys of an account share.
 #[derive(Default)]
 struct Account {
     /// Held during a request to the database.
     gate: Arc<Gate<()>>,
-    book: Mutex<Book>,
+    /// Refusal by the account's ledger.
+    refusal: Mutex<Option<Refusal>>,
 }
 
 /// State of a key on this replica.
@@ -128,50 +145,76 @@ struct Book {
     refusal: Option<Refusal>,
     /// How many points to ask for next; 0 before the first.
     appetite: u32,
-    /// Free points in addition to our lease, when it was granted.
+    /// Limit of the account, where it is known.
+    account_limit: Option<u32>,
+    /// State of the ledger with fewer points left, when our lease was granted.
+    limit: u32,
     free: u32,
     reset_ms: i64,
 }
 
+#[derive(Clone, Copy)]
 struct Refusal {
     cost: u32,
     believed_until_ms: i64,
     retry_ms: i64,
+    limit: u32,
+    free: u32,
+    reset_ms: i64,
+}
+
+impl Refusal {
+    /// Refuses `cost`, if that is known to exceed what is left.
+    fn refuse(&self, now_ms: i64, cost: u32) -> Option<ApiError> {
+        if cost < self.cost || now_ms >= self.believed_until_ms {
+            return None;
+        }
+        LIMITED.inc();
+        Some(ApiError::RateLimited {
+            retry_after: seconds(self.retry_ms - now_ms).max(1),
+            standing: Standing {
+                limit: self.limit,
+                remaining: self.free,
+                reset_in_ms: self.reset_ms - now_ms,
+            },
+        })
+    }
+
+    fn is_over(&self, now_ms: i64) -> bool {
+        now_ms >= self.believed_until_ms
+    }
 }
 
 impl Book {
     /// Spends `cost` of the lease, or knows that there are no points; else the database has to be asked.
     fn charge(&mut self, now_ms: i64, limit: u32, cost: u32) -> Option<Result<Standing, ApiError>> {
-        if self
-            .lease
-            .as_mut()
-            .is_some_and(|lease| lease.spend(now_ms, cost))
-        {
-            return Some(Ok(self.standing(now_ms, limit)));
+        let cost = cost.min(self.lower(limit));
+        let lease = self.lease.as_mut();
+        if lease.is_some_and(|lease| lease.spend(now_ms, cost)) {
+            return Some(Ok(self.standing(now_ms)));
         }
-        let refusal = self.refusal.as_ref()?;
-        if cost < refusal.cost || now_ms >= refusal.believed_until_ms {
-            return None;
-        }
-        LIMITED.inc();
-        Some(Err(ApiError::RateLimited {
-            retry_after: seconds(refusal.retry_ms - now_ms).max(1),
-            standing: self.standing(now_ms, limit),
-        }))
+        let refused = self.refusal.as_ref()?.refuse(now_ms, cost);
+        refused.map(Err)
     }
 
-    fn standing(&self, now_ms: i64, limit: u32) -> Standing {
+    /// The lower of the key's limit and its account's: what costs more than all points takes all of them.
+    fn lower(&self, limit: u32) -> u32 {
+        limit.min(self.account_limit.unwrap_or(limit))
+    }
+
+    fn standing(&self, now_ms: i64) -> Standing {
         let left = self.lease.as_ref().map_or(0, Lease::left);
         Standing {
-            limit,
-            remaining: (self.free + left).min(limit),
+            limit: self.limit,
+            remaining: self.free.saturating_add(left).min(self.limit),
             reset_in_ms: self.reset_ms - now_ms,
         }
     }
 
     /// The next lease to request, and the report on the one that ends with it.
     fn next(&mut self, now_ms: i64, limit: u32, cost: u32) -> (Wanted, Option<Settlement>) {
-        let largest = (limit / LARGEST_SHARE).max(1);
+        let largest = (self.lower(limit) / LARGEST_SHARE).max(1);
+        let cost = cost.min(self.lower(limit));
         let settled = self.settle(now_ms);
         self.appetite = self.appetite.clamp((largest / FIRST_SHARE).max(1), largest);
         let wanted = Wanted {
@@ -193,7 +236,17 @@ impl Book {
         Some(lease.settle())
     }
 
-    fn note(&mut self, wanted: &Wanted, asked_ms: i64, now_ms: i64, grant: &Grant) {
+    /// Returns the refusal, if it is one.
+    fn note(
+        &mut self,
+        wanted: &Wanted,
+        asked_ms: i64,
+        now_ms: i64,
+        answer: &SharedGrant,
+    ) -> Option<Refusal> {
+        let grant = &answer.grant;
+        self.account_limit = Some(answer.account_limit);
+        self.limit = answer.limit;
         self.free = grant.free;
         self.reset_ms = now_ms + grant.reset_in_ms;
         if grant.points > 0 {
@@ -201,62 +254,84 @@ impl Book {
             self.refusal = None;
         } else {
             self.refusal = Some(Refusal {
-                cost: wanted.least,
+                cost: wanted.least.min(answer.account_limit),
                 believed_until_ms: now_ms + grant.retry_in_ms.min(REFUSED_FOR_MS),
                 retry_ms: now_ms + grant.retry_in_ms,
+                limit: self.limit,
+                free: self.free,
+                reset_ms: self.reset_ms,
             });
         }
+        self.refusal
     }
 
     fn is_idle(&self, now_ms: i64) -> bool {
-        self.lease.is_none()
-            && self
-                .refusal
-                .as_ref()
-                .is_none_or(|refusal| now_ms >= refusal.believed_until_ms)
+        let refusal = self.refusal.as_ref();
+        self.lease.is_none() && refusal.is_none_or(|refusal| refusal.is_over(now_ms))
+    }
+}
+
+impl Key {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what [`Book::charge`] does, and knows what the account's ledger refused to another key.
+    fn charge(&self, meter: &Meter, cost: u32) -> Option<Result<Standing, ApiError>> {
+        let now_ms = meter.now_ms();
+        let mut book = self.book();
+        let charged = book.charge(now_ms, meter.limits.key, cost);
+        let cost = cost.min(book.lower(meter.limits.key));
+        charged.or_else(|| {
+            let refusal = *self.account.refusal();
+            refusal?.refuse(now_ms, cost).map(Err)
+        })
     }
 }
 
 impl Account {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn refusal(&self) -> MutexGuard<'_, Option<Refusal>> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Meter {
-    /// Points in a minute.
-    pub(crate) fn limit(&self) -> u32 {
-        self.limit
+    /// Points in a minute; the account's is the default.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
     }
 
-    pub(crate) fn new(limit: u32) -> Self {
+    /// The lower limit of the key and its account, as far as this replica knows.
+    pub(crate) fn limit_of(&self, key: Id) -> u32 {
+        let key = self.known().keys.get(&key).map(Arc::clone);
+        key.map_or(self.limits.key, |key| key.book().lower(self.limits.key))
+    }
+
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
-            limit,
+            limits,
             begin: Instant::now(),
-            accounts: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
-    /// Spends `cost` points of `key`.
+    /// Spends `cost` points of the key and its account.
     ///
     /// # Errors
-    /// [`ApiError::RateLimited`] when it has none left, and others when the database cannot be asked.
+    /// [`ApiError::RateLimited`] when one of them has none left, and others when the database cannot be asked.
     pub(crate) async fn charge(
         state: &Arc<AppState>,
-        key: Id,
+        payer: Payer,
         cost: u32,
     ) -> Result<Standing, ApiError> {
         let meter = &state.rates;
-        let cost = cost.min(meter.limit);
-        let account = meter.account(key);
-        let charged = account.book().charge(meter.now_ms(), meter.limit, cost);
-        if let Some(charged) = charged {
+        let key = meter.key(payer);
+        if let Some(charged) = key.charge(meter, cost) {
             return charged;
         }
-        let gate = Arc::clone(&account.gate).lock_owned().await;
+        let gate = Arc::clone(&key.account.gate).lock_owned().await;
         // The previous holder of the gate may have brought enough.
-        let charged = account.book().charge(meter.now_ms(), meter.limit, cost);
-        if let Some(charged) = charged {
+        if let Some(charged) = key.charge(meter, cost) {
             return charged;
         }
         // Goes on when the client leaves: others wait for the same points.
@@ -264,19 +339,21 @@ impl Meter {
         let asking = async move {
             let _gate = gate;
             let meter = &state.rates;
-            let (wanted, settled) = account.book().next(meter.now_ms(), meter.limit, cost);
+            let limit = meter.limits.key;
+            let (wanted, settled) = key.book().next(meter.now_ms(), limit, cost);
             let asked_ms = meter.now_ms();
-            let grant = {
+            let answer = {
                 let mut conn = state.connection().await?;
-                store::rates::lease(&mut conn, key, meter.limit, settled.as_ref(), Some(&wanted))
-                    .await?
+                let (settled, wanted) = (settled.as_ref(), Some(&wanted));
+                store::rates::lease(&mut conn, payer, meter.limits, settled, wanted).await?
             };
-            let mut book = account.book();
+            let mut book = key.book();
             let now_ms = meter.now_ms();
-            if let Some(grant) = grant {
-                book.note(&wanted, asked_ms, now_ms, &grant);
+            if let Some(answer) = answer {
+                let refusal = book.note(&wanted, asked_ms, now_ms, &answer);
+                *key.account.refusal() = refusal.filter(|_| answer.is_refused_by_account);
             }
-            book.charge(now_ms, meter.limit, cost).unwrap_or_else(|| {
+            book.charge(now_ms, limit, cost).unwrap_or_else(|| {
                 let cause = anyhow::anyhow!("the database took longer than a lease lasts");
                 Err(ApiError::Unavailable(cause))
             })
@@ -287,13 +364,13 @@ impl Meter {
     /// Gives back what is left of leases: of those that are over, or of `all`. Forgets idle keys.
     pub(crate) async fn settle(state: &AppState, all: bool) -> Result<(), ApiError> {
         let meter = &state.rates;
-        for (key, account) in meter.forget_idle() {
-            let Ok(_gate) = Arc::clone(&account.gate).try_lock_owned() else {
+        for key in meter.forget_idle() {
+            let Ok(_gate) = Arc::clone(&key.account.gate).try_lock_owned() else {
                 continue;
             };
             let now_ms = meter.now_ms();
             let settled = {
-                let mut book = account.book();
+                let mut book = key.book();
                 let over = book
                     .lease
                     .as_ref()
@@ -302,30 +379,41 @@ impl Meter {
             };
             let Some(settled) = settled else { continue };
             let mut conn = state.connection().await?;
-            store::rates::lease(&mut conn, key, meter.limit, Some(&settled), None).await?;
+            let settled = Some(&settled);
+            store::rates::lease(&mut conn, key.payer, meter.limits, settled, None).await?;
         }
         Ok(())
     }
 
-    fn account(&self, key: Id) -> Arc<Account> {
-        Arc::clone(self.accounts().entry(key).or_default())
+    fn key(&self, payer: Payer) -> Arc<Key> {
+        let mut known = self.known();
+        let Known { keys, accounts } = &mut *known;
+        let key = keys.entry(payer.key).or_insert_with(|| {
+            Arc::new(Key {
+                payer,
+                account: Arc::clone(accounts.entry(payer.account).or_default()),
+                book: Mutex::default(),
+            })
+        });
+        Arc::clone(key)
     }
 
-    /// The accounts that remain.
-    fn forget_idle(&self) -> Vec<(Id, Arc<Account>)> {
+    /// The keys that remain.
+    fn forget_idle(&self) -> Vec<Arc<Key>> {
         let now_ms = self.now_ms();
-        let mut accounts = self.accounts();
+        let mut known = self.known();
         // With one owner, which is the map, no one else is about to use it.
-        accounts
-            .retain(|_, account| Arc::strong_count(account) > 1 || !account.book().is_idle(now_ms));
-        accounts
-            .iter()
-            .map(|(key, account)| (*key, Arc::clone(account)))
-            .collect()
+        known
+            .keys
+            .retain(|_, key| Arc::strong_count(key) > 1 || !key.book().is_idle(now_ms));
+        known
+            .accounts
+            .retain(|_, account| Arc::strong_count(account) > 1);
+        known.keys.values().map(Arc::clone).collect()
     }
 
-    fn accounts(&self) -> MutexGuard<'_, HashMap<Id, Arc<Account>>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now_ms(&self) -> i64 {

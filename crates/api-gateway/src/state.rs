@@ -18,6 +18,7 @@ use store::{
     AsyncConnection, AsyncPgConnection, Pool, QueryError,
     migrations::{self, Schema},
     quotas,
+    rates::Limits,
     seal::Sealer,
 };
 use tokio::{runtime::Handle, sync::OwnedSemaphorePermit};
@@ -101,7 +102,10 @@ impl AppState {
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
             keys: KeyCache::default(),
             guesses: Guesses::new(config.gateway.trusted_proxies.clone()),
-            rates: Meter::new(config.gateway.rate_limit_per_minute),
+            rates: Meter::new(Limits {
+                key: config.gateway.rate_limit_per_minute,
+                account: config.gateway.account_rate_limit(),
+            }),
             quotas: backbone::default_quotas(config),
             addresses: config.outbound.address_policy(),
             feeds: ConfiguredFeeds::new(config),

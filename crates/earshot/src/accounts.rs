@@ -12,6 +12,7 @@ use crate::{database, keys};
 /// Largest quotas; the bounds of the defaults in the configuration too.
 const MOST: u32 = 1_000_000;
 const MOST_SCANS: u32 = 1_000_000_000;
+const MOST_POINTS: u32 = 1_000_000_000;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -50,22 +51,29 @@ struct Quotas {
     /// How many Scans a day: 0 to 1000000000, or `default`.
     #[arg(long, value_name = "LIMIT")]
     scans_per_day: Option<Limit<MOST_SCANS>>,
+    /// How many request points a minute for all keys together: 1 to 1000000000, or `default`. It holds within
+    /// seconds.
+    #[arg(long, value_name = "LIMIT")]
+    rate_limit_per_minute: Option<Limit<MOST_POINTS, 1>>,
 }
 
 /// `None` for the default of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Limit<const M: u32 = MOST>(Option<u32>);
+struct Limit<const MAX: u32 = MOST, const MIN: u32 = 0>(Option<u32>);
 
-impl<const M: u32> FromStr for Limit<M> {
+impl<const MAX: u32, const MIN: u32> FromStr for Limit<MAX, MIN> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "default" {
             return Ok(Self(None));
         }
-        let limit = text.parse().ok().filter(|limit| *limit <= M);
-        let limit =
-            limit.ok_or_else(|| format!("a quota is a number from 0 to {M}, or `default`"))?;
+        let limit = text
+            .parse()
+            .ok()
+            .filter(|limit| (MIN..=MAX).contains(limit));
+        let limit = limit
+            .ok_or_else(|| format!("a quota is a number from {MIN} to {MAX}, or `default`"))?;
         Ok(Self(Some(limit)))
     }
 }
@@ -78,6 +86,7 @@ impl Quotas {
             connections: limit(self.connections),
             feeds: limit(self.feeds),
             scans_per_day: self.scans_per_day.map(|Limit(limit)| limit),
+            rate_limit_per_minute: self.rate_limit_per_minute.map(|Limit(limit)| limit),
         }
     }
 
@@ -88,6 +97,10 @@ impl Quotas {
             ("connections", self.connections.is_some()),
             ("feeds", self.feeds.is_some()),
             ("scansPerDay", self.scans_per_day.is_some()),
+            (
+                "accountRateLimitPerMinute",
+                self.rate_limit_per_minute.is_some(),
+            ),
         ];
         let given = fields.into_iter().filter(|(_, is_given)| *is_given);
         given.map(|(name, _)| name.to_owned()).collect()
@@ -104,15 +117,16 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
 }
 
 async fn list(conn: &mut AsyncPgConnection) -> anyhow::Result<()> {
-    println!("ACCOUNT\tMANAGERS\tCONNECTIONS\tFEEDS\tSCANS_PER_DAY");
+    println!("ACCOUNT\tMANAGERS\tCONNECTIONS\tFEEDS\tSCANS_PER_DAY\tRATE_LIMIT_PER_MINUTE");
     let word = |limit: Option<u32>| limit.map_or_else(|| "default".to_owned(), |n| n.to_string());
     for (name, set) in quotas::list(conn).await? {
         println!(
-            "{name}\t{}\t{}\t{}\t{}",
+            "{name}\t{}\t{}\t{}\t{}\t{}",
             word(set.managers),
             word(set.connections),
             word(set.feeds),
-            word(set.scans_per_day)
+            word(set.scans_per_day),
+            word(set.rate_limit_per_minute)
         );
     }
     Ok(())
@@ -172,6 +186,7 @@ mod tests {
             connections: Some(None),
             feeds: None,
             scans_per_day: Some(Some(2_000_000)),
+            rate_limit_per_minute: Some(Some(30)),
         };
         let given = [
             "--managers",
@@ -180,6 +195,7 @@ mod tests {
             "default",
             "--scans-per-day",
             "2000000",
+            "--rate-limit-per-minute=30",
         ];
         assert_eq!(parse(&given), Ok(change));
     }
@@ -190,5 +206,6 @@ mod tests {
         for wrong in ["-1", "1000001", "many", "", "1.5"] {
             assert_eq!(parse(&[&format!("--managers={wrong}")]), Err(2), "{wrong}");
         }
+        assert_eq!(parse(&["--rate-limit-per-minute=0"]), Err(2));
     }
 }

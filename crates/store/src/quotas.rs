@@ -36,6 +36,8 @@ pub struct Overrides {
     pub connections: Option<u32>,
     pub feeds: Option<u32>,
     pub scans_per_day: Option<u32>,
+    /// Request points, checked by [`crate::rates`].
+    pub rate_limit_per_minute: Option<u32>,
 }
 
 impl Overrides {
@@ -56,6 +58,7 @@ pub struct Change {
     pub connections: Option<Option<u32>>,
     pub feeds: Option<Option<u32>>,
     pub scans_per_day: Option<Option<u32>>,
+    pub rate_limit_per_minute: Option<Option<u32>>,
 }
 
 /// Limits of an account, and how much of them is used.
@@ -63,6 +66,8 @@ pub struct Change {
 pub struct Usage {
     pub limits: Limits,
     pub used: Limits,
+    /// The rate limit that was set for the account; `None` for the default.
+    pub rate_limit_per_minute: Option<u32>,
 }
 
 /// Resource that an API client creates.
@@ -96,15 +101,24 @@ impl fmt::Display for Exceeded {
     }
 }
 
-type Columns = (Option<i32>, Option<i32>, Option<i32>, Option<i32>);
+type Columns = (
+    Option<i32>,
+    Option<i32>,
+    Option<i32>,
+    Option<i32>,
+    Option<i32>,
+);
 
-fn overrides((managers, connections, feeds, scans_per_day): Columns) -> Overrides {
+fn overrides(
+    (managers, connections, feeds, scans_per_day, rate_limit_per_minute): Columns,
+) -> Overrides {
     let number = |limit: Option<i32>| limit.and_then(|limit| u32::try_from(limit).ok());
     Overrides {
         managers: number(managers),
         connections: number(connections),
         feeds: number(feeds),
         scans_per_day: number(scans_per_day),
+        rate_limit_per_minute: number(rate_limit_per_minute),
     }
 }
 
@@ -128,6 +142,7 @@ pub async fn lock(
             accounts::quota_connections,
             accounts::quota_feeds,
             accounts::quota_scans_per_day,
+            accounts::quota_rate_limit_per_minute,
         ))
         .for_no_key_update()
         .first(conn)
@@ -304,6 +319,8 @@ pub async fn usage(
         quota_feeds: Option<i32>,
         #[diesel(sql_type = Nullable<Integer>)]
         quota_scans_per_day: Option<i32>,
+        #[diesel(sql_type = Nullable<Integer>)]
+        quota_rate_limit_per_minute: Option<i32>,
         #[diesel(sql_type = BigInt)]
         managers: i64,
         #[diesel(sql_type = BigInt)]
@@ -314,8 +331,8 @@ pub async fn usage(
         scans: i64,
     }
     let row: Row = sql_query(format!(
-        "SELECT quota_managers, quota_connections, quota_feeds, quota_scans_per_day, {MANAGERS} AS managers, \
-             {CONNECTIONS} AS connections, {FEEDS} AS feeds, {SCANS} AS scans FROM accounts WHERE id = $1"
+        "SELECT quota_managers, quota_connections, quota_feeds, quota_scans_per_day, quota_rate_limit_per_minute, \
+             {MANAGERS} AS managers, {CONNECTIONS} AS connections, {FEEDS} AS feeds, {SCANS} AS scans FROM accounts WHERE id = $1"
     ))
     .bind::<SqlUuid, _>(account.to_uuid())
     .get_result(conn)
@@ -325,9 +342,12 @@ pub async fn usage(
         row.quota_connections,
         row.quota_feeds,
         row.quota_scans_per_day,
+        row.quota_rate_limit_per_minute,
     );
+    let set = overrides(columns);
     Ok(Usage {
-        limits: overrides(columns).over(defaults),
+        limits: set.over(defaults),
+        rate_limit_per_minute: set.rate_limit_per_minute,
         used: Limits {
             managers: number(row.managers),
             connections: number(row.connections),
@@ -353,12 +373,14 @@ pub async fn set(
         quota_connections: Option<Option<i32>>,
         quota_feeds: Option<Option<i32>>,
         quota_scans_per_day: Option<Option<i32>>,
+        quota_rate_limit_per_minute: Option<Option<i32>>,
     }
     let changes = Changes {
         quota_managers: change.managers.map(column),
         quota_connections: change.connections.map(column),
         quota_feeds: change.feeds.map(column),
         quota_scans_per_day: change.scans_per_day.map(column),
+        quota_rate_limit_per_minute: change.rate_limit_per_minute.map(column),
     };
     let changed = diesel::update(accounts::table.filter(accounts::name.eq(account)))
         .set(changes)
@@ -383,6 +405,7 @@ pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<(String, Over
                 accounts::quota_connections,
                 accounts::quota_feeds,
                 accounts::quota_scans_per_day,
+                accounts::quota_rate_limit_per_minute,
             ),
         ))
         .load(conn)

@@ -1,81 +1,121 @@
 //! Points of the rate limit, leased to replicas.
 //!
-//! One row a key, locked while a lease is settled or granted; [`ledger`] has the rules and why they hold.
-//! A lease costs one short transaction. Rows are as many as keys that were ever used, and never swept.
+//! One row a key and one an account, both locked while a lease is settled or granted: the key's first, so leases of one
+//! account wait for each other and never in a circle. [`ledger`] has the rules and why they hold. A lease costs one short
+//! transaction. Rows are as many as keys and accounts that were ever used, and never swept.
 
+mod both;
 mod ledger;
 
 use diesel::{
     OptionalExtension as _, QueryableByName, sql_query,
-    sql_types::{BigInt, Jsonb, Uuid as SqlUuid},
+    sql_types::{BigInt, Integer, Jsonb, Nullable, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncConnection as _, AsyncPgConnection, RunQueryDsl};
 use domain::Id;
 
 use crate::{QueryError, QueryResult};
 
+pub use both::{Ledgers, Limits, SharedGrant};
 pub use ledger::{Grant, LEASE_MS, LeaseId, Ledger, Settlement, WINDOW_MS, Wanted};
+
+/// A key and its account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Payer {
+    pub key: Id,
+    pub account: Id,
+}
 
 #[derive(QueryableByName)]
 struct Row {
     #[diesel(sql_type = Jsonb)]
-    ledger: serde_json::Value,
+    key_ledger: serde_json::Value,
+    #[diesel(sql_type = Jsonb)]
+    account_ledger: serde_json::Value,
+    #[diesel(sql_type = Nullable<Integer>)]
+    quota_rate_limit_per_minute: Option<i32>,
     #[diesel(sql_type = BigInt)]
     now_ms: i64,
 }
 
-/// Settles a lease of `key`, and then leases points, each where it is given. By primary key.
+/// Settles a lease of the key, and then leases points, each where it is given. `limits` has the default of the account,
+/// where none was set for it. By primary keys.
 ///
-/// The database's clock is read before the row is locked or while it is waited for: too early does no
+/// The database's clock is read before the rows are locked or while they are waited for: too early does no
 /// harm, it only counts longer.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn lease(
     conn: &mut AsyncPgConnection,
-    key: Id,
-    limit: u32,
+    payer: Payer,
+    limits: Limits,
     settlement: Option<&Settlement>,
     wanted: Option<&Wanted>,
-) -> QueryResult<Option<Grant>> {
+) -> QueryResult<Option<SharedGrant>> {
     conn.transaction(async |conn| {
-        let (mut ledger, now_ms) = locked(conn, key).await?;
+        let row = locked(conn, payer).await?;
+        let mut ledgers = Ledgers {
+            key: parse(row.key_ledger)?,
+            account: parse(row.account_ledger)?,
+        };
+        let account = row.quota_rate_limit_per_minute;
+        let account = account.and_then(|limit| u32::try_from(limit).ok());
+        let limits = Limits {
+            account: account.unwrap_or(limits.account),
+            ..limits
+        };
         if let Some(settlement) = settlement {
-            ledger.settle(settlement);
+            ledgers.settle(settlement);
         }
-        let grant = wanted.map(|wanted| ledger.grant(now_ms, limit, wanted));
-        let ledger = serde_json::to_value(&ledger)
-            .map_err(|error| QueryError::SerializationError(error.into()))?;
-        sql_query("UPDATE rate_ledgers SET ledger = $2 WHERE api_key_id = $1")
-            .bind::<SqlUuid, _>(key.to_uuid())
-            .bind::<Jsonb, _>(ledger)
-            .execute(conn)
-            .await?;
+        let grant = wanted.map(|wanted| ledgers.grant(row.now_ms, limits, wanted));
+        sql_query(
+            "WITH key AS (UPDATE rate_ledgers SET ledger = $2 WHERE api_key_id = $1) \
+             UPDATE account_rate_ledgers SET ledger = $4 WHERE account_id = $3",
+        )
+        .bind::<SqlUuid, _>(payer.key.to_uuid())
+        .bind::<Jsonb, _>(json(&ledgers.key)?)
+        .bind::<SqlUuid, _>(payer.account.to_uuid())
+        .bind::<Jsonb, _>(json(&ledgers.account)?)
+        .execute(conn)
+        .await?;
         Ok(grant)
     })
     .await
 }
 
-/// The ledger of `key`, which no one else changes until the end of the transaction.
-async fn locked(conn: &mut AsyncPgConnection, key: Id) -> QueryResult<(Ledger, i64)> {
-    const LOCKED: &str = "SELECT ledger, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms \
-         FROM rate_ledgers WHERE api_key_id = $1 FOR UPDATE";
-    let locked = sql_query(LOCKED).bind::<SqlUuid, _>(key.to_uuid());
-    let row: Option<Row> = locked.clone().get_result(conn).await.optional()?;
-    let row = match row {
-        Some(row) => row,
-        None => {
-            sql_query(
-                "INSERT INTO rate_ledgers (api_key_id, ledger) VALUES ($1, '{\"leases\": [], \"spent\": []}') \
-                 ON CONFLICT (api_key_id) DO NOTHING",
-            )
-            .bind::<SqlUuid, _>(key.to_uuid())
-            .execute(conn)
-            .await?;
-            locked.get_result(conn).await?
-        }
-    };
-    let ledger = serde_json::from_value(row.ledger)
-        .map_err(|error| QueryError::DeserializationError(error.into()))?;
-    Ok((ledger, row.now_ms))
+/// The ledgers of `payer`, which no one else changes until the end of the transaction.
+async fn locked(conn: &mut AsyncPgConnection, payer: Payer) -> QueryResult<Row> {
+    const LOCKED: &str = "SELECT key.ledger AS key_ledger, of_account.ledger AS account_ledger, \
+             account.quota_rate_limit_per_minute, \
+             floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms \
+         FROM rate_ledgers AS key, account_rate_ledgers AS of_account, accounts AS account \
+         WHERE key.api_key_id = $1 AND of_account.account_id = $2 AND account.id = $2 \
+         FOR UPDATE OF key, of_account";
+    const EMPTY: &str = "'{\"leases\": [], \"spent\": []}'";
+    let locked = sql_query(LOCKED)
+        .bind::<SqlUuid, _>(payer.key.to_uuid())
+        .bind::<SqlUuid, _>(payer.account.to_uuid());
+    if let Some(row) = locked.clone().get_result(conn).await.optional()? {
+        return Ok(row);
+    }
+    sql_query(format!(
+        "WITH key AS (INSERT INTO rate_ledgers (api_key_id, ledger) VALUES ($1, {EMPTY}) \
+             ON CONFLICT (api_key_id) DO NOTHING) \
+         INSERT INTO account_rate_ledgers (account_id, ledger) VALUES ($2, {EMPTY}) \
+         ON CONFLICT (account_id) DO NOTHING"
+    ))
+    .bind::<SqlUuid, _>(payer.key.to_uuid())
+    .bind::<SqlUuid, _>(payer.account.to_uuid())
+    .execute(conn)
+    .await?;
+    locked.get_result(conn).await
+}
+
+fn parse(ledger: serde_json::Value) -> QueryResult<Ledger> {
+    serde_json::from_value(ledger).map_err(|error| QueryError::DeserializationError(error.into()))
+}
+
+fn json(ledger: &Ledger) -> QueryResult<serde_json::Value> {
+    serde_json::to_value(ledger).map_err(|error| QueryError::SerializationError(error.into()))
 }

@@ -50,8 +50,8 @@ impl Service {
             // Locking a row takes the right to update one column; this one is never read.
             ("accounts", _) => "SELECT, UPDATE (create_time)",
             ("api_keys", Self::Gateway) => "SELECT",
-            ("rate_ledgers" | "idempotency_keys", Self::Gateway) => ALL,
-            ("api_keys" | "rate_ledgers" | "idempotency_keys", _) => "",
+            ("rate_ledgers" | "account_rate_ledgers" | "idempotency_keys", Self::Gateway) => ALL,
+            ("api_keys" | "rate_ledgers" | "account_rate_ledgers" | "idempotency_keys", _) => "",
             ("account_days", Self::Scanner) => ALL,
             ("account_days", Self::Gateway) => "SELECT",
             ("account_days", _) => "",

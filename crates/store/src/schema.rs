@@ -10,6 +10,13 @@ diesel::table! {
 }
 
 diesel::table! {
+    account_rate_ledgers (account_id) {
+        account_id -> Uuid,
+        ledger -> Jsonb,
+    }
+}
+
+diesel::table! {
     accounts (id) {
         id -> Uuid,
         name -> Text,
@@ -18,6 +25,7 @@ diesel::table! {
         quota_connections -> Nullable<Integer>,
         quota_feeds -> Nullable<Integer>,
         quota_scans_per_day -> Nullable<Integer>,
+        quota_rate_limit_per_minute -> Nullable<Integer>,
     }
 }
 
@@ -554,6 +562,7 @@ diesel::table! {
 
 diesel::allow_tables_to_appear_in_same_query!(
     account_days,
+    account_rate_ledgers,
     accounts,
     address_keys,
     api_keys,

@@ -863,6 +863,10 @@ class Caller(TypedDict):
     """
     Points that the key may spend in a minute.
     """
+    accountRateLimitPerMinute: int
+    """
+    Points that all keys of the account together may spend in a minute.
+    """
     quotas: CallerQuotas
     """
     What the whole account may have and has, in all its Namespaces. What would exceed a quota is 400

@@ -18,6 +18,7 @@ pub(crate) struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     expire_time: Option<Timestamp>,
     rate_limit_per_minute: u32,
+    account_rate_limit_per_minute: u32,
     quotas: Quotas,
 }
 
@@ -38,7 +39,7 @@ struct Quota {
 }
 
 impl From<Usage> for Quotas {
-    fn from(Usage { limits, used }: Usage) -> Self {
+    fn from(Usage { limits, used, .. }: Usage) -> Self {
         let quota = |limit, used| Quota { limit, used };
         Self {
             managers: quota(limits.managers, used.managers),
@@ -68,7 +69,9 @@ pub(crate) async fn get(
         role: key.role.as_str(),
         namespaces,
         expire_time: key.expire_time,
-        rate_limit_per_minute: state.rates.limit(),
+        rate_limit_per_minute: state.rates.limits().key,
+        account_rate_limit_per_minute: { usage.rate_limit_per_minute }
+            .unwrap_or(state.rates.limits().account),
         quotas: usage.into(),
     }))
 }

@@ -1,11 +1,11 @@
 //! The rate limit in a world of made-up time: replicas with separate clocks, questions that travel,
-//! answers that get lost, replicas that die. It runs the ledger and the books as they are.
+//! answers that get lost, replicas that die. It runs the ledgers and the books as they are.
 
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use store::rates::{Grant, Ledger, Settlement, WINDOW_MS, Wanted};
+use store::rates::{Ledger, Ledgers, Limits, Settlement, SharedGrant, WINDOW_MS, Wanted};
 
 use super::Book;
 
@@ -14,7 +14,10 @@ use super::Book;
 struct World {
     seed: u64,
     limit: u32,
+    account_limit: u32,
     replicas: usize,
+    /// Keys of one account. Each replica has requests of one of them.
+    keys: usize,
     /// Between two requests at one replica.
     pause_ms: (i64, i64),
     costs: Vec<u32>,
@@ -26,6 +29,7 @@ struct World {
 }
 
 struct Replica {
+    key: usize,
     book: Book,
     /// How far its steady clock is from true time.
     clock_ms: i64,
@@ -42,17 +46,23 @@ struct Question {
     asked_ms: i64,
     wanted: Wanted,
     settled: Option<Settlement>,
-    grant: Option<Grant>,
+    grant: Option<SharedGrant>,
     lost: bool,
 }
 
-/// When how many points were let through.
-fn run(world: &World) -> Vec<(i64, u32)> {
+/// When how many points were let through, for each key.
+fn run(world: &World) -> Vec<Vec<(i64, u32)>> {
     let mut rng = StdRng::seed_from_u64(world.seed);
-    let mut ledger = Ledger::default();
+    let mut ledgers = vec![Ledger::default(); world.keys];
+    let mut account = Ledger::default();
+    let limits = Limits {
+        key: world.limit,
+        account: world.account_limit,
+    };
     let database_ms = rng.random_range(0..1_000_000_000_000);
     let mut replicas: Vec<Replica> = (0..world.replicas)
-        .map(|_| Replica {
+        .map(|number| Replica {
+            key: number % world.keys,
             book: Book::default(),
             clock_ms: rng.random_range(0..1_000_000),
             next_request_ms: rng.random_range(0..1_000),
@@ -61,16 +71,22 @@ fn run(world: &World) -> Vec<(i64, u32)> {
         })
         .collect();
     let mut questions: VecDeque<Question> = VecDeque::new();
-    let mut through = Vec::new();
+    let mut through = vec![Vec::new(); world.keys];
     let mut numbers = 0;
     for now in 0..world.seconds * 1_000 {
         for question in &mut questions {
             if question.arrives_ms == now {
+                let key = &mut ledgers[replicas[question.replica].key];
+                let mut both = Ledgers {
+                    key: std::mem::take(key),
+                    account: std::mem::take(&mut account),
+                };
                 if let Some(settled) = &question.settled {
-                    ledger.settle(settled);
+                    both.settle(settled);
                 }
-                question.grant =
-                    Some(ledger.grant(now + database_ms, world.limit, &question.wanted));
+                let now_ms = now + database_ms;
+                question.grant = Some(both.grant(now_ms, limits, &question.wanted));
+                (*key, account) = (both.key, both.account);
             }
         }
         while let Some(at) = questions
@@ -94,7 +110,8 @@ fn run(world: &World) -> Vec<(i64, u32)> {
                     .book
                     .charge(clock, world.limit, question.wanted.least);
                 if charged.is_some_and(|charged| charged.is_ok()) {
-                    through.push((now, question.wanted.least));
+                    through[replica.key]
+                        .push((now, question.wanted.least.min(world.account_limit)));
                 }
             }
         }
@@ -111,7 +128,9 @@ fn run(world: &World) -> Vec<(i64, u32)> {
             replica.cost = world.costs[rng.random_range(0..world.costs.len())].min(world.limit);
             let clock = now + replica.clock_ms;
             match replica.book.charge(clock, world.limit, cost) {
-                Some(Ok(_)) => through.push((now, cost)),
+                Some(Ok(_)) => {
+                    through[replica.key].push((now, cost.min(replica.book.lower(world.limit))))
+                }
                 Some(Err(_)) => {}
                 None => {
                     let (wanted, settled) = replica.book.next(clock, world.limit, cost);
@@ -136,6 +155,13 @@ fn run(world: &World) -> Vec<(i64, u32)> {
     through
 }
 
+/// Points of all keys, in order of time.
+fn together(through: &[Vec<(i64, u32)>]) -> Vec<(i64, u32)> {
+    let mut all = through.concat();
+    all.sort_unstable();
+    all
+}
+
 /// The most that was let through in any window.
 fn most_in_a_window(through: &[(i64, u32)]) -> u32 {
     let mut most = 0;
@@ -154,8 +180,8 @@ fn most_in_a_window(through: &[(i64, u32)]) -> u32 {
 fn worlds() -> impl Strategy<Value = World> {
     (
         any::<u64>(),
-        prop_oneof![1u32..40, 40u32..700],
-        1usize..5,
+        (prop_oneof![1u32..40, 40u32..700], 1u32..1_500),
+        (1usize..5, 1usize..4),
         (1i64..300, 0i64..8_000),
         prop_oneof![Just(vec![1]), Just(vec![1, 1, 1, 5]), Just(vec![1, 5, 20])],
         prop_oneof![Just(3i64), Just(400), Just(7_000)],
@@ -163,16 +189,20 @@ fn worlds() -> impl Strategy<Value = World> {
         prop_oneof![Just(0u32), Just(20)],
     )
         .prop_map(
-            |(seed, limit, replicas, (least, more), costs, longest_way_ms, lost, dies)| World {
-                seed,
-                limit,
-                replicas,
-                pause_ms: (least, least + more),
-                costs,
-                longest_way_ms,
-                lost,
-                dies,
-                seconds: 150,
+            |(seed, limits, (replicas, keys), (least, more), costs, longest_way_ms, lost, dies)| {
+                World {
+                    seed,
+                    limit: limits.0,
+                    account_limit: limits.1,
+                    replicas,
+                    keys,
+                    pause_ms: (least, least + more),
+                    costs,
+                    longest_way_ms,
+                    lost,
+                    dies,
+                    seconds: 150,
+                }
             },
         )
 }
@@ -183,22 +213,29 @@ proptest! {
     #[test]
     fn no_window_lets_more_than_the_limit_through(world in worlds()) {
         let through = run(&world);
-        prop_assert!(most_in_a_window(&through) <= world.limit);
+        for of_key in &through {
+            prop_assert!(most_in_a_window(of_key) <= world.limit);
+        }
+        prop_assert!(most_in_a_window(&together(&through)) <= world.account_limit);
     }
 }
 
 #[test]
 fn under_load_nearly_all_of_the_limit_gets_through() {
-    for (replicas, costs) in [
-        (1, vec![1]),
-        (2, vec![1]),
-        (2, vec![1, 1, 5]),
-        (4, vec![1, 5]),
+    for (replicas, keys, costs) in [
+        (1, 1, vec![1]),
+        (2, 1, vec![1]),
+        (2, 1, vec![1, 1, 5]),
+        (4, 1, vec![1, 5]),
+        (4, 2, vec![1, 5]),
+        (8, 4, vec![1]),
     ] {
         let world = World {
             seed: 7,
             limit: 600,
+            account_limit: if keys == 1 { 6_000 } else { 600 },
             replicas,
+            keys,
             pause_ms: (1, 40),
             costs,
             longest_way_ms: 3,
@@ -206,7 +243,7 @@ fn under_load_nearly_all_of_the_limit_gets_through() {
             dies: 0,
             seconds: 600,
         };
-        let through = run(&world);
+        let through = together(&run(&world));
         assert!(most_in_a_window(&through) <= world.limit);
         // First in the minute of the first use of the key, then in the long run.
         let within = |seconds: i64| -> u32 {
@@ -216,7 +253,7 @@ fn under_load_nearly_all_of_the_limit_gets_through() {
         for minutes in [1, 10] {
             let points = within(minutes * 60);
             let least = u32::try_from(minutes).unwrap() * world.limit * 95 / 100;
-            println!("{points} points in {minutes} min by {replicas} replicas");
+            println!("{points} points in {minutes} min by {replicas} replicas, {keys} keys");
             assert!(points >= least, "{points} in {minutes} min, {world:?}");
         }
     }

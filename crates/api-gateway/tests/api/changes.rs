@@ -532,7 +532,7 @@ async fn a_caller_learns_what_it_may_do() {
     assert_eq!(
         whole.body,
         json!({
-            "account": "acme", "role": "OWNER", "rateLimitPerMinute": 1_000_000,
+            "account": "acme", "role": "OWNER", "rateLimitPerMinute": 1_000_000, "accountRateLimitPerMinute": 10_000_000,
             "quotas": {
                 "managers": {"limit": 1_000, "used": 0}, "connections": {"limit": 1_000, "used": 0},
                 "feeds": {"limit": 2_000, "used": 0}, "scansPerDay": {"limit": 100_000, "used": 0}

@@ -12,6 +12,7 @@ use std::{
 use domain::{key::ApiKey, key::Role};
 use reqwest::Method;
 use serde_json::json;
+use store::quotas::{self, Change};
 use test_support::eventually;
 
 use crate::{
@@ -21,9 +22,40 @@ use crate::{
 };
 
 async fn key(app: &TestApp) -> String {
+    key_of(app, "acme").await
+}
+
+async fn key_of(app: &TestApp, account: &str) -> String {
     let key = ApiKey::generate();
-    app.store_key("acme", &key, Role::Owner, None, None).await;
+    app.store_key(account, &key, Role::Owner, None, None).await;
     key.expose()
+}
+
+async fn client_of(app: &TestApp, account: &str) -> Client {
+    Client::new(&app.base, Some(key_of(app, account).await))
+}
+
+/// A request that costs 20 points.
+async fn costly(client: &Client) -> Answer {
+    client
+        .post("/v1/namespaces/x/connections/y:test", &json!({}))
+        .await
+}
+
+/// Limit and rest of points, as the headers have them.
+fn points(answer: &Answer) -> (i64, i64) {
+    let [limit, remaining] = ["x-ratelimit-limit", "x-ratelimit-remaining"];
+    (number(answer, limit), number(answer, remaining))
+}
+
+async fn limit_account(app: &TestApp, limit: Option<u32>) {
+    let change = Change {
+        rate_limit_per_minute: Some(limit),
+        ..Change::default()
+    };
+    let mut conn = app.database.connect().await;
+    let set = quotas::set(&mut conn, "acme", &change).await.unwrap();
+    assert!(set.is_some());
 }
 
 fn number(answer: &Answer, header: &str) -> i64 {
@@ -184,4 +216,110 @@ async fn a_lease_that_is_not_used_comes_back() {
         number(&answer, "x-ratelimit-remaining") == 200 - spent
     })
     .await;
+}
+
+#[tokio::test]
+async fn keys_of_one_account_share_its_limit_and_other_accounts_do_not() {
+    let app = TestApp::start_with(|config| {
+        config.gateway.rate_limit_per_minute = 100;
+        config.gateway.account_rate_limit_per_minute = Some(30);
+    })
+    .await;
+    let (one, two) = (client_of(&app, "acme").await, client_of(&app, "acme").await);
+    let answer = costly(&one).await;
+    assert_eq!((answer.status, points(&answer)), (404, (30, 10)));
+
+    // Refused twice: the second time without a look at the database.
+    for _ in 0..2 {
+        let answer = costly(&two).await;
+        assert_eq!((answer.status, points(&answer)), (429, (30, 10)));
+        assert!((1..=66).contains(&number(&answer, "retry-after")));
+        let expected = json!({"code": 429, "message": "rate limit exceeded"});
+        assert_eq!(answer.body, expected);
+    }
+    // The refusals cost the account nothing.
+    let answer = two.get("/v1/namespaces").await;
+    assert_eq!((answer.status, points(&answer)), (200, (30, 9)));
+    let answer = one.get("/v1/namespaces").await;
+    assert_eq!((answer.status, points(&answer)), (200, (30, 8)));
+    let answer = client_of(&app, "globex").await.get("/v1/namespaces").await;
+    assert_eq!((answer.status, points(&answer)), (200, (30, 29)));
+
+    // Nor did they cost the key anything. With a higher limit of the account, its own is the lower one.
+    limit_account(&app, Some(1_000)).await;
+    let answer = two.get("/v1/caller").await;
+    assert_eq!(points(&answer), (100, 98));
+    let limits = ["rateLimitPerMinute", "accountRateLimitPerMinute"];
+    assert_eq!(
+        limits.map(|limit| answer.body[limit].as_u64()),
+        [Some(100), Some(1_000)]
+    );
+    limit_account(&app, None).await;
+    let answer = one.get("/v1/caller").await;
+    assert_eq!(answer.body["accountRateLimitPerMinute"], 30);
+}
+
+#[tokio::test]
+async fn what_a_keys_limit_refuses_costs_its_account_nothing() {
+    let app = TestApp::start_with(|config| {
+        config.gateway.rate_limit_per_minute = 25;
+        config.gateway.account_rate_limit_per_minute = Some(30);
+    })
+    .await;
+    let (one, two) = (client_of(&app, "acme").await, client_of(&app, "acme").await);
+    assert_eq!(points(&costly(&one).await), (25, 5));
+    let refused = costly(&one).await;
+    assert_eq!((refused.status, points(&refused)), (429, (25, 5)));
+    let answer = two.get("/v1/namespaces").await;
+    assert_eq!((answer.status, points(&answer)), (200, (30, 9)));
+}
+
+#[tokio::test]
+async fn what_costs_more_than_the_limit_of_the_account_takes_all_of_it() {
+    let app = TestApp::start_with(|config| config.gateway.rate_limit_per_minute = 100).await;
+    let acme = client_of(&app, "acme").await;
+    limit_account(&app, Some(3)).await;
+    let answer = costly(&acme).await;
+    assert_eq!((answer.status, points(&answer)), (404, (3, 0)));
+    let answer = acme.get("/v1/namespaces").await;
+    assert_eq!((answer.status, points(&answer)), (429, (3, 0)));
+}
+
+#[tokio::test]
+async fn two_gateways_let_the_limit_of_an_account_through_and_no_more() {
+    const LIMIT: u32 = 200;
+    let limited = |config: &mut runtime::Config| {
+        config.gateway.rate_limit_per_minute = 1_000;
+        config.gateway.account_rate_limit_per_minute = Some(LIMIT);
+    };
+    let app = TestApp::start_with(limited).await;
+    let mut second = config(app.database.url());
+    limited(&mut second);
+    let (other, _shutdown) = serve(&second);
+    let keys = [key(&app).await, key(&app).await];
+    let through = AtomicU32::new(0);
+    let begin = Instant::now();
+    let clients = (0..4).map(|n| {
+        let base = if n < 2 { &app.base } else { &other };
+        let client = Client::new(base, Some(keys[n % 2].clone()));
+        let through = &through;
+        async move {
+            let mut refused = 0;
+            while refused < 50 {
+                let answer = client.get("/v1/namespaces").await;
+                if answer.status == 200 {
+                    through.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    assert_eq!(answer.status, 429);
+                    assert_eq!(number(&answer, "x-ratelimit-limit"), i64::from(LIMIT));
+                    refused += 1;
+                }
+            }
+        }
+    });
+    futures::future::join_all(clients).await;
+    let through = through.into_inner();
+    assert!(begin.elapsed() < Duration::from_secs(50));
+    assert!(through <= LIMIT, "{through}");
+    assert!(through >= LIMIT * 9 / 10, "{through}");
 }

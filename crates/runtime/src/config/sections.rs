@@ -83,6 +83,15 @@ impl Outbound {
     }
 }
 
+impl Gateway {
+    /// Default limit of request points per minute of an account.
+    #[must_use]
+    pub fn account_rate_limit(&self) -> u32 {
+        let keys = self.rate_limit_per_minute.saturating_mul(10);
+        self.account_rate_limit_per_minute.unwrap_or(keys)
+    }
+}
+
 impl Config {
     /// Base configuration of `earshot dev`: an in-process bus, and loopback and plain HTTP allowed as
     /// customers' addresses. It starts its own database, so `database.url` stays empty.
@@ -140,6 +149,10 @@ settings! {
         /// Request points that an API key may spend per minute, over all replicas: a read costs 1, a write 5,
         /// `:test`, `:preview` and `:replay` 20. Set it to the same value in all replicas.
         pub rate_limit_per_minute: u32 = 600, within 1..=1_000_000;
+        /// Request points that all keys of an account together may spend per minute, over all replicas. Ten times
+        /// `rate_limit_per_minute` if it is not set. `earshot accounts set-quota` sets another limit for an account.
+        /// Set it to the same value in all replicas.
+        pub account_rate_limit_per_minute: Option<u32> = None, within Some(1)..=Some(1_000_000_000);
         /// Origins whose pages may call the API from a browser, such as `https://app.example.com`;
         /// `*` allows all.
         pub cors_allowed_origins: Vec<String> = Vec::new();

@@ -168,6 +168,7 @@ impl Setting for Url {
 /// A setting that may be absent.
 impl<T: Setting> Setting for Option<T> {
     const FORM: &'static str = T::FORM;
+    const TOML: &'static str = T::TOML;
     const SECRET: bool = T::SECRET;
 
     fn from_text(text: &str) -> Result<Self, String> {
@@ -176,6 +177,10 @@ impl<T: Setting> Setting for Option<T> {
 
     fn from_toml(value: &Value) -> Result<Self, String> {
         T::from_toml(value).map(Some)
+    }
+
+    fn show(&self) -> String {
+        self.as_ref().map(T::show).unwrap_or_default()
     }
 }
 

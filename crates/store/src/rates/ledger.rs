@@ -1,4 +1,4 @@
-//! Points of the current minute that a key has spent or leased: the arithmetic of the rate limit.
+//! Points of the current minute that a key or an account has spent or leased: the arithmetic of the rate limit.
 //!
 //! Within any [`WINDOW`], all replicas together let through no more than the limit.
 //!
@@ -43,7 +43,7 @@ const SHARE: u32 = 8;
 /// Two leases of one key never share it.
 pub type LeaseId = u64;
 
-/// The ledger of one key, as its row keeps it. It has at most an entry for each second and each lease that
+/// The ledger of one key or account, as its row keeps it. It has at most an entry for each second and each lease that
 /// still counts, and no more than the limit has points.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
@@ -72,6 +72,17 @@ pub struct Wanted {
     /// Fewer are of no use.
     pub least: u32,
     pub most: u32,
+}
+
+impl Wanted {
+    /// The points that a request for at least `least` gets of those that are free.
+    pub(super) fn part_of(&self, free: u32, least: u32) -> u32 {
+        if free < least {
+            0
+        } else {
+            self.most.min(free / SHARE).max(least)
+        }
+    }
 }
 
 /// Outcome of a lease.
@@ -118,33 +129,44 @@ impl Ledger {
 
     /// Leases points at `now_ms`, as far as `limit` allows.
     pub fn grant(&mut self, now_ms: i64, limit: u32, wanted: &Wanted) -> Grant {
+        let least = wanted.least.clamp(1, limit);
+        let points = wanted.part_of(self.free(now_ms, limit), least);
+        self.lease(now_ms, wanted.id, points);
+        self.outcome(now_ms, limit, least, points)
+    }
+
+    /// Points that neither count as spent nor are leased.
+    pub(super) fn free(&mut self, now_ms: i64, limit: u32) -> u32 {
         self.forget(now_ms);
         let counted: u64 = self.counts().map(|(_, points)| u64::from(points)).sum();
         let free = u64::from(limit).saturating_sub(counted);
-        let free = u32::try_from(free).unwrap_or(u32::MAX);
-        let least = wanted.least.clamp(1, limit);
-        let points = if free < least {
-            0
-        } else {
-            wanted.most.min(free / SHARE).max(least)
-        };
+        u32::try_from(free).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn lease(&mut self, now_ms: i64, id: LeaseId, points: u32) {
         if points > 0 {
             self.leases.push(Leased {
-                id: wanted.id,
+                id,
                 // The clock was cut to milliseconds.
                 asked_ms: now_ms + 1,
                 points,
             });
         }
+    }
+
+    /// The answer after `points` were leased, where `least` were wanted.
+    pub(super) fn outcome(&mut self, now_ms: i64, limit: u32, least: u32, points: u32) -> Grant {
+        let free = self.free(now_ms, limit);
         let last = self.counts().map(|(until, _)| until).max();
+        let is_refused = points == 0 && free < least;
         Grant {
             points,
-            free: free - points,
+            free,
             reset_in_ms: last.map_or(0, |until| until - now_ms),
-            retry_in_ms: if points > 0 {
-                0
-            } else {
+            retry_in_ms: if is_refused {
                 self.free_at(limit, least) - now_ms
+            } else {
+                0
             },
         }
     }

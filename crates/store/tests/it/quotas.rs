@@ -123,7 +123,7 @@ async fn a_lowered_quota_refuses_only_what_grows() {
         managers: Some(0),
         connections: None,
         feeds: Some(1),
-        scans_per_day: None,
+        ..Overrides::default()
     };
     let set = quotas::list(&mut conn).await.unwrap();
     assert_eq!(set, [("acme".to_owned(), expected)]);
