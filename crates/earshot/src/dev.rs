@@ -271,7 +271,7 @@ async fn tell(
     // A closed stdout is not a reason to stop.
     let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
     if let Some(demo) = demo {
-        demo.run(api, &key, shutdown).await?;
+        demo.run(loopback(api), &key, shutdown).await?;
     }
     Ok(())
 }

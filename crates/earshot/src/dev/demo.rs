@@ -12,19 +12,25 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use client::{Client, Error, Retries};
 use domain::manager::SourceType;
 use platforms::{
     Source,
     simulator::{Simulator, demo::Feeder},
 };
 use receiver::Receiver;
-use runtime::config::{Kind, PlatformConfig};
+use runtime::{
+    Backoff,
+    config::{Kind, PlatformConfig},
+};
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 const POST_INTERVAL: Duration = Duration::from_secs(1);
-const APPLY_TIMEOUT: Duration = Duration::from_secs(15);
+/// Shortest and longest time between two looks whether the Manager is applied. They use up requests of the user's key.
+const APPLIED_LOOK: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
 
 pub(super) struct Demo {
     simulator: Simulator,
@@ -133,23 +139,23 @@ impl Demo {
         key: &str,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
-        let customer = Customer {
-            api,
-            key,
-            http: reqwest::Client::builder().no_proxy().build()?,
-        };
+        let customer = Customer::new(api, key)?;
         // The posts start at once: those before the Manager is active are within its backfill window.
         let _feeder =
             Feeder::start(&self.simulator, POST_INTERVAL).context("cannot publish demo posts")?;
-        tokio::select! {
+        let prepared = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            ready = self.prepare(&customer) => ready.context("cannot create the demo customer")?,
+            prepared = self.prepare(&customer) => prepared.context("cannot create the demo customer"),
+        };
+        // The platforms go on: they serve other Managers too.
+        if let Err(error) = &prepared {
+            tracing::error!("{error:#}");
         }
         shutdown.cancelled().await;
-        Ok(())
+        prepared
     }
 
-    async fn prepare(&mut self, customer: &Customer<'_>) -> anyhow::Result<()> {
+    async fn prepare(&mut self, customer: &Customer) -> anyhow::Result<()> {
         if let Some(manager) = &self.memory.known.manager
             && customer.has(manager).await?
         {
@@ -159,30 +165,45 @@ impl Demo {
         let manager = customer
             .make(&self.simulator.demo_page_url(), &self.receiver.url())
             .await?;
-        self.memory.known.manager = Some(manager);
-        self.memory.write()
+        // Before the wait: a process that ends meanwhile continues with this customer.
+        self.memory.known.manager = Some(manager.clone());
+        self.memory.write()?;
+        let applied = customer.applied(&manager).await?;
+        let brief = applied["instructions"]["brief"]
+            .as_str()
+            .unwrap_or_default();
+        tracing::info!(
+            manager.name = manager,
+            brief,
+            "the demo customer's Manager is active"
+        );
+        Ok(())
     }
 }
 
-struct Customer<'a> {
-    api: SocketAddr,
-    key: &'a str,
-    http: reqwest::Client,
+struct Customer {
+    api: Client,
 }
 
-impl Customer<'_> {
+impl Customer {
+    /// The customer waits for as long as the service or its database is unavailable.
+    fn new(api: SocketAddr, key: &str) -> anyhow::Result<Self> {
+        let base = format!("http://{api}").parse()?;
+        let client = Client::new(base, SecretString::from(key))?;
+        let api = client.with_retries(Retries { times: u32::MAX });
+        Ok(Self { api })
+    }
+
     /// Returns whether the Manager of an earlier start is in this database.
     async fn has(&self, manager: &str) -> anyhow::Result<bool> {
-        let request = self.http.get(format!("http://{}/v1/{manager}", self.api));
-        Ok(request
-            .bearer_auth(self.key)
-            .send()
-            .await?
-            .status()
-            .is_success())
+        match self.api.get::<Value>(manager).await {
+            Ok(_) => Ok(true),
+            Err(Error::Refused(refusal)) if refusal.status == 404 => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// Creates the customer, and returns the name of its Manager once that is active.
+    /// Creates the customer, and returns the name of its Manager.
     async fn make(&self, page: &str, hook: &str) -> anyhow::Result<String> {
         let namespace = self
             .create("namespaces", &json!({"nickname": "Larkspur (demo)"}))
@@ -208,52 +229,131 @@ impl Customer<'_> {
         let manager = self
             .create(&format!("{namespace}/managers"), &manager)
             .await?;
-        let applied = tokio::time::timeout(APPLY_TIMEOUT, self.applied(&manager)).await;
-        let applied = applied.context("its Manager is not applied yet")??;
-        let brief = applied["instructions"]["brief"]
-            .as_str()
-            .unwrap_or_default();
-        tracing::info!(
-            manager.name = manager,
-            brief,
-            "the demo customer's Manager is active"
-        );
         Ok(manager)
     }
 
     /// Creates a resource and returns its name.
-    async fn create(&self, path: &str, body: &Value) -> anyhow::Result<String> {
-        let request = self
-            .http
-            .post(format!("http://{}/v1/{path}", self.api))
-            .json(body);
-        let made = self.send(request).await?;
+    async fn create(&self, collection: &str, body: &Value) -> anyhow::Result<String> {
+        let made: Value = self.api.create(collection, body).await?;
         Ok(made["name"]
             .as_str()
             .context("no name in the answer")?
             .to_owned())
     }
 
+    /// Returns the Manager once it is applied.
     async fn applied(&self, manager: &str) -> anyhow::Result<Value> {
+        let [shortest, longest] = APPLIED_LOOK;
+        let mut backoff = Backoff::new(shortest, longest);
         loop {
-            let found = self
-                .send(self.http.get(format!("http://{}/v1/{manager}", self.api)))
-                .await?;
+            let found: Value = self.api.get(manager).await?;
             match found["state"].as_str() {
                 Some("APPLIED") => return Ok(found),
                 Some("APPLY_FAILED") => bail!("not applied: {}", found["applyError"]),
-                _ => tokio::time::sleep(Duration::from_millis(50)).await,
+                _ => backoff.wait().await,
             }
         }
     }
+}
 
-    async fn send(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Value> {
-        let response = request.bearer_auth(self.key).send().await?;
-        let status = response.status();
-        let body: Value = response.json().await?;
-        if !status.is_success() {
-            bail!("the API answered {status}: {body}");
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader, Read, Write},
+        net::{SocketAddr, TcpListener},
+        thread,
+    };
+
+    use serde_json::{Value, json};
+
+    use super::Customer;
+
+    /// Gives the answers in turn, one per connection, and returns the request lines.
+    fn api(answers: Vec<(u16, Value)>) -> (SocketAddr, thread::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let serve = move || {
+            answers
+                .into_iter()
+                .map(move |answer| one(&listener, &answer))
+        };
+        (address, thread::spawn(move || serve().collect()))
+    }
+
+    fn one(listener: &TcpListener, (status, body): &(u16, Value)) -> String {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut request = BufReader::new(socket.try_clone().unwrap());
+        let (mut first, mut length) = (String::new(), 0);
+        request.read_line(&mut first).unwrap();
+        loop {
+            let mut line = String::new();
+            request.read_line(&mut line).unwrap();
+            let line = line.trim().to_lowercase();
+            if let Some(told) = line.strip_prefix("content-length:") {
+                length = told.trim().parse().unwrap();
+            }
+            if line.is_empty() {
+                break;
+            }
         }
-        Ok(body)
+        request.read_exact(&mut vec![0; length]).unwrap();
+        let body = body.to_string();
+        write!(
+            socket,
+            "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        first.trim().trim_end_matches(" HTTP/1.1").to_owned()
+    }
+
+    #[tokio::test]
+    async fn an_outage_of_the_database_only_delays_the_customer() {
+        let away = || (503, json!({"code": 503, "message": "unavailable"}));
+        let named = |name: &str| (201, json!({"name": name}));
+        let state = |state: &str| (200, json!({"state": state}));
+        let busy = (429, json!({"code": 429, "message": "too many requests"}));
+        let (address, asked) = api(vec![
+            away(),
+            named("namespaces/n"),
+            away(),
+            named("namespaces/n/connections/c"),
+            away(),
+            named("namespaces/n/managers/m"),
+            away(),
+            state("PENDING_APPLY"),
+            busy,
+            state("APPLIED"),
+        ]);
+        let customer = Customer::new(address, "esk_x").unwrap();
+        let manager = customer
+            .make("http://page.test/", "http://hook.test/")
+            .await
+            .unwrap();
+        customer.applied(&manager).await.unwrap();
+
+        let [namespaces, connections, managers, manager] = [
+            "POST /v1/namespaces",
+            "POST /v1/namespaces/n/connections",
+            "POST /v1/namespaces/n/managers",
+            "GET /v1/namespaces/n/managers/m",
+        ];
+        let twice = [namespaces, connections, managers].map(|path| [path; 2]);
+        let expected = [twice.as_flattened(), &[manager; 4]].concat();
+        assert_eq!(asked.join().unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn only_a_missing_manager_makes_a_new_customer() {
+        let missing = || (404, json!({"code": 404, "message": "not found"}));
+        let away = (503, json!({"code": 503, "message": "unavailable"}));
+        let refused = (403, json!({"code": 403, "message": "forbidden"}));
+        let found = (200, json!({"name": "namespaces/n/managers/m"}));
+        let (address, asked) = api(vec![away, found, missing(), refused]);
+        let customer = Customer::new(address, "esk_x").unwrap();
+        assert!(customer.has("namespaces/n/managers/m").await.unwrap());
+        assert!(!customer.has("namespaces/n/managers/m").await.unwrap());
+        assert!(customer.has("namespaces/n/managers/m").await.is_err());
+        assert_eq!(asked.join().unwrap().len(), 4);
     }
 }
