@@ -1916,7 +1916,7 @@ export interface components {
             name: string;
             createTime: components["schemas"]["Timestamp"];
             /**
-             * @description `READ_SECRETS`: a response contained the addresses or header values of Connections; recorded once an hour for each key and resource. Responses to `CREATE`, `UPDATE` and `ENABLE` of a Connection contain them too.
+             * @description `READ_SECRETS`: a response contained the addresses or header values of Connections; recorded once an hour for each key, resource and client address. Responses to `CREATE`, `UPDATE` and `ENABLE` of a Connection contain them too.
              * @enum {string}
              */
             action: "CREATE" | "UPDATE" | "DELETE" | "APPLY" | "BACKFILL" | "ENABLE" | "TEST" | "REPLAY" | "CANCEL" | "RETRY" | "READ_SECRETS" | "REVOKE";

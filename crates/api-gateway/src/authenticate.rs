@@ -153,7 +153,7 @@ impl Caller {
         }
     }
 
-    /// Where the caller may read audit events: in the Namespace with this id or, for `-`, in the whole account.
+    /// Returns the scope of audit events that the caller may read: the Namespace with this id or, for `-`, the whole account.
     pub(crate) async fn auditable(&self, id: &str) -> Result<audit::Scope, ApiError> {
         let whole = id == "-";
         let namespace = match whole {

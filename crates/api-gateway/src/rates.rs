@@ -353,6 +353,8 @@ impl Meter {
                 let refusal = book.note(&wanted, asked_ms, now_ms, &answer);
                 *key.account.refusal() = refusal.filter(|_| answer.is_refused_by_account);
             }
+            // The answer may have raised the limit after `next` had lowered the cost to it.
+            let cost = cost.min(wanted.least);
             book.charge(now_ms, limit, cost).unwrap_or_else(|| {
                 let cause = anyhow::anyhow!("the database took longer than a lease lasts");
                 Err(ApiError::Unavailable(cause))
@@ -365,8 +367,14 @@ impl Meter {
     pub(crate) async fn settle(state: &AppState, all: bool) -> Result<(), ApiError> {
         let meter = &state.rates;
         for key in meter.forget_idle() {
-            let Ok(_gate) = Arc::clone(&key.account.gate).try_lock_owned() else {
-                continue;
+            let gate = Arc::clone(&key.account.gate);
+            let _gate = if all {
+                gate.lock_owned().await
+            } else {
+                let Ok(gate) = gate.try_lock_owned() else {
+                    continue;
+                };
+                gate
             };
             let now_ms = meter.now_ms();
             let settled = {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Id, Timestamp};
 
-/// What was done to a resource.
+/// An operation on a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Action {
@@ -105,7 +105,7 @@ impl ActorType {
     }
 }
 
-/// Who made a change.
+/// The caller of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Actor {
     pub r#type: ActorType,

@@ -21,10 +21,10 @@ use crate::{
     words,
 };
 
-/// Minimum time between two records of the same key reading the secrets of the same resource.
+/// Minimum time between two records of the same key reading the secrets of the same resource from the same address.
 const READ_AGAIN: Duration = Duration::from_secs(3_600);
 
-/// Who made a change, and from where.
+/// The caller of a change, and its IP address.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
     pub account: Id,
@@ -50,7 +50,8 @@ pub async fn record(
              key_id, client_address, request_id) \
          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 \
          WHERE $5 <> 'READ_SECRETS' OR NOT EXISTS (SELECT FROM audit_events \
-             WHERE action = 'READ_SECRETS' AND key_id = $9 AND resource = $6 AND create_time > $12)",
+             WHERE action = 'READ_SECRETS' AND key_id = $9 AND resource = $6 AND create_time > $12 \
+             AND client_address IS NOT DISTINCT FROM $10)",
     )
     .bind::<SqlUuid, _>(origin.account.to_uuid())
     .bind::<Nullable<SqlUuid>, _>(entry.namespace.map(Id::to_uuid))
@@ -179,7 +180,7 @@ pub(crate) const LISTING_OF_ACCOUNT: Listing = Listing {
     ..LISTING
 };
 
-/// Where events are listed.
+/// The Namespaces whose events are listed.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope {
     pub account: Id,

@@ -585,7 +585,7 @@ class AuditEvent(TypedDict):
     createTime: Timestamp
     action: Literal["CREATE", "UPDATE", "DELETE", "APPLY", "BACKFILL", "ENABLE", "TEST", "REPLAY", "CANCEL", "RETRY", "READ_SECRETS", "REVOKE"]
     """
-    `READ_SECRETS`: a response contained the addresses or header values of Connections; recorded once an hour for each key and resource. Responses to `CREATE`, `UPDATE` and `ENABLE` of a Connection contain them too.
+    `READ_SECRETS`: a response contained the addresses or header values of Connections; recorded once an hour for each key, resource and client address. Responses to `CREATE`, `UPDATE` and `ENABLE` of a Connection contain them too.
     """
     resource: str
     """

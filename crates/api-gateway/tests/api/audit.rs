@@ -1,6 +1,8 @@
 //! The audit log: one event for each change that was committed, and none for others.
 
-use domain::key::Role;
+use std::net::{IpAddr, Ipv4Addr};
+
+use domain::key::{ApiKey, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -176,4 +178,27 @@ async fn a_refused_request_reads_no_secrets() {
     }
     let read = ("READ_SECRETS".to_owned(), connection);
     assert_eq!(log(&acme, &namespace).await[2..], [read]);
+}
+
+#[tokio::test]
+async fn secrets_are_recorded_again_for_another_address() {
+    let app = TestApp::start().await;
+    let key = ApiKey::generate();
+    app.store_key("acme", &key, Role::Owner, None, None).await;
+    let acme = Client::new(&app.base, Some(key.expose()));
+    let namespace = acme.namespace().await;
+    let connection = acme.connection(&namespace).await;
+    for last in [2, 2, 3] {
+        let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
+        let http = reqwest::Client::builder().local_address(address);
+        let url = format!("{}/v1/{connection}", app.base);
+        let request = http.build().unwrap().get(url).bearer_auth(key.expose());
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    }
+    let filter = "filter=action%20%3D%20READ_SECRETS&orderBy=createTime";
+    let path = format!("/v1/{namespace}/auditEvents?{filter}");
+    let events = acme.get(&path).await.body["auditEvents"].clone();
+    let addresses = events.as_array().unwrap().iter();
+    let addresses: Vec<&Value> = addresses.map(|event| &event["clientAddress"]).collect();
+    assert_eq!(addresses, ["127.0.0.2", "127.0.0.3"]);
 }

@@ -16,7 +16,7 @@ CREATE TABLE audit_events (
 );
 CREATE INDEX audit_events_list_idx ON audit_events (account_id, create_time, id);
 CREATE INDEX audit_events_namespace_idx ON audit_events (account_id, namespace_id, create_time, id);
--- A reading of secrets is recorded once an hour for each key and resource.
+-- A reading of secrets is recorded once an hour for each key, resource and client address.
 CREATE INDEX audit_events_reads_idx ON audit_events (key_id, resource, create_time) WHERE action = 'READ_SECRETS';
 COMMENT ON COLUMN audit_events.namespace_id IS 'NULL for what belongs to the whole account';
 COMMENT ON COLUMN audit_events.resource IS 'name of what was changed, which may be deleted by now';
