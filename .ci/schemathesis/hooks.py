@@ -94,6 +94,11 @@ def map_query(context, query):
             if TIME.fullmatch(str(query.get("endTime", SPAN["endTime"]))):
                 query["endTime"] = SPAN["endTime"]
         query.pop("updateMask", None)
+        if context.operation.path.endswith("/auditEvents"):
+            # An audit event never changes, so it has no updateTime.
+            for name, field in [("filter", "createTime"), ("orderBy", "action")]:
+                if isinstance(query.get(name), str):
+                    query[name] = query[name].replace("updateTime", field)
     return query
 
 
