@@ -98,6 +98,8 @@ struct Found<'a> {
 #[derive(Default)]
 struct Batch {
     made: Vec<ScanName>,
+    /// Number of matches that wait for room in a quota.
+    refused: usize,
     /// The oldest time that is still kept, if older posts had to be removed.
     kept_cut: Option<Timestamp>,
 }
@@ -105,7 +107,7 @@ struct Batch {
 /// How the transaction at the end went.
 enum Stored {
     Scans {
-        made: Vec<ScanName>,
+        batch: Batch,
         /// How many posts were blanked.
         erased: usize,
         /// The posts that were skipped.
@@ -256,13 +258,13 @@ impl Poll {
                     return Ok(("lease_lost", None));
                 }
                 Stored::Scans {
-                    made,
+                    batch,
                     erased,
                     kept,
                     quarantined,
                 } => {
-                    self.backbone.outbox.wake();
-                    self.tell(&polled, &made, erased);
+                    self.tell_batch(&batch);
+                    self.tell(&polled, erased);
                     metrics::LATE
                         .with_label_values(&[self.watched.name()])
                         .inc_by(late.posts as u64);
@@ -308,7 +310,6 @@ impl Poll {
     async fn commit(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
         let last = found.matches.len().saturating_sub(1) / BLOCK * BLOCK;
         let (blocks, last) = found.matches.split_at(last);
-        let mut made = Vec::new();
         let mut conn = self.backbone.pool.get().await?;
         for block in blocks.chunks(BLOCK) {
             keyed::begin(&mut conn).await?;
@@ -317,10 +318,10 @@ impl Poll {
                     return Ok(lost);
                 }
                 let mut counter = self.counter();
-                let made = self.record(&mut conn, 0, block, &mut counter).await?;
+                let batch = self.record(&mut conn, 0, block, &mut counter).await?;
                 counter.store(&mut conn).await?;
                 Ok::<_, store::Error>(Stored::Scans {
-                    made,
+                    batch,
                     erased: 0,
                     quarantined: Vec::new(),
                     kept: true,
@@ -328,10 +329,10 @@ impl Poll {
             };
             let stored = stored.await;
             match keyed::end(&mut conn, stored).await? {
-                Stored::Scans { made: more, .. } => made.extend(more),
+                // Told at once: the blocks after it may fail.
+                Stored::Scans { batch, .. } => self.tell_batch(&batch),
                 lost => return Ok(lost),
             }
-            self.backbone.outbox.wake();
         }
         keyed::begin(&mut conn).await?;
         let stored = async {
@@ -345,12 +346,7 @@ impl Poll {
             self.finish(conn, found, batch, Vec::new(), counter).await
         };
         let stored = stored.await;
-        let mut stored = keyed::end(&mut conn, stored).await?;
-        if let Stored::Scans { made: all, .. } = &mut stored {
-            made.append(all);
-            *all = made;
-        }
-        Ok(stored)
+        keyed::end(&mut conn, stored).await
     }
 
     /// Keeps posts, and stores what they match.
@@ -366,10 +362,10 @@ impl Poll {
         } else {
             recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now()).await?
         };
-        let made = self
+        let batch = self
             .record(conn, posts.len() as u64, matches, counter)
             .await?;
-        Ok(Batch { made, kept_cut })
+        Ok(Batch { kept_cut, ..batch })
     }
 
     /// The end of a poll's last transaction: what was skipped and what is gone, the cursor, the lease, and the counters.
@@ -424,7 +420,7 @@ impl Poll {
         let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;
         counter.store(conn).await?;
         Ok(Stored::Scans {
-            made: batch.made,
+            batch,
             erased,
             quarantined,
             kept,
@@ -459,7 +455,7 @@ impl Poll {
         posts: u64,
         matches: &[NewScan<'_>],
         counter: &mut ScanCounter,
-    ) -> Result<Vec<ScanName>, store::Error> {
+    ) -> Result<Batch, store::Error> {
         let (feed, now) = (&self.feed.name, Timestamp::now());
         let origin = if self.is_first_reading() {
             Origin::FirstReading
@@ -473,23 +469,39 @@ impl Poll {
             // be seen before them.
             let posts: Vec<Post> = refused.iter().map(|(_, post)| (*post).clone()).collect();
             recent_posts::keep(conn, feed, &posts, now).await?;
-            metrics::REFUSED
-                .with_label_values(&[self.watched.name()])
-                .inc_by(refused.len() as u64);
-            tracing::debug!(feed.name = %feed.masked(), matches = refused.len(), "matches wait for room in the quota of their account");
         }
+        let refused = refused.len();
         tell_of(conn, &recorded.made).await?;
-        Ok(recorded.made)
+        Ok(Batch {
+            made: recorded.made,
+            refused,
+            kept_cut: None,
+        })
     }
 
-    fn tell(&self, polled: &Polled, made: &[ScanName], erased: usize) {
+    /// Counts and logs the Scans of a transaction, after its commit.
+    fn tell_batch(&self, batch: &Batch) {
+        self.backbone.outbox.wake();
+        let label = [self.watched.name()];
+        metrics::SCANS
+            .with_label_values(&label)
+            .inc_by(batch.made.len() as u64);
+        metrics::REFUSED
+            .with_label_values(&label)
+            .inc_by(batch.refused as u64);
+        for name in &batch.made {
+            tracing::info!(scan.name = %name, feed.name = %self.feed.name.masked(), "found a post");
+        }
+        if batch.refused > 0 {
+            tracing::debug!(feed.name = %self.feed.name.masked(), matches = batch.refused, "matches wait for room in the quota of their account");
+        }
+    }
+
+    fn tell(&self, polled: &Polled, erased: usize) {
         let label = [self.watched.name()];
         metrics::POSTS
             .with_label_values(&label)
             .inc_by(polled.posts.len() as u64);
-        metrics::SCANS
-            .with_label_values(&label)
-            .inc_by(made.len() as u64);
         let now = Timestamp::now();
         for post in &polled.posts {
             metrics::DISCOVERY
@@ -506,13 +518,10 @@ impl Poll {
                 .inc_by(erased as u64);
             tracing::info!(feed.name = %self.feed.name.masked(), erased, "posts were deleted at their source and are blanked");
         }
-        for name in made {
-            tracing::info!(scan.name = %name, feed.name = %self.feed.name.masked(), "found a post");
-        }
         if self.feed.failure_count > 0 {
             tracing::info!(feed.name = %self.feed.name.masked(), "the feed answers again");
         }
-        tracing::debug!(feed.name = %self.feed.name.masked(), posts = polled.posts.len(), scans = made.len(), "polled");
+        tracing::debug!(feed.name = %self.feed.name.masked(), posts = polled.posts.len(), "polled");
     }
 
     /// Leaves the cursor and backs off: this feed alone, or, where the platform asks for it, all of it.

@@ -58,6 +58,7 @@ impl Poll {
             match self.try_posts(conn, posts, &matches, counter).await {
                 Ok(batch) => {
                     stored.made.extend(batch.made);
+                    stored.refused += batch.refused;
                     stored.kept_cut = stored.kept_cut.max(batch.kept_cut);
                 }
                 Err(error) if posts.is_empty() || !error.may_blame_values() => return Err(error),
