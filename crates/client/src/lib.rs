@@ -184,7 +184,7 @@ impl Client {
             };
             tries += 1;
             match self.retries.wait(&error, tries) {
-                Some(wait) if request.may_be_repeated() => tokio::time::sleep(wait).await,
+                Some(wait) if request.may_be_repeated(&error) => tokio::time::sleep(wait).await,
                 _ => return Err(error),
             }
         }

@@ -4,6 +4,8 @@ use reqwest::Method;
 use serde_json::Value;
 use url::Url;
 
+use crate::Error;
+
 /// The changes to a resource.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
@@ -53,13 +55,24 @@ impl Request {
 
     /// Makes a create request safe to repeat.
     #[must_use]
-    pub fn idempotent(mut self) -> Self {
-        self.idempotency_key = Some(format!("{:032x}", rand::random::<u128>()));
+    pub fn idempotent(self) -> Self {
+        self.idempotent_by(format!("{:032x}", rand::random::<u128>()))
+    }
+
+    /// Like [`Request::idempotent`], with a key that a later run can repeat.
+    #[must_use]
+    pub fn idempotent_by(mut self, key: String) -> Self {
+        self.idempotency_key = Some(key);
         self
     }
 
-    pub(crate) fn may_be_repeated(&self) -> bool {
-        self.method == Method::GET || self.idempotency_key.is_some()
+    /// Returns true if the request may be sent again after this error.
+    pub(crate) fn may_be_repeated(&self, error: &Error) -> bool {
+        // The rate limit refuses before anything is done. A POST can be refused for other reasons, too.
+        let limited = error.refusal().is_some_and(|it| it.status == 429);
+        self.method == Method::GET
+            || self.idempotency_key.is_some()
+            || (limited && matches!(self.method, Method::PATCH | Method::DELETE))
     }
 
     /// The URL, which is always below `/v1/`, for any path.

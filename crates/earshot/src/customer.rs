@@ -1,9 +1,11 @@
 //! The customer's command line: the functions of the REST API, for terminals and scripts.
 //!
-//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 refused, 2 wrong usage, 3 service unreachable.
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 refused, 2 wrong usage, 3 service unreachable, 4 `diff` found
+//! changes.
 
 mod arguments;
 mod body;
+mod code;
 mod commands;
 mod complain;
 mod foreign;
@@ -39,6 +41,12 @@ pub(crate) enum Command {
     Deliveries(Deliveries),
     /// Read the audit log: who changed what, when, and from where.
     Audit(Audit),
+    /// Print the Managers of a Namespace as YAML, for `diff` and `apply`.
+    Export(code::Export),
+    /// Show what `apply` would change. Exits 0 if nothing, and 4 if something.
+    Diff(code::Diff),
+    /// Create and change Managers as YAML files say.
+    Apply(code::Apply),
 }
 
 pub(crate) fn run(command: Command) -> ExitCode {

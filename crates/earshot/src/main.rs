@@ -1,7 +1,7 @@
 //! The command line for customers and operators, and Earshot in one process.
 //!
 //! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 failed or refused, 2 wrong usage, 3 service
-//! unreachable.
+//! unreachable, 4 `diff` found changes.
 //!
 //! Without the feature `server` it is only a client: small, and quick to build.
 

@@ -11,6 +11,7 @@ use super::{
         Named, NamespacesVerb, Preview, Replay, ScansVerb, Update,
     },
     body::Body,
+    code,
     output::{self, Printer},
     resources::{
         AUDIT_EVENTS, CONNECTIONS, Columns, DELIVERIES, FEEDS, MANAGERS, NAMESPACES, RESULTS,
@@ -45,6 +46,9 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             let AuditVerb::List(list) = it.verb;
             desk.list(&desk.own().await?, list).await
         }
+        Command::Export(it) => code::export(it).await,
+        Command::Diff(it) => code::diff(it).await,
+        Command::Apply(it) => code::apply(it).await,
     }
 }
 

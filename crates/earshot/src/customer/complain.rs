@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Api(Box<Error>, Given),
     /// A local error: a file, a receiver.
     Local(String),
+    /// `diff` has found changes, and printed them.
+    Differs,
     /// The reader of our output has closed the pipe.
     Closed,
 }
@@ -76,6 +78,7 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         let code = match &self {
             Self::Closed => return ExitCode::SUCCESS,
+            Self::Differs => return ExitCode::from(4),
             Self::Usage(_) => 2,
             Self::Api(error, _) if matches!(**error, Error::Unreachable { .. }) => 3,
             Self::Api(error, _) if error.refusal().is_some_and(|it| it.status == 503) => 3,
@@ -88,7 +91,7 @@ impl Failure {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Usage(words) | Self::Local(words) => words.clone(),
-            Self::Closed => String::new(),
+            Self::Closed | Self::Differs => String::new(),
             Self::Api(error, given) => match &**error {
                 Error::Refused(refusal) => refused(refusal, given),
                 other => {
