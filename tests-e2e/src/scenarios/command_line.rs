@@ -70,8 +70,106 @@ pub(crate) async fn run(stack: &Stack) {
     forms(stack, &namespace);
     tools(stack, &namespace, &manager);
     audit(stack, &namespace);
+    as_code(stack);
 
     let gone = cli(stack, &["namespaces", "delete", &namespace, "--force"]);
+    assert_eq!(gone.code, Some(0), "{gone:#?}");
+}
+
+fn as_code(stack: &Stack) {
+    let namespace = done(stack, &["namespaces", "create", "--set", "nickname=code"]);
+    let folder = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &str| {
+        let path = folder.path().join(file);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let ended = |arguments: &[&str], code: i32| {
+        let all = [arguments, &["--namespace", name(&namespace)]].concat();
+        let ended = cli(stack, &all);
+        assert_eq!(ended.code, Some(code), "{arguments:?}: {ended:#?}");
+        ended
+    };
+    let document = |at: usize| {
+        format!(
+            "---\nkind: Manager\nnickname: code {at}\ntype: FEED_MANAGER\nsource: {{type: FORUM}}\n\
+             instructions: {{require: [[marlquill{at}]], exclude: [jobs]}}\n"
+        )
+    };
+    let all = write("all.yaml", &(0..120).map(document).collect::<String>());
+
+    // Without a terminal, nothing happens unless it was confirmed.
+    ended(&["apply", "-f", &all], 2);
+    let planned = ended(&["diff", "-f", &all], 4);
+    assert!(planned.stdout.contains("120 to create"), "{planned:#?}");
+    let first = ended(&["apply", "-f", &all, "--yes"], 0);
+    assert!(first.stderr.contains("120 created"), "{first:#?}");
+    let second = ended(&["apply", "-f", &all, "--yes"], 0);
+    assert!(second.stdout.starts_with("= 120 unchanged"), "{second:#?}");
+    assert!(second.stderr.is_empty(), "{second:#?}");
+
+    // An export is stable, and applying it changes nothing.
+    let export = ended(&["export"], 0).stdout;
+    assert_eq!(export, ended(&["export"], 0).stdout);
+    let exported = write("exported.yaml", &export);
+    ended(&["diff", "-f", &exported], 0);
+
+    let changed = write("changed.yaml", &document(7).replace("jobs", "hiring"));
+    let planned = ended(
+        &["diff", "-f", &changed, "--output", "json", "--posts", "5"],
+        4,
+    );
+    let planned: Value = serde_json::from_str(&planned.stdout).unwrap();
+    let field = &planned["changes"][0]["fields"][0];
+    assert_eq!(field["field"], "instructions.exclude", "{planned}");
+    assert_eq!(field["new"], json!(["hiring"]));
+    assert!(
+        planned["changes"][0]["posts"]["gained"].is_array(),
+        "{planned}"
+    );
+    let pruned = ended(&["apply", "-f", &changed, "--prune", "--yes"], 0);
+    assert!(
+        pruned.stderr.contains("0 created, 1 changed, 119 deleted"),
+        "{pruned:#?}"
+    );
+    ended(&["diff", "-f", &changed, "--prune"], 0);
+
+    // A create that repeats one of a Manager that was deleted makes a new one.
+    let again = write("again.yaml", &document(3));
+    let again = ended(&["apply", "-f", &again, "--yes"], 0);
+    assert!(again.stderr.contains("1 created"), "{again:#?}");
+    assert_eq!(
+        ended(&["export"], 0)
+            .stdout
+            .matches("kind: Manager")
+            .count(),
+        2
+    );
+
+    // A refused Manager does not stop the others.
+    let missing = format!(
+        "{}notices: [{{type: HTTP_REQUEST, connection: {}/connections/01jd3yax4c5d6e7f8g9h0j1k2m}}]\n",
+        document(8),
+        name(&namespace)
+    );
+    let half = write("half.yaml", &format!("{missing}{}", document(9)));
+    let half = ended(&["apply", "-f", &half, "--yes"], 1);
+    for part in ["notices[0].connection", "1 created", "1 failed"] {
+        assert!(half.stderr.contains(part), "{part}: {half:#?}");
+    }
+
+    // Wrong files are refused with file, line and field.
+    let wrong = write("wrong.yaml", &format!("{}mood: x\n", document(1)));
+    let refused = ended(&["diff", "-f", &wrong], 2);
+    assert!(
+        refused.stderr.contains("wrong.yaml:7: mood: unknown_field"),
+        "{refused:#?}"
+    );
+
+    let gone = cli(
+        stack,
+        &["namespaces", "delete", name(&namespace), "--force"],
+    );
     assert_eq!(gone.code, Some(0), "{gone:#?}");
 }
 

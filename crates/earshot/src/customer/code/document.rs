@@ -193,7 +193,7 @@ fn line_of(text: &str, field: &str) -> usize {
             let rest = line.strip_prefix(key);
             rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'']).starts_with(':'))
         };
-        match lines.iter().skip(found).position(|line| has(line)) {
+        match lines.iter().skip(found).position(has) {
             Some(at) => found += at,
             None => break,
         }
