@@ -4,7 +4,7 @@
 //! if a process dies in the middle has counted nothing. One folder works at a time, so that points are read
 //! and written back without waiting for each other; the others find nothing to do and come again.
 //!
-//! Costs five statements a batch, and two more for each further [`POINTS_PER_STATEMENT`]; one when another folds, two
+//! Costs six statements a batch, and three more for each further [`POINTS_PER_STATEMENT`]; one when another folds, two
 //! when there is nothing.
 
 use std::collections::{BTreeMap, HashMap};
@@ -137,7 +137,8 @@ async fn add_to_feeds(
     Ok(())
 }
 
-/// Reads the points, adds, and writes them whole: under the lock no one else writes them.
+/// Reads the points, adds, and writes them whole: under the lock no one else writes them. Known points by UPDATE, since an
+/// INSERT that meets a row locks it first, which is another record in the log of the database.
 async fn add_to_points(
     conn: &mut AsyncPgConnection,
     points: &mut [(Key, Counts)],
@@ -149,20 +150,17 @@ async fn add_to_points(
         #[diesel(sql_type = Jsonb)]
         counts: serde_json::Value,
     }
-    let ids = |id: fn(&Key) -> Uuid| points.iter().map(|(key, _)| id(key)).collect::<Vec<_>>();
-    let (namespaces, subjects) = (ids(|key| key.0), ids(|key| key.1));
-    let intervals: Vec<i32> = points.iter().map(|(key, _)| key.2).collect();
-    let times: Vec<DateTime<Utc>> = points.iter().map(|(key, _)| key.3).collect();
+    let columns = Columns::new(points.iter().map(|(key, _)| key));
     let stored: Vec<Stored> = Prepared(
         sql_query(
             "SELECT given.place, s.counts FROM unnest($1, $2, $3, $4) WITH ORDINALITY \
              AS given (namespace_id, subject_id, interval_seconds, time, place) \
          JOIN stats AS s USING (namespace_id, subject_id, interval_seconds, time)",
         )
-        .bind::<Array<SqlUuid>, _>(&namespaces)
-        .bind::<Array<SqlUuid>, _>(&subjects)
-        .bind::<Array<Integer>, _>(&intervals)
-        .bind::<Array<Timestamptz>, _>(&times),
+        .bind::<Array<SqlUuid>, _>(columns.namespaces)
+        .bind::<Array<SqlUuid>, _>(columns.subjects)
+        .bind::<Array<Integer>, _>(columns.intervals)
+        .bind::<Array<Timestamptz>, _>(columns.times),
     )
     .load(conn)
     .await?;
@@ -170,26 +168,63 @@ async fn add_to_points(
         .into_iter()
         .map(|row| (row.place, row.counts))
         .collect();
-    let mut counts = Vec::with_capacity(points.len());
-    for ((_, sum), place) in points.iter_mut().zip(1_i64..) {
-        if let Some(before) = stored.remove(&place) {
+    let (mut known, mut new) = (Vec::new(), Vec::new());
+    for ((key, sum), place) in points.iter_mut().zip(1_i64..) {
+        let before = stored.remove(&place);
+        let written = if before.is_some() {
+            &mut known
+        } else {
+            &mut new
+        };
+        if let Some(before) = before {
             sum.add(&serde_json::from_value(before).map_err(Error::Json)?);
         }
-        counts.push(serde_json::to_value(sum).map_err(Error::Json)?);
+        written.push((&*key, serde_json::to_value(sum).map_err(Error::Json)?));
     }
-    Prepared(
-        sql_query(
-            "INSERT INTO stats (namespace_id, subject_id, interval_seconds, time, counts) \
-         SELECT * FROM unnest($1, $2, $3, $4, $5) \
-         ON CONFLICT ON CONSTRAINT stats_pkey DO UPDATE SET counts = excluded.counts",
+    let update = "UPDATE stats AS s SET counts = given.counts FROM unnest($1, $2, $3, $4, $5) \
+             AS given (namespace_id, subject_id, interval_seconds, time, counts) \
+         WHERE s.namespace_id = given.namespace_id AND s.subject_id = given.subject_id \
+           AND s.interval_seconds = given.interval_seconds AND s.time = given.time";
+    let insert = "INSERT INTO stats (namespace_id, subject_id, interval_seconds, time, counts) \
+         SELECT * FROM unnest($1, $2, $3, $4, $5)";
+    for (statement, written) in [(update, known), (insert, new)] {
+        if written.is_empty() {
+            continue;
+        }
+        let columns = Columns::new(written.iter().map(|(key, _)| *key));
+        let counts: Vec<_> = written.into_iter().map(|(_, counts)| counts).collect();
+        Prepared(
+            sql_query(statement)
+                .bind::<Array<SqlUuid>, _>(columns.namespaces)
+                .bind::<Array<SqlUuid>, _>(columns.subjects)
+                .bind::<Array<Integer>, _>(columns.intervals)
+                .bind::<Array<Timestamptz>, _>(columns.times)
+                .bind::<Array<Jsonb>, _>(counts),
         )
-        .bind::<Array<SqlUuid>, _>(namespaces)
-        .bind::<Array<SqlUuid>, _>(subjects)
-        .bind::<Array<Integer>, _>(intervals)
-        .bind::<Array<Timestamptz>, _>(times)
-        .bind::<Array<Jsonb>, _>(counts),
-    )
-    .execute(conn)
-    .await?;
+        .execute(conn)
+        .await?;
+    }
     Ok(())
+}
+
+/// Keys of points, as arrays for `unnest`.
+#[derive(Default)]
+struct Columns {
+    namespaces: Vec<Uuid>,
+    subjects: Vec<Uuid>,
+    intervals: Vec<i32>,
+    times: Vec<DateTime<Utc>>,
+}
+
+impl Columns {
+    fn new<'a>(keys: impl Iterator<Item = &'a Key>) -> Self {
+        let mut columns = Self::default();
+        for (namespace, subject, interval, time) in keys {
+            columns.namespaces.push(*namespace);
+            columns.subjects.push(*subject);
+            columns.intervals.push(*interval);
+            columns.times.push(*time);
+        }
+        columns
+    }
 }
