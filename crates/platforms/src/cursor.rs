@@ -8,6 +8,8 @@
 //! The scanner stores it as JSON. A damaged cursor reads as none, so the feed starts again; the store's unique
 //! keys then prevent duplicate Scans.
 
+mod seen;
+
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -51,7 +53,7 @@ pub struct Cursor {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) floor: Option<Timestamp>,
     /// The posts that the last poll did not see come first; each part is oldest first.
-    #[serde(default)]
+    #[serde(default, with = "seen")]
     pub(crate) seen: Vec<Seen>,
     /// Posts that exist but could not be read yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
