@@ -408,8 +408,9 @@ impl Poll {
         feeds::record_day(conn, feed, &counts, gap.as_ref()).await?;
         feeds::fill_gaps(conn, feed, &found.late.filled).await?;
         let keeps = !self.is_stream();
+        let cursor = polled.cursor.to_json();
         let outcome = PollOutcome::Read(Reading {
-            cursor: polled.cursor.to_json(),
+            cursor: (self.feed.cursor.as_ref() != Some(&cursor)).then_some(cursor),
             gap: polled.gap.as_ref().map(|gap| gap.to),
             posts_per_day: Some(found.posts_per_day),
             newest_post: polled.posts.iter().map(|post| post.time).max(),

@@ -343,7 +343,8 @@ pub enum PollOutcome {
 /// Result of a successful poll.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
-    pub cursor: serde_json::Value,
+    /// The new position; `None` to leave the stored one, which then costs no write of its text.
+    pub cursor: Option<serde_json::Value>,
     /// Posts may be missing, from before then; where that is not known, from before now.
     pub gap: Option<Option<Timestamp>>,
     /// The new estimate.
@@ -419,7 +420,7 @@ async fn release_read(
                  WHEN $6 THEN coalesce($7, clock_timestamp()) \
                  WHEN cursor IS NULL THEN $9 \
                  ELSE coalesce(kept_since, clock_timestamp()) END) END, \
-             cursor = $5, gap_count = gap_count + $6::integer, \
+             cursor = coalesce($5, cursor), gap_count = gap_count + $6::integer, \
              posts_per_day = coalesce($8, posts_per_day), \
              last_post_time = greatest(last_post_time, $10), \
              late_time = coalesce(clock_timestamp() + $13 * interval '1 second', late_time), \
@@ -430,7 +431,7 @@ async fn release_read(
     .bind::<SqlUuid, _>(replica)
     .bind::<Double, _>(next.poll_in.as_secs_f64())
     .bind::<Bool, _>(next.slow)
-    .bind::<Jsonb, _>(words::json(reading.cursor.clone()))
+    .bind::<Nullable<Jsonb>, _>(reading.cursor.clone().map(words::json))
     .bind::<Bool, _>(reading.gap.is_some())
     .bind::<Nullable<Timestamptz>, _>(reading.gap.flatten().map(Timestamp::to_chrono))
     .bind::<Nullable<Double>, _>(reading.posts_per_day)

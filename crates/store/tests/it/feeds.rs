@@ -179,7 +179,7 @@ async fn leases_end_with_the_heartbeat_and_with_the_replica() {
     assert!(!feeds::lock(conn, &feed, one, None).await.unwrap());
     assert!(feeds::lock(conn, &feed, two, None).await.unwrap());
     let outcome = PollOutcome::Read(Reading {
-        cursor: json!({"after": 1}),
+        cursor: Some(json!({"after": 1})),
         ..Reading::default()
     });
     feeds::release(conn, &feed, one, &outcome, Duration::ZERO.into())
@@ -205,7 +205,7 @@ async fn a_cursor_that_the_database_lost_is_not_built_upon() {
     let feed: FeedName = "forum:0".parse().unwrap();
     let cursor = json!({"after": 1, "text": "a\u{0}b", "ids": [["1", 1_700_000_000]]});
     let outcome = PollOutcome::Read(Reading {
-        cursor: cursor.clone(),
+        cursor: Some(cursor.clone()),
         ..Reading::default()
     });
     let next = Next {
@@ -270,7 +270,7 @@ async fn a_release_says_how_the_poll_went() {
     let read = |gap: bool| {
         PollOutcome::Read(Reading {
             // A stranger's id in it.
-            cursor: json!({"after": "a\0b"}),
+            cursor: Some(json!({"after": "a\0b"})),
             gap: gap.then_some(None),
             ..Reading::default()
         })

@@ -150,7 +150,7 @@ async fn a_managers_feeds_tell_how_they_do() {
     assert_eq!(leased.feeds.len(), 5);
     let newest = Timestamp::now().minus(DAY);
     let read = Reading {
-        cursor: json!({}),
+        cursor: Some(json!({})),
         gap: Some(None),
         posts_per_day: Some(12.5),
         newest_post: Some(newest),
