@@ -229,6 +229,7 @@ impl Bench {
         self.receiver.follow(true);
         let before: Vec<String> = self.published.keys().cloned().collect();
         let spent = self.cpu()?;
+        let written = self.wal().await?;
         let begin = Instant::now();
         let mut kept: Vec<(f64, [f64; 3])> = Vec::new();
         let mut next = SAMPLE;
@@ -251,6 +252,7 @@ impl Bench {
             .map(|(now, then)| now - then)
             .collect();
         let unshown = self.work_off().await?;
+        let written = self.wal().await? - written;
         for id in before {
             self.published.remove(&id);
         }
@@ -276,6 +278,15 @@ impl Bench {
                 format!("{}, {}, {}, {} ms", cost(0), cost(1), cost(2), cost(3)),
             )
             .reference("PostgreSQL with this bench's looks"),
+        );
+        #[expect(clippy::cast_precision_loss, reason = "a count of bytes")]
+        let kilobytes = written as f64 / 1_000.0 / posts;
+        report.row(
+            Row::new(
+                "WAL for each Scan and its delivery, statistics included",
+                format!("{kilobytes:.1} kB"),
+            )
+            .goal("<= 6 kB", kilobytes <= 6.0),
         );
         let last = self.kept()?;
         report.row(Row::new(
@@ -306,6 +317,21 @@ impl Bench {
             }
         }
         Ok(())
+    }
+
+    /// Returns the bytes of write-ahead log that PostgreSQL has written since it was created.
+    async fn wal(&mut self) -> Result<i64> {
+        #[derive(QueryableByName)]
+        struct Written {
+            #[diesel(sql_type = BigInt)]
+            bytes: i64,
+        }
+        let written: Written = sql_query(
+            "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint AS bytes",
+        )
+        .get_result(&mut self.conn)
+        .await?;
+        Ok(written.bytes)
     }
 
     /// Returns the MB of scanner and dispatcher, and the number of posts in progress.
