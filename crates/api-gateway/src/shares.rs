@@ -30,9 +30,8 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    pub(crate) fn of(connections: u32) -> Self {
-        let half = usize::try_from(connections / 2).unwrap_or(usize::MAX);
-        Self::each(half.max(1))
+    pub(crate) fn of(connections: usize) -> Self {
+        Self::each((connections / 2).max(1))
     }
 
     /// The same number for each account, of something else than connections.
@@ -65,10 +64,10 @@ impl Shares {
     }
 }
 
-/// A connection that counts against its account's share until it is dropped.
+/// A connection that counts against its account's shares until it is dropped.
 pub(crate) struct Held<C> {
     pub(crate) conn: C,
-    pub(crate) _permit: OwnedSemaphorePermit,
+    pub(crate) _permits: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
 }
 
 impl<C: Deref<Target = AsyncPgConnection>> Deref for Held<C> {

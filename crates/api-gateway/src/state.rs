@@ -34,11 +34,14 @@ use crate::{
 };
 
 /// Previews of one account that a replica computes at a time.
-const PREVIEWS: usize = 2;
+const PREVIEWS: usize = 1;
 
 pub(crate) struct AppState {
     pool: Pool,
+    /// Shares of all connections.
     shares: Shares,
+    /// Shares of the connections that no HTTP worker has to itself.
+    shared: OnceLock<Shares>,
     previews: Shares,
     outbox: OutboxWaker,
     pub(crate) sealer: Sealer,
@@ -96,7 +99,8 @@ impl AppState {
     pub(crate) fn new(config: &Config, backbone: &Backbone) -> anyhow::Result<Self> {
         Ok(Self {
             pool: backbone.pool.clone(),
-            shares: Shares::of(config.database.max_connections),
+            shares: Shares::of(config.database.max_connections as usize),
+            shared: OnceLock::new(),
             previews: Shares::each(PREVIEWS),
             outbox: backbone.outbox.clone(),
             sealer: backbone::sealer(config).context("the API gateway seals header values")?,
@@ -163,10 +167,15 @@ impl AppState {
     pub(crate) async fn connection(
         &self,
     ) -> Result<impl DerefMut<Target = AsyncPgConnection> + Send + use<>, ApiError> {
-        let mut conn = match own::connection().await? {
+        let conn = match own::connection().await? {
             Some(conn) => conn,
             None => self.shared_connection().await?,
         };
+        self.suiting(conn).await
+    }
+
+    /// Returns `conn` if the schema of its database suits.
+    async fn suiting(&self, mut conn: store::Connection) -> Result<store::Connection, ApiError> {
         if !self.schema_suits.load(Ordering::Relaxed) {
             match migrations::schema(&mut conn).await? {
                 Schema::Suits => self.schema_suits.store(true, Ordering::Relaxed),
@@ -180,15 +189,26 @@ impl AppState {
         Ok(conn)
     }
 
-    /// Same as [`AppState::connection`], for a request of `account`, which holds half of them at most.
+    /// Same as [`AppState::connection`], for a request of `account`, which holds half of them at most, and half of those
+    /// that all HTTP workers share: a worker whose own ones it holds still finds one for other accounts.
     pub(crate) async fn connection_for(
         &self,
         account: Id,
     ) -> Result<impl DerefMut<Target = AsyncPgConnection> + Send + use<>, ApiError> {
-        let permit = self.shares.take(account).await?;
+        let of_all = self.shares.take(account).await?;
+        let (conn, of_shared) = match own::connection().await? {
+            Some(conn) => (conn, None),
+            None => {
+                let shared = self
+                    .shared
+                    .get_or_init(|| Shares::of(self.pool.status().max_size));
+                let of_shared = shared.take(account).await?;
+                (self.shared_connection().await?, Some(of_shared))
+            }
+        };
         Ok(Held {
-            conn: self.connection().await?,
-            _permit: permit,
+            conn: self.suiting(conn).await?,
+            _permits: (of_all, of_shared),
         })
     }
 
