@@ -182,7 +182,7 @@ async fn trim(
 }
 
 /// The newest posts of these feeds, newest first and each once, whichever of the feeds brought it. Served by
-/// `recent_posts_newest_idx`.
+/// `recent_posts_newest_idx`; only the posts that are returned are read whole, by the primary key.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -193,22 +193,21 @@ pub async fn newest(
 ) -> Result<Vec<Kept>, Error> {
     let names: Vec<&str> = feeds.iter().map(FeedName::as_str).collect();
     let rows: Vec<Row> = sql_query(
-        "SELECT kept.feed, kept.post FROM unnest($1) AS watched (name) CROSS JOIN LATERAL ( \
-             SELECT feed, time, post FROM recent_posts \
-             WHERE feed = watched.name AND time > clock_timestamp() - $3 * interval '1 second' \
-             ORDER BY time DESC LIMIT $2 \
-         ) AS kept ORDER BY kept.time DESC",
+        "WITH of_each AS ( \
+             SELECT DISTINCT ON (kept.post_key) kept.* FROM unnest($1) AS watched (name) CROSS JOIN LATERAL ( \
+                 SELECT feed, time, post_key FROM recent_posts \
+                 WHERE feed = watched.name AND time > clock_timestamp() - $3 * interval '1 second' \
+                 ORDER BY time DESC LIMIT $2 \
+             ) AS kept ORDER BY kept.post_key, kept.time DESC \
+         ), newest AS (SELECT * FROM of_each ORDER BY time DESC LIMIT $2) \
+         SELECT feed, post FROM newest JOIN recent_posts USING (post_key, feed) ORDER BY newest.time DESC",
     )
     .bind::<Array<Text>, _>(names)
     .bind::<BigInt, _>(i64::try_from(limit).unwrap_or(i64::MAX))
     .bind::<Double, _>(MAX_AGE.as_secs_f64())
     .load(conn)
     .await?;
-    let mut met = HashSet::new();
-    let mut kept = read(rows)?;
-    kept.retain(|kept| met.insert(kept.post.id.clone()));
-    kept.truncate(limit);
-    Ok(kept)
+    read(rows)
 }
 
 /// Returns those of the feeds that a Manager of the Namespace watches. By the primary key of `feed_watchers`.
