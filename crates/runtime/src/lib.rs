@@ -5,6 +5,7 @@
 //! the environment, and it does so once, at start.
 
 mod allocator;
+pub mod background;
 pub mod backoff;
 pub mod build_info;
 pub mod cli;

@@ -4,7 +4,7 @@
 //! not asked: it depends on what else the day brings. Posts are the client's, or such that feeds brought
 //! recently, which are kept for this.
 
-use actix_web::web::{self, Data, Path};
+use actix_web::web::{Data, Path};
 use anyhow::Context as _;
 use domain::{
     FeedName, Id, Instructions, Issue, Issues, Manager, Match, Post, PostType, Timestamp,
@@ -13,6 +13,7 @@ use domain::{
     screen::PostKind,
 };
 use matching::{Candidate, Kept, Plan, PlanError, PostText, Reason, Screen};
+use runtime::background;
 use serde::Serialize;
 use store::{AsyncPgConnection, managers, namespaces, recent_posts};
 
@@ -71,8 +72,7 @@ pub(crate) async fn preview(
         .await?
     };
     let now = Timestamp::now();
-    // Some milliseconds of computing at worst, which no one else should wait for.
-    let results = web::block(move || {
+    let results = background::spawn(move || {
         let screen = &manager.screen;
         let screens = [
             Screen::new(&muted, &[]),
