@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Dispatcher, metrics};
 
-/// At most 500 a second for each replay, over all replicas.
+/// At most 500 a second for the replays of an account, over all replicas.
 const PACE: Pace = Pace {
     batch: 50,
     backlog: 24,

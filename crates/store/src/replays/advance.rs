@@ -25,7 +25,7 @@ pub struct Pace {
     /// No batch is taken while so many of the Connection's deliveries are due and wait: a replay feeds its
     /// lane, and does not come before new deliveries.
     pub backlog: i64,
-    /// Interval between two batches of a replay.
+    /// Interval between two batches of all replays of an account together.
     pub pause: Duration,
     /// A replay whose deliveries cannot be counted in this time keeps its lower bound.
     pub count_timeout: Duration,
@@ -247,14 +247,19 @@ impl Job {
                  (SELECT create_time, id FROM seen ORDER BY create_time DESC, id DESC LIMIT 1) \
              ), moved AS ( \
                  SELECT n.chosen, n.chosen < $9 AND (SELECT count(*) FROM seen) < $8 AS done FROM counts AS n \
+             ), sharing AS ( \
+                 SELECT greatest(1, count(*)) AS replays FROM replays AS o JOIN connections AS c \
+                     ON c.namespace_id = o.namespace_id AND c.id = o.connection_id AND c.state = 'ACTIVE' \
+                 WHERE o.state = 'RUNNING' AND o.counted AND o.namespace_id IN ( \
+                     SELECT id FROM namespaces WHERE account_id = (SELECT account_id FROM namespaces WHERE id = $1)) \
              ) \
              UPDATE replays AS r SET done = r.done + m.chosen, update_time = clock_timestamp(), \
                  place_time = coalesce((SELECT create_time FROM place), r.place_time), \
                  place_id = coalesce((SELECT id FROM place), r.place_id), \
                  state = CASE WHEN m.done THEN 'DONE' ELSE r.state END, \
                  total = CASE WHEN m.done THEN r.done + m.chosen ELSE greatest(r.total, r.done + m.chosen) END, \
-                 next_batch_time = clock_timestamp() + CASE WHEN m.chosen > 0 THEN $10 ELSE 0 END * interval '1 second' \
-             FROM moved AS m WHERE r.namespace_id = $1 AND r.connection_id = $2 AND r.id = $3 \
+                 next_batch_time = clock_timestamp() + CASE WHEN m.chosen > 0 THEN $10 * s.replays ELSE 0 END * interval '1 second' \
+             FROM moved AS m, sharing AS s WHERE r.namespace_id = $1 AND r.connection_id = $2 AND r.id = $3 \
              RETURNING m.chosen, m.done"
         ))
         .bind::<SqlUuid, _>(self.namespace_id)

@@ -355,6 +355,59 @@ async fn only_so_many_run_at_a_time() {
 }
 
 #[tokio::test]
+async fn replays_of_one_account_share_its_pace() {
+    let mut world = world().await;
+    let first = world.connection;
+    let second = world
+        .at
+        .fixture
+        .connection(&mut world.at.conn, "https://b.example/")
+        .await;
+    let other = world.at.fixture.beside(&mut world.at.conn, "other").await;
+    let others = other
+        .connection(&mut world.at.conn, "https://c.example/")
+        .await;
+    for connection in [second, others] {
+        let manager = ManagerName {
+            namespace: connection.namespace,
+            manager: Id::generate(),
+        };
+        let state = "'SUCCEEDED'";
+        rows::deliveries(
+            &mut world.at.conn,
+            connection,
+            manager,
+            100,
+            "now()",
+            "1 minute",
+            state,
+        )
+        .await;
+    }
+    for connection in [first, first, second, others] {
+        world.connection = connection;
+        world.replay(90, None).await.unwrap();
+    }
+    let hourly = Pace {
+        pause: Duration::from_secs(3_600),
+        ..PACE
+    };
+    for _ in 0..4 {
+        let advanced = advance(&mut world.at.conn, hourly).await;
+        assert_eq!(advanced, Some(Advanced::Reopened(20)));
+    }
+    assert_eq!(advance(&mut world.at.conn, hourly).await, None);
+    for (connection, hours) in [(first, 3), (second, 3), (others, 1)] {
+        let connection = connection.connection.to_uuid();
+        let others = format!(
+            "replays WHERE connection_id = '{connection}' AND next_batch_time NOT BETWEEN \
+             now() + interval '{hours} hours' - interval '10 minutes' AND now() + interval '{hours} hours'"
+        );
+        assert_eq!(world.at.database.count(&others).await, 0);
+    }
+}
+
+#[tokio::test]
 async fn those_whose_scan_is_gone_are_passed_over() {
     let mut world = world().await;
     run(
