@@ -15,9 +15,7 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Backfill, MAX_REMATCHES,
-    record::{
-        Step, last_of, let_others_pass, record_past, set_aside, store_blocks, unless_changed,
-    },
+    record::{Step, let_others_pass, record_past, set_aside, store_blocks, unless_changed},
 };
 use crate::find::find;
 
@@ -95,7 +93,8 @@ impl Backfill {
                     .collect(),
                 scans_per_day: self.scans_per_day(),
             };
-            let blocks = store_blocks(&mut conn, version, &step, last_of(&matches).0);
+            let (blocks, last) = step.split(&matches);
+            let blocks = store_blocks(&mut conn, version, &step, blocks);
             let Some(before) = blocks.instrument(span.clone()).await? else {
                 continue;
             };
@@ -103,7 +102,7 @@ impl Backfill {
             let stored = unless_changed(&mut conn, version, &step, async |conn, counter| {
                 let claimed = backfills::claim(conn, waiting, &asked).await?;
                 let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
-                let mut last = last_of(&matches).1.to_vec();
+                let mut last = last.to_vec();
                 last.retain(|one| claimed.contains(&one.manager));
                 let stored = record_past(conn, &step, &last, counter).await?;
                 // Whose posts were refused waits on.

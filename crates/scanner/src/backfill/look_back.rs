@@ -16,9 +16,7 @@ use store::{
 
 use super::{
     Backfill, MAX_FAILURES, MAX_REMATCHES, RETRY, backoff,
-    record::{
-        Step, last_of, let_others_pass, record_past, store_apart, store_blocks, unless_changed,
-    },
+    record::{Step, let_others_pass, record_past, store_apart, store_blocks, unless_changed},
 };
 use crate::{
     budget,
@@ -90,7 +88,7 @@ impl Backfill {
             let version = index.version();
             // What failed before may be one Manager's.
             let apart = look_back.failure_count > 0;
-            let (before, last) = last_of(&matches);
+            let (before, last) = step.split(&matches);
             let (stored, last) = if apart {
                 let stored = store_apart(&mut conn, version, &step, &matches).await?;
                 (stored, &[][..])

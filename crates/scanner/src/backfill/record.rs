@@ -17,14 +17,16 @@ use crate::poll::tell_of;
 
 /// Scans in one transaction, except for the last few of a step.
 const BLOCK: usize = 250;
+/// Same, of Scans that are delivered: what another account waits for comes behind one block of them.
+const DELIVERED_BLOCK: usize = 50;
 /// Number of tries for a Manager's part, if another try may help.
 const SET_ASIDE_AFTER: i32 = 8;
 
 /// A backfill waits while this many Scans have no deliveries yet: what customers wait for now comes first.
-const MAX_QUEUED: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(100);
+const MAX_QUEUED: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 /// Limit of the wait: Scans of a backfill can be listed while no dispatcher runs.
-const MAX_PAUSES: u32 = 20;
+const MAX_PAUSES: u32 = 40;
 
 /// Values that the Scans of one step have in common.
 pub(super) struct Step<'a> {
@@ -33,6 +35,25 @@ pub(super) struct Step<'a> {
     pub(super) catch_up: HashMap<ManagerName, Timestamp>,
     /// Default quota of Scans a day.
     pub(super) scans_per_day: u32,
+}
+
+impl Step<'_> {
+    fn block(&self) -> usize {
+        if self.waiting.notify {
+            DELIVERED_BLOCK
+        } else {
+            BLOCK
+        }
+    }
+
+    /// Returns the matches for [`store_blocks`], and those for the last transaction.
+    pub(super) fn split<'m, 'p>(
+        &self,
+        matches: &'m [NewScan<'p>],
+    ) -> (&'m [NewScan<'p>], &'m [NewScan<'p>]) {
+        let block = self.block();
+        matches.split_at(matches.len().saturating_sub(1) / block * block)
+    }
 }
 
 /// Outcome of a step or a part of it.
@@ -50,13 +71,6 @@ impl Stored {
     }
 }
 
-/// Work before the last transaction, in blocks, and work within it.
-pub(super) fn last_of<'m, 'a>(
-    matches: &'m [NewScan<'a>],
-) -> (&'m [NewScan<'a>], &'m [NewScan<'a>]) {
-    matches.split_at(matches.len().saturating_sub(1) / BLOCK * BLOCK)
-}
-
 /// Stores all blocks but the last; `None` when plans changed since the posts were matched.
 pub(super) async fn store_blocks(
     conn: &mut AsyncPgConnection,
@@ -65,7 +79,7 @@ pub(super) async fn store_blocks(
     blocks: &[NewScan<'_>],
 ) -> Result<Option<Stored>, store::Error> {
     let mut stored = Stored::default();
-    for block in blocks.chunks(BLOCK) {
+    for block in blocks.chunks(step.block()) {
         let_others_pass(conn, step.waiting).await?;
         let recorded = unless_changed(conn, version, step, async |conn, counter| {
             record_past(conn, step, block, counter).await
