@@ -4,8 +4,8 @@
 //! no window of a minute lets more through than the limit. Here is the side of the replica: a lease for
 //! each key, asked for when it is needed, by one request at a time while the key's others wait; larger
 //! for a key that spends what it leases; settled when it is over or more is wanted, and at the end. A lease takes its
-//! points from the key and from its account, or from neither. An account leases by one request at a time on each
-//! replica, whatever the number of its keys: its ledger is one row, and the database has few connections.
+//! points from the key and from its account, or from neither. Each account has one request for a
+//! lease at a time on each replica, however many keys it has: its ledger is one row, and the database has few connections.
 //!
 //! Cost: none but a lock and a look-up for a request that finds points; one short transaction for a new
 //! lease, which is 3 % of the requests at best, and at worst one each five seconds for a key that

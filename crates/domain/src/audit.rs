@@ -77,7 +77,7 @@ impl Entry {
         }
     }
 
-    /// An update of these fields; `None` if there are none.
+    /// An update of these fields; `None` if `fields` is empty.
     pub fn update(namespace: Id, resource: impl fmt::Display, fields: Vec<String>) -> Option<Self> {
         let entry = Self {
             fields,

@@ -98,7 +98,7 @@ impl Backfill {
             let Some(before) = blocks.instrument(span.clone()).await? else {
                 continue;
             };
-            let_others_pass(&mut conn, waiting).await?;
+            let_others_pass(&mut conn, waiting, last).await?;
             let stored = unless_changed(&mut conn, version, &step, async |conn, counter| {
                 let claimed = backfills::claim(conn, waiting, &asked).await?;
                 let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();

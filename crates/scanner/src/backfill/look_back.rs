@@ -105,7 +105,7 @@ impl Backfill {
                 let newest = polled.posts.first().map(|post| post.time);
                 gap.to.or(newest).unwrap_or(look_back.since)
             });
-            let_others_pass(&mut conn, &waiting).await?;
+            let_others_pass(&mut conn, &waiting, last).await?;
             let refused_before = &stored.refused;
             let rest = unless_changed(&mut conn, version, &step, async |conn, counter| {
                 if !look_backs::lock(conn, look_back, replica).await? {

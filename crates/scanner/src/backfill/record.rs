@@ -24,9 +24,10 @@ const SET_ASIDE_AFTER: i32 = 8;
 
 /// A backfill waits while this many Scans have no deliveries yet: what customers wait for now comes first.
 const MAX_QUEUED: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(50);
+/// Before a block of a backfill that is delivered: at most 500 Scans a second.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Limit of the wait: Scans of a backfill can be listed while no dispatcher runs.
-const MAX_PAUSES: u32 = 40;
+const MAX_PAUSES: u32 = 20;
 
 /// Values that the Scans of one step have in common.
 pub(super) struct Step<'a> {
@@ -80,7 +81,7 @@ pub(super) async fn store_blocks(
 ) -> Result<Option<Stored>, store::Error> {
     let mut stored = Stored::default();
     for block in blocks.chunks(step.block()) {
-        let_others_pass(conn, step.waiting).await?;
+        let_others_pass(conn, step.waiting, block).await?;
         let recorded = unless_changed(conn, version, step, async |conn, counter| {
             record_past(conn, step, block, counter).await
         });
@@ -92,17 +93,21 @@ pub(super) async fn store_blocks(
     Ok(Some(stored))
 }
 
-/// Waits while many Scans wait for the dispatchers, before a block of a backfill that is delivered. All accounts share
-/// one queue.
+/// Waits before a block of a backfill that is delivered, and while many Scans wait for the dispatchers. All accounts
+/// share one queue, and the processors.
 pub(super) async fn let_others_pass(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
+    block: &[NewScan<'_>],
 ) -> Result<(), store::Error> {
+    if !waiting.notify || block.is_empty() {
+        return Ok(());
+    }
     for _ in 0..MAX_PAUSES {
-        if !waiting.notify || !scans::are_queued(conn, MAX_QUEUED).await? {
+        tokio::time::sleep(PAUSE).await;
+        if !scans::are_queued(conn, MAX_QUEUED).await? {
             break;
         }
-        tokio::time::sleep(PAUSE).await;
     }
     Ok(())
 }

@@ -207,6 +207,7 @@ async fn a_silent_backfill_never_swallows_a_post_that_is_just_coming() {
 
 #[tokio::test]
 async fn many_new_managers_cost_the_platform_nothing() {
+    const POSTS: u32 = 5;
     let world = World::new().await;
     // Stands for dispatchers that keep up.
     for statement in [
@@ -218,11 +219,11 @@ async fn many_new_managers_cost_the_platform_nothing() {
     }
     world.manager("toaster", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
-    for number in 0..20 {
+    for number in 0..POSTS {
         world.publish("lemmy", &format!("Kettle {number}"));
     }
     eventually("all are kept", SOON, async || {
-        world.database.count("recent_posts").await == 20
+        world.database.count("recent_posts").await == i64::from(POSTS)
     })
     .await;
     let mut managers = Vec::new();
@@ -230,10 +231,10 @@ async fn many_new_managers_cost_the_platform_nothing() {
         managers.push(world.manager("kettle", &[LEMMY]).await);
     }
     for manager in managers {
-        world.until_scanned(manager, 20).await;
+        world.until_scanned(manager, POSTS as usize).await;
     }
     until_done(&world).await;
-    assert_eq!(world.database.count("scans").await, 150 * 20);
+    assert_eq!(world.database.count("scans").await, 150 * i64::from(POSTS));
     replica.stop().await;
 }
 
