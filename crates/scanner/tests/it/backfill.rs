@@ -29,7 +29,7 @@ async fn ask(world: &World, manager: ManagerName, days: u64, notify: bool) -> Ve
 
 async fn until_done(world: &World) {
     // Without a dispatcher, each block waits for two seconds.
-    eventually("the backfills end", Duration::from_secs(60), async || {
+    eventually("the backfills end", Duration::from_secs(180), async || {
         let open = "backfills WHERE state <> 'DONE'";
         world.database.count(open).await + world.database.count("look_backs").await == 0
     })
