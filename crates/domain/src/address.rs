@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_list_widens_in_both_forms_of_an_ipv4_address() {
+    fn operators_exceptions_apply_to_both_forms_of_an_ipv4_address() {
         let policy = AddressPolicy {
             allow_cidrs: vec!["127.0.0.0/8".parse().unwrap(), "fd12::/16".parse().unwrap()],
             ..AddressPolicy::default()
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_ports_are_refused_and_a_list_of_ports_is_kept_to() {
+    fn bad_ports_and_unlisted_ports_are_refused() {
         assert!(BAD_PORTS.is_sorted());
         let any = AddressPolicy::default();
         let listed = AddressPolicy {

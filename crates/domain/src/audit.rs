@@ -156,10 +156,10 @@ pub struct AuditEvent {
 #[cfg(test)]
 mod tests {
     use super::{Action, ActorType};
-    use crate::list::{AUDIT_EVENT_FIELDS, Kind};
+    use crate::{field::Kind, list::AUDIT_EVENT_FIELDS};
 
     #[test]
-    fn words_are_those_of_filters_and_of_json() {
+    fn action_names_are_the_same_in_filters_and_json() {
         let words = |name: &str| {
             let mut fields = AUDIT_EVENT_FIELDS.iter();
             match fields.find(|field| field.name == name).unwrap().kind {

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn thirty_days_are_the_most_and_silence_is_the_rule() {
+    fn backfill_covers_at_most_thirty_days_and_is_silent_by_default() {
         let now: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
         let silent = parse(&json!({})).unwrap();
         assert_eq!(

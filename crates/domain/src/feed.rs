@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, str::FromStr};
 
 use url::Url;
 
-use crate::{Issue, manager::SourceType, web_url::masked};
+use crate::{Issue, source::SourceType, web_url::masked};
 
 /// The longest feed name, in bytes: a platform's name and a URL of 2,048.
 pub const MAX_BYTES: usize = 2_112;

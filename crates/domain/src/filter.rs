@@ -5,14 +5,14 @@
 //! query without another check.
 
 use crate::{
-    Issue, Issues, Timestamp,
-    list::{Field, Kind},
+    Issue, Issues,
+    field::{Field, Kind, Literal, Op},
 };
 
 mod lexer;
 mod print;
 
-use lexer::{Lexer, Token};
+use lexer::{Fault, Lexer, Token};
 
 const MAX_BYTES: usize = 2_048;
 const MAX_COMPARISONS: usize = 50;
@@ -32,35 +32,6 @@ pub struct Comparison {
     pub field: &'static str,
     pub op: Op,
     pub literal: Literal,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    /// Case-insensitive substring.
-    Has,
-}
-
-/// A value with the kind of its field.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Literal {
-    Text(String),
-    Time(Timestamp),
-    Bool(bool),
-    Number(f64),
-}
-
-/// An error in a filter, and its column (from 1, in characters).
-#[derive(Debug, PartialEq, Eq)]
-struct Fault {
-    issue: Issue,
-    column: usize,
-    reason: String,
 }
 
 impl Filter {
@@ -233,8 +204,12 @@ impl Parser<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Filter, Literal, Op};
-    use crate::{Issue, list::SCAN_FIELDS};
+    use super::Filter;
+    use crate::{
+        Issue,
+        field::{Literal, Op},
+        list::SCAN_FIELDS,
+    };
 
     fn error(text: &str) -> (Issue, String) {
         let issues = Filter::parse(text, SCAN_FIELDS).unwrap_err();

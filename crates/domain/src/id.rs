@@ -114,7 +114,7 @@ mod tests {
     use crate::Timestamp;
 
     #[test]
-    fn an_id_tells_its_time_to_the_microsecond() {
+    fn id_contains_its_time_to_the_microsecond() {
         let time: Timestamp = "2026-11-21T01:02:03.000999Z".parse().unwrap();
         assert_eq!(Id::at(time).time(), time);
     }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_has_one_spelling() {
+    fn id_has_exactly_one_spelling() {
         let id = Id::generate().to_string();
         assert!(id.parse::<Id>().is_ok());
         for wrong in [

@@ -311,7 +311,7 @@ mod tests {
     use crate::Issue;
 
     #[test]
-    fn an_empty_key_is_visible() {
+    fn empty_json_key_is_shown_as_quotes() {
         let issues = RefCell::default();
         Object::root(&serde_json::json!({"": 1}), &issues)
             .unwrap()
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_json_is_taken_as_it_is() {
+    fn plain_json_is_parsed_unchanged() {
         let text = r#"{"a":[1,-2,3.5,true,null,"x"],"b":{}}"#;
         assert_eq!(parse(text.as_bytes()).unwrap().to_string(), text);
     }

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_parses_back_and_matches_its_hash_alone() {
+    fn key_parses_back_and_matches_only_its_own_hash() {
         let key = ApiKey::generate();
         let text = key.expose();
         assert_eq!(text.len(), "esk_".len() + 26 + 1 + 43);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_debug_nor_errors_tell_the_secret() {
+    fn debug_and_errors_do_not_reveal_the_secret() {
         let key = ApiKey::generate();
         let secret = key.expose()[31..].to_owned();
         assert!(!format!("{key:?}").contains(&secret));

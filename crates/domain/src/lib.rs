@@ -4,6 +4,8 @@
 //! a type that proves that it is valid. Every broken rule is reported as an [`issue::Issue`] on the path of its
 //! field, all of them at once.
 
+mod error_chain;
+mod source;
 mod text;
 
 pub mod address;
@@ -13,6 +15,7 @@ pub mod connection;
 pub mod connection_test;
 pub mod delivery;
 pub mod feed;
+pub mod field;
 pub mod filter;
 pub mod id;
 pub mod instructions;
@@ -23,6 +26,7 @@ pub mod list;
 pub mod manager;
 pub mod name;
 pub mod namespace;
+pub mod order;
 pub mod page;
 pub mod patch;
 pub mod plan_version;
@@ -39,6 +43,7 @@ pub mod web_url;
 pub use audit::AuditEvent;
 pub use connection::Connection;
 pub use delivery::{Delivery, DeliveryState, DeliveryWithAttempts};
+pub use error_chain::error_chain;
 pub use feed::{FeedName, Reach};
 pub use id::Id;
 pub use instructions::{Focus, Instructions};

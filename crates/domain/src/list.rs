@@ -1,101 +1,15 @@
-//! Common parts of lists: fields to filter and order by, page sizes, and the order itself.
+//! Queries for lists: the fields of each resource, page sizes, and one page of one list.
 
 use crate::{
-    Issue, Issues, Timestamp,
-    filter::{Filter, Literal, Op},
+    Issue, Issues,
+    field::{Field, Kind, number, text, time, word},
+    filter::Filter,
+    order::OrderBy,
     page::PageToken,
 };
 
 pub const DEFAULT_PAGE_SIZE: u32 = 5;
 pub const MAX_PAGE_SIZE: u32 = 100;
-const MAX_ORDER_BYTES: usize = 2_048;
-const MAX_ORDER_FIELDS: usize = 10;
-
-/// A field for filtering and ordering the lists of a resource, named as in the JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
-    pub name: &'static str,
-    pub kind: Kind,
-}
-
-/// Kind of a field. It determines the allowed operators and literals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Text,
-    Time,
-    Bool,
-    Number,
-    /// A list of texts, which can be searched but not ordered by.
-    Texts,
-    /// A fixed set of words.
-    Word(&'static [&'static str]),
-}
-
-impl Kind {
-    #[must_use]
-    pub fn takes(self, op: Op) -> bool {
-        match self {
-            Self::Text => true,
-            Self::Texts => op == Op::Has,
-            Self::Time | Self::Number => op != Op::Has,
-            Self::Bool | Self::Word(_) => matches!(op, Op::Equal | Op::NotEqual),
-        }
-    }
-
-    /// # Errors
-    /// The issue, if `text` is not a value of this kind.
-    pub fn literal(self, text: &str) -> Result<Literal, Issue> {
-        let literal = match self {
-            Self::Text | Self::Texts => Some(Literal::Text(text.to_owned())),
-            Self::Time => text.parse().ok().map(Literal::Time),
-            Self::Bool => text.parse().ok().map(Literal::Bool),
-            Self::Number => text
-                .parse()
-                .ok()
-                .filter(|number: &f64| number.is_finite())
-                .map(Literal::Number),
-            Self::Word(words) => {
-                let known = words
-                    .contains(&text)
-                    .then(|| Literal::Text(text.to_owned()));
-                return known.ok_or(Issue::InvalidEnum);
-            }
-        };
-        literal.ok_or(Issue::InvalidFormat)
-    }
-
-    #[must_use]
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Text | Self::Texts => "text in double quotes",
-            Self::Time => "an rfc 3339 timestamp in double quotes",
-            Self::Bool => "true or false",
-            Self::Number => "a number",
-            Self::Word(_) => "one of a closed set of words",
-        }
-    }
-}
-
-const fn text(name: &'static str) -> Field {
-    Field {
-        name,
-        kind: Kind::Text,
-    }
-}
-
-const fn time(name: &'static str) -> Field {
-    Field {
-        name,
-        kind: Kind::Time,
-    }
-}
-
-const fn word(name: &'static str, words: &'static [&'static str]) -> Field {
-    Field {
-        name,
-        kind: Kind::Word(words),
-    }
-}
 
 pub const NAMESPACE_FIELDS: &[Field] = &[
     text("name"),
@@ -192,13 +106,6 @@ pub const SCAN_FIELDS: &[Field] = &[
     },
 ];
 
-const fn number(name: &'static str) -> Field {
-    Field {
-        name,
-        kind: Kind::Number,
-    }
-}
-
 pub const DELIVERY_FIELDS: &[Field] = &[
     text("name"),
     time("createTime"),
@@ -263,63 +170,6 @@ pub const AUDIT_EVENT_FIELDS: &[Field] = &[
     text("clientAddress"),
     text("requestId"),
 ];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    Ascending,
-    Descending,
-}
-
-/// The fields to order by, the most significant first. The name breaks every tie, in the direction of the last
-/// field.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OrderBy(pub Vec<(Field, Direction)>);
-
-impl OrderBy {
-    /// `createTime desc`, the default of every list.
-    #[must_use]
-    pub fn newest_first() -> Self {
-        Self(vec![(time("createTime"), Direction::Descending)])
-    }
-
-    /// # Errors
-    /// One issue on `orderBy`.
-    pub fn parse(text: &str, fields: &'static [Field]) -> Result<Self, Issues> {
-        let fail = |issue| Issues::one("orderBy", issue);
-        if text.len() > MAX_ORDER_BYTES {
-            return Err(fail(Issue::TooLong));
-        }
-        if text.trim().is_empty() {
-            return Ok(Self::newest_first());
-        }
-        let mut order: Vec<(Field, Direction)> = Vec::new();
-        for part in text.split(',') {
-            let mut words = part.split_whitespace();
-            let name = words.next().ok_or_else(|| fail(Issue::InvalidFormat))?;
-            let field = fields
-                .iter()
-                .find(|field| field.name == name && field.kind != Kind::Texts)
-                .ok_or_else(|| fail(Issue::UnknownField))?;
-            let direction = match words.next() {
-                None => Direction::Ascending,
-                Some(word) if word.eq_ignore_ascii_case("asc") => Direction::Ascending,
-                Some(word) if word.eq_ignore_ascii_case("desc") => Direction::Descending,
-                Some(_) => return Err(fail(Issue::InvalidFormat)),
-            };
-            if words.next().is_some() {
-                return Err(fail(Issue::InvalidFormat));
-            }
-            if order.iter().any(|(other, _)| other == field) {
-                return Err(fail(Issue::Duplicate));
-            }
-            order.push((*field, direction));
-        }
-        if order.len() > MAX_ORDER_FIELDS {
-            return Err(fail(Issue::TooMany));
-        }
-        Ok(Self(order))
-    }
-}
 
 /// One page of one list, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -417,27 +267,9 @@ fn parse_page_size(text: Option<&str>) -> Result<u32, Issues> {
     })
 }
 
-/// The value of `field` in the JSON of an item, for the position in a page token.
-#[must_use]
-pub fn value_of(item: &serde_json::Value, field: &Field) -> Option<Literal> {
-    let mut value = item;
-    for part in field.name.split('.') {
-        value = value.get(part)?;
-    }
-    Some(match (field.kind, value) {
-        (Kind::Time, serde_json::Value::String(text)) => {
-            Literal::Time(text.parse::<Timestamp>().ok()?)
-        }
-        (_, serde_json::Value::String(text)) => Literal::Text(text.clone()),
-        (_, serde_json::Value::Bool(flag)) => Literal::Bool(*flag),
-        (_, serde_json::Value::Number(number)) => Literal::Number(number.as_f64()?),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Direction, OrderBy, SCAN_FIELDS, parse_page_size};
+    use super::parse_page_size;
     use crate::Issue;
 
     #[test]
@@ -461,22 +293,5 @@ mod tests {
                 issue
             );
         }
-    }
-
-    #[test]
-    fn directions_default_to_ascending() {
-        let order = OrderBy::parse("post.time, createTime DESC", SCAN_FIELDS).unwrap();
-        let directions: Vec<_> = order
-            .0
-            .iter()
-            .map(|(field, direction)| (field.name, *direction))
-            .collect();
-        assert_eq!(
-            directions,
-            [
-                ("post.time", Direction::Ascending),
-                ("createTime", Direction::Descending)
-            ]
-        );
     }
 }

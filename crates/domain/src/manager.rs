@@ -10,10 +10,13 @@ mod change;
 mod create;
 mod fields;
 pub mod health;
+mod rules;
 
+pub use crate::source::SourceType;
 pub use change::{Editable, ManagerChange};
-pub use create::{CreateManager, Origin, Rules};
+pub use create::{CreateManager, Origin};
 pub use fields::NamedConnection;
+pub use rules::Rules;
 
 /// The paths that a PATCH may name.
 pub const PATHS: Paths = Paths {
@@ -97,26 +100,6 @@ impl ManagerState {
     }
 }
 
-/// A family of platforms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum SourceType {
-    Forum,
-    Microblog,
-    Network,
-}
-
-impl SourceType {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Forum => "FORUM",
-            Self::Microblog => "MICROBLOG",
-            Self::Network => "NETWORK",
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     #[serde(rename = "type")]
@@ -188,6 +171,19 @@ pub struct Notice {
     #[serde(rename = "type")]
     pub notice_type: NoticeType,
     pub connection: ConnectionName,
+    /// Condition in the grammar of lists that a Scan must meet to be delivered; absent for all Scans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+}
+
+impl From<ConnectionName> for Notice {
+    fn from(connection: ConnectionName) -> Self {
+        Self {
+            notice_type: NoticeType::HttpRequest,
+            connection,
+            filter: None,
+        }
+    }
 }
 
 /// Reason why a Manager could not be compiled, as words that clients branch on.

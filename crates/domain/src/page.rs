@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Id,
-    filter::Literal,
-    list::{Kind, OrderBy},
+    field::{Kind, Literal},
+    order::OrderBy,
 };
 
 const CHECKSUM_BYTES: usize = 8;
@@ -128,14 +128,10 @@ fn checksum(binding: &str, place: &[u8]) -> [u8; CHECKSUM_BYTES] {
 #[cfg(test)]
 mod tests {
     use super::PageToken;
-    use crate::{
-        Id, Timestamp,
-        filter::Literal,
-        list::{OrderBy, SCAN_FIELDS},
-    };
+    use crate::{Id, Timestamp, field::Literal, list::SCAN_FIELDS, order::OrderBy};
 
     #[test]
-    fn a_token_parses_back_in_its_own_list_alone() {
+    fn page_token_is_valid_only_for_its_own_list() {
         let order =
             OrderBy::parse("createTime, post.title, value, match.score", SCAN_FIELDS).unwrap();
         let token = PageToken {
@@ -155,7 +151,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn damage_is_found(at in 0_usize..60, to in "[A-Za-z0-9_-]") {
+        fn damaged_page_token_is_refused(at in 0_usize..60, to in "[A-Za-z0-9_-]") {
             let order = OrderBy::newest_first();
             let token = PageToken { values: vec![Some(Literal::Time(Timestamp::UNIX_EPOCH))], id: Id::at(Timestamp::UNIX_EPOCH) };
             let text = token.encode("a list");
@@ -166,7 +162,7 @@ mod tests {
         }
 
         #[test]
-        fn a_number_is_the_same_when_it_is_read_back(number in proptest::num::f64::NORMAL) {
+        fn numbers_in_page_tokens_read_back_unchanged(number in proptest::num::f64::NORMAL) {
             let order = OrderBy::parse("match.score", SCAN_FIELDS).unwrap();
             let token = PageToken { values: vec![Some(Literal::Number(number))], id: Id::generate() };
             proptest::prop_assert_eq!(PageToken::parse(&token.encode(""), "", &order), Ok(token));

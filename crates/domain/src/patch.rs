@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_mask_what_the_body_has_is_merged() {
+    fn patch_without_a_mask_merges_the_body() {
         assert_eq!(applied(&json!({}), None), json!({}));
         assert_eq!(
             applied(&json!({"b": {"k": null, "m": 3}, "a": null}), None),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn under_a_mask_the_named_change_alone_and_whole() {
+    fn mask_replaces_only_the_named_fields() {
         let body = json!({"a": 9, "b": {"m": 3}, "in": {"x": 7, "deep": {"y": 8}}});
         assert_eq!(applied(&body, Some("b")), json!({"b": {"m": 3}}));
         assert_eq!(
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_replaces_all() {
+    fn mask_star_replaces_all_fields() {
         assert_eq!(
             applied(&json!({"a": 2, "name": "x"}), Some("*")),
             json!({"a": 2, "b": null, "in": null, "name": "x"})
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_sets_is_left_to_the_parser() {
+    fn output_only_fields_are_left_to_the_parser() {
         let body = json!({"name": "x", "colour": 1, "a": 2});
         assert_eq!(applied(&body, None), body);
         assert_eq!(
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_none_are_issues() {
+    fn invalid_mask_paths_are_issues() {
         for (mask, issue) in [
             ("colour", Issue::UnknownField),
             ("b.k", Issue::UnknownField),

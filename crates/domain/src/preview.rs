@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn posts_are_read_as_scans_have_them() {
+    fn preview_posts_have_the_form_of_scans() {
         let body = json!({"posts": [post()], "instructions": {"include": [{"text": "kettle", "weight": 1}]}});
         let preview = parse(&body).unwrap();
         let Subject::Given(posts) = preview.subject else {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_1_to_100_posts() {
+    fn preview_takes_1_to_100_posts() {
         for (posts, issue) in [
             (json!([]), Issue::TooShort),
             (json!({}), Issue::InvalidType),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn posts_come_from_one_place() {
+    fn preview_posts_have_exactly_one_origin() {
         let urls = |count: usize| vec!["https://a.example/1"; count];
         assert_eq!(
             parse(&json!({"recent": 100})).unwrap().subject,

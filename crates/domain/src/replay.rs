@@ -123,7 +123,7 @@ mod tests {
     use crate::{DeliveryState, Issue};
 
     #[test]
-    fn a_start_is_enough() {
+    fn replay_needs_only_a_start() {
         let draft = CreateReplay::parse(&json!({"startTime": "2026-11-20T00:00:00Z"})).unwrap();
         assert_eq!((draft.end_time, draft.states), (None, None));
         let body = json!({
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_named() {
+    fn invalid_replay_fields_are_named() {
         let failing = |body| {
             let issues = CreateReplay::parse(&body).unwrap_err();
             let found = issues.as_slice().iter();

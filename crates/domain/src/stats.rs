@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_points_that_a_span_touches_are_in() {
+    fn points_that_overlap_the_time_span_are_included() {
         let query = parse("2026-11-21T11:58:59.999999Z", "", "1m").unwrap();
         let times: Vec<String> = query.times().map(|time| time.to_string()).collect();
         assert_eq!(
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_points_and_no_more() {
+    fn more_than_a_thousand_points_are_refused() {
         let query = parse("2026-11-21T00:00:00Z", "2026-11-21T16:40:00Z", "1m").unwrap();
         assert_eq!(query.times().count(), 1_000);
         let one = |field: &str, issue| Err(vec![(field.to_owned(), issue)]);

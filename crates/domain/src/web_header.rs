@@ -1,11 +1,13 @@
-//! Rules for headers that customers add to their webhooks.
+//! Rules for headers that customers add to their webhooks, and the wait that a server asks for.
 //!
 //! Fields for HTTP message framing and connection management are refused: only the client may set them, and a
 //! wrong one allows request smuggling. All other fields are up to the customer.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
-use crate::{Issue, Issues};
+use chrono::DateTime;
+
+use crate::{Issue, Issues, Timestamp};
 
 pub const MAX_HEADERS: usize = 20;
 /// Names and values together.
@@ -85,9 +87,30 @@ pub fn is_forbidden(name: &str) -> bool {
     FORBIDDEN.contains(&name.as_str()) || name.starts_with("proxy-")
 }
 
+/// The wait that `Retry-After` asks for (RFC 9110 10.2.3): seconds, or a date. A date in the past means now.
+#[must_use]
+pub fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Some(Duration::from_secs(seconds.into()));
+    }
+    // Discord, among others, sends decimals.
+    if let Some((whole, rest)) = text.split_once('.')
+        && let Ok(seconds) = whole.parse::<u32>()
+        && !rest.is_empty()
+        && rest.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return Some(Duration::from_secs(u64::from(seconds) + 1));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(Timestamp::from(DateTime::from(date)).since(now))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::check_headers;
+    use std::time::Duration;
+
+    use super::{check_headers, parse_retry_after};
     use crate::{FieldIssue, Issue};
 
     fn issues(headers: &[(&str, &str)]) -> Vec<(String, Issue)> {
@@ -152,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_apart_without_case() {
+    fn header_names_are_case_insensitive() {
         let expected = ("headers.X-A".to_owned(), Issue::Duplicate);
         assert_eq!(issues(&[("x-a", "1"), ("X-A", "2")]), [expected]);
     }
 
     #[test]
-    fn number_and_size_are_bounded() {
+    fn number_and_size_of_headers_are_limited() {
         let many: Vec<(String, String)> =
             (0..21).map(|n| (format!("x-{n}"), String::new())).collect();
         let one = |issues: crate::Issues| issues.as_slice()[0].clone();
@@ -169,5 +192,26 @@ mod tests {
         assert!(check_headers(&big).is_empty());
         let bigger = [("xy".to_owned(), "v".repeat(8_191))];
         assert_eq!(one(check_headers(&bigger)).field, "headers");
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = "1994-11-06T08:49:07Z".parse().unwrap();
+        for (text, expected) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("0.65", Some(1)),
+            ("64.57", Some(65)),
+            ("1.", None),
+            ("1.-5", None),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(30)),
+            ("Sun, 06 Nov 1994 08:49:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+            ("99999999999999999999", None),
+        ] {
+            let expected = expected.map(Duration::from_secs);
+            assert_eq!(parse_retry_after(text, now), expected, "{text}");
+        }
     }
 }

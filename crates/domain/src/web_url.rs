@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_are_taken_as_written() {
+    fn public_addresses_are_accepted_unchanged() {
         for text in [
             "https://acme.com",
             "http://acme.com:8080/a?b=c#d",
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn literal_addresses_are_judged_in_every_spelling() {
+    fn literal_addresses_are_checked_in_every_spelling() {
         for text in [
             "http://127.0.0.1/",
             "http://127.1/",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn localhost_is_judged_as_loopback() {
+    fn localhost_counts_as_loopback() {
         let dev = AddressPolicy {
             allow_cidrs: vec!["127.0.0.0/8".parse().unwrap()],
             allow_http: true,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_want_https_unless_the_operator_allows_http() {
+    fn connections_require_https_unless_the_operator_allows_http() {
         let strict = AddressPolicy::default();
         let parse = |text, policy: &AddressPolicy| WebUrl::parse(text, policy, Kind::Connection);
         assert_eq!(parse("http://acme.com/", &strict), Err(Issue::Forbidden));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_in_bytes() {
+    fn url_length_is_limited_in_bytes() {
         let base = "https://acme.com/";
         let fits = format!("{base}{}", "a".repeat(MAX_BYTES - base.len()));
         assert!(seed(&fits).is_ok());
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_spells_an_address_is_told_from_a_name() {
+    fn host_that_spells_an_address_is_distinguished_from_a_name() {
         assert_eq!(literal_address("[::1]"), Some("::1".parse().unwrap()));
         assert_eq!(
             literal_address("10.0.0.1"),

@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_message_decodes_as_it_was_encoded(event in any_event()) {
+        fn message_round_trips(event in any_event()) {
             let message = Message::new(event);
             prop_assert_eq!(Message::decode(&message.encode().payload).unwrap(), message);
         }
@@ -229,14 +229,14 @@ mod tests {
         }
 
         #[test]
-        fn any_time_is_read_or_refused(seconds in any::<i64>(), nanos in any::<i32>()) {
+        fn times_are_decoded_or_refused_without_panic(seconds in any::<i64>(), nanos in any::<i32>()) {
             let time = prost_types::Timestamp { seconds, nanos };
             let _ = from_proto_time("create_time", Some(time));
         }
     }
 
     #[test]
-    fn an_event_of_a_later_version_is_told_apart_from_damage() {
+    fn event_of_a_later_version_is_distinguished_from_damage() {
         let mut envelope = Vec::new();
         prost::encoding::encode_key(
             99,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_no_name_is_named() {
+    fn error_names_a_field_without_a_valid_name() {
         let envelope = proto::Envelope {
             id: Uuid::nil().to_string(),
             create_time: Some(to_proto_time(Timestamp::UNIX_EPOCH)),

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_context_survives_the_way_through_text() {
+    fn trace_context_round_trips_through_text() {
         global::set_text_map_propagator(TraceContextPropagator::new());
         let provider = SdkTracerProvider::builder().build();
         let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_parent() {
+    fn malformed_traceparent_is_ignored() {
         let context = TraceContext {
             traceparent: Some("00-nonsense".into()),
             tracestate: None,

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_merged_whatever_their_case() {
+    fn headers_are_merged_case_insensitively() {
         let body = json!({"headers": {"X-A": null, "X-B": "3"}});
         let headers = [("X-B".to_owned(), "3".to_owned())];
         let change = changed(&body, None).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_can_be_replaced() {
+    fn unreadable_headers_can_be_replaced() {
         let mut current = Connection::specimen(name());
         current.headers = Headers::unreadable();
         let body = json!({"nickname": "new", "headers": {"x-a": "1"}});
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_a_default() {
+    fn omitted_fields_have_defaults() {
         let body = json!({"nickname": "ours", "type": "HTTP_CONNECTION", "url": "https://example.com/hook"});
         let draft = created(&body).unwrap();
         assert_eq!(
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_there_cannot_be_cleared() {
+    fn required_fields_cannot_be_cleared() {
         for (body, mask) in [
             (
                 json!({"nickname": null, "url": null, "type": null, "state": null}),
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_is_the_whole_resource() {
+    fn mask_star_replaces_the_whole_connection() {
         let body = json!({
             "nickname": "new", "type": "HTTP_CONNECTION", "url": "https://example.com/", "state": "ACTIVE"
         });

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_in_no_debug_output() {
+    fn signing_secret_is_not_in_debug_output() {
         let text = format!("whsec_{}", STANDARD.encode([7; 32]));
         let secret: SigningSecret = text.parse().unwrap();
         assert_eq!(format!("{secret:?}"), "SigningSecret");

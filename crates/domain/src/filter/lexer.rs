@@ -2,8 +2,15 @@
 
 use std::fmt;
 
-use super::{Fault, Op};
-use crate::Issue;
+use crate::{Issue, field::Op};
+
+/// An error in a filter, and its column (from 1, in characters).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) issue: Issue,
+    pub(super) column: usize,
+    pub(super) reason: String,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token<'a> {

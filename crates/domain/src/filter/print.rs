@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Clause, Comparison, Filter, Literal, Op};
+use super::{Clause, Comparison, Filter};
+use crate::field::{Literal, Op};
 
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,10 +76,11 @@ fn separated<T: fmt::Display>(
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Clause, Comparison, Filter, Literal, Op};
+    use super::{Clause, Comparison, Filter};
     use crate::{
         Timestamp,
-        list::{Field, Kind, MANAGER_FIELDS, SCAN_FIELDS},
+        field::{Field, Kind, Literal, Op},
+        list::{MANAGER_FIELDS, SCAN_FIELDS},
     };
 
     fn literal(kind: Kind) -> BoxedStrategy<Literal> {
@@ -135,13 +137,13 @@ mod tests {
         }
 
         #[test]
-        fn of_managers_too(filter in filter(MANAGER_FIELDS)) {
+        fn manager_filters_parse_back_equal(filter in filter(MANAGER_FIELDS)) {
             let text = filter.to_string();
             prop_assert_eq!(Filter::parse(&text, MANAGER_FIELDS), Ok(filter), "{}", text);
         }
 
         #[test]
-        fn without_its_spaces_and_with_minus_too(filter in filter(SCAN_FIELDS)) {
+        fn filters_without_spaces_and_with_minus_parse_back_equal(filter in filter(SCAN_FIELDS)) {
             let comparisons: Vec<String> = filter.0.iter().map(|clause| {
                 let any: Vec<String> = clause.0.iter().map(|one| {
                     let negation = if one.negated { "-" } else { "" };

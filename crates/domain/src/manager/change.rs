@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{
     Input, InputFocus, InputType, Manager, ManagerState, ManagerType, Mode, NamedConnection,
-    Origin, PATHS, Rules, Sensitivity, Source, SourceType, fields,
+    Notice, Origin, PATHS, Rules, Sensitivity, Source, SourceType, fields,
 };
 use crate::{
-    ConnectionName, Focus, Instructions, Issue, Issues, ManagerName, Timestamp,
+    Focus, Instructions, Issue, Issues, ManagerName, Timestamp,
     json::Object,
     namespace::nickname,
     patch::Patch,
@@ -36,7 +36,7 @@ pub struct ManagerChange {
     pub enable: Option<bool>,
     pub source: Option<SourceType>,
     pub origin: Option<Origin>,
-    pub notices: Option<Vec<ConnectionName>>,
+    pub notices: Option<Vec<Notice>>,
     pub mutes: Option<Vec<Mute>>,
     pub languages: Option<Vec<Language>>,
     /// `Some(None)` removes the limit.
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_stays() {
+    fn unnamed_fields_stay_unchanged() {
         let change = changed(&applied(), &json!({"enable": false}), None).unwrap();
         let expected = ManagerChange {
             enable: Some(false),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_out_changes_without_a_compile() {
+    fn exclusions_change_without_a_compile() {
         let mut current = applied();
         let body = json!({
             "mutes": [{"type": "AUTHOR", "value": "pat"}], "languages": ["en-GB"], "maxScansPerDay": 5
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_are_compiled_and_the_same_are_not() {
+    fn only_changed_kinds_are_compiled() {
         let mut current = applied();
         let with_comments = json!({"kinds": ["COMMENT", "POST"]});
         let change = changed(&current, &with_comments, None).unwrap();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn either_mode_turns_into_the_other() {
+    fn mode_can_change_in_both_directions() {
         let body = json!({"instructions": {"threshold": 2}});
         let taken_over = changed(&applied(), &body, None).unwrap();
         assert_eq!(threshold_of(&taken_over), Some(2.0));
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_that_was_read_what_changed_counts() {
+    fn sent_back_fields_count_only_if_they_differ() {
         let mut body = serde_json::to_value(&applied().manager).unwrap();
         // Clients print numbers like this.
         body["instructions"]["include"][0]["weight"] = json!(1);
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manager_has_one_of_the_two() {
+    fn manager_has_either_input_or_instructions() {
         for (current, field) in [(applied(), "input"), (manual(), "instructions")] {
             let required = [(field.to_owned(), Issue::Required)];
             let body = json!({ field: null });
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn feeds_are_held_to_the_source_that_will_be() {
+    fn feeds_are_checked_against_the_new_source() {
         let body = json!({"source": {"type": "NETWORK"}});
         let conflict = [("instructions.feeds[0]".to_owned(), Issue::Conflict)];
         assert_eq!(changed(&manual(), &body, None).unwrap_err(), conflict);

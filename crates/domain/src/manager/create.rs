@@ -5,24 +5,16 @@ use std::cell::RefCell;
 use serde_json::Value;
 
 use super::{
-    Input, PATHS, SourceType,
+    Input, Notice, PATHS, SourceType,
     fields::{self, NamedConnection},
+    rules::Rules,
 };
 use crate::{
-    ConnectionName, Instructions, Issue, Issues,
-    address::AddressPolicy,
-    feed::FeedRules,
+    Instructions, Issue, Issues,
     json::Object,
     namespace::nickname,
     screen::{self, Screen},
 };
-
-/// Rules of the deployment.
-#[derive(Clone, Copy)]
-pub struct Rules<'a> {
-    pub addresses: &'a AddressPolicy,
-    pub feeds: &'a dyn FeedRules,
-}
 
 /// Source of the instructions.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +30,7 @@ pub struct CreateManager {
     pub enable: bool,
     pub source: SourceType,
     pub origin: Origin,
-    pub notices: Vec<ConnectionName>,
+    pub notices: Vec<Notice>,
     pub screen: Screen,
 }
 
@@ -141,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn input_makes_an_enabled_manager() {
+    fn input_creates_an_enabled_manager() {
         let draft = parse(&automatic()).unwrap();
         assert!(draft.enable && matches!(draft.origin, Origin::Input(_)));
     }
@@ -178,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_origin_is_taken() {
+    fn either_input_or_instructions_is_required() {
         let mut body = automatic();
         body["instructions"] = json!({"include": [{"text": "backup", "weight": 1}]});
         assert_eq!(
@@ -202,7 +194,7 @@ mod tests {
         let body = json!({
             "nickname": "x".repeat(121), "type": "OTHER", "enable": "yes", "source": {"type": "PRESS", "id": 1},
             "input": {"type": "STRUCTURED", "urls": ["ftp://example.com", 7, "http://10.0.0.1/"], "focus": {}},
-            "notices": [{"type": "HTTP_REQUEST", "connection": "nowhere"}, 5],
+            "notices": [{"type": "HTTP_REQUEST", "connection": "nowhere", "filter": "match.score >"}, 5],
             "surprise": true
         });
         let expected = [
@@ -216,6 +208,7 @@ mod tests {
             ("input.urls[2]", Issue::ForbiddenAddress),
             ("input.focus.type", Issue::Required),
             ("notices[0].connection", Issue::InvalidFormat),
+            ("notices[0].filter", Issue::InvalidFormat),
             ("notices[1]", Issue::InvalidType),
             ("surprise", Issue::UnknownField),
         ];
@@ -226,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_read_whatever_else_fails() {
+    fn connections_are_read_even_if_other_fields_fail() {
         let rules = Rules {
             addresses: &AddressPolicy::default(),
             feeds: &OneForum,
@@ -259,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_say_nothing_are_refused() {
+    fn empty_instructions_are_refused() {
         let mut body = automatic();
         body.as_object_mut().unwrap().remove("input");
         body["instructions"] = json!({"include": [], "names": null, "threshold": -1, "colour": 1});
@@ -274,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_terms_are_counted_in_all() {
+    fn terms_are_limited_over_all_lists() {
         let mut body = automatic();
         body.as_object_mut().unwrap().remove("input");
         let aliases: Vec<String> = (0..500).map(|number| format!("alias {number}")).collect();
@@ -287,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_are_held_to_their_bounds() {
+    fn instructions_outside_their_bounds_are_refused() {
         let mut body = automatic();
         body.as_object_mut().unwrap().remove("input");
         body["instructions"] = json!({
@@ -314,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn feeds_are_of_the_source() {
+    fn feeds_of_another_source_are_refused() {
         let mut body = automatic();
         body.as_object_mut().unwrap().remove("input");
         body["instructions"] = json!({

@@ -3,11 +3,14 @@
 use serde_json::Value;
 
 use super::{
-    Input, InputFocus, InputType, ManagerType, NoticeType, Rules, Sensitivity, SourceType,
+    Input, InputFocus, InputType, ManagerType, Notice, NoticeType, Rules, Sensitivity, SourceType,
 };
 use crate::{
-    ConnectionName, Instructions, Issue, instructions,
+    ConnectionName, Instructions, Issue,
+    filter::Filter,
+    instructions,
     json::Object,
+    list::SCAN_FIELDS,
     web_url::{self, WebUrl},
 };
 
@@ -121,7 +124,7 @@ fn texts(object: &Object<'_>, field: &'static str, max: usize) -> Option<Vec<Str
 pub(super) fn notices(
     fields: &Object<'_>,
     named: &mut Vec<NamedConnection>,
-) -> Option<Vec<ConnectionName>> {
+) -> Option<Vec<Notice>> {
     let Some(value) = fields.take("notices") else {
         return Some(Vec::new());
     };
@@ -129,32 +132,63 @@ pub(super) fn notices(
     if items.len() > MAX_NOTICES {
         fields.note("notices", Issue::TooMany);
     }
-    let mut sound = true;
-    for (at, item) in items.iter().take(MAX_NOTICES).enumerate() {
-        let Some(notice) = Object::at(item, format!("notices[{at}]"), fields.issues()) else {
-            sound = false;
-            continue;
-        };
-        let notice_type = notice.word::<NoticeType>("type", notice.require("type"));
-        let name = notice
-            .text("connection", notice.require("connection"))
-            .and_then(|text| {
-                let name: Option<ConnectionName> = text.parse().ok();
-                if name.is_none() {
-                    notice.note("connection", Issue::InvalidFormat);
-                }
-                name
-            });
-        if let Some(name) = name {
-            if named.iter().any(|(_, other)| *other == name) {
-                notice.note("connection", Issue::Duplicate);
-                sound = false;
-            } else {
-                named.push((at, name));
+    let notices: Vec<Option<Notice>> = items
+        .iter()
+        .take(MAX_NOTICES)
+        .enumerate()
+        .map(|(at, item)| {
+            let object = Object::at(item, format!("notices[{at}]"), fields.issues())?;
+            let notice = notice(&object, at, named);
+            object.finish();
+            notice
+        })
+        .collect();
+    notices.into_iter().collect()
+}
+
+fn notice(object: &Object<'_>, at: usize, named: &mut Vec<NamedConnection>) -> Option<Notice> {
+    let notice_type = object.word::<NoticeType>("type", object.require("type"));
+    let connection = object
+        .text("connection", object.require("connection"))
+        .and_then(|text| {
+            let name: Option<ConnectionName> = text.parse().ok();
+            if name.is_none() {
+                object.note("connection", Issue::InvalidFormat);
             }
+            name
+        })
+        .filter(|name| {
+            let is_new = named.iter().all(|(_, other)| other != name);
+            if is_new {
+                named.push((at, *name));
+            } else {
+                object.note("connection", Issue::Duplicate);
+            }
+            is_new
+        });
+    let filter = scan_filter(object);
+    Some(Notice {
+        notice_type: notice_type?,
+        connection: connection?,
+        filter: filter?,
+    })
+}
+
+/// Parses the filter of a notice as that of a list of Scans. A blank filter counts as absent.
+fn scan_filter(object: &Object<'_>) -> Option<Option<String>> {
+    let Some(value) = object.take("filter") else {
+        return Some(None);
+    };
+    let text = object.text("filter", Some(value))?.trim();
+    match Filter::parse(text, SCAN_FIELDS) {
+        Ok(_) => Some(Some(text.to_owned()).filter(|text| !text.is_empty())),
+        Err(issues) => {
+            for one in issues.as_slice() {
+                let hint = one.hint.clone().unwrap_or_default();
+                let mut noted = object.issues().borrow_mut();
+                noted.add_with_hint(object.path("filter"), one.issue, hint);
+            }
+            None
         }
-        sound &= notice_type.is_some() && name.is_some();
-        notice.finish();
     }
-    sound.then(|| named.iter().map(|(_, name)| *name).collect())
 }

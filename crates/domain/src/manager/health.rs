@@ -72,7 +72,7 @@ mod tests {
     use super::{Health, HealthReason, HealthState};
 
     #[test]
-    fn the_worst_reason_tells_the_state() {
+    fn worst_reason_sets_the_state() {
         assert_eq!(Health::of(vec![]).state, HealthState::Ok);
         let quiet = Health::of(vec![HealthReason::NoPosts]);
         assert_eq!(quiet.state, HealthState::Quiet);

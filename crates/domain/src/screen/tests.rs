@@ -23,7 +23,7 @@ fn parse(body: &Value) -> Result<Screen, Vec<(String, Issue)>> {
 }
 
 #[test]
-fn a_screen_reads_as_it_is_written() {
+fn screen_reads_back_unchanged() {
     let body = json!({
         "mutes": [
             {"type": "AUTHOR", "value": "pat"},
@@ -85,7 +85,7 @@ fn every_failing_field_is_named() {
 }
 
 #[test]
-fn sites_are_hosts_as_addresses_have_them() {
+fn muted_sites_are_hosts_in_their_canonical_form() {
     let site = |value: &str| {
         let body = json!({"mutes": [{"type": "SITE", "value": value}]});
         parse(&body).map(|screen| screen.mutes[0].value.clone())
@@ -98,7 +98,7 @@ fn sites_are_hosts_as_addresses_have_them() {
 }
 
 #[test]
-fn of_a_language_tag_the_language_counts() {
+fn language_tags_are_reduced_to_the_language() {
     assert!(Language::CODES.is_sorted());
     for (tag, code) in [
         ("en", "en"),
@@ -132,7 +132,7 @@ fn a_mute_ends_when_it_expires() {
 }
 
 #[test]
-fn what_a_newer_version_wrote_is_left_out_alone() {
+fn only_values_of_a_newer_version_are_left_out() {
     let json = json!([{"type": "MOOD", "value": "x"}, {"type": "AUTHOR", "value": "pat"}]);
     let (mutes, unknown) = stored_mutes(&json);
     assert_eq!((mutes.len(), unknown), (1, 1));

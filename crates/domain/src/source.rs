@@ -1,0 +1,23 @@
+//! Families of platforms.
+
+use serde::{Deserialize, Serialize};
+
+/// A family of platforms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum SourceType {
+    Forum,
+    Microblog,
+    Network,
+}
+
+impl SourceType {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forum => "FORUM",
+            Self::Microblog => "MICROBLOG",
+            Self::Network => "NETWORK",
+        }
+    }
+}
