@@ -1,1 +1,0 @@
-DROP TABLE api_keys, accounts;

@@ -1,1 +1,0 @@
-DROP TABLE feed_watchers, feeds, replicas;

@@ -1,3 +1,0 @@
-DROP FUNCTION id_time(uuid);
-DROP FUNCTION ulid(uuid);
-DROP FUNCTION ensure_partitions(text, timestamptz, integer);

@@ -1,1 +1,0 @@
-DROP INDEX scans_namespace_idx;

@@ -1,3 +1,0 @@
-DROP TABLE feed_stats;
-DROP TABLE stats;
-DROP TABLE stats_deltas;

@@ -1,3 +1,0 @@
-ALTER TABLE posts DROP CONSTRAINT posts_type_check;
-ALTER TABLE posts ADD CONSTRAINT posts_type_check
-    CHECK (type IN ('FORUM_LINK', 'MICROBLOG_TWEET', 'NETWORK_POST')) NOT VALID;

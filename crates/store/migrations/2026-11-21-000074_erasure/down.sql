@@ -1,2 +1,0 @@
-DROP TABLE rechecks;
-ALTER TABLE posts DROP COLUMN erase_time;

@@ -1,2 +1,0 @@
-ALTER TABLE backfills DROP COLUMN traceparent;
-ALTER TABLE deliveries DROP COLUMN traceparent;

@@ -1,1 +1,0 @@
-ALTER TABLE scan_likes DROP COLUMN silent;

@@ -1,1 +1,0 @@
-ALTER TABLE plan_changes DROP COLUMN nonce;

@@ -1,1 +1,0 @@
-DROP INDEX scans_post_receive_time_idx;

@@ -1,2 +1,0 @@
-DROP TABLE feed_gaps;
-DROP TABLE feed_days;

@@ -1,1 +1,0 @@
-ALTER TABLE feed_gaps DROP COLUMN fill_time;

@@ -1,0 +1,1 @@
+DROP TABLE audit_events, account_days, api_keys, accounts;

@@ -1,0 +1,1 @@
+DROP TABLE feed_stats, stats, stats_deltas;
