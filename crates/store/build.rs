@@ -1,5 +1,5 @@
-//! Tells the code when a migration changed: `embed_migrations!` alone would not make cargo look again. And
-//! which one is the newest.
+//! Rebuilds the crate when a migration changes, which `embed_migrations!` alone does not do, and passes on the
+//! versions of the oldest and the newest migration.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -20,14 +20,18 @@ fn main() {
         hasher.finish()
     );
     // As diesel does: the part before the first underscore, without hyphens.
-    let newest = files
+    let mut versions: Vec<_> = files
         .iter()
         .filter_map(|(path, _)| {
             let folder = Path::new(path).parent()?.file_name()?.to_str()?;
             Some(folder.split_once('_')?.0.replace('-', ""))
         })
-        .max()
-        .expect("there are migrations");
+        .collect();
+    versions.sort();
+    let [oldest, .., newest] = versions.as_slice() else {
+        panic!("there are migrations");
+    };
+    println!("cargo::rustc-env=OLDEST_MIGRATION={oldest}");
     println!("cargo::rustc-env=NEWEST_MIGRATION={newest}");
 }
 

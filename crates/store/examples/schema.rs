@@ -1,7 +1,6 @@
-//! Writes `src/schema.rs` from a freshly migrated database; with `--check`, tells whether it is up to
-//! date.
+//! Writes `src/schema.rs` from a freshly migrated database. With `--check`, reports whether it is up to date.
 //!
-//! The database is made on the server that `DATABASE_URL` names, or on a private one.
+//! The database is created on the server of `DATABASE_URL`, or on a private one.
 
 use std::{fs, path::Path};
 

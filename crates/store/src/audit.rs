@@ -34,11 +34,8 @@ pub struct Origin<'a> {
     pub request_id: Option<&'a str>,
 }
 
-/// Writes an entry of the audit log. Call it in the transaction of the change. The search for earlier readings of secrets is served by
-/// `audit_events_reads_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Writes an entry of the audit log. Call it in the transaction of the change. `audit_events_reads_idx` serves the
+/// search for earlier reads of secrets.
 pub async fn record(
     conn: &mut AsyncPgConnection,
     origin: Origin<'_>,
@@ -71,9 +68,6 @@ pub async fn record(
 }
 
 /// Same as [`record`], for what an operator changes with `earshot`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn record_of_operator(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -169,7 +163,7 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// The events of all Namespaces of an account, of deleted ones too, and of the account itself.
+/// Events of all Namespaces of an account, including deleted ones, and of the account itself.
 pub(crate) const LISTING_OF_ACCOUNT: Listing = Listing {
     select: concat!(
         "SELECT ",
@@ -199,9 +193,6 @@ impl Scope {
 }
 
 /// Default order served by `audit_events_namespace_idx` and `audit_events_list_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     scope: Scope,
@@ -217,9 +208,6 @@ pub async fn list(
 }
 
 /// Maximum cost of [`list`].
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn cost(
     conn: &mut AsyncPgConnection,
     scope: Scope,

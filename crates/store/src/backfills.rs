@@ -1,13 +1,13 @@
-//! Managers that are run over posts of the past: at their first apply, and when someone asks.
+//! Backfills: run Managers over posts of the past, at their first apply and on request.
 //!
-//! A row says that a Manager is to hear what one feed brought since some time. It goes two steps. First the
-//! kept posts are matched ([`next_waiting`] to [`matched_kept`]). Where these do not reach back far enough and
-//! the platform can, the row then joins a look-back ([`look_backs`]): a reading of the feed with a cursor of its
-//! own, for all Managers that asked before it began, in bounded steps. So no post is matched by both; and a
-//! post that has its Scan gets no second one, by the keys of `scans`.
+//! A row requests that a Manager gets the posts that one feed brought since some time. It has two steps. First the
+//! stored posts are matched ([`next_waiting`] to [`matched_kept`]). If these do not reach back far enough and the
+//! platform can, the row then joins a look-back ([`look_backs`]). A look-back reads the feed with a separate
+//! cursor, in bounded steps, for all Managers that asked before it began. So no post is matched by both steps. A
+//! post that already has its Scan gets no second one, because of the keys of `scans`.
 //!
-//! If a process dies leaves a row in the state of its last commit, and the step is done again. One whose Scans
-//! cannot be stored is put off, and set aside in the end ([`set_aside`]).
+//! If a process dies, the row stays in the state of its last commit, and the step is repeated. A row whose Scans
+//! cannot be stored is postponed, and finally set aside ([`set_aside`]).
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -41,11 +41,8 @@ pub struct FeedReach {
 
 /// Requests backfills of the feeds that the Manager watches now, from `start` on. With `notify`, their Scans are
 /// delivered. `reach` returns how far back the platform of a feed goes. Returns how far back the posts of each feed
-/// can be read, by name: never before `start`. A repeated request looks again; one in progress
-/// starts again, and never reads less than it would have. By `feed_watchers_manager_idx` and primary keys.
-///
-/// # Errors
-/// When the database does not answer.
+/// can be read, by name: never before `start`. A repeated request runs again. If a backfill is in progress, it
+/// starts again and covers at least the same period. Served by `feed_watchers_manager_idx` and primary keys.
 pub async fn request(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -86,7 +83,7 @@ pub async fn request(
     .load(conn)
     .await?;
     let reached = rows.into_iter().filter_map(|row| {
-        // Names are parsed before they are stored.
+        // Names were parsed before they were stored.
         let feed: FeedName = row.feed.parse().ok()?;
         let now = Timestamp::from(row.now);
         let kept = row.kept_since.map_or(now, Timestamp::from);
@@ -94,7 +91,7 @@ pub async fn request(
             Reach::Nothing => now,
             Reach::Time(time) => now.minus(time.min(std::time::Duration::from_hours(24 * 3_650))),
             Reach::Posts(posts) => {
-                // What brings next to nothing is there from its beginning.
+                // A feed with hardly any posts can be read from its beginning.
                 let days = f64::from(posts) / row.posts_per_day.unwrap_or(1.0).max(1e-3);
                 now.minus(std::time::Duration::from_secs_f64(
                     days.min(3_650.0) * 86_400.0,
@@ -111,9 +108,6 @@ pub async fn request(
 
 /// Same as [`request`] at a Manager's first apply, over as much of the past as the scanner is configured to. Call in
 /// that transaction, after its feeds are watched.
-///
-/// # Errors
-/// When the database does not answer.
 pub(crate) async fn request_first(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -131,7 +125,7 @@ pub(crate) async fn request_first(
     Ok(())
 }
 
-/// A feed that someone waits for.
+/// Feed with waiting backfills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub feed: FeedName,
@@ -151,11 +145,9 @@ fn due() -> String {
     )
 }
 
-/// The feed to match next: of the account that was served the longest ago, the one that has been waited for longest, of
-/// the platforms named, and not put off. Nothing is locked. Reads all that wait; served by `backfills_waiting_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the feed to match next: of the account that was served the longest ago, the feed that has waited
+/// longest, on the named platforms, and not postponed. Locks nothing. Reads all waiting backfills; served by
+/// `backfills_waiting_idx`.
 pub async fn next_waiting(
     conn: &mut AsyncPgConnection,
     platforms: &[&str],
@@ -195,33 +187,30 @@ pub async fn next_waiting(
     }))
 }
 
-/// A Manager that waits.
+/// Manager with a waiting backfill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     pub manager: ManagerName,
-    /// `None` for the one at the first apply.
+    /// `None` for the backfill at the first apply.
     pub since: Option<Timestamp>,
-    /// Posts from then on were refused by the quota of the account.
+    /// Start of the posts that the quota of the account refused.
     pub catch_up_since: Option<Timestamp>,
     pub create_time: Timestamp,
     /// Trace context of the request, if it is traced.
     pub traceparent: Option<String>,
 }
 
-/// How a feed's kept posts stand, for those that wait for it.
+/// State of a feed's stored posts, for the backfills that wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPosts {
-    /// Before the first poll that succeeded there is nothing: that poll will find what there is.
+    /// False before the first successful poll, which will find the posts itself.
     pub is_read: bool,
-    /// Start of the period with all posts kept; `None` if no posts are kept.
+    /// Start of the period whose posts are all stored; `None` if no posts are stored.
     pub since: Option<Timestamp>,
 }
 
-/// Some of those that wait for a feed, first those of the account whose turn it is, the longest first, and how its kept
-/// posts stand. Nothing is locked.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns some of the backfills that wait for a feed, and the state of its stored posts. The account whose turn it
+/// is comes first, and then the longest waiting. Locks nothing.
 pub async fn waiting_for(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
@@ -289,11 +278,8 @@ pub async fn waiting_for(
     Ok((asked.collect(), kept))
 }
 
-/// Locks those of `asked` that still wait as they did, for the rest of the transaction. Those that another
-/// replica has in hand are skipped. By primary key.
-///
-/// # Errors
-/// When the database does not answer.
+/// Locks those of `asked` that still wait unchanged, for the rest of the transaction. Skips those that another
+/// replica is working on. By primary key.
 pub async fn claim(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
@@ -332,11 +318,8 @@ pub async fn claim(
     Ok(names.collect())
 }
 
-/// Locks the backfills of Managers that are deleted, in the order of their keys. Waits for steps that have them in hand.
+/// Locks the backfills of deleted Managers, in the order of their keys. Waits for steps that are working on them.
 /// By primary key.
-///
-/// # Errors
-/// When the database does not answer.
 pub(crate) async fn lock_all(
     conn: &mut AsyncPgConnection,
     namespace: Uuid,
@@ -353,20 +336,17 @@ pub(crate) async fn lock_all(
     Ok(())
 }
 
-/// The part of a Manager's backfill that the kept posts did not cover.
+/// The part of a Manager's backfill that the stored posts did not cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rest {
     pub manager: ManagerName,
-    /// Start of the period whose kept posts were matched; nothing older can be read.
+    /// Start of the period whose stored posts were matched; nothing older can be read.
     pub reach_time: Timestamp,
     /// Period that a look-back continues with: its start and end.
     pub look_back: Option<(Timestamp, Timestamp)>,
 }
 
-/// Records that the kept posts were matched. Call in the transaction of [`claim`], which stores the Scans.
-///
-/// # Errors
-/// When the database does not answer.
+/// Records that the stored posts were matched. Call in the transaction of [`claim`], which stores the Scans.
 pub async fn matched_kept(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
@@ -411,11 +391,8 @@ pub async fn matched_kept(
     Ok(())
 }
 
-/// Puts off a Manager's backfill of a feed, for its Scans could not be stored: longer each time, and after `most`
-/// times permanently. Whether it is permanently. By primary key.
-///
-/// # Errors
-/// When the database does not answer.
+/// Postpones a Manager's backfill of a feed because its Scans could not be stored: longer each time, and
+/// permanently after `most` times. Returns true if it is permanent. By primary key.
 pub async fn set_aside(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
@@ -451,9 +428,6 @@ pub async fn set_aside(
 }
 
 /// Removes rows of backfills that ended a week ago. Served by `backfills_ended_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn purge_done(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
     sql_query(
         "DELETE FROM backfills WHERE state IN ('DONE', 'FAILED') \

@@ -1,5 +1,5 @@
-//! Tests of Connections: asked for by the gateway, made by a dispatcher, answered through a row that
-//! lives for a minute.
+//! Tests of Connections: requested by the gateway, run by a dispatcher, and answered through a row that lives for a
+//! minute.
 
 use std::time::Duration;
 
@@ -19,14 +19,11 @@ pub const PATIENCE: Duration = Duration::from_secs(12);
 /// Unanswered tests that one account may have at a time.
 pub const MAX_PER_ACCOUNT: i64 = 4;
 
-/// Requests a test, unless the account of the Namespace already waits for [`MAX_PER_ACCOUNT`]: `None` then, and where
-/// the Namespace is gone. Fails by foreign key where the Connection is gone.
+/// Requests a test. Returns `None` if the account of the Namespace already waits for [`MAX_PER_ACCOUNT`] tests, or
+/// the Namespace is gone. Fails by foreign key if the Connection is gone.
 ///
-/// Call it in a transaction: the account's row stays locked until the end, so two replicas cannot both take the last
-/// place.
-///
-/// # Errors
-/// When the database does not answer.
+/// Call it in a transaction: the account's row stays locked until the end, so two replicas cannot both start the
+/// last allowed test.
 pub async fn ask(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -39,7 +36,7 @@ pub async fn ask(
     .execute(conn)
     .await?;
     let id = Id::generate();
-    // A separate statement: it must see what was committed while this one waited for the lock.
+    // A separate statement, because it must see what was committed while this one waited for the lock.
     let inserted = sql_query(
         "INSERT INTO connection_tests (id, namespace_id, connection_id, create_time) \
          SELECT $1, $2, $3, clock_timestamp() WHERE $4 > ( \
@@ -57,21 +54,18 @@ pub async fn ask(
     Ok((inserted > 0).then_some(id))
 }
 
-/// How far a test is.
+/// Progress of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
     /// No dispatcher has taken it.
     Waiting,
     Taken,
     Answered(TestResult),
-    /// Its row is gone, and its Connection perhaps.
+    /// Its row is gone, perhaps with its Connection.
     Gone,
 }
 
 /// Reads by primary key.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn progress(conn: &mut AsyncPgConnection, id: Id) -> Result<Progress, Error> {
     #[derive(QueryableByName)]
     struct Row {
@@ -98,11 +92,8 @@ pub async fn progress(conn: &mut AsyncPgConnection, id: Id) -> Result<Progress, 
     })
 }
 
-/// Ends a test that no one waits for any more. `false` when a dispatcher has taken it already, whose
-/// request may be open.
-///
-/// # Errors
-/// When the database does not answer.
+/// Ends a test that no one waits for any more. Returns false if a dispatcher has already taken it, and its request
+/// may be in flight.
 pub async fn withdraw(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool> {
     let gone = sql_query("DELETE FROM connection_tests WHERE id = $1 AND taken_by IS NULL")
         .bind::<SqlUuid, _>(id.to_uuid())
@@ -111,10 +102,7 @@ pub async fn withdraw(conn: &mut AsyncPgConnection, id: Id) -> QueryResult<bool>
     Ok(gone > 0)
 }
 
-/// Returns true if any replica of these services lives.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns true if any replica of these services is alive.
 pub async fn is_any_alive(conn: &mut AsyncPgConnection, services: &[&str]) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Found {
@@ -131,11 +119,8 @@ pub async fn is_any_alive(conn: &mut AsyncPgConnection, services: &[&str]) -> Qu
     Ok(found.alive)
 }
 
-/// Takes tests that wait, each for one replica alone: it is never made twice. One that no one can wait for
-/// any more is left to [`purge`]. Served by `connection_tests_waiting_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Takes waiting tests. Each goes to one replica only, so it never runs twice. A test that is too old for anyone to
+/// wait for is left to [`purge`]. Served by `connection_tests_waiting_idx`.
 pub async fn take(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
@@ -172,8 +157,7 @@ pub async fn take(
         .collect())
 }
 
-/// # Errors
-/// When the database does not answer.
+/// Stores the result of a test for the gateway that waits for it.
 pub async fn answer(
     conn: &mut AsyncPgConnection,
     id: Id,
@@ -189,9 +173,6 @@ pub async fn answer(
 }
 
 /// Removes the rows that are older than a minute.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn purge(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
     sql_query(
         "DELETE FROM connection_tests WHERE create_time < clock_timestamp() - interval '1 minute'",

@@ -30,9 +30,9 @@ pub use edit::{PAUSED, delete, lock, update};
 pub use health::health;
 pub use reseal::{Resealed, reseal};
 
-/// In the place of an address in the clear.
+/// Value of the plain address column when the address is sealed.
 const SEALED: &str = "";
-/// In the place of an address that the service cannot open any more.
+/// Shown instead of an address that the service cannot decrypt any more.
 const UNREADABLE: &str = "https://unreadable.invalid/";
 
 #[derive(Queryable, Selectable, QueryableByName)]
@@ -54,8 +54,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Values whose key is not configured any more are masked: they must not hide the
-    /// Connection, nor the list that it is in.
+    /// Masks values whose key is not configured any more: they must not hide the Connection or the list that
+    /// contains it.
     fn open_or_mask(self, sealer: &Sealer) -> Result<Connection, Error> {
         let name = ConnectionName {
             namespace: Id::from_uuid(self.namespace_id),
@@ -98,7 +98,7 @@ pub(crate) fn open_headers(
     serde_json::from_slice(&plain).map_err(Error::Json)
 }
 
-/// Same as [`open_headers`], for the address; one in the clear was written by the release before this one.
+/// Same as [`open_headers`], for the address. The previous release stored addresses unsealed.
 pub(crate) fn open_url(
     clear: String,
     sealed: Option<&[u8]>,
@@ -116,12 +116,12 @@ fn seal_url(url: &str, name: ConnectionName, sealer: &Sealer) -> Vec<u8> {
     sealer.seal(url.as_bytes(), &url_of(name))
 }
 
-/// Context that an address is sealed to.
+/// Context that an address is sealed with.
 fn url_of(name: ConnectionName) -> String {
     format!("{name}/url")
 }
 
-/// Same as [`open_headers`]; none where none were given.
+/// Same as [`open_headers`], for signing secrets. `None` without any.
 pub(crate) fn open_secrets(
     sealed: Option<&[u8]>,
     name: ConnectionName,
@@ -161,13 +161,12 @@ fn seal_secrets(
     Ok(Some(sealer.seal(&plain, &secrets_of(name))))
 }
 
-/// Context that signing secrets are sealed to: no other value can take their place.
+/// Context that signing secrets are sealed with, so that no other value can replace them.
 fn secrets_of(name: ConnectionName) -> String {
     format!("{name}/signingSecrets")
 }
 
-/// # Errors
-/// When the database does not answer.
+/// Stores a Connection with its secrets sealed.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -217,8 +216,7 @@ pub async fn insert(
     })
 }
 
-/// # Errors
-/// When the database does not answer.
+/// Returns a Connection with its secrets decrypted, or masked if no key decrypts them.
 pub async fn get(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -234,8 +232,7 @@ pub async fn get(
         .transpose()
 }
 
-/// # Errors
-/// When the database does not answer.
+/// Returns true if the Connection exists; by primary key.
 pub async fn exists(conn: &mut AsyncPgConnection, name: ConnectionName) -> QueryResult<bool> {
     diesel::select(diesel::dsl::exists(
         connections::table.find((name.namespace.to_uuid(), name.connection.to_uuid())),
@@ -245,10 +242,7 @@ pub async fn exists(conn: &mut AsyncPgConnection, name: ConnectionName) -> Query
 }
 
 /// Returns which of these Connections of a Namespace exist. Locks them against deletion until the end of the
-/// transaction, so that a notice never names what is gone.
-///
-/// # Errors
-/// When the database does not answer.
+/// transaction, so that a notice never names a deleted one.
 pub async fn lock_existing(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -291,9 +285,6 @@ pub(crate) const LISTING: Listing = Listing {
 };
 
 /// Default order served by `connections_list_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -312,9 +303,6 @@ pub async fn list(
 }
 
 /// Maximum cost of [`list`].
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn cost(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -323,27 +311,27 @@ pub async fn cost(
     LISTING.cost(conn, &[namespace.to_uuid()], list, "").await
 }
 
-/// The method as the table holds it.
+/// Parses the stored method.
 pub(crate) fn method(text: &str) -> Result<Method, Error> {
     words::parse(text)
 }
 
-/// The format as the table holds it.
+/// Parses the stored format.
 pub(crate) fn format(text: &str) -> Result<Format, Error> {
     words::parse(text)
 }
 
-/// The rate as the table holds it.
+/// Parses the stored rate.
 pub(crate) fn max_per_second(stored: Option<i32>) -> Option<u32> {
     stored.and_then(|rate| u32::try_from(rate).ok())
 }
 
-/// Bounded by `connections_max_per_second_check`, as by the domain before.
+/// `connections_max_per_second_check` limits the rate, as the domain does before.
 fn stored_rate(rate: Option<u32>) -> Option<i32> {
     rate.map(|rate| i32::try_from(rate).unwrap_or(i32::MAX))
 }
 
-/// All that a request to a Connection needs, apart from what it is about.
+/// Everything needed to send a request to a Connection, except its content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Endpoint {
     pub url: String,
@@ -356,7 +344,7 @@ pub struct Endpoint {
 /// Reads by primary key, whether the Connection is enabled or not.
 ///
 /// # Errors
-/// When the database does not answer, or what is sealed cannot be opened.
+/// If the database does not answer, or a sealed value cannot be decrypted.
 pub async fn endpoint(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,

@@ -1,5 +1,7 @@
-//! Deliveries: made once per Scan and Connection, leased while their request is open, and every
-//! attempt recorded.
+//! Deliveries: created once per Scan and Connection, leased while their request is in flight, with every attempt
+//! recorded.
+
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -16,12 +18,13 @@ use crate::{Error, connections, scans::PostRow, seal::Sealer};
 mod claim;
 mod fan_out;
 mod log;
+mod notice_filters;
 mod orphans;
 mod reopen;
 mod results;
 mod sweep;
 
-pub use claim::{Want, claim, claim_locked, claim_urgent};
+pub use claim::{MAX_URGENT, Want, claim, claim_locked, claim_urgent};
 pub use fan_out::{FannedOut, Made, fan_out};
 #[cfg(test)]
 pub(crate) use log::LISTING;
@@ -31,25 +34,56 @@ pub use reopen::reopen;
 pub(crate) use reopen::{reopened, scan_is_there};
 pub use results::{Attempt, AttemptResult, Recorded, Verdict, move_on, record_results};
 pub use sweep::{
-    Standing, Standings, Waiting, cancel_waiting, expire, find_waiting, is_sweeper, standing,
-    standings,
+    Standing, Standings, Waiting, cancel_waiting, expire, find_waiting, follow_clock, is_sweeper,
+    standing, standings,
 };
 
-/// All that a dispatcher needs to make one attempt.
+/// Age of a leased delivery, up to its maximum age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Age {
+    begin: Timestamp,
+    /// Age when the delivery was leased, by the database's clock.
+    at_lease: Duration,
+    lease: Instant,
+}
+
+impl Age {
+    /// Age of a delivery that is leased now, when the database's clock says `database_now`. It counts from `begin`:
+    /// when the delivery was created or last reopened, or when its Connection was last changed. So what waited while
+    /// the Connection was disabled has its whole schedule afterwards.
+    #[must_use]
+    pub fn new(begin: Timestamp, database_now: Timestamp) -> Self {
+        Self {
+            begin,
+            at_lease: database_now.since(begin),
+            lease: Instant::now(),
+        }
+    }
+
+    /// Returns the age by the database's clock or by `now`, this process's clock, whichever is less: a single wrong
+    /// clock expires nothing.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Duration {
+        (self.at_lease + self.lease.elapsed()).min(now.since(self.begin))
+    }
+}
+
+/// Everything that a dispatcher needs for one attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     pub delivery: DeliveryName,
     pub scan: ScanName,
     /// Account of the Connection: accounts take turns.
     pub account: Id,
-    /// A person asked for it: it is sent past an open breaker.
+    /// True if a person requested it: it is sent even if the circuit breaker is open.
     pub urgent: bool,
     /// Attempts made so far.
     pub attempt_count: u32,
     /// Attempts before it was last reopened; the schedule counts only the others.
     pub schedule_base: u32,
-    /// When it was made, or last reopened: its greatest age counts from then.
-    pub open_time: Timestamp,
+    /// True if a person or a replay has asked for this delivery again.
+    pub reopened: bool,
+    pub age: Age,
     pub url: String,
     /// Time of the Connection's last change; it shows if the owner has changed it since.
     pub connection_update_time: Timestamp,
@@ -63,16 +97,16 @@ pub struct Task {
     pub traceparent: Option<String>,
 }
 
-/// A leased delivery that cannot be sent: for example, its Connection's headers are sealed with a
-/// key that is not configured.
+/// A leased delivery that cannot be sent, for example because its Connection's headers are sealed with a key that
+/// is not configured.
 #[derive(Debug, thiserror::Error)]
 #[error("no request can be made for {delivery}")]
 pub struct Unsendable {
     pub delivery: DeliveryName,
-    /// Attempts made so far, and of these, those before it was last reopened.
+    /// Attempts made so far, and how many of them were before it was last reopened.
     pub attempt_count: u32,
     pub schedule_base: u32,
-    pub open_time: Timestamp,
+    pub age: Age,
     #[source]
     pub error: Error,
 }
@@ -80,7 +114,7 @@ pub struct Unsendable {
 /// A claimed delivery, leased either way.
 pub type Claimed = Result<Task, Box<Unsendable>>;
 
-/// How a Connection is sent to, as the table has it.
+/// Stored endpoint of a Connection.
 #[derive(QueryableByName)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
 struct EndpointRow {
@@ -102,7 +136,7 @@ struct EndpointRow {
     signing_secrets_sealed: Option<Vec<u8>>,
 }
 
-/// The columns of [`EndpointRow`], of `connections` as `c`.
+/// Columns of [`EndpointRow`], from `connections` as `c`.
 macro_rules! endpoint_columns {
     () => {
         "c.url AS connection_url, c.url_sealed, c.update_time AS connection_update_time, c.method, c.headers_sealed, c.format, c.max_per_second, \
@@ -118,7 +152,8 @@ struct Opening {
     account: Id,
     attempt_count: u32,
     schedule_base: u32,
-    open_time: Timestamp,
+    reopened: bool,
+    age: Age,
     urgent: bool,
     traceparent: Option<String>,
 }
@@ -133,7 +168,8 @@ impl EndpointRow {
             urgent: opening.urgent,
             attempt_count: opening.attempt_count,
             schedule_base: opening.schedule_base,
-            open_time: opening.open_time,
+            reopened: opening.reopened,
+            age: opening.age,
             url: connections::open_url(
                 self.connection_url,
                 self.url_sealed.as_deref(),
@@ -156,7 +192,7 @@ impl EndpointRow {
     }
 }
 
-/// The time of a row, from the id that carries it.
+/// Time of a row, which its id contains.
 fn time_of(id: Id) -> DateTime<Utc> {
     id.time().to_chrono()
 }

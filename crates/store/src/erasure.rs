@@ -1,9 +1,11 @@
-//! Posts that were deleted at their source lose what their author wrote.
+//! Erases posts that were deleted at their source, or whose author asks for it ([`author`]).
 //!
-//! [`erase`] blanks title, text and author of stored posts (what was there is empty then), and forgets kept ones. Scans stay, with the
-//! post's id and address. [`lease`] and [`advance`] walk all posts of a platform, some at a time, so that its
-//! scanner can ask which of them are gone: first those of Scans, then the kept ones. A walk's place is stored,
-//! so if a process dies leaves it where it was.
+//! [`erase`] blanks title, text and author of stored posts, and removes recent posts. Scans stay, with the post's
+//! id and address. [`lease`] and [`advance`] walk all posts of a platform, some at a time, so that its scanner can
+//! ask which of them are gone: first posts of Scans, then recent ones. The position of a walk is stored, so it
+//! survives the death of a process.
+
+pub mod author;
 
 use std::time::Duration;
 
@@ -17,15 +19,13 @@ use uuid::Uuid;
 
 use crate::{QueryResult, replicas, scans::key_of};
 
-/// Rows that a walk reads at a time, of any platform.
+/// Number of rows, of any platform, that a walk reads at a time.
 const STRETCH: i64 = 5_000;
 
-/// Blanks the posts with these ids, as `domain::Post` has them, and returns how many were stored and not
-/// blank yet. Posts of feeds that customers named stay: they only claim the ids of a platform. Ids that are not known cost next to nothing: many deleted posts were never stored. By primary
-/// keys; two statements, however many.
-///
-/// # Errors
-/// When the database does not answer.
+/// Blanks the posts with these ids (see `domain::Post`), and returns how many were stored and not blank yet. Posts
+/// of feeds that customers named stay, because such feeds only claim the ids of a platform. Unknown ids cost next
+/// to nothing, because many deleted posts were never stored. By primary keys; two statements for any number of
+/// posts.
 pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryResult<usize> {
     if post_ids.is_empty() {
         return Ok(0);
@@ -33,7 +33,7 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
     let mut keys: Vec<Uuid> = post_ids.iter().map(|id| key_of(id)).collect();
     keys.sort_unstable();
     keys.dedup();
-    // Locked in their order, as everybody locks them.
+    // Locked in the usual order.
     sql_query(
         "DELETE FROM recent_posts WHERE (post_key, feed) IN ( \
              SELECT post_key, feed FROM recent_posts \
@@ -43,7 +43,7 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
     .bind::<Array<SqlUuid>, _>(&keys)
     .execute(conn)
     .await?;
-    // The id tells the partition.
+    // The id determines the partition.
     #[derive(QueryableByName)]
     struct Key {
         #[diesel(sql_type = SqlUuid)]
@@ -62,6 +62,15 @@ pub async fn erase(conn: &mut AsyncPgConnection, post_ids: &[String]) -> QueryRe
         .iter()
         .map(|id| domain::Id::from_uuid(*id).time().to_chrono())
         .collect();
+    blank(conn, ids, times).await
+}
+
+/// Blanks the posts with these ids and times, and returns how many were not blank yet. By primary key.
+async fn blank(
+    conn: &mut AsyncPgConnection,
+    ids: Vec<Uuid>,
+    times: Vec<DateTime<Utc>>,
+) -> QueryResult<usize> {
     sql_query(
         "UPDATE posts AS p SET title = left(title, 0), text = left(text, 0), user_id = '', user_name = '', user_url = '', \
              erase_time = clock_timestamp() \
@@ -100,7 +109,7 @@ pub struct Place {
     id: Uuid,
 }
 
-/// Some posts of a platform to be asked for.
+/// Some posts of a platform whose deletion is to be checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub post_ids: Vec<String>,
@@ -118,10 +127,7 @@ struct Row {
     place_id: Uuid,
 }
 
-/// Leases the walk over `platform`'s posts to `replica`, when it is due. By primary key.
-///
-/// # Errors
-/// When the database does not answer.
+/// Leases the walk over `platform`'s posts to `replica` if it is due. By primary key.
 pub async fn lease(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -154,11 +160,8 @@ pub async fn lease(
     }))
 }
 
-/// The next posts of `platform` from `place` on, `limit` at most; there may be none among the rows looked at.
+/// Returns the next posts of `platform` from `place` on, at most `limit`. There may be none among the rows read.
 /// Served by the primary keys of `posts`, and by `recent_posts_newest_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn next(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -181,8 +184,8 @@ pub async fn next(
             "SELECT split_part(feed, ':', 1) = $1 AND erase_time IS NULL AS own, post_id, receive_time AS time, id \
              FROM posts WHERE (receive_time, id) > ($2, $3) ORDER BY receive_time, id LIMIT $4"
         }
-        // Keys are hashes: in their order, posts come as they come, and one that comes behind the place
-        // is young enough for the next walk.
+        // Keys are hashes, so new posts are spread over their order. A post that is inserted behind the current
+        // position is young enough for the next walk.
         Stage::Recent => {
             "SELECT split_part(feed, ':', 1) = $1 AS own, coalesce(post ->> 'id', '') AS post_id, time, post_key AS id \
              FROM recent_posts WHERE $2 IS NOT NULL AND post_key > $3 ORDER BY post_key LIMIT $4"
@@ -198,7 +201,7 @@ pub async fn next(
     let all = rows.len();
     let (mut post_ids, mut last, mut looked_at) = (Vec::new(), place.clone(), 0);
     for row in rows {
-        // A post of several feeds has a row for each: they are taken together.
+        // A post of several feeds has a row for each, and these rows stay together.
         if post_ids.len() >= limit && row.id != last.id {
             break;
         }
@@ -221,11 +224,8 @@ pub async fn next(
     Ok(Step { post_ids, next })
 }
 
-/// Ends a step: the walk goes on at `place` after `wait`; with `None` it is over, and the next one begins
-/// `pass` after this one began. Does nothing when `replica` has lost the lease.
-///
-/// # Errors
-/// When the database does not answer.
+/// Ends a step: the walk continues at `place` after `wait`. With `None` it is complete, and the next one starts
+/// `pass` after this one started. Does nothing if `replica` has lost the lease.
 pub async fn advance(
     conn: &mut AsyncPgConnection,
     platform: &str,

@@ -1,8 +1,9 @@
-//! Errors between a value and its row.
+//! Errors of reading and writing rows.
 
 use diesel::result::DatabaseErrorKind::{
     CheckViolation, ClosedConnection, ExclusionViolation, ForeignKeyViolation, NotNullViolation,
-    RestrictViolation, SerializationFailure, UnableToSendCommand, UniqueViolation, Unknown,
+    ReadOnlyTransaction, RestrictViolation, SerializationFailure, UnableToSendCommand,
+    UniqueViolation, Unknown,
 };
 
 use crate::{QueryError, seal::OpenError};
@@ -19,13 +20,14 @@ pub enum Error {
     /// A column holds what this version cannot read.
     #[error("unreadable value in the database")]
     Json(#[source] serde_json::Error),
-    /// Other transactions made Scans of the same account meanwhile. Repeated at once, the transaction fits its quota.
+    /// Other transactions created Scans of the same account meanwhile. If the transaction is repeated at once, it
+    /// fits the quota.
     #[error("another transaction used up the account's quota of scans")]
     QuotaRace,
 }
 
 impl Error {
-    /// Returns true if the values may be the cause, not the connection to the database.
+    /// Returns true if the values may be the cause, and not the connection to the database.
     #[must_use]
     pub fn may_be_refusal(&self) -> bool {
         match self {
@@ -51,7 +53,7 @@ impl Error {
         };
         match error {
             QueryError::SerializationError(_) | QueryError::DeserializationError(_) => true,
-            // diesel has no kind for data exceptions and exceeded limits.
+            // diesel has no error kind for data exceptions and exceeded limits.
             QueryError::DatabaseError(Unknown, information) => {
                 let message = information.message();
                 !is_passing(error) && !OTHERS.iter().any(|other| message.contains(other))
@@ -60,7 +62,7 @@ impl Error {
         }
     }
 
-    /// Returns true if the values break a rule of the schema: trying again changes nothing.
+    /// Returns true if the values violate a constraint of the schema, so that a retry cannot succeed.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -79,7 +81,7 @@ impl Error {
 }
 
 impl From<diesel_async::pooled_connection::deadpool::PoolError> for Error {
-    /// Error without the pool's own words around the cause, which repeat it.
+    /// Drops the pool's own wrapper text, which repeats the cause.
     fn from(error: diesel_async::pooled_connection::deadpool::PoolError) -> Self {
         use diesel_async::pooled_connection::PoolError as Cause;
         match error {
@@ -91,7 +93,7 @@ impl From<diesel_async::pooled_connection::deadpool::PoolError> for Error {
     }
 }
 
-/// Returns true if something was to be made in a Namespace that was deleted meanwhile.
+/// Returns true if something should be created in a Namespace that was deleted meanwhile.
 #[must_use]
 pub fn lost_namespace(error: &QueryError) -> bool {
     match error {
@@ -103,8 +105,8 @@ pub fn lost_namespace(error: &QueryError) -> bool {
     }
 }
 
-/// Returns true if the same query may succeed in a moment: the connection was lost, the server goes down or
-/// comes up, or two transactions met.
+/// Returns true if the same query may soon succeed: the connection was lost, the server is stopping, starting,
+/// read-only after a failover or out of space, someone cancelled the query, or two transactions conflicted.
 #[must_use]
 pub fn is_passing(error: &QueryError) -> bool {
     match error {
@@ -114,13 +116,16 @@ pub fn is_passing(error: &QueryError) -> bool {
             let message = information.message();
             matches!(
                 kind,
-                ClosedConnection | SerializationFailure | UnableToSendCommand
+                ClosedConnection | ReadOnlyTransaction | SerializationFailure | UnableToSendCommand
             ) || [
                 "terminating connection",
                 "the database system is",
                 "deadlock detected",
                 "too many connections",
                 "sorry, too many clients",
+                "remaining connection slots are reserved",
+                "canceling statement due to user request",
+                "No space left on device",
             ]
             .iter()
             .any(|start| message.contains(start))

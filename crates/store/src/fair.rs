@@ -1,47 +1,107 @@
-//! Places that accounts share: for polls, for compilations.
+//! Capacity that accounts share, for example for polls or compilations.
 //!
-//! An account may take a place while it holds fewer than are free. So one account alone gets half of all places, two
-//! get a third each, and `n` an `n + 1`th: an account that holds none finds a place at once, unless there are more
-//! busy accounts than places. Then the account with the fewest comes first, and of these the one that was served the
-//! longest ago ([`Turns`]).
+//! An account may take a place while it holds fewer places than are free. So one account alone gets half of all
+//! places, two get a third each, and `n` accounts get one part in `n + 1` each. An account that holds none finds a
+//! place at once, unless there are more busy accounts than places. Then the account with the fewest places comes
+//! first, and among these the one that was served the longest ago ([`Turns`]).
 //!
-//! Each replica shares its own places by what it holds itself. So nothing is left behind by one that dies.
+//! Each replica shares its own places by what it holds itself, so a dead replica leaves nothing behind.
 
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::{Duration, Instant},
+};
 
 use domain::Id;
 
-/// A number of places, and who holds how many of them.
+/// A number of places, and how many of them each account holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    free: usize,
+    capacity: usize,
+    weight: usize,
+    /// Number of places of an account that count as taken.
+    most: usize,
+    taken: usize,
     held: HashMap<Id, usize>,
 }
 
 impl Places {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
+        Self::weighted(capacity, 1)
+    }
+
+    /// An account may take a place while it holds fewer than `weight` times as many as are free. So one account alone
+    /// gets all but one part in `weight + 1`.
+    #[must_use]
+    pub fn weighted(capacity: usize, weight: usize) -> Self {
         Self {
-            free: capacity,
+            capacity,
+            weight,
+            most: usize::MAX,
+            taken: 0,
             held: HashMap::new(),
         }
     }
 
-    /// Takes a place, whether or not the account [`may`](Self::admits): work in hand is in hand.
+    /// Places that an account holds beyond what it could take alone do not count as taken, and an account that holds
+    /// none may take one, even if all are taken. So accounts that hold too many block no other.
+    #[must_use]
+    pub fn ignoring_excess(mut self) -> Self {
+        self.most = self
+            .capacity
+            .saturating_mul(self.weight)
+            .div_ceil(self.weight + 1);
+        self
+    }
+
+    /// Takes a place, even if the account may not ([`Self::admits`]), because the work has already started.
     pub fn take(&mut self, account: Id) {
-        self.free = self.free.saturating_sub(1);
-        *self.held.entry(account).or_default() += 1;
+        self.take_some(account, 1);
+    }
+
+    /// Same as [`Self::take`], for `count` places.
+    pub fn take_some(&mut self, account: Id, count: usize) {
+        self.set(account, self.held_by(account) + count);
+    }
+
+    /// Returns `count` places that the account has taken.
+    pub fn release(&mut self, account: Id, count: usize) {
+        self.set(account, self.held_by(account).saturating_sub(count));
+    }
+
+    fn set(&mut self, account: Id, held: usize) {
+        self.taken -= self.held_by(account).min(self.most);
+        self.taken += held.min(self.most);
+        if held == 0 {
+            self.held.remove(&account);
+        } else {
+            self.held.insert(account, held);
+        }
     }
 
     /// Returns true if `account` may take a place.
     #[must_use]
     pub fn admits(&self, account: Id) -> bool {
-        self.held_by(account) < self.free
+        self.admitted(account) > 0
+    }
+
+    /// Number of places that `account` may take, one after the other.
+    #[must_use]
+    pub fn admitted(&self, account: Id) -> usize {
+        let held = self.held_by(account);
+        let admitted = self
+            .free()
+            .saturating_mul(self.weight)
+            .saturating_sub(held)
+            .div_ceil(self.weight + 1);
+        let ignores_excess = self.most != usize::MAX;
+        admitted.max(usize::from(ignores_excess && held == 0))
     }
 
     #[must_use]
     pub fn free(&self) -> usize {
-        self.free
+        self.capacity.saturating_sub(self.taken)
     }
 
     #[must_use]
@@ -49,9 +109,56 @@ impl Places {
         self.held.get(&account).copied().unwrap_or(0)
     }
 
+    /// The accounts that hold places, and how many.
+    pub fn holders(&self) -> impl Iterator<Item = (Id, usize)> + '_ {
+        self.held.iter().map(|(account, held)| (*account, *held))
+    }
+
     /// The accounts that may not take a place now.
     pub fn refused(&self) -> impl Iterator<Item = Id> + '_ {
         self.held.keys().copied().filter(|id| !self.admits(*id))
+    }
+}
+
+/// How long a round may rest ([`Round::rest`]).
+const REST: Duration = Duration::from_secs(1);
+
+/// Accounts that had their turn. After all that wait have had one, a new round begins.
+#[derive(Debug, Clone, Default)]
+pub struct Round {
+    served: BTreeSet<Id>,
+    rest_until: Option<Instant>,
+}
+
+impl Round {
+    pub fn serve(&mut self, account: Id) {
+        self.served.insert(account);
+    }
+
+    /// The accounts that must wait for the next round: none while it rests.
+    pub fn served(&self) -> impl Iterator<Item = Id> + '_ {
+        let served = (!self.rests()).then_some(&self.served);
+        served.into_iter().flatten().copied()
+    }
+
+    /// Begins the next round after a look past the accounts that had their turn has found no other. Such a look reads
+    /// past their whole backlogs, so the next one is a second later: until then all accounts take what is oldest.
+    /// Returns false if there was no such look.
+    pub fn rest(&mut self) -> bool {
+        if self.rests() || !self.end() {
+            return false;
+        }
+        self.rest_until = Some(Instant::now() + REST);
+        true
+    }
+
+    fn rests(&self) -> bool {
+        self.rest_until.is_some_and(|end| Instant::now() < end)
+    }
+
+    /// Begins the next round. Returns false if no account was served in this one.
+    pub fn end(&mut self) -> bool {
+        !std::mem::take(&mut self.served).is_empty()
     }
 }
 
@@ -68,7 +175,7 @@ impl Turns {
         self.last.insert(account, self.next);
     }
 
-    /// Lower for an account that was served longer ago; zero for one that never was.
+    /// Rank of the account: lower if it was served longer ago, and zero if it never was.
     #[must_use]
     pub fn of(&self, account: Id) -> u64 {
         self.last.get(&account).copied().unwrap_or(0)
@@ -83,7 +190,7 @@ mod tests {
         Id::from_uuid(uuid::Uuid::from_u128(number))
     }
 
-    /// Takes places for `id` until it may not take another. How many that were.
+    /// Takes places for `id` until it may not take another, and returns their number.
     fn fill(places: &mut Places, id: Id) -> usize {
         let mut taken = 0;
         while places.admits(id) {
@@ -94,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_alone_leaves_half_of_the_places() {
+    fn single_account_leaves_half_of_the_capacity() {
         for capacity in 1..100 {
             let mut places = Places::new(capacity);
             assert_eq!(fill(&mut places, account(1)), capacity.div_ceil(2));
@@ -103,7 +210,33 @@ mod tests {
     }
 
     #[test]
-    fn an_account_that_holds_none_finds_a_place_while_one_is_free() {
+    fn accounts_that_hold_too_many_keep_no_other_from_its_first_place() {
+        let mut places = Places::new(8).ignoring_excess();
+        for hanging in [1, 2] {
+            places.take_some(account(hanging), 100);
+        }
+        assert_eq!(places.free(), 0);
+        assert_eq!(fill(&mut places, account(1)), 0);
+        assert_eq!(fill(&mut places, account(3)), 1);
+    }
+
+    #[test]
+    fn a_round_looks_past_the_served_accounts_once_in_a_while() {
+        let mut round = Round::default();
+        assert!(!round.rest(), "no account had a turn");
+        round.serve(account(1));
+        assert_eq!(round.served().count(), 1);
+        assert!(round.rest());
+        // Until the rest is over, nothing is left out, and the end is not put off.
+        round.serve(account(1));
+        assert_eq!(round.served().count(), 0);
+        assert!(!round.rest());
+        round.rest_until = Some(Instant::now());
+        assert_eq!(round.served().count(), 1);
+    }
+
+    #[test]
+    fn account_without_places_gets_any_free_place() {
         let mut places = Places::new(8);
         let taken: Vec<usize> = (1..=5).map(|n| fill(&mut places, account(n))).collect();
         assert_eq!(taken, [4, 2, 1, 1, 0]);
@@ -112,7 +245,50 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_longest_has_the_lowest_turn() {
+    fn one_account_alone_leaves_a_part_by_its_weight() {
+        for (weight, left) in [(1, 32), (3, 16), (7, 8)] {
+            let mut places = Places::weighted(64, weight);
+            assert_eq!(fill(&mut places, account(1)), 64 - left);
+            assert!(places.admits(account(2)));
+        }
+    }
+
+    #[test]
+    fn excess_of_an_account_blocks_no_other() {
+        let mut places = Places::new(8).ignoring_excess();
+        places.take_some(account(1), 20);
+        assert_eq!((places.free(), places.admitted(account(2))), (4, 2));
+        places.release(account(1), 18);
+        assert_eq!((places.free(), places.admitted(account(2))), (6, 3));
+        places.release(account(1), 2);
+        assert_eq!(places, Places::new(8).ignoring_excess());
+    }
+
+    #[test]
+    fn admitted_places_are_those_that_can_be_taken_in_a_row() {
+        for (capacity, weight) in (0..20).zip([1, 3, 7].into_iter().cycle()) {
+            let mut places = Places::weighted(capacity, weight);
+            for id in [account(1), account(2)] {
+                let admitted = places.admitted(id);
+                assert_eq!(fill(&mut places, id), admitted, "of {capacity}");
+            }
+        }
+    }
+
+    #[test]
+    fn released_places_can_be_taken_again() {
+        let mut places = Places::new(4);
+        // More than there are.
+        places.take_some(account(1), 6);
+        assert_eq!((places.free(), places.admits(account(2))), (0, false));
+        places.release(account(1), 5);
+        assert_eq!((places.free(), places.held_by(account(1))), (3, 1));
+        places.release(account(1), 1);
+        assert_eq!(places, Places::new(4));
+    }
+
+    #[test]
+    fn longest_waiting_account_has_the_lowest_turn() {
         let mut turns = Turns::default();
         turns.serve(account(1));
         turns.serve(account(2));

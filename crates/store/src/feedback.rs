@@ -1,7 +1,7 @@
-//! Feedback of customers on Scans, and the applied Managers that must be compiled again for it.
+//! Feedback of customers on Scans, and the applied Managers that must be compiled again because of it.
 //!
-//! A Manager is claimed by putting off its next turn, so that one compiler at a time has it and one that
-//! died costs no more than the pause. Whether the result still fits is decided when it is stored.
+//! Claiming a Manager postpones its next turn. So one compiler at a time works on it, and a compiler that dies
+//! costs only that pause. Storing the result checks whether it still fits.
 
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ pub struct Verdict {
 /// When an applied Manager is due.
 #[derive(Debug, Clone, Copy)]
 pub struct Due {
-    /// This long after it was applied, and up to a tenth longer, each Manager by its id.
+    /// Time after an apply, plus up to a tenth, which differs by the Manager's id.
     pub interval: Duration,
-    /// Or when so many of its Scans were judged since.
+    /// Number of verdicts since then that make it due earlier.
     pub verdicts: i64,
-    /// Maximum age of such Scans.
+    /// Maximum age of Scans whose verdicts count.
     pub memory: Duration,
     /// Time that a claimed Manager belongs to its claimer, and rests if the claimer fails.
     pub pause: Duration,
@@ -54,11 +54,11 @@ struct Claimed {
     submit_time: chrono::DateTime<chrono::Utc>,
 }
 
-/// Claims applied AUTOMATIC Managers that are due, the longest applied first. By the database's clock.
-/// Served by `managers_recompile_idx` and `scans_judged_idx`.
+/// Claims applied AUTOMATIC Managers that are due, the longest applied first, by the database's clock. Served by
+/// `managers_recompile_idx` and `scans_judged_idx`.
 ///
 /// # Errors
-/// When the database does not answer, or a submission cannot be read.
+/// If the database does not answer, or a submission cannot be read.
 pub async fn claim_due(
     conn: &mut AsyncPgConnection,
     due: Due,
@@ -112,11 +112,8 @@ pub async fn claim_due(
         .collect()
 }
 
-/// Puts newly compiled instructions of an applied Manager to work, unless it was changed meanwhile.
-/// Returns the new plan version, or `None` for a stale result, which is dropped.
-///
-/// # Errors
-/// When the database does not answer.
+/// Applies newly compiled instructions of an applied Manager, unless it was changed meanwhile. Returns the new plan
+/// version, or `None` for a stale result, which is dropped.
 pub async fn reapply(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
@@ -151,9 +148,6 @@ pub async fn reapply(
 }
 
 /// The customer's latest feedback, newest first. Served by the primary key of `scans`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn verdicts(
     conn: &mut AsyncPgConnection,
     name: ManagerName,

@@ -1,10 +1,11 @@
-//! Feeds: leased to one scanner at a time, polled once for all Managers that watch them.
+//! Feeds: leased to one scanner at a time, and polled once for all Managers that watch them.
 //!
-//! [`lease_due`] and [`release`] are the two ends of a poll; [`room`] shares the polls among accounts;
-//! [`health_of`] tells a customer how the feeds of a Manager do.
+//! [`lease_due`] and [`release`] start and end a poll; [`room`] shares the polls among accounts; [`health_of`]
+//! returns the health of a Manager's feeds for the customer.
 
 use std::{cmp::Reverse, collections::HashMap, time::Duration};
 
+use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension as _, QueryableByName, sql_query,
     sql_types::{
@@ -26,27 +27,29 @@ pub use days::{
     DayCounts, FeedDay, FeedGap, FeedIds, IdCounts, OpenGap, days_of, fill_gaps, open_gaps,
     purge_days, record_day,
 };
-pub use health::{FeedHealth, FeedState, PlatformFeeds, by_platform, health_of};
+pub use health::{FeedHealth, FeedState, PlatformFeeds, by_platform, follow_clock, health_of};
 pub use quarantine::{QuarantineKind, Quarantined, purge_quarantine, quarantine};
 pub use room::Room;
 
 use room::Candidate;
 
-/// A feed in the hands of one scanner.
+/// A feed that is leased to one scanner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeasedFeed {
     pub name: FeedName,
     /// The account, among those that watch it, that the poll counts for.
     pub account: Id,
-    /// In the form of the platform's adapter; `None` before the first poll.
+    /// Cursor in the format of the platform's adapter; `None` before the first poll.
     pub cursor: Option<serde_json::Value>,
-    /// How many polls have failed in a row.
+    /// When a Manager first watched the feed; `None` once the feed has a cursor.
+    pub first_watch_time: Option<Timestamp>,
+    /// Number of failed polls in a row.
     pub failure_count: u32,
     /// How long after its due time the lease was taken.
     pub late: Duration,
-    /// Cursor of the last successful poll.
+    /// Estimated posts per day, after the last successful poll.
     pub posts_per_day: Option<f64>,
-    /// How long ago that was.
+    /// Time since the last successful poll.
     pub unread: Option<Duration>,
     /// True if the last poll took long.
     pub slow: bool,
@@ -59,7 +62,7 @@ pub struct LeasedFeed {
 pub struct Leased {
     /// The longest due first.
     pub feeds: Vec<LeasedFeed>,
-    /// True if other replicas were quicker with some of what was chosen: another look finds others.
+    /// True if other replicas leased some of the chosen feeds first: another look finds others.
     pub is_contended: bool,
 }
 
@@ -69,6 +72,8 @@ struct Row {
     name: String,
     #[diesel(sql_type = Nullable<Jsonb>)]
     cursor: Option<serde_json::Value>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    first_watch_time: Option<DateTime<Utc>>,
     #[diesel(sql_type = Integer)]
     failure_count: i32,
     #[diesel(sql_type = Double)]
@@ -83,9 +88,8 @@ struct Row {
     late_due: Option<bool>,
 }
 
-/// The condition that a feed can be leased: to the replica `$2`, which has `$3` open and may take over
-/// if `$4`. By its own heartbeat no one judges its own leases: a poll that it has open is its own
-/// however long the database was away.
+/// Condition that the replica `$2`, which has `$3` open and may take over if `$4`, can lease a feed. A replica
+/// never expires its own leases: a poll in progress keeps its lease, even if the database was away for long.
 fn free() -> String {
     let alive = replicas::ALIVE;
     format!(
@@ -94,21 +98,19 @@ fn free() -> String {
     )
 }
 
-/// The most feeds that one look chooses from. Each account's longest due are looked at before any account's second.
+/// Maximum number of feeds that one call chooses from. The longest due feed of each account is considered before
+/// any account's second.
 const MAX_CANDIDATES: i64 = 1_000;
 
-/// Leases due feeds of `platform` to `replica`, as many as there is `room` for, and takes their places in it.
+/// Leases due feeds of `platform` to `replica`, up to the capacity of `room`, and takes that capacity.
 ///
-/// Accounts that have the fewest polls in hand come first, then those that were served the longest ago; of one
+/// Accounts with the fewest polls in progress come first, then those that were served the longest ago; of one
 /// account, the longest due feed. A feed that several accounts watch counts for the one that comes first.
 ///
-/// A lease lives as long as the replica knows of it: `open` are the polls that it has in hand, so that one which
-/// could not be released, or panicked, is leased again. It ends with its replica's heartbeat for those that may
-/// `take_over`. Served by the partial index `feeds_due_idx`; costs what is due, and for each of these feeds the
-/// Namespaces that watch it.
-///
-/// # Errors
-/// When the database does not answer.
+/// A lease lasts as long as the replica knows of it: `open` are its polls in progress. So a lease that could not be
+/// released, or whose poll panicked, is free again. Replicas that may `take_over` also lease feeds of a replica
+/// whose heartbeat has ended. Served by the partial index `feeds_due_idx`; costs the due feeds and, for each of
+/// them, the Namespaces that watch it.
 pub async fn lease_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -126,11 +128,12 @@ pub async fn lease_due(
         let rows = take(conn, replica, open, take_over, &names).await?;
         feeds.extend(rows.into_iter().filter_map(|row| {
             let account = chosen.get(&row.name).copied()?;
-            // Names are parsed before they are stored; one that is not is no one's to poll.
+            // Names were parsed before they were stored. A feed with an unreadable name is not polled.
             Some(LeasedFeed {
                 name: row.name.parse().ok()?,
                 account,
                 cursor: row.cursor,
+                first_watch_time: row.first_watch_time.map(Timestamp::from),
                 failure_count: row.failure_count.try_into().unwrap_or(0),
                 late: Duration::try_from_secs_f64(row.late_seconds).unwrap_or_default(),
                 posts_per_day: row.posts_per_day,
@@ -142,7 +145,7 @@ pub async fn lease_due(
             })
         }));
     }
-    // An UPDATE returns its rows in no order.
+    // UPDATE returns its rows in no particular order.
     feeds.sort_by_key(|feed| Reverse(feed.late));
     Ok(Leased {
         is_contended: feeds.len() < chosen.len(),
@@ -150,7 +153,7 @@ pub async fn lease_due(
     })
 }
 
-/// The due feeds to choose from: of each account that may begin another poll, the longest due.
+/// Returns the due feeds to choose from: the longest due ones of each account that may start another poll.
 async fn candidates(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -169,7 +172,7 @@ async fn candidates(
         accounts: Vec<Uuid>,
     }
     let free = free();
-    // Many Managers may watch one feed: their Namespaces are found one by one, by the index.
+    // Many Managers may watch one feed, so their Namespaces are found one by one through the index.
     let due: Vec<Due> = sql_query(format!(
         "WITH due AS MATERIALIZED ( \
              SELECT name, slow, next_poll_time FROM feeds WHERE platform = $1 AND {free} \
@@ -215,7 +218,7 @@ async fn candidates(
         .collect())
 }
 
-/// Leases these feeds, as far as they are still due and free. Rows that another scanner is leasing are skipped.
+/// Leases these feeds if they are still due and free. Rows that another scanner is leasing are skipped.
 async fn take(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
@@ -230,6 +233,7 @@ async fn take(
              FOR UPDATE SKIP LOCKED \
          ) UPDATE feeds SET leased_by = $2 FROM due WHERE feeds.name = due.name \
          RETURNING feeds.name, cursor, failure_count, feeds.slow, posts_per_day, \
+             CASE WHEN cursor IS NULL THEN create_time END AS first_watch_time, \
              late_time <= clock_timestamp() AS late_due, \
              extract(epoch FROM clock_timestamp() - read_time)::float8 AS unread_seconds, \
              extract(epoch FROM clock_timestamp() - next_poll_time)::float8 AS late_seconds"
@@ -242,12 +246,9 @@ async fn take(
     .await
 }
 
-/// How long until the next feed becomes due that [`lease_due`] would lease, of those that there is `room` for; `None`
-/// without one. Call it before [`lease_due`], which finds what is due by then.
-/// What `replica` has leased and forgotten is not worth waking for: the next look finds it.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the time until the next feed is due that [`lease_due`] would lease with this `room`; `None` if there is
+/// none. Call it before [`lease_due`], which finds what is due by then. Leases that `replica` has forgotten are not
+/// worth waking up for: the next look finds them.
 pub async fn next_due(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -280,12 +281,37 @@ pub async fn next_due(
         .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
 }
 
-/// Locks a feed for the rest of the transaction; whether `replica` still holds its lease, and the cursor is still
-/// the one that it read from. After a failover the database may be older than what a replica knows: what was
-/// lost with it must be read again.
-///
-/// # Errors
-/// When the database does not answer.
+/// State of a feed that a search for late posts starts from.
+#[derive(Debug, QueryableByName)]
+pub struct LateState {
+    /// State of the last search of a week.
+    #[diesel(sql_type = Nullable<Jsonb>)]
+    pub reading: Option<serde_json::Value>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    known_since: Option<DateTime<Utc>>,
+}
+
+impl LateState {
+    /// Since then, it is known which posts were read.
+    #[must_use]
+    pub fn known_since(&self) -> Option<Timestamp> {
+        self.known_since.map(Timestamp::from)
+    }
+}
+
+/// Returns what a search for late posts of `feed` starts from. By primary key.
+pub async fn late_state(conn: &mut AsyncPgConnection, feed: &FeedName) -> QueryResult<LateState> {
+    sql_query(
+        "SELECT late_reading AS reading, least(kept_since, ids_since) AS known_since FROM feeds WHERE name = $1",
+    )
+    .bind::<Text, _>(feed.as_str())
+    .get_result(conn)
+    .await
+}
+
+/// Locks a feed for the rest of the transaction. Returns true if `replica` still holds its lease and the cursor is
+/// still the one that it read from. After a failover the database may be older than what a replica knows, and the
+/// lost posts must be read again.
 pub async fn lock(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -306,10 +332,25 @@ pub async fn lock(
     Ok(held > 0)
 }
 
-/// Why a poll gave nothing.
+/// Raises the start of the period whose posts are stored, because older ones were removed. A feed whose posts are not
+/// stored has none. By primary key.
+pub async fn raise_kept_since(
+    conn: &mut AsyncPgConnection,
+    feed: &FeedName,
+    kept_cut: Timestamp,
+) -> QueryResult<()> {
+    sql_query("UPDATE feeds SET kept_since = $2 WHERE name = $1 AND kept_since < $2")
+        .bind::<Text, _>(feed.as_str())
+        .bind::<Timestamptz, _>(kept_cut.to_chrono())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Why a poll brought nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// A failure that may pass: the platform's, or ours.
+    /// A temporary failure, of the platform or ours.
     Failing,
     /// The platform refuses until someone changes something.
     Blocked,
@@ -318,7 +359,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// The word for it in the database, in logs and metrics.
+    /// Word in the database, in logs and in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -329,11 +370,11 @@ impl Trouble {
     }
 }
 
-/// How a poll went.
+/// Result of a poll.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PollOutcome {
     Read(Reading),
-    /// The cursor stays where it is.
+    /// The cursor does not move.
     Failed {
         error: String,
         trouble: Trouble,
@@ -343,29 +384,33 @@ pub enum PollOutcome {
 /// Result of a successful poll.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
-    /// The new position; `None` to leave the stored one, which then costs no write of its text.
+    /// The new position. `None` keeps the stored one and avoids rewriting it.
     pub cursor: Option<serde_json::Value>,
-    /// Posts may be missing, from before then; where that is not known, from before now.
+    /// Posts may be missing from before this time or, if it is unknown, from before now.
     pub gap: Option<Option<Timestamp>>,
-    /// The new estimate.
+    /// New estimate of posts per day.
     pub posts_per_day: Option<f64>,
-    /// Number of the posts read.
+    /// Time of the newest post read.
     pub newest_post: Option<Timestamp>,
-    /// Start of the period whose posts are kept, if this is the feed's first reading.
+    /// Start of the period whose posts are stored, if this is the feed's first reading.
     pub kept_since: Option<Timestamp>,
-    /// Start of the period whose posts are still kept, if older ones had to go.
+    /// Start of the period whose posts are still stored, if older ones had to go.
     pub kept_cut: Option<Timestamp>,
-    /// How long until late posts are looked for again, where the poll decided on it.
+    /// Time until the next search for late posts, if the poll scheduled one.
     pub late_in: Option<Duration>,
+    /// State of the last search for late posts of a week. `None` keeps the stored one.
+    pub late_reading: Option<serde_json::Value>,
+    /// True if the ids of the feed's posts are noted in [`crate::feed_post_ids`].
+    pub notes_ids: bool,
 }
 
-/// When a feed is due again, and how it is treated then.
+/// When a feed is due again, and how it is then polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     pub poll_in: Duration,
     /// True if this poll took long.
     pub slow: bool,
-    /// The next poll follows at once under the same lease, while anybody watches the feed.
+    /// The next poll follows at once under the same lease, as long as a Manager watches the feed.
     pub keeps_lease: bool,
 }
 
@@ -379,11 +424,8 @@ impl From<Duration> for Next {
     }
 }
 
-/// Ends a lease: moves the cursor, says when the feed is due again. Does nothing when `replica` has
-/// lost the lease. Whether the lease goes on, as `next` may ask for. One statement, by primary key.
-///
-/// # Errors
-/// When the database does not answer.
+/// Ends a lease: moves the cursor, and sets when the feed is due again. Does nothing if `replica` has lost the
+/// lease. Returns true if the lease continues, as `next` may request. One statement, by primary key.
 pub async fn release(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -412,7 +454,7 @@ async fn release_read(
         #[diesel(sql_type = Bool)]
         kept: bool,
     }
-    // What was never kept is not kept from its first reading on, but from now on.
+    // A feed that was read before without storing its posts has them stored from now on.
     let released: Option<Released> = Prepared(sql_query(
         "UPDATE feeds SET leased_by = CASE WHEN $12 AND watched THEN leased_by END, last_poll_time = clock_timestamp(), read_time = clock_timestamp(), \
              next_poll_time = clock_timestamp() + $3 * interval '1 second', slow = $4, \
@@ -420,6 +462,8 @@ async fn release_read(
                  WHEN $6 THEN coalesce($7, clock_timestamp()) \
                  WHEN cursor IS NULL THEN $9 \
                  ELSE coalesce(kept_since, clock_timestamp()) END) END, \
+             ids_since = CASE WHEN $14 THEN coalesce(ids_since, CASE WHEN cursor IS NULL THEN $9 END, clock_timestamp()) END, \
+             late_reading = coalesce($15, late_reading), \
              cursor = coalesce($5, cursor), gap_count = gap_count + $6::integer, \
              posts_per_day = coalesce($8, posts_per_day), \
              last_post_time = greatest(last_post_time, $10), \
@@ -439,7 +483,9 @@ async fn release_read(
     .bind::<Nullable<Timestamptz>, _>(reading.newest_post.map(Timestamp::to_chrono))
     .bind::<Nullable<Timestamptz>, _>(reading.kept_cut.map(Timestamp::to_chrono))
     .bind::<Bool, _>(next.keeps_lease)
-    .bind::<Nullable<Double>, _>(reading.late_in.map(|wait| wait.as_secs_f64())),
+    .bind::<Nullable<Double>, _>(reading.late_in.map(|wait| wait.as_secs_f64()))
+    .bind::<Bool, _>(reading.notes_ids)
+    .bind::<Nullable<Jsonb>, _>(reading.late_reading.clone().map(words::json)),
 )
     .get_result(conn)
     .await
@@ -474,10 +520,7 @@ async fn release_failed(
     Ok(())
 }
 
-/// Says of all feeds of a platform that no one can poll them, and why. Returns how many that is.
-///
-/// # Errors
-/// When the database does not answer.
+/// Marks all feeds of a platform as not pollable, with the reason. Returns their number.
 pub async fn block_platform(
     conn: &mut AsyncPgConnection,
     platform: &str,
@@ -493,11 +536,7 @@ pub async fn block_platform(
     .await
 }
 
-/// Waits until no transaction that had a feed locked is open any more: what such a poll read before is
-/// then to be seen.
-///
-/// # Errors
-/// When the database does not answer.
+/// Waits until all transactions that had a feed locked have ended, so that what their polls read is visible.
 pub async fn wait_for_polls(conn: &mut AsyncPgConnection, feed: &str) -> QueryResult<()> {
     sql_query("SELECT FROM feeds WHERE name = $1 FOR SHARE")
         .bind::<Text, _>(feed)

@@ -1,11 +1,11 @@
-//! First answers of requests that carry an `Idempotency-Key`.
+//! First responses of requests with an `Idempotency-Key`.
 //!
-//! [`begin`] is the first statement of the transaction that does the work, [`finish`] its last. So an answer
-//! is there if and only if the work is, even if a process dies in between; and of two requests at once, the second
-//! waits in [`begin`] for the end of the first.
+//! [`begin`] is the first statement of the transaction that does the work, and [`finish`] its last. So the response
+//! is stored if and only if the work is, even if a process dies in between. Of two concurrent requests, the second
+//! waits in [`begin`] until the first has ended.
 //!
-//! Answers may hold secrets, so they are sealed, bound to their row, and so is the hash of the request's
-//! body, which could be guessed at otherwise.
+//! Responses may contain secrets, so they are sealed and bound to their row. So is the hash of the request's body,
+//! which could otherwise be guessed.
 
 use std::time::Duration;
 
@@ -19,19 +19,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, QueryResult, seal::Sealer};
 
-/// How long an answer is given again.
+/// How long a response can be repeated.
 pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3_600);
-/// Rows go only an hour later, so that one that was found still live is there to be read.
+/// Rows are purged an hour later, so that a row that was found valid can still be read.
 const PURGED_AFTER: Duration = Duration::from_secs(25 * 3_600);
 
-/// A request that may come again: SHA-256 of its path and `Idempotency-Key`.
+/// Identity of a repeatable request: SHA-256 of its path and `Idempotency-Key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestId {
     pub api_key: Id,
     pub hash: [u8; 32],
 }
 
-/// The response, and the body that it belongs to.
+/// The response, and the hash of the request body that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub body_hash: [u8; 32],
@@ -40,11 +40,11 @@ pub struct Answer {
     pub body: String,
 }
 
-/// Takes `request` for the transaction of `conn`, or returns its first answer. Waits for another transaction
-/// that has taken it. By primary key.
+/// Claims `request` for the transaction of `conn`, or returns its first response. Waits for another transaction
+/// that has claimed it. By primary key.
 ///
 /// # Errors
-/// When the database does not answer, or the answer cannot be opened.
+/// If the database does not answer, or the response cannot be decrypted.
 pub async fn begin(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -55,7 +55,7 @@ pub async fn begin(
         #[diesel(sql_type = Nullable<Binary>)]
         answer: Option<Vec<u8>>,
     }
-    // An answer of yesterday makes room.
+    // A response that has expired is replaced.
     let taken = sql_query(
         "INSERT INTO idempotency_keys AS old (api_key_id, request_hash) VALUES ($1, $2) \
          ON CONFLICT (api_key_id, request_hash) DO UPDATE SET answer = NULL, create_time = clock_timestamp() \
@@ -78,7 +78,7 @@ pub async fn begin(
     .await
     .optional()?;
     let Some(sealed) = row.and_then(|row| row.answer) else {
-        // No transaction commits that: see `finish`.
+        // No transaction commits such a row: see `finish`.
         return Err(Error::Query(diesel::result::Error::NotFound));
     };
     let plain = sealer.open(&sealed, &bound_to(request))?;
@@ -87,10 +87,7 @@ pub async fn begin(
         .map_err(Error::Json)
 }
 
-/// Stores what is answered, once the work is done.
-///
-/// # Errors
-/// When the database does not answer.
+/// Stores the response, once the work is done.
 pub async fn finish(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -109,11 +106,8 @@ pub async fn finish(
     Ok(())
 }
 
-/// Removes up to `limit` answers that are given no more; returns how many. Rows that another purges at the
-/// same time are left to it. Served by `idempotency_keys_create_time_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Removes up to `limit` expired responses, and returns their number. Skips rows that another replica is purging.
+/// Served by `idempotency_keys_create_time_idx`.
 pub async fn purge(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<usize> {
     sql_query(
         "DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY( \
@@ -131,8 +125,8 @@ fn interval(duration: Duration) -> diesel::data_types::PgInterval {
     diesel::data_types::PgInterval::from_microseconds(micros)
 }
 
-/// A sealed answer opens in its own row alone.
+/// Binds a sealed response to its row: it opens nowhere else.
 fn bound_to(request: &RequestId) -> String {
-    let hash: String = request.hash.iter().map(|b| format!("{b:02x}")).collect();
+    let hash = hex::encode(request.hash);
     format!("apiKeys/{}/idempotencyKeys/{hash}", request.api_key)
 }

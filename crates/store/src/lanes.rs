@@ -1,12 +1,12 @@
 //! State of each Connection that all dispatchers share: when to look for waiting deliveries, its circuit
 //! breaker, its rate.
 //!
-//! `next_due_time` is a hint: never later than the first waiting delivery, sometimes earlier. Code that leaves
-//! a delivery waiting notes it after its commit ([`note_due`]), and code that moves a hint on locks the row
-//! first and looks afterwards ([`settle`]), so that nothing is missed in between. What a crash leaves
-//! unsaid is found by [`crate::deliveries::find_waiting`].
+//! `next_due_time` is a hint: never later than the first waiting delivery, sometimes earlier. Code that leaves a
+//! delivery waiting sets the hint after its commit ([`note_due`]). Code that moves a hint forward first locks the
+//! row and then looks for deliveries ([`settle`]), so that none is missed in between.
+//! [`crate::deliveries::find_waiting`] finds deliveries whose hint was lost in a crash.
 //!
-//! Of a Connection that is well and has no backlog nothing is written here.
+//! Nothing is written here for a healthy Connection without a backlog.
 
 use std::time::Duration;
 
@@ -24,9 +24,11 @@ use uuid::Uuid;
 use crate::{QueryResult, prepared::Prepared};
 
 mod changing;
+mod clock;
 mod hints;
 
 pub use changing::lock_changing;
+pub use clock::follow_clock;
 pub use hints::{Settled, note_due, settle};
 
 /// One Connection's row, locked by its holder.
@@ -34,18 +36,18 @@ pub use hints::{Settled, note_due, settle};
 pub struct Lane {
     pub connection: ConnectionName,
     pub failure_streak: u32,
-    /// A bit for each of the last attempts, 1 is a failure, the newest lowest.
+    /// One bit for each of the last attempts: 1 is a failure, and the lowest bit is the newest.
     pub recent_outcomes: u32,
     /// Number of those bits in use, 20 at most.
     pub recent_count: u8,
     pub open_until: Option<Timestamp>,
     /// Openings in a row.
     pub open_count: u32,
-    /// Holder of the one probe, and the latest end of it.
+    /// Replica that may send the probe, and the deadline of the probe.
     pub probe: Option<(Uuid, Timestamp)>,
     pub last_success_time: Option<Timestamp>,
     pub failing_since: Option<Timestamp>,
-    /// Up to when the seconds of `max_per_second` are spent.
+    /// End of the used part of the rate limit `max_per_second`.
     pub rate_time: Option<Timestamp>,
     pub next_due_time: Option<Timestamp>,
 }
@@ -54,14 +56,14 @@ pub struct Lane {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockedLane {
     pub lane: Lane,
-    /// Time of the database's clock, which all of these times refer to.
+    /// Time of the database's clock, which all times here refer to.
     pub now: Timestamp,
     /// True if the Connection is `ACTIVE`.
     pub active: bool,
-    /// When the Connection was last changed: it may lead elsewhere since.
+    /// When the Connection was last changed: its address may differ since.
     pub connection_update_time: Timestamp,
     pub max_per_second: Option<u32>,
-    /// True if the replica that has the probe in hand lives.
+    /// True if the replica that sends the probe is alive.
     pub prober_lives: bool,
 }
 
@@ -70,7 +72,7 @@ pub struct LockedLane {
 pub struct Due {
     pub connection: ConnectionName,
     pub account: Id,
-    /// Disabled, rate limited, or its breaker is open: not to be claimed without its lock.
+    /// Disabled, rate limited, or with an open circuit breaker: must not be claimed without its lock.
     pub restrained: bool,
 }
 
@@ -86,7 +88,7 @@ struct DueRow {
     restrained: bool,
 }
 
-/// Accounts with waiting deliveries; one step of the index each.
+/// Accounts with waiting deliveries, found with one index step each.
 macro_rules! waiting_accounts {
     () => {
         "WITH RECURSIVE accounts AS ( \
@@ -102,12 +104,9 @@ macro_rules! waiting_accounts {
     };
 }
 
-/// Connections that are to be looked at, save those of `known` ones, of each account the longest due, at
-/// most `per_account`: one account's thousands never hide another's one. Served by `connection_lanes_due_idx`; costs a step for
-/// each account with waiting deliveries, however many.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns Connections that are due, except those in `known`: of each account the longest due, at most
+/// `per_account`. So thousands of Connections of one account never hide another account's only one. Served by
+/// `connection_lanes_due_idx`; costs one step for each account with waiting deliveries.
 pub async fn due(
     conn: &mut AsyncPgConnection,
     known: &[ConnectionName],
@@ -143,9 +142,6 @@ pub async fn due(
 
 /// Time until the next Connection is due; `None` without one.
 /// Served by `connection_lanes_due_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn next_due(conn: &mut AsyncPgConnection) -> QueryResult<Option<Duration>> {
     #[derive(QueryableByName)]
     struct Next {
@@ -251,11 +247,7 @@ macro_rules! locked_columns {
 
 pub(crate) use locked_columns;
 
-/// Locks those of these lanes that are to be looked at and that no one else looks at just now. Call inside
-/// of a transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Locks those of these lanes that are due and that no one else has locked. Call inside a transaction.
 pub async fn lock_due(
     conn: &mut AsyncPgConnection,
     connections: &[ConnectionName],
@@ -276,10 +268,7 @@ pub async fn lock_due(
     Ok(rows.into_iter().map(LockedLane::from).collect())
 }
 
-/// Writes lanes back that the transaction has locked.
-///
-/// # Errors
-/// When the database does not answer.
+/// Writes back lanes that the transaction has locked.
 pub async fn save(conn: &mut AsyncPgConnection, lanes: &[Lane]) -> QueryResult<()> {
     if lanes.is_empty() {
         return Ok(());
@@ -331,12 +320,8 @@ pub async fn save(conn: &mut AsyncPgConnection, lanes: &[Lane]) -> QueryResult<(
     Ok(())
 }
 
-/// How many of a Connection's deliveries fail: those that wait for another try, and those given up since
-/// `since`. Counts to `enough` and no further. Reads as much of the log as there is since then, so ask
-/// only where it matters.
-///
-/// # Errors
-/// When the database does not answer.
+/// Counts a Connection's failing deliveries: those that wait for a retry, and those exhausted since `since`. Stops
+/// counting at `enough`. Reads the whole log since then, so call it only when needed.
 pub async fn failing_deliveries(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -374,7 +359,7 @@ fn name(namespace: Uuid, connection: Uuid) -> ConnectionName {
     }
 }
 
-/// Namespaces and ids, as two columns.
+/// Namespaces and ids, as two arrays.
 pub(crate) fn keys(names: impl Iterator<Item = ConnectionName>) -> [Vec<Uuid>; 2] {
     let (namespaces, ids) = names
         .map(|name| (name.namespace.to_uuid(), name.connection.to_uuid()))

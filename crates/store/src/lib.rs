@@ -1,10 +1,12 @@
 //! PostgreSQL: schema, migrations, and one module of queries per resource. The only crate that knows
 //! SQL.
 //!
-//! Query functions take the connection first, so that the caller owns the transaction, and return
-//! `QueryResult`: what a missing row means is the caller's to say. Every read of a tenant's data takes
-//! the Namespace. Time is an argument, except where an order must hold across replicas: there the
-//! database's clock rules.
+//! Query functions take the connection first, so that the caller owns the transaction, and return `QueryResult`:
+//! the caller decides what a missing row means. Every read of a tenant's data takes the Namespace. Time is an
+//! argument, except where an order must hold across replicas: there the database's clock counts.
+//!
+//! Every function that takes a connection fails if the database does not answer. An `# Errors` section lists
+//! further errors.
 
 mod error;
 mod listing;
@@ -12,6 +14,8 @@ mod observe;
 mod pool;
 mod prepared;
 mod schema;
+mod servers;
+mod silence;
 mod tls;
 mod words;
 
@@ -23,6 +27,7 @@ pub mod connections;
 pub mod deliveries;
 pub mod erasure;
 pub mod fair;
+pub mod feed_post_ids;
 pub mod feedback;
 pub mod feeds;
 pub mod idempotency;
@@ -53,5 +58,6 @@ pub use diesel_async::{AsyncConnection, AsyncPgConnection};
 pub use error::{Error, is_passing, lost_namespace};
 pub use listing::{MAX_COST, Page, is_by_create_time};
 pub use pool::{
-    ConnectError, Connection, Pool, connect, establish, idle, is_plain_by_omission, unused,
+    ConnectError, Connection, Pool, connect, connect_with_patience, establish, idle,
+    is_plain_by_omission, unused,
 };

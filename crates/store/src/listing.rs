@@ -1,14 +1,16 @@
-//! One page of any list: filter, order and place put to SQL.
+//! One page of any list: filter, order and page token as SQL.
 //!
-//! Keyset paging: a page costs what its rows cost, however deep it lies, as long as an index serves the
-//! order. Literals are always bound, never spelled into the text; column expressions come from the
-//! tables below, never from the request.
+//! Uses keyset paging: a page costs only its own rows, at any depth, as long as an index serves the order. Literals
+//! are always bound, never written into the text. Column expressions come from the tables below, never from the
+//! request.
 
 use diesel_async::AsyncPgConnection;
 use domain::{
-    Id, Timestamp,
-    filter::{Clause, Comparison, Literal, Op},
-    list::{self, Direction, Field, Kind, ListQuery},
+    Id, ScanName, Timestamp,
+    field::{self, Field, Kind, Literal, Op},
+    filter::{Clause, Comparison, Filter},
+    list::{self, ListQuery},
+    order::Direction,
     page::PageToken,
 };
 use serde::Serialize;
@@ -29,7 +31,7 @@ use query::{Bind, Query};
 pub(crate) struct Column {
     pub(crate) field: &'static str,
     pub(crate) sql: &'static str,
-    /// True if the expression may be NULL. A missing value equals the empty text, and no time.
+    /// True if the expression may be NULL. A missing text equals the empty text; a missing time equals nothing.
     pub(crate) nullable: bool,
     /// Estimated microseconds that one evaluation of the expression takes.
     micros: u64,
@@ -52,7 +54,7 @@ pub(crate) const fn nullable(field: &'static str, sql: &'static str) -> Column {
 }
 
 impl Column {
-    /// An expression that takes this many microseconds: long text, or names, where each id takes 30.
+    /// An expression that takes this many microseconds: for example long text, or names, where each id takes 30.
     pub(crate) const fn taking(self, micros: u64) -> Self {
         Self { micros, ..self }
     }
@@ -67,20 +69,21 @@ impl Column {
     }
 }
 
-/// The rows to read, and the spelling of their fields.
+/// The rows to read, and the SQL of their fields.
 pub(crate) struct Listing {
     /// `SELECT … FROM … WHERE …`, with `$1`, `$2` … for the ids of the parents.
     pub(crate) select: &'static str,
-    /// The same rows without what they are joined with, for [`Listing::cost`]: an index alone tells them.
+    /// The same rows without their joins, for [`Listing::cost`]: an index alone can count them.
     pub(crate) rows: &'static str,
     pub(crate) columns: &'static [Column],
-    /// The id that breaks ties, and that orders as `name` does.
+    /// The id that breaks ties, and that has the same order as `name`.
     pub(crate) id: &'static str,
-    /// True if an index serves the comparison in the order of `createTime`, next to those of `createTime` itself.
+    /// Returns true if an index serves the comparison in the order of `createTime`, in addition to comparisons of
+    /// `createTime` itself.
     pub(crate) is_indexed: fn(&ListQuery, &Comparison) -> bool,
 }
 
-/// The [`Listing::is_indexed`] of most lists.
+/// Value of [`Listing::is_indexed`] for most lists.
 pub(crate) fn no_other_index(_: &ListQuery, _: &Comparison) -> bool {
     false
 }
@@ -99,8 +102,8 @@ impl<T: Serialize> Page<T> {
         Self::with_place(list, rows, |item| place(list, item))
     }
 
-    /// Same as [`Page::new`], for items that tell their `createTime`: by that alone lists are mostly ordered, and
-    /// then the place is known without the JSON of an item.
+    /// Same as [`Page::new`], for items with a `createTime`. Most lists are ordered only by that, and then the page
+    /// token needs no JSON of an item.
     pub(crate) fn of_times(
         list: &ListQuery,
         rows: Vec<(Id, T)>,
@@ -138,11 +141,11 @@ impl<T: Serialize> Page<T> {
 
 /// Value of `item` that the list is ordered by.
 fn place<T: Serialize>(list: &ListQuery, item: &T) -> Vec<Option<Literal>> {
-    // An item of ours always has a JSON form; were it not so, its place would be the start.
+    // Our items always have a JSON form. If one had none, its position would be the start.
     let json = serde_json::to_value(item).unwrap_or_default();
     let order = list.order.0.iter();
     order
-        .map(|(field, _)| list::value_of(&json, field).map(shorten))
+        .map(|(field, _)| field::value_of(&json, field).map(shorten))
         .collect()
 }
 
@@ -154,9 +157,9 @@ impl Listing {
         text.finish(list)
     }
 
-    /// Same as [`Listing::page`], for the children of many parents: `select` opens with the parents and a
-    /// lateral subquery for the children of one, which `close` ends. Each parent gives a page at most, in
-    /// the order that the index of one serves, and the page is made of those.
+    /// Same as [`Listing::page`], for the children of many parents: `select` begins with the parents and a lateral
+    /// subquery for the children of one, which `close` ends. Each parent yields at most one page, in the order that
+    /// the index of one parent serves, and the final page is taken from those.
     pub(crate) fn page_of_each(&self, parents: &[Uuid], list: &ListQuery, close: &str) -> Query {
         let mut text = Builder::new(self, self.select, parents);
         text.rows(list);
@@ -165,9 +168,45 @@ impl Listing {
         text.finish(list)
     }
 
-    /// Estimated microseconds that the dearest page of the list takes, which is one that few rows belong to: each
-    /// row in the bounds of `createTime` is looked at. Above [`MAX_COST`] it is some value above it. The same rows
-    /// give the same estimate, however busy the server is. Costs a look at the index, as far as [`MAX_COST`] goes.
+    /// Query for those of some given Scans that meet their filter. `select` ends with `CASE`, and takes the keys of
+    /// the Scans and the positions of their filters in `filters` as its parameters.
+    pub(crate) fn meeting(
+        &self,
+        select: &str,
+        given: &[(ScanName, usize)],
+        filters: &[&Filter],
+    ) -> Query {
+        let uuids = |id: fn(&ScanName) -> Id| -> Bind {
+            Bind::Uuids(given.iter().map(|(scan, _)| id(scan).to_uuid()).collect())
+        };
+        let times = given
+            .iter()
+            .map(|(scan, _)| scan.scan.time().to_chrono())
+            .collect();
+        let numbers = given
+            .iter()
+            .map(|(_, filter)| i32::try_from(*filter).unwrap_or(i32::MAX))
+            .collect();
+        let mut text = Builder::new(self, select, &[]);
+        text.binds.extend([
+            uuids(|scan| scan.namespace),
+            uuids(|scan| scan.manager),
+            Bind::Times(times),
+            uuids(|scan| scan.scan),
+            Bind::Numbers(numbers),
+        ]);
+        for (number, filter) in filters.iter().enumerate() {
+            text.sql.push_str(&format!(" WHEN {number} THEN true"));
+            text.filter(filter);
+        }
+        text.sql.push_str(" END");
+        Query::new(text.sql, text.binds, false)
+    }
+
+    /// Estimates in microseconds how long the most expensive page of the list takes, which is one that few rows
+    /// match: each row within the bounds of `createTime` is read. If it exceeds [`MAX_COST`], the exact value has
+    /// no meaning. The same rows give the same estimate, regardless of load. Costs an index scan, limited by
+    /// [`MAX_COST`].
     pub(crate) async fn cost(
         &self,
         conn: &mut AsyncPgConnection,
@@ -209,22 +248,22 @@ impl Listing {
     }
 }
 
-/// The collation that tells small letters from capitals, in every build with ICU.
+/// Case-sensitive collation that every build with ICU has.
 const CASE: &str = "\"und-x-icu\"";
 
-/// `text` without the difference between small letters and capitals. Upper case, since lower case
-/// writes a sigma by its place in the word; of lower case, since some capitals, such as the Kelvin sign,
-/// are those of another letter.
+/// Folds the case of `text`. It folds to upper case, because lower case writes a sigma by its position in the word;
+/// and first to lower case, because some capitals, such as the Kelvin sign, are those of another letter.
 fn folded(text: &str) -> String {
     format!("upper(lower({text} COLLATE {CASE}))")
 }
 
-/// Name of a folded text. No column has it: other comparisons in the same subquery must see the column as it is.
+/// Name of a folded text. No column has this name, because other comparisons in the same subquery must see the
+/// original column.
 fn folded_name(field: &str) -> String {
     format!("\"folded {field}\"")
 }
 
-/// Text is ordered by so many characters, then by name: a page token holds what it is ordered by.
+/// Text is ordered by so many characters, then by the name: a page token contains them.
 const ORDERED_CHARS: usize = 200;
 
 struct Builder<'a> {
@@ -242,20 +281,24 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// All that follows the parents.
+    /// Everything after the parents.
     fn rows(&mut self, list: &ListQuery) {
-        let searches = |clause: &&Clause| clause.0.iter().any(|one| one.op == Op::Has);
-        for clause in list.filter.0.iter().filter(|clause| !searches(clause)) {
-            self.clause(clause);
-        }
-        let searched: Vec<&Clause> = list.filter.0.iter().filter(searches).collect();
-        self.searches(&searched);
+        self.filter(&list.filter);
         self.after(list);
         self.top(list);
     }
 
-    /// Clauses that search texts. Folding a text takes far longer than searching it, so that each is folded once,
-    /// in a subquery that `OFFSET 0` keeps apart, however often it is searched.
+    fn filter(&mut self, filter: &Filter) {
+        let searches = |clause: &&Clause| clause.0.iter().any(|one| one.op == Op::Has);
+        for clause in filter.0.iter().filter(|clause| !searches(clause)) {
+            self.clause(clause);
+        }
+        let searched: Vec<&Clause> = filter.0.iter().filter(searches).collect();
+        self.searches(&searched);
+    }
+
+    /// Clauses that search texts. Folding a text takes far longer than searching it. So each text is folded once,
+    /// in a subquery that `OFFSET 0` separates, regardless of how often it is searched.
     fn searches(&mut self, clauses: &[&Clause]) {
         if clauses.is_empty() {
             return;
@@ -274,8 +317,8 @@ impl<'a> Builder<'a> {
             .push_str(&format!(" FROM (SELECT {texts} OFFSET 0) AS folded)"));
     }
 
-    /// The bound is spelled out: of a bound parameter the planner knows nothing, and takes the list for
-    /// long.
+    /// Adds order and limit. The limit is written into the text: for a bound parameter the planner would assume a
+    /// long list.
     fn top(&mut self, list: &ListQuery) {
         self.order(list);
         self.sql.push_str(&format!(" LIMIT {}", list.page_size + 1));
@@ -302,7 +345,7 @@ impl<'a> Builder<'a> {
     fn comparison(&mut self, comparison: &Comparison) {
         let column = *self.listing.column(comparison.field);
         let text = matches!(comparison.literal, Literal::Text(_));
-        // Text is compared by code point in any locale of the database.
+        // Compares text by code point, regardless of the database's locale.
         let left = if text {
             format!("{} COLLATE \"C\"", column.text())
         } else {
@@ -326,7 +369,8 @@ impl<'a> Builder<'a> {
                 });
             }
         };
-        // A condition of what is missing is not true. Bare, so that an index can tell, but where it is negated.
+        // A comparison with a missing value is never true. Without a guard an index can serve it, so only negations
+        // get one.
         let guard = column.nullable && !text && comparison.negated;
         self.bind(Bind::Literal(comparison.literal.clone()), |sql, place| {
             sql.push_str(&if guard {
@@ -337,17 +381,17 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// The condition that an item comes after the place of the page token.
+    /// Condition that an item comes after the position of the page token.
     ///
-    /// `(a, b, id) > (x, y, z)` where all directions are the same, which an index serves as it is; else
-    /// `a > x OR (a = x AND (b < y OR …))`.
+    /// `(a, b, id) > (x, y, z)` if all directions are the same, which an index serves directly; else `a > x OR (a =
+    /// x AND (b < y OR …))`.
     fn after(&mut self, list: &ListQuery) {
         let Some(token) = &list.after else { return };
         let mut keys: Vec<(String, Direction, Bind)> = Vec::new();
         for (at, (field, direction)) in effective(list).into_iter().enumerate() {
             let value = match list.order.0.get(at) {
                 Some((given, _)) if given.name == field.name => token.values.get(at).cloned(),
-                // Takes the place of `name`, which contains it.
+                // Replaces `name`, which contains it.
                 _ => Some(Some(Literal::Time(token.id.time()))),
             };
             let value = value.flatten().unwrap_or_else(|| missing(field.kind));
@@ -395,8 +439,8 @@ impl<'a> Builder<'a> {
         self.sql.push(')');
     }
 
-    /// Says of the strongest key alone what [`Builder::after`] says of all together: from that, unlike
-    /// a comparison of rows shows the partitions that need not be read.
+    /// Adds the condition of [`Builder::after`] on the first key alone. Unlike a comparison of rows, it lets
+    /// PostgreSQL skip partitions.
     fn prune(&mut self, keys: &[(String, Direction, Bind)]) {
         if let Some((column, direction, Bind::Literal(value @ Literal::Time(_)))) = keys.first() {
             let (column, sign) = (column.clone(), sign(*direction));
@@ -446,7 +490,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Part of a value that [`Builder::order_key`] orders by.
+/// Shortens a value to what [`Builder::order_key`] orders by.
 fn shorten(value: Literal) -> Literal {
     match value {
         Literal::Text(text) => Literal::Text(text.chars().take(ORDERED_CHARS).collect()),
@@ -454,7 +498,7 @@ fn shorten(value: Literal) -> Literal {
     }
 }
 
-/// The value in whose place a missing one is ordered.
+/// Value that replaces a missing one in the order.
 fn missing(kind: Kind) -> Literal {
     match kind {
         Kind::Text | Kind::Texts | Kind::Word(_) => Literal::Text(String::new()),
@@ -464,8 +508,8 @@ fn missing(kind: Kind) -> Literal {
     }
 }
 
-/// The fields up to `name`, which leaves no ties to those after it. Names of one parent order as ids do,
-/// and ids as their creation times, which have an index.
+/// Returns the fields up to `name`, after which there are no ties. Names of one parent have the order of ids, and
+/// ids have the order of creation times, which have an index.
 fn effective(list: &ListQuery) -> Vec<(Field, Direction)> {
     let order = &list.order.0;
     let Some(end) = order.iter().position(|(field, _)| field.name == "name") else {
@@ -482,8 +526,8 @@ fn effective(list: &ListQuery) -> Vec<(Field, Direction)> {
     fields
 }
 
-/// Returns true if many lists have this form: then its plan is worth keeping. Only of few forms, since clients
-/// choose them, and each connection keeps its own.
+/// Returns true if many lists have this form, so that its plan is worth keeping. Only few forms qualify, because
+/// clients choose them and each connection keeps its own plans.
 fn is_usual(list: &ListQuery) -> bool {
     let size = matches!(
         list.page_size,
@@ -502,7 +546,7 @@ fn is_usual(list: &ListQuery) -> bool {
     size && order && filter
 }
 
-/// The direction of the id: that of `name`, or of the last field.
+/// Direction of the id: that of `name`, or of the last field.
 fn last_direction(list: &ListQuery) -> Direction {
     let order = &list.order.0;
     let name = order.iter().find(|(field, _)| field.name == "name");

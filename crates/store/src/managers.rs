@@ -9,8 +9,8 @@ use domain::{
     ConnectionName, Id, Manager, ManagerName, Timestamp,
     list::ListQuery,
     manager::{
-        ApplyError, CreateManager, ManagerState, ManagerType, Mode, Notice, NoticeType, Origin,
-        Source, health::Health,
+        ApplyError, CreateManager, ManagerState, ManagerType, Mode, Notice, Origin, Source,
+        health::Health,
     },
     screen::{self, Duplicates, Kinds, Language, Screen},
 };
@@ -58,10 +58,10 @@ struct Row {
     duplicates: String,
 }
 
-/// A Manager as its rows tell it.
+/// A Manager as read from its rows.
 struct Read {
     manager: Manager,
-    /// True if it has instructions that this version cannot read, and so does not show.
+    /// True if it has instructions that this version cannot read and therefore does not show.
     unreadable: bool,
 }
 
@@ -69,12 +69,12 @@ impl Row {
     fn read(self, notices: Vec<Notice>) -> Result<Read, Error> {
         let mode: Mode = words::parse(&self.mode)?;
         let state: ManagerState = words::parse(&self.state)?;
-        // Those at work, except for a MANUAL Manager whose new ones are on their way.
+        // The instructions in use, except for a MANUAL Manager whose new ones are not applied yet.
         let shown = match (mode, state) {
             (Mode::Manual, ManagerState::PendingApply) => self.submitted_instructions,
             _ => self.instructions,
         };
-        // A newer version's: not a reason to show nothing at all.
+        // Instructions of a newer version: the rest of the Manager is still shown.
         let instructions = shown.as_ref().map(read).transpose();
         let unreadable = instructions.is_err();
         let manager = Manager {
@@ -119,7 +119,7 @@ impl Row {
     }
 }
 
-/// Values of a newer version are left out.
+/// Parses language codes. Those of a newer version are left out.
 pub(crate) fn languages(codes: &[String]) -> Vec<Language> {
     codes.iter().filter_map(|code| code.parse().ok()).collect()
 }
@@ -134,11 +134,8 @@ fn write(value: &impl serde::Serialize) -> Result<serde_json::Value, Error> {
         .map_err(Error::Json)
 }
 
-/// Stores a Manager in PENDING_APPLY, generation 1, with its notices and its clock. The caller enqueues
-/// the event, in the same transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Stores a Manager in PENDING_APPLY, generation 1, with its notices and its clock. The caller enqueues the event,
+/// in the same transaction.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -161,7 +158,7 @@ pub async fn insert(
             managers::state.eq(ManagerState::PendingApply.as_str()),
             managers::input.eq(input),
             managers::submitted_instructions.eq(submitted),
-            // For the sweep, which compares it with the same clock.
+            // By the database's clock, because the sweep compares it with that clock.
             managers::submit_time.eq(diesel::dsl::now.into_sql::<Timestamptz>()),
             managers::create_time.eq(time.to_chrono()),
             managers::update_time.eq(time.to_chrono()),
@@ -178,7 +175,7 @@ pub async fn insert(
         .values((
             scan_clocks::namespace_id.eq(namespace.to_uuid()),
             scan_clocks::manager_id.eq(id.to_uuid()),
-            // Before any: the clock that dates Scans is the database's.
+            // Earlier than any Scan, because the database's clock dates Scans.
             scan_clocks::last_time.eq(Timestamp::UNIX_EPOCH.to_chrono()),
         ))
         .execute(conn)
@@ -188,7 +185,7 @@ pub async fn insert(
         manager: id,
     };
     insert_notices(conn, name, &draft.notices).await?;
-    let read = row.read(draft.notices.iter().copied().map(notice).collect())?;
+    let read = row.read(draft.notices.clone())?;
     Ok(Manager {
         health: Some(Health::of(Vec::new())),
         ..read.manager
@@ -210,16 +207,17 @@ fn number(max_scans_per_day: Option<u32>) -> Option<i32> {
 async fn insert_notices(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
-    connections: &[ConnectionName],
+    notices: &[Notice],
 ) -> QueryResult<()> {
     let notices: Vec<_> = (0_i16..)
-        .zip(connections)
-        .map(|(position, connection)| {
+        .zip(notices)
+        .map(|(position, notice)| {
             (
                 manager_notices::namespace_id.eq(name.namespace.to_uuid()),
                 manager_notices::manager_id.eq(name.manager.to_uuid()),
                 manager_notices::position.eq(position),
-                manager_notices::connection_id.eq(connection.connection.to_uuid()),
+                manager_notices::connection_id.eq(notice.connection.connection.to_uuid()),
+                manager_notices::filter.eq(&notice.filter),
             )
         })
         .collect();
@@ -230,15 +228,7 @@ async fn insert_notices(
     Ok(())
 }
 
-fn notice(connection: ConnectionName) -> Notice {
-    Notice {
-        notice_type: NoticeType::HttpRequest,
-        connection,
-    }
-}
-
-/// # Errors
-/// When the database does not answer.
+/// One Manager; by primary key.
 pub async fn get(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
@@ -257,9 +247,6 @@ pub async fn get(
 }
 
 /// Returns true if the Manager exists; by primary key.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn exists(conn: &mut AsyncPgConnection, name: ManagerName) -> QueryResult<bool> {
     diesel::select(diesel::dsl::exists(
         managers::table.find((name.namespace.to_uuid(), name.manager.to_uuid())),
@@ -273,23 +260,31 @@ async fn load_notices(
     namespace: Id,
     managers: &[Uuid],
 ) -> QueryResult<HashMap<Uuid, Vec<Notice>>> {
-    let rows: Vec<(Uuid, Uuid)> = manager_notices::table
+    let rows: Vec<(Uuid, Uuid, Option<String>)> = manager_notices::table
         .filter(manager_notices::namespace_id.eq(namespace.to_uuid()))
         .filter(manager_notices::manager_id.eq_any(managers))
         .order((
             manager_notices::manager_id.asc(),
             manager_notices::position.asc(),
         ))
-        .select((manager_notices::manager_id, manager_notices::connection_id))
+        .select((
+            manager_notices::manager_id,
+            manager_notices::connection_id,
+            manager_notices::filter,
+        ))
         .load(conn)
         .await?;
     let mut notices: HashMap<Uuid, Vec<Notice>> = HashMap::new();
-    for (manager, connection) in rows {
-        let name = ConnectionName {
+    for (manager, connection, filter) in rows {
+        let connection = ConnectionName {
             namespace,
             connection: Id::from_uuid(connection),
         };
-        notices.entry(manager).or_default().push(notice(name));
+        let notice = Notice {
+            filter,
+            ..connection.into()
+        };
+        notices.entry(manager).or_default().push(notice);
     }
     Ok(notices)
 }
@@ -349,9 +344,6 @@ pub(crate) const LISTING: Listing = Listing {
 };
 
 /// Default order served by `managers_list_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -376,9 +368,6 @@ pub async fn list(
 }
 
 /// Maximum cost of [`list`].
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn cost(
     conn: &mut AsyncPgConnection,
     namespace: Id,

@@ -43,8 +43,7 @@ impl From<Row> for Namespace {
     }
 }
 
-/// # Errors
-/// When the database does not answer.
+/// Stores a Namespace of `account`.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -68,9 +67,6 @@ pub async fn insert(
 }
 
 /// The account that a Namespace belongs to; by primary key.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn account(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<Option<Id>> {
     let found = namespaces::table
         .find(namespace.to_uuid())
@@ -80,8 +76,7 @@ pub async fn account(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult
     found.optional().map(|id| id.map(Id::from_uuid))
 }
 
-/// # Errors
-/// When the database does not answer.
+/// Returns a Namespace if `account` owns it.
 pub async fn get(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -97,10 +92,7 @@ pub async fn get(
         .map(|found| found.map(Into::into))
 }
 
-/// The current row, locked until the end of the transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the current row, locked until the end of the transaction.
 pub async fn lock(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<Option<Namespace>> {
     namespaces::table
         .find(namespace.to_uuid())
@@ -124,11 +116,8 @@ struct Changes<'a> {
     mutes: Option<serde_json::Value>,
 }
 
-/// Call with the Namespace [`lock`]ed, inside of a transaction. A change of nothing leaves `updateTime`
-/// too. Other mutes are a change of what is matched, which scanners see before the next post passes.
-///
-/// # Errors
-/// When the database does not answer.
+/// Call with the Namespace [`lock`]ed, inside a transaction. A change that changes nothing also keeps `updateTime`.
+/// Changed mutes change what is matched, and scanners see them before the next post.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     current: Namespace,
@@ -158,29 +147,26 @@ pub async fn update(
     Ok(row.into())
 }
 
-/// Outcome of asking to delete something.
+/// Result of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
     NotFound,
     /// The resource contains others, or others refer to it, and the deletion is not forced.
     Refused,
-    /// Done; these Managers match nothing any more, since these plan versions.
+    /// Deleted. These Managers match nothing any more, from these plan versions on.
     Done(Vec<(ManagerName, i64)>),
 }
 
-/// Deletes a Namespace, and with `force` all that it holds. What is large is gone from every answer and
-/// left to [`purges`]. Call inside of a transaction; costs what the Namespace has of Managers and
-/// Connections, with everything they have.
-///
-/// # Errors
-/// When the database does not answer.
+/// Deletes a Namespace, and with `force` everything in it. Large content disappears from every response at once,
+/// and [`purges`] deletes it. Call inside a transaction. The cost grows with the Namespace's Managers and
+/// Connections.
 pub async fn delete(
     conn: &mut AsyncPgConnection,
     namespace: Id,
     force: bool,
     now: Timestamp,
 ) -> QueryResult<Deletion> {
-    // A transaction that creates something in it waits for this one, and then finds it gone.
+    // A transaction that creates something in it waits for this one, and then finds the Namespace gone.
     let found: Option<Uuid> = namespaces::table
         .find(namespace.to_uuid())
         .select(namespaces::id)
@@ -205,7 +191,7 @@ pub async fn delete(
     Ok(Deletion::Done(gone))
 }
 
-/// Served by the primary keys of both.
+/// Returns true if the Namespace has no Managers and Connections. By the primary keys of both.
 async fn is_empty(conn: &mut AsyncPgConnection, namespace: Id) -> QueryResult<bool> {
     let id = namespace.to_uuid();
     let holds: bool = diesel::select(
@@ -231,18 +217,15 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: no_other_index,
 };
 
-/// Same as [`LISTING`], for a key that is narrowed to some Namespaces.
+/// Same as [`LISTING`], for a key that is restricted to some Namespaces.
 const NARROWED: Listing = Listing {
     select: "SELECT id, nickname, create_time, update_time, mutes FROM namespaces WHERE account_id = $1 \
              AND id = ANY ((SELECT namespace_ids FROM api_keys WHERE id = $2)::uuid[])",
     ..LISTING
 };
 
-/// The Namespaces of `account`; of a key that is narrowed, those that it may see. Default order served
-/// by `namespaces_list_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the Namespaces of `account`, or those that a restricted key may see. `namespaces_list_idx` serves the
+/// default order.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -263,9 +246,6 @@ pub async fn list(
 }
 
 /// Maximum cost of [`list`].
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn cost(conn: &mut AsyncPgConnection, account: Id, list: &ListQuery) -> QueryResult<u64> {
     LISTING.cost(conn, &[account.to_uuid()], list, "").await
 }

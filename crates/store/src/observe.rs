@@ -1,17 +1,14 @@
 //! Metrics and traces of the database: statements, connections, and the wait for them.
 //!
-//! A statement is known by its first word alone (`SELECT`, `WITH`), and in a trace by the table it begins with;
-//! its values are never looked at. Names of metrics are a contract with dashboards and alerts.
+//! A statement is identified by its first word (`SELECT`, `WITH`) and, in traces, by its first table; its values
+//! are never read. Dashboards and alerts depend on the names of metrics.
 //!
-//! Cost: of a statement its first bytes are read as text, which diesel builds for that, a few microseconds;
-//! a span is made where the caller's is sampled.
+//! Cost: a few microseconds per statement, whose beginning diesel formats as text for this. A span is created only
+//! if the caller's trace is sampled.
 
 use std::{
     fmt::{self, Write as _},
-    sync::{
-        LazyLock, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, LazyLock, Mutex, PoisonError, atomic::Ordering},
     time::Instant,
 };
 
@@ -27,11 +24,14 @@ use prometheus::{
 };
 use tracing::{Span, field::Empty};
 
-use crate::AsyncPgConnection;
+use crate::{
+    AsyncPgConnection,
+    silence::{Answers, LOST_SERVERS},
+};
 
 /// Buckets of the OpenTelemetry conventions.
 const SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
-/// The words that statements begin with; others share one label.
+/// First words of statements; other words share one label.
 const OPERATIONS: &[&str] = &[
     "SELECT",
     "INSERT",
@@ -70,9 +70,6 @@ pub(crate) static WAIT: LazyLock<Histogram> = LazyLock::new(|| {
     metric
 });
 
-/// Statements that a server refused because it takes no writes.
-pub(crate) static READ_ONLY_ERRORS: AtomicU64 = AtomicU64::new(0);
-
 static POOLS: LazyLock<Mutex<Vec<Weak>>> = LazyLock::new(|| {
     register(Box::new(Pools::new()));
     Mutex::default()
@@ -89,14 +86,14 @@ fn register(metric: Box<dyn Collector>) {
     }
 }
 
-/// The pool's connections are counted from now on, for as long as it lives.
+/// Includes the pool's connections in the metrics, for as long as it lives.
 pub(crate) fn watch(pool: &deadpool::Pool<AsyncPgConnection>) {
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     pools.retain(|pool| pool.upgrade().is_some());
     pools.push(pool.weak());
 }
 
-/// Reads all pools of the process when it is asked.
+/// Reads all pools of the process when metrics are collected.
 struct Pools {
     count: IntGaugeVec,
     pending: IntGauge,
@@ -147,11 +144,22 @@ impl Collector for Pools {
     }
 }
 
-/// Follows the statements of one connection.
-#[derive(Default)]
-pub(crate) struct Statements(Option<Open>);
+/// Observes the statements of one connection.
+pub(crate) struct Statements {
+    open: Option<Open>,
+    answers: Arc<Answers>,
+}
 
-/// A statement that has no result yet. One whose caller has gone is replaced by the next.
+impl Statements {
+    pub(crate) fn new(answers: Arc<Answers>) -> Self {
+        Self {
+            open: None,
+            answers,
+        }
+    }
+}
+
+/// A statement without a result yet. If its caller has gone, the next statement replaces it.
 struct Open {
     operation: &'static str,
     begin: Instant,
@@ -163,21 +171,23 @@ impl Instrumentation for Statements {
         match event {
             InstrumentationEvent::StartQuery { query, .. } => {
                 let mut head = Head::default();
-                // Its end is cut off.
+                // The rest of a long statement is cut off.
                 let _ = write!(head, "{query}");
                 let operation = head.operation();
+                self.answers.ask(operation == "COMMIT");
                 let is_sampled = events::TraceContext::is_sampled_now();
-                self.0 = Some(Open {
+                self.open = Some(Open {
                     operation,
                     begin: Instant::now(),
                     span: is_sampled.then(|| span(operation, &head.table())),
                 });
             }
             InstrumentationEvent::FinishQuery { error, .. } => {
+                self.answers.answered();
                 if let Some(QueryError::DatabaseError(ReadOnlyTransaction, _)) = error {
-                    READ_ONLY_ERRORS.fetch_add(1, Ordering::Relaxed);
+                    LOST_SERVERS.fetch_add(1, Ordering::Relaxed);
                 }
-                let Some(open) = self.0.take() else { return };
+                let Some(open) = self.open.take() else { return };
                 let error_type = if error.is_some() { "error" } else { "" };
                 DURATION
                     .with_label_values(&[open.operation, error_type])
@@ -231,7 +241,8 @@ impl Head {
             .unwrap_or("OTHER")
     }
 
-    /// The first that is named, where one is; nothing that follows the text, where diesel shows values.
+    /// Returns the first table that the statement names, if any. Ignores what follows the text, where diesel prints
+    /// values.
     fn table(&self) -> String {
         let text = self.0.split(" -- binds").next().unwrap_or_default();
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -269,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_known_by_its_first_word_and_table() {
+    fn statement_is_labelled_by_its_first_word_and_table() {
         for (text, operation, table) in [
             ("SELECT \"a\".\"b\" FROM \"keys\" WHERE x", "SELECT", "keys"),
             ("INSERT INTO outbox (a) VALUES ($1)", "INSERT", "outbox"),
@@ -295,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_beginning_is_read() {
+    fn only_the_beginning_of_a_statement_is_read() {
         let head = head(&format!("SELECT {}", "é".repeat(HEAD)));
         assert!(head.0.len() <= HEAD);
         assert_eq!(head.operation(), "SELECT");

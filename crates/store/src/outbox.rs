@@ -1,8 +1,7 @@
-//! Events that are true but not yet published.
+//! Events that have happened but are not published yet.
 //!
-//! Code that changes state enqueues the event in the same transaction; the relay of any process takes it
-//! from there. Rows leave in about the order of their arrival. With several relays, no reader can rely on
-//! an order.
+//! Code that changes state enqueues the event in the same transaction, and the relay of any process publishes it.
+//! Rows leave in about the order of their arrival. With several relays, no reader can rely on an order.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +18,8 @@ use uuid::Uuid;
 
 use crate::{prepared::Prepared, schema::outbox};
 
-/// Bounds the cost of counting a long outbox.
-const MAX_COUNTED: i64 = 100_000;
+/// Bounds the cost of counting a long outbox, which every process does.
+const MAX_COUNTED: i64 = 10_000;
 
 /// An event that waits for its relay.
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -31,7 +30,7 @@ pub struct OutboxRow {
     pub event: String,
     pub message_id: Uuid,
     pub payload: Vec<u8>,
-    /// The trace that the event came from.
+    /// Trace of the event's origin.
     pub traceparent: Option<String>,
     pub tracestate: Option<String>,
     pub create_time: DateTime<Utc>,
@@ -52,7 +51,7 @@ pub struct Pending {
     pub oldest: Option<Timestamp>,
 }
 
-/// Enqueues `event` with the trace of the current span. Call in the transaction that makes it true, and
+/// Enqueues `event` with the trace of the current span. Call it in the transaction that makes the event true, and
 /// wake the relay after the commit.
 pub async fn enqueue(
     conn: &mut AsyncPgConnection,
@@ -109,10 +108,11 @@ pub async fn delete(conn: &mut AsyncPgConnection, ids: &[i64]) -> QueryResult<()
     Ok(())
 }
 
-/// Returns the number of waiting events, at most [`MAX_COUNTED`], and the time of the first.
+/// Returns the number of waiting events, and the time of the first. Above [`MAX_COUNTED`], the number is estimated
+/// from the ascending ids.
 ///
-/// Every process asks this each few seconds, also while the broker is away and the table grows: the limit bounds the
-/// cost. Served by the primary key.
+/// Every process calls this every few seconds, even while the broker is away and the table grows: the limit bounds
+/// the cost. Served by the primary key.
 pub async fn pending(conn: &mut AsyncPgConnection) -> QueryResult<Pending> {
     #[derive(QueryableByName)]
     struct Row {
@@ -122,8 +122,10 @@ pub async fn pending(conn: &mut AsyncPgConnection) -> QueryResult<Pending> {
         oldest: Option<DateTime<Utc>>,
     }
     let row: Row = sql_query(format!(
-        "SELECT (SELECT count(*) FROM (SELECT FROM outbox LIMIT {MAX_COUNTED}) AS counted) AS count, \
-                (SELECT create_time FROM outbox ORDER BY id LIMIT 1) AS oldest"
+        "SELECT CASE WHEN count < {MAX_COUNTED} THEN count \
+                     ELSE greatest(count, (SELECT max(id) - min(id) + 1 FROM outbox)) END AS count, \
+                (SELECT create_time FROM outbox ORDER BY id LIMIT 1) AS oldest \
+         FROM (SELECT count(*) AS count FROM (SELECT FROM outbox LIMIT {MAX_COUNTED}) AS waiting) AS counted"
     ))
     .get_result(conn)
     .await?;

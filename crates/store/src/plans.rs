@@ -1,8 +1,7 @@
 //! Data for matching: the plan version, the log of changes behind it, and the plans themselves.
 //!
-//! Code that changes what a Manager matches calls [`record_change`] in the same transaction. The lock on
-//! the version's one row puts those transactions in order, so a reader that has seen version `n` has
-//! seen every change up to it.
+//! Code that changes what a Manager matches calls [`record_change`] in the same transaction. The lock on the single
+//! version row orders those transactions, so a reader that has seen version `n` has seen every change up to it.
 
 use std::collections::HashMap;
 
@@ -26,17 +25,17 @@ use crate::{
     schema::{managers, namespaces, plan_changes, plan_version},
 };
 
-/// How many changes the log keeps. A reader further behind loads everything.
+/// Number of changes that the log keeps. A reader further behind loads everything.
 const KEPT_CHANGES: i64 = 100_000;
 
-/// One Manager's part in matching.
+/// One Manager's data for matching.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanRecord {
     pub manager: ManagerName,
-    /// `None` when the Manager is gone, disabled, or was never applied.
+    /// `None` if the Manager is deleted, disabled, or was never applied.
     pub instructions: Option<Instructions>,
-    /// True if there are instructions at work that this version cannot read, such as a newer one's
-    /// during an upgrade.
+    /// True if this version cannot read the instructions in use, for example those of a newer version during an
+    /// upgrade.
     pub unreadable: bool,
     pub mutes: Vec<Mute>,
     pub languages: Vec<Language>,
@@ -50,24 +49,21 @@ pub struct NamespaceMutes {
     pub mutes: Vec<Mute>,
 }
 
-/// Content of a change for its reader.
+/// Changes since a version.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Changes {
-    /// The Managers that changed after the version asked for, as they stand at `version` or later.
+    /// Managers that changed after the requested version, in their state at `version` or later.
     Since {
         version: PlanVersion,
         plans: Vec<PlanRecord>,
         namespaces: Vec<NamespaceMutes>,
     },
-    /// The log does not reach back that far, or has another change at the version asked for: load everything.
+    /// The log does not reach back that far, or has another change at the requested version: load everything.
     TooFarBehind,
 }
 
-/// Raises the version, logs the change, and brings the Manager's feeds in line with what it now
-/// watches. Returns the new version. Five statements, on primary keys.
-///
-/// # Errors
-/// When the database does not answer.
+/// Raises the version, logs the change, and updates the feeds that the Manager watches. Returns the new version.
+/// Five statements, by primary keys.
 pub async fn record_change(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -103,7 +99,7 @@ pub async fn record_change(
     .bind::<Array<Text>, _>(&platforms)
     .execute(conn)
     .await?;
-    // The version's lock keeps others out, so what is counted here stays true until the commit.
+    // The lock on the version excludes others, so these counts stay true until the commit.
     sql_query(
         "WITH gone AS (DELETE FROM feed_watchers WHERE namespace_id = $1 AND manager_id = $2 \
                        AND feed <> ALL ($3) RETURNING feed), \
@@ -124,10 +120,7 @@ pub async fn record_change(
     Ok(version)
 }
 
-/// Same as [`record_change`], for what a Namespace mutes: logged under the Manager that there is not.
-///
-/// # Errors
-/// When the database does not answer.
+/// Same as [`record_change`], for the mutes of a Namespace. It is logged under an id that no Manager has.
 pub async fn record_namespace(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -140,11 +133,8 @@ pub async fn record_namespace(
     record_change(conn, name, &[], now).await
 }
 
-/// Same as [`record_change`] for Managers that go: each is logged under a separate version, which is
-/// returned with it, and none of them watches anything any more. Four statements, however many.
-///
-/// # Errors
-/// When the database does not answer.
+/// Same as [`record_change`], for deleted Managers. Each is logged under a separate version, which is returned with
+/// it, and none of them watches feeds any more. Four statements for any number of Managers.
 pub async fn record_gone(
     conn: &mut AsyncPgConnection,
     gone: &[ManagerName],
@@ -192,12 +182,10 @@ pub async fn record_gone(
     Ok(gone.iter().copied().zip(versions).collect())
 }
 
-/// The version now. Reads two rows by primary key: scanners do this in every poll's transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the current version. Reads two rows by primary key, because scanners do this in every poll's
+/// transaction.
 pub async fn version(conn: &mut AsyncPgConnection) -> QueryResult<PlanVersion> {
-    // A join could read the whole log where statistics are missing.
+    // A join could read the whole log if statistics are missing.
     let nonce = plan_changes::table
         .filter(plan_changes::version.eq(plan_version::version))
         .select(plan_changes::nonce)
@@ -212,10 +200,8 @@ pub async fn version(conn: &mut AsyncPgConnection) -> QueryResult<PlanVersion> {
     })
 }
 
-/// Changes after version `after`, if the log still has the change that made this version. Served by the primary key.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the changes after version `after`, if the log still has the change that created this version. Served by
+/// the primary key.
 pub async fn changes_since(
     conn: &mut AsyncPgConnection,
     after: PlanVersion,
@@ -231,7 +217,7 @@ pub async fn changes_since(
         #[diesel(sql_type = SqlUuid)]
         manager_id: Uuid,
     }
-    // Read before the log: what is logged later is the next call's.
+    // Read before the log: changes that are logged later belong to the next call.
     let now = version(conn).await?;
     if now == after {
         return Ok(Changes::Since {
@@ -250,11 +236,11 @@ pub async fn changes_since(
         number: change.version,
         nonce: change.nonce.unwrap_or_default(),
     };
-    // The change that made `after` comes first; nothing made the version of an empty log.
+    // The change that created `after` comes first. An empty log has no change for its version.
     let changes = match changes.as_slice() {
         [known, changes @ ..] if version_of(known) == after => changes,
         changes if after == PlanVersion::default() => changes,
-        // The log was cut, or this is another database than the one that the reader knows.
+        // The log was cut, or this is another database than the reader knows.
         _ => return Ok(Changes::TooFarBehind),
     };
     let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
@@ -322,10 +308,7 @@ async fn mutes_of(conn: &mut AsyncPgConnection, ids: &[Uuid]) -> QueryResult<Vec
     Ok(found.collect())
 }
 
-/// Mutes of all Namespaces that have any. Served by `namespaces_muting_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the mutes of all Namespaces that have any. Served by `namespaces_muting_idx`.
 pub async fn all_mutes(conn: &mut AsyncPgConnection) -> QueryResult<Vec<NamespaceMutes>> {
     let rows: Vec<(Uuid, Value)> = namespaces::table
         .filter(sql::<Bool>("mutes <> '[]'"))
@@ -342,12 +325,9 @@ fn muting(namespace: Uuid, mutes: &Value) -> NamespaceMutes {
     }
 }
 
-/// Every plan, in pages: those after `after` in the order of their names.
+/// Returns plans in pages: those after `after` in the order of their names.
 ///
-/// Read the version first: a change that comes while pages are read is then seen again as a change.
-///
-/// # Errors
-/// When the database does not answer.
+/// Read the version first, so that a change during the read is seen again as a change.
 pub async fn load_page(
     conn: &mut AsyncPgConnection,
     after: Option<ManagerName>,
@@ -358,7 +338,7 @@ pub async fn load_page(
         (name.namespace.to_uuid(), name.manager.to_uuid())
     });
     let rows: Vec<PlanRow> = managers::table
-        // As one comparison of rows, which the primary key serves from its place on.
+        // As one comparison of rows, which the primary key serves directly.
         .filter(
             sql::<Bool>("(managers.namespace_id, managers.id) > (")
                 .bind::<SqlUuid, _>(namespace)
@@ -381,10 +361,7 @@ pub async fn load_page(
     Ok(rows.into_iter().map(plan).collect())
 }
 
-/// The instructions at work of these Managers, as far as they can be read here. By primary key.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the instructions in use of these Managers, if this version can read them. By primary key.
 pub async fn instructions_of(
     conn: &mut AsyncPgConnection,
     names: &[ManagerName],
@@ -413,7 +390,7 @@ pub async fn instructions_of(
 /// Namespace, Manager, whether it is enabled, its instructions, mutes and languages.
 type PlanRow = (Uuid, Uuid, bool, Option<Value>, Value, Vec<String>);
 
-/// Instructions that this version cannot read are listed separately: one Manager must not stop the others.
+/// Instructions that this version cannot read are listed separately, so that one Manager does not stop the others.
 fn plan((namespace, manager, enable, json, mutes, codes): PlanRow) -> PlanRecord {
     let manager = ManagerName {
         namespace: Id::from_uuid(namespace),

@@ -52,9 +52,6 @@ const STAND: &str = "SELECT ledger, floor(extract(epoch FROM clock_timestamp()) 
 
 /// Settles a lease of `credential`, and then leases requests; each step runs if its argument is given.
 /// `kept` requests stay free for more urgent ones.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn lease(
     conn: &mut AsyncPgConnection,
     credential: &str,
@@ -87,9 +84,6 @@ pub async fn lease(
 }
 
 /// Returns the time until requests under `credential` are allowed again; zero when they are allowed now.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn silent(conn: &mut AsyncPgConnection, credential: &str) -> QueryResult<Duration> {
     let row: Option<Row> = sql_query(STAND)
         .bind::<Text, _>(credential)
@@ -100,9 +94,6 @@ pub async fn silent(conn: &mut AsyncPgConnection, credential: &str) -> QueryResu
 }
 
 /// Silences `credential` for `time` from now. A longer silence that is already set stays.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn silence(
     conn: &mut AsyncPgConnection,
     credential: &str,
@@ -138,9 +129,6 @@ pub struct Posts {
 ///
 /// Posts for a `feed` come from the share of the watching account with the largest allowance. Without a feed,
 /// no account's share is charged.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn take_posts(
     conn: &mut AsyncPgConnection,
     credential: &str,

@@ -16,24 +16,32 @@ use diesel_async::{
     pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod, deadpool},
 };
 use futures::FutureExt;
-use tokio_postgres::{NoTls, config::Host};
+use tokio_postgres::{Client, NoTls, Socket, config::Host, tls::TlsStream};
 
 use crate::{
     Error,
     observe::{self, Statements},
+    servers,
+    silence::{self, Answers, Silence},
     tls::{Address, Mode, verifying},
 };
 
-/// Longest time that sent data may stay unacknowledged before the connection counts as dead. The kernel of a
-/// server that lives acknowledges at once, however long the statement takes.
+/// Longest time that sent data may stay unacknowledged before the connection counts as dead. The kernel of a living
+/// server acknowledges at once, even during a long statement.
 const SILENCE: Duration = Duration::from_secs(10);
+/// Longest wait for the result of a statement: longer than its time limit at the server ([`BOUNDS`]).
+const PATIENCE: Duration = Duration::from_secs(40);
+/// Longest time to open a connection. With several servers it is longer, so that each one is tried.
+const CREATE: Duration = Duration::from_secs(5);
+/// Time to set up a connection after one of several servers has answered.
+const SET_UP: Duration = Duration::from_secs(1);
 
 /// Cheap to clone: all clones share the connections.
 #[derive(Clone)]
 pub struct Pool {
     connections: deadpool::Pool<AsyncPgConnection>,
-    /// The count of [`observe::READ_ONLY_ERRORS`] when idle connections were last discarded.
-    read_only_errors: Arc<AtomicU64>,
+    /// The count of [`silence::LOST_SERVERS`] when idle connections were last discarded.
+    lost_servers: Arc<AtomicU64>,
 }
 
 impl Pool {
@@ -42,20 +50,23 @@ impl Pool {
     /// # Errors
     /// When no connection is free in time, or the database does not answer.
     pub async fn get(&self) -> Result<Connection, deadpool::PoolError> {
-        self.discard_read_only();
+        self.discard_lost();
         let begin = Instant::now();
         let got = self.connections.get().await;
         observe::WAIT.observe(begin.elapsed().as_secs_f64());
         got
     }
 
-    /// Discards idle connections after a server refused to write: it became a standby, and a new connection finds
-    /// the new primary.
-    fn discard_read_only(&self) {
-        let errors = observe::READ_ONLY_ERRORS.load(Ordering::Relaxed);
-        if self.read_only_errors.swap(errors, Ordering::Relaxed) != errors {
+    /// Discards idle connections after a server refused to write or did not answer: a new connection finds the new
+    /// primary.
+    fn discard_lost(&self) {
+        let lost = silence::LOST_SERVERS.load(Ordering::Relaxed);
+        if self.lost_servers.swap(lost, Ordering::Relaxed) != lost {
             let discarded = self.connections.retain(|_, _| false).removed.len();
-            tracing::warn!(discarded, "the database is read-only: reconnecting");
+            tracing::warn!(
+                discarded,
+                "the database is read-only or silent: reconnecting"
+            );
         }
     }
 }
@@ -68,46 +79,65 @@ impl Deref for Pool {
     }
 }
 
-/// One of the pool's connections; it goes back when it is dropped.
+/// A pooled connection, which returns to the pool when it is dropped.
 pub type Connection = deadpool::Object<AsyncPgConnection>;
 
-/// The pool could not be made; that a server answers is found out at first use.
+/// The pool could not be created. Whether a server answers is only known at first use.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid database settings")]
 pub struct ConnectError(#[source] deadpool::BuildError);
 
-/// A pool of up to `size` connections to `url`, opened when they are needed. A wait for one
-/// fails after five seconds.
+/// Creates a pool of up to `size` connections to `url`, opened when needed. Waiting for one fails after five
+/// seconds.
+///
+/// # Errors
+/// If the settings contradict each other.
+pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
+    connect_with_patience(url, size, PATIENCE)
+}
+
+/// Same as [`connect`], with another limit on the wait for a statement's result.
 ///
 /// # Errors
 /// When the settings contradict each other.
-pub fn connect(url: &str, size: usize) -> Result<Pool, ConnectError> {
+pub fn connect_with_patience(
+    url: &str,
+    size: usize,
+    patience: Duration,
+) -> Result<Pool, ConnectError> {
     let mut settings = ManagerConfig::default();
-    settings.custom_setup = Box::new(|url| establish_bounded(url).boxed());
-    // A connection that was closed is known to be, without a question to the server before each use.
+    settings.custom_setup = Box::new(move |url| establish_bounded(url, patience).boxed());
+    // A closed connection is detected without asking the server before each use.
     settings.recycling_method = RecyclingMethod::Fast;
     let manager = AsyncDieselConnectionManager::new_with_config(url, settings);
     let pool = deadpool::Pool::builder(manager)
         .max_size(size)
         .runtime(::deadpool::Runtime::Tokio1)
         .wait_timeout(Some(Duration::from_secs(5)))
-        .create_timeout(Some(Duration::from_secs(5)))
+        .create_timeout(Some(create_timeout(url)))
         .recycle_timeout(Some(Duration::from_secs(3)))
         .build()
         .map_err(ConnectError)?;
     observe::watch(&pool);
     Ok(Pool {
         connections: pool,
-        read_only_errors: Arc::default(),
+        lost_servers: Arc::default(),
     })
 }
 
-/// A connection that is open and idle, if there is one, without waiting.
+/// An invalid URL is reported by the first use of the pool.
+fn create_timeout(url: &str) -> Duration {
+    let config = Address::read(url).and_then(|address| address.config());
+    let longest = config.ok().as_ref().and_then(servers::longest_connect);
+    longest.map_or(CREATE, |longest| CREATE.max(longest + SET_UP))
+}
+
+/// Returns an open and idle connection, if there is one, without waiting.
 pub async fn idle(pool: &Pool) -> Option<Connection> {
     if pool.status().available == 0 {
         return None;
     }
-    // If another task takes it at this moment, the pool opens no new one.
+    // If another task takes it at this moment, the pool does not open a new one.
     let timeouts = Timeouts {
         wait: Some(Duration::ZERO),
         create: Some(Duration::ZERO),
@@ -116,10 +146,7 @@ pub async fn idle(pool: &Pool) -> Option<Connection> {
     pool.timeout_get(&timeouts).await.ok()
 }
 
-/// A connection that is not in use, opened if need be; none when all are.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns an unused connection, opened if necessary; `None` if all are in use.
 pub async fn unused(pool: &Pool) -> Result<Option<Connection>, Error> {
     let timeouts = Timeouts {
         wait: Some(Duration::ZERO),
@@ -138,55 +165,76 @@ const BOUNDS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
     SET idle_in_transaction_session_timeout = '60s'; \
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 
-async fn establish_bounded(url: &str) -> ConnectionResult<AsyncPgConnection> {
-    let mut conn = establish(url).await?;
+async fn establish_bounded(url: &str, patience: Duration) -> ConnectionResult<AsyncPgConnection> {
+    let answers = Arc::<Answers>::default();
+    let silence = Silence {
+        answers: Arc::clone(&answers),
+        patience,
+    };
+    let mut conn = establish_with(url, Some(silence)).await?;
     conn.batch_execute(BOUNDS)
         .await
         .map_err(ConnectionError::CouldntSetupConfiguration)?;
-    conn.set_instrumentation(Statements::default());
+    conn.set_instrumentation(Statements::new(answers));
     Ok(conn)
 }
 
-/// Connects to `url`, encrypted or not as its `sslmode` and `sslrootcert` say ([`crate::tls`]), and under the
-/// program's name where it gives no `application_name`. The error names the server and every cause down to the
-/// system's own, which diesel's does not; it never repeats the URL, which may hold a password.
+/// Connects to `url`, which may name several servers ([`crate::servers`]), with encryption as its `sslmode` and
+/// `sslrootcert` say ([`crate::tls`]), and with the program's name if it sets no `application_name`. Unlike diesel's error, ours names the server and every cause,
+/// down to the operating system's. It never contains the URL, which may hold a password.
 ///
 /// # Errors
-/// When the URL is invalid, the server does not answer, or it refuses the connection.
+/// If the URL is invalid, the server does not answer, or it refuses the connection.
 pub async fn establish(url: &str) -> ConnectionResult<AsyncPgConnection> {
+    establish_with(url, None).await
+}
+
+async fn establish_with(
+    url: &str,
+    silence: Option<Silence>,
+) -> ConnectionResult<AsyncPgConnection> {
     let address = Address::read(url).map_err(ConnectionError::InvalidConnectionUrl)?;
-    let mut config: tokio_postgres::Config =
-        address
-            .url
-            .parse()
-            .map_err(|error: tokio_postgres::Error| {
-                ConnectionError::InvalidConnectionUrl(chain(&error))
-            })?;
+    let mut config = address
+        .config()
+        .map_err(ConnectionError::InvalidConnectionUrl)?;
     config.ssl_mode(address.mode.ssl_mode());
     if config.get_application_name().is_none() {
         config.application_name(program());
     }
-    // A server that has gone without a word is given up.
+    // A connection to a server that disappeared is closed.
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(SILENCE);
     }
     config.keepalives_idle(Duration::from_secs(5));
     config.keepalives_interval(Duration::from_secs(5));
     config.keepalives_retries(3);
-    let failed = |error: tokio_postgres::Error| {
-        ConnectionError::BadConnection(format!("{}: {}", servers(&config), chain(&error)))
-    };
+    let failed = ConnectionError::BadConnection;
     match &address.mode {
         Mode::Plain => {
-            let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-            AsyncPgConnection::try_from_client_and_connection(client, connection).await
+            let (client, connection) = servers::connect(&config, NoTls).await.map_err(failed)?;
+            assemble(client, connection, silence).await
         }
         Mode::Verified(roots) => {
-            let tls = verifying(roots.as_deref()).map_err(ConnectionError::BadConnection)?;
-            let (client, connection) = config.connect(tls).await.map_err(failed)?;
-            AsyncPgConnection::try_from_client_and_connection(client, connection).await
+            let tls = verifying(roots.as_deref()).map_err(failed)?;
+            let (client, connection) = servers::connect(&config, tls).await.map_err(failed)?;
+            assemble(client, connection, silence).await
         }
     }
+}
+
+async fn assemble<S>(
+    client: Client,
+    connection: tokio_postgres::Connection<Socket, S>,
+    silence: Option<Silence>,
+) -> ConnectionResult<AsyncPgConnection>
+where
+    S: TlsStream + Unpin + Send + 'static,
+{
+    let Some(silence) = silence else {
+        return AsyncPgConnection::try_from_client_and_connection(client, connection).await;
+    };
+    tokio::spawn(silence.drive(connection));
+    AsyncPgConnection::try_from(client).await
 }
 
 /// Name of this program in `pg_stat_activity` and in the server's log: `scanner`, `api-gateway`.
@@ -196,13 +244,13 @@ fn program() -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Returns whether connections to `url` cross a network unencrypted although the URL does not ask for that.
+/// Returns true if connections to `url` cross a network unencrypted although the URL does not request that.
 #[must_use]
 pub fn is_plain_by_omission(url: &str) -> bool {
     let Ok(address) = Address::read(url) else {
         return false;
     };
-    let Ok(config) = address.url.parse::<tokio_postgres::Config>() else {
+    let Ok(config) = address.config() else {
         return false;
     };
     let is_far = |host: &Host| match host {
@@ -216,37 +264,12 @@ pub fn is_plain_by_omission(url: &str) -> bool {
     !address.is_said && config.get_hosts().iter().any(is_far)
 }
 
-fn servers(config: &tokio_postgres::Config) -> String {
-    let ports = config.get_ports();
-    let named = config.get_hosts().iter().enumerate().map(|(at, host)| {
-        // One port may apply to all hosts; without any, the default port applies.
-        let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-        match host {
-            Host::Tcp(name) => format!("{name}:{port}"),
-            #[cfg(unix)]
-            Host::Unix(path) => path.display().to_string(),
-        }
-    });
-    named.collect::<Vec<_>>().join(", ")
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::{establish, is_plain_by_omission};
 
     #[tokio::test]
-    async fn the_cause_is_named_and_the_password_is_not() {
+    async fn error_names_the_cause_without_the_password() {
         // No server listens on port 1.
         let Err(error) = establish("postgres://user:hush@127.0.0.1:1/db").await else {
             panic!("connected");
@@ -260,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_says_nothing_of_encryption_is_found_out() {
+    fn url_without_a_tls_mode_is_detected() {
         for (url, omits) in [
             ("postgres://u:p@database.internal/d", true),
             ("postgres://u:p@10.0.0.1:5433/d?application_name=x", true),

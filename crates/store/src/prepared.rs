@@ -1,8 +1,8 @@
 //! Our SQL statements, which each connection parses and plans once.
 //!
-//! diesel takes `sql_query` for text that may be different each time, and prepares it again at each call: a
-//! second round trip, and for the larger statements more time than they take to run. What is wrapped here
-//! never changes its text; its values are bound.
+//! diesel assumes that the text of `sql_query` may differ each time, and prepares it at each call. That is a second
+//! round trip and, for large statements, takes longer than running them. The wrapped statements here never change
+//! their text; their values are bound.
 
 use diesel::{
     QueryResult,

@@ -1,17 +1,15 @@
-//! Deleted data that is too large to remove at once: batches of rows that no one can see any more.
+//! Deleted data that is too large to remove at once: removed in batches of rows that are already invisible.
 //!
-//! A deletion enqueues here, in its transaction. Any replica of any service takes [`step`]s: each is one
-//! transaction that locks one entry, deletes a bounded batch, and puts the entry behind the others; so
-//! several replicas share the work, and who dies leaves nothing half done. Writers that were in flight at
-//! the deletion may leave rows after the last batch: an entry stays for [`SETTLE`], and is looked at
-//! again.
+//! A deletion enqueues an entry here, in its transaction. Any replica of any service runs [`step`]s. Each step is
+//! one transaction that locks one entry, deletes a bounded batch, and puts the entry behind the others. So several
+//! replicas share the work, and a replica that dies leaves nothing half done. Writers that were in flight at the
+//! deletion may leave rows after the last batch, so an entry stays for [`SETTLE`] and is checked again.
 //!
-//! Of a Manager: its Scans, newest first (what lists skip first), unfinished deliveries of them
-//! cancelled, its keys of posts, and its statistics. Of a Connection: unfinished deliveries cancelled, and
-//! its statistics; the log stays until retention. Of a Namespace: everything.
+//! For a Manager: its Scans, newest first (lists skip these first), with their unfinished deliveries cancelled, its
+//! keys of posts, and its statistics. For a Connection: unfinished deliveries are cancelled, and statistics
+//! deleted; the log stays until retention. For a Namespace: everything.
 //!
-//! Cost: a step reads and deletes by primary keys and the indexes named below, [`BATCH`] rows at most of
-//! each kind.
+//! Cost: a step reads and deletes by primary keys and the indexes named below, at most [`BATCH`] rows of each kind.
 
 use diesel::{
     OptionalExtension, QueryableByName, sql_query,
@@ -27,11 +25,11 @@ mod batches;
 
 use batches::Scope;
 
-/// Rows of one kind in one step: some tens of milliseconds.
+/// Rows of one kind in one step, which take some tens of milliseconds.
 pub const BATCH: i64 = 5_000;
-/// Longer than any transaction of a writer.
+/// How long an entry stays: longer than any writer's transaction.
 pub const SETTLE: &str = "interval '10 minutes'";
-/// Between looks while an entry settles.
+/// Time between checks while an entry settles.
 const LOOK_AGAIN: &str = "interval '30 seconds'";
 
 /// Kind of deleted resource.
@@ -63,7 +61,7 @@ struct Entry {
     connection_id: Option<Uuid>,
 }
 
-/// Leaves the rows of `subject` to be deleted. Call in the transaction that deletes it.
+/// Schedules the rows of `subject` for deletion. Call in the transaction that deletes it.
 pub(crate) async fn enqueue(conn: &mut AsyncPgConnection, subject: Subject) -> QueryResult<()> {
     let (namespace, manager, connection) = match subject {
         Subject::Namespace(namespace) => (namespace, None, None),
@@ -79,15 +77,17 @@ pub(crate) async fn enqueue(conn: &mut AsyncPgConnection, subject: Subject) -> Q
     Ok(())
 }
 
-/// Deletes one batch of the next due purge, in a separate transaction.
+/// Deletes one batch of the next due purge, in a separate transaction. A purge that would be due much later than
+/// [`LOOK_AGAIN`] is due now: the database's clock went back.
 ///
 /// # Errors
-/// When the database does not answer; nothing is lost then.
+/// If the database does not answer; nothing is lost then.
 pub async fn step(conn: &mut AsyncPgConnection) -> QueryResult<Step> {
     conn.transaction(async |conn| {
         let due: Option<Entry> = sql_query(
             "SELECT id, namespace_id, manager_id, connection_id FROM purges \
-             WHERE next_time <= clock_timestamp() ORDER BY next_time LIMIT 1 FOR UPDATE SKIP LOCKED",
+             WHERE next_time NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute' \
+             ORDER BY next_time LIMIT 1 FOR UPDATE SKIP LOCKED",
         )
         .get_result(conn)
         .await
@@ -124,7 +124,8 @@ pub async fn step(conn: &mut AsyncPgConnection) -> QueryResult<Step> {
     .await
 }
 
-/// Behind the others while there was something; for later when not; away when it has settled.
+/// Puts an entry behind the others if it had rows, postpones it if it had none, and removes it after it has
+/// settled.
 async fn put_back(conn: &mut AsyncPgConnection, id: i64, purged: usize) -> QueryResult<()> {
     let statement = if purged > 0 {
         "UPDATE purges SET next_time = clock_timestamp() WHERE id = $1".to_owned()

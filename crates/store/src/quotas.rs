@@ -1,10 +1,10 @@
-//! Quotas of an account: how many Managers and Connections it may have, how many distinct feeds it may watch, and how
-//! many Scans a day it may get.
+//! Quotas of an account: how many Managers and Connections it may have, how many distinct feeds it may watch, and
+//! how many Scans a day it may get.
 //!
-//! A check of the first three locks the account's row until the end of the transaction and counts after that. So of
-//! two requests that want the last place, on whichever replicas, one gets it. Take this lock before any other: the
-//! compiler and the gateway then never wait for each other in a circle. What exists is never taken away: a quota that
-//! was lowered only refuses more. Scans are counted where they are made (`scans::record`): no request is refused, and
+//! A check of the first three locks the account's row until the end of the transaction, and then counts. So of two
+//! concurrent requests for the last one, on any replicas, only one succeeds. Take this lock before any other, so
+//! that the compiler and the gateway never deadlock. Existing resources are never removed: a lowered quota only
+//! refuses new ones. Scans are counted where they are created (`scans::record`): no request is refused, and
 //! Managers pause until the next day (UTC).
 
 use std::fmt;
@@ -19,6 +19,9 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{FeedName, Id, ManagerName};
 
 use crate::{QueryResult, schema::accounts};
+
+/// Maximum number of Namespaces of an account. It bounds the cost of counting an account's resources.
+pub const MAX_NAMESPACES: u32 = 10_000;
 
 /// How many of each an account may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +54,7 @@ impl Overrides {
     }
 }
 
-/// A change of [`Overrides`]: `None` leaves a quota as it is, `Some(None)` goes back to the default.
+/// A change of [`Overrides`]: `None` keeps a quota, `Some(None)` resets it to the default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Change {
     pub managers: Option<Option<u32>>,
@@ -73,17 +76,18 @@ pub struct Usage {
 /// Resource that an API client creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
+    Namespace,
     Manager,
     Connection,
 }
 
-/// A quota that leaves no room.
+/// A quota that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
     /// Name of the quota in `GET /v1/caller`.
     pub quota: &'static str,
     pub limit: u32,
-    /// How many the account would have.
+    /// Number that the account would have.
     pub wanted: u32,
 }
 
@@ -129,7 +133,7 @@ fn column(limit: Option<u32>) -> Option<i32> {
 /// Locks the account's row until the end of the transaction, and returns its limits. By primary key.
 ///
 /// # Errors
-/// When there is no such account, or the database does not answer.
+/// If there is no such account, or the database does not answer.
 pub async fn lock(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -150,11 +154,8 @@ pub async fn lock(
     Ok(overrides(columns).over(defaults))
 }
 
-/// Returns the quota that keeps the account from creating one more. Call in the transaction that creates it, before the insert.
-/// Counts what the account has; served by `namespaces_list_idx` and the primary keys.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the quota that prevents the account from creating one more. Call in the transaction that creates it,
+/// before the insert. Counts the account's resources; served by `namespaces_list_idx` and the primary keys.
 pub async fn refuse_creation(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -168,6 +169,7 @@ pub async fn refuse_creation(
     }
     let limits = lock(conn, account, defaults).await?;
     let (quota, limit, count) = match resource {
+        Resource::Namespace => ("namespaces", MAX_NAMESPACES, NAMESPACES),
         Resource::Manager => ("managers", limits.managers, MANAGERS),
         Resource::Connection => ("connections", limits.connections, CONNECTIONS),
     };
@@ -183,12 +185,9 @@ pub async fn refuse_creation(
     }))
 }
 
-/// Returns the quota if watching `feeds` makes the account watch more distinct feeds than before, and more
-/// than its quota. Call in the transaction that applies them. Disabled Managers watch nothing. Served by
+/// Returns the quota if watching `feeds` would make the account watch more distinct feeds than before and more than
+/// its quota. Call in the transaction that applies them. Disabled Managers watch nothing. Served by
 /// `namespaces_list_idx` and `feed_watchers_manager_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn refuse_feeds(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -209,10 +208,7 @@ pub async fn refuse_feeds(
     .await
 }
 
-/// Does the same as [`refuse_feeds`] for a Manager that is enabled with its applied instructions.
-///
-/// # Errors
-/// When the database does not answer.
+/// Same as [`refuse_feeds`], for a Manager that is enabled with its applied instructions.
 pub async fn refuse_enabling(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -274,6 +270,7 @@ fn number(count: i64) -> u32 {
 }
 
 /// Scalar subqueries that count what the account `$1` has.
+const NAMESPACES: &str = "(SELECT count(*) FROM namespaces WHERE account_id = $1)";
 const MANAGERS: &str = "(SELECT count(*) FROM namespaces AS n JOIN managers AS m ON m.namespace_id = n.id \
      WHERE n.account_id = $1)";
 const CONNECTIONS: &str = "(SELECT count(*) FROM namespaces AS n JOIN connections AS c ON c.namespace_id = n.id \
@@ -291,19 +288,17 @@ pub(crate) const HAS_SCANS_LEFT: &str =
     "coalesce(d.scans, 0) < coalesce(a.quota_scans_per_day, $1)";
 
 /// Removes counters of Scans that are older than a month.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn purge_days(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
     sql_query("DELETE FROM account_days WHERE day < current_date - 31")
         .execute(conn)
         .await
 }
 
-/// Returns the account's limits and how much of them is used. Costs what [`refuse_creation`] and [`refuse_feeds`] cost, without a lock.
+/// Returns the account's limits and their usage. Costs the same as [`refuse_creation`] and [`refuse_feeds`],
+/// without a lock.
 ///
 /// # Errors
-/// When there is no such account, or the database does not answer.
+/// If there is no such account, or the database does not answer.
 pub async fn usage(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -360,7 +355,7 @@ pub async fn usage(
 /// Changes the quotas of the account of this name, and returns its id; `None` if there is no such account.
 ///
 /// # Errors
-/// When `change` changes nothing, or the database does not answer.
+/// If `change` changes nothing, or the database does not answer.
 pub async fn set(
     conn: &mut AsyncPgConnection,
     account: &str,
@@ -391,10 +386,7 @@ pub async fn set(
     Ok(changed.map(Id::from_uuid))
 }
 
-/// All accounts, by name, with the quotas that were set for them.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns all accounts, by name, with the quotas that were set for them.
 pub async fn list(conn: &mut AsyncPgConnection) -> QueryResult<Vec<(String, Overrides)>> {
     let rows: Vec<(String, Columns)> = accounts::table
         .order(accounts::name.asc())

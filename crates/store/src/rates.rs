@@ -1,8 +1,9 @@
 //! Points of the rate limit, leased to replicas.
 //!
-//! One row a key and one an account, both locked while a lease is settled or granted: the key's first, so leases of one
-//! account wait for each other and never in a circle. [`ledger`] has the rules and why they hold. A lease costs one short
-//! transaction. Rows are as many as keys and accounts that were ever used, and never swept.
+//! There is one row per key and one per account. Both are locked while a lease is settled or granted: the key's
+//! first, so that leases of one account wait for each other and never deadlock. [`ledger`] has the rules and their
+//! proof. A lease costs one short transaction. There is a row for every key and account that was ever used; rows
+//! are never removed.
 
 mod both;
 mod ledger;
@@ -38,14 +39,11 @@ struct Row {
     now_ms: i64,
 }
 
-/// Settles a lease of the key, and then leases points, each where it is given. `limits` has the default of the account,
-/// where none was set for it. By primary keys.
+/// Settles a lease of the key and then leases points, each if its argument is given. `limits` has the account's
+/// default, which applies if none was set for it. By primary keys.
 ///
-/// The database's clock is read before the rows are locked or while they are waited for: too early does no
-/// harm, it only counts longer.
-///
-/// # Errors
-/// When the database does not answer.
+/// The database's clock is read before or while waiting for the rows. Reading it too early is harmless: the points
+/// only count longer.
 pub async fn lease(
     conn: &mut AsyncPgConnection,
     payer: Payer,
@@ -84,7 +82,7 @@ pub async fn lease(
     .await
 }
 
-/// The ledgers of `payer`, which no one else changes until the end of the transaction.
+/// Returns the ledgers of `payer`, locked until the end of the transaction.
 async fn locked(conn: &mut AsyncPgConnection, payer: Payer) -> QueryResult<Row> {
     const LOCKED: &str = "SELECT key.ledger AS key_ledger, of_account.ledger AS account_ledger, \
              account.quota_rate_limit_per_minute, \

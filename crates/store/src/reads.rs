@@ -1,4 +1,4 @@
-//! Reads that end in time, and few at once of one account where they are costly.
+//! Reads with a time limit, and a limit on concurrent expensive reads of one account.
 
 use std::time::Duration;
 
@@ -6,33 +6,30 @@ use diesel::{
     QueryableByName, sql_query,
     sql_types::{BigInt, Bool},
 };
-use diesel_async::{AnsiTransactionManager, AsyncPgConnection, RunQueryDsl as _};
+use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use domain::Id;
 use sha2::{Digest as _, Sha256};
 
-use crate::{QueryError, QueryResult};
+use crate::{QueryError, QueryResult, keyed};
 
-/// Costly reads that one account may have open at a time, on all replicas together.
+/// Expensive reads that one account may run at a time, over all replicas.
 const SLOTS: u8 = 2;
 
-/// Begins a transaction whose statements are cut off when they run longer than `within`, in one round trip.
-/// [`crate::keyed::end`] ends it. A connection that is dropped in between is closed.
+/// Begins a transaction whose statements are cut off after `within`, in one round trip. [`crate::keyed::end`] ends
+/// it. A connection that is dropped in between is closed.
 ///
 /// # Errors
-/// When the database does not answer, or a transaction is open.
+/// If the database does not answer, or a transaction is open.
 pub async fn begin(conn: &mut AsyncPgConnection, within: Duration) -> QueryResult<()> {
     let begin = format!(
         "BEGIN READ ONLY; SET LOCAL statement_timeout = {}",
         within.as_millis()
     );
-    AnsiTransactionManager::begin_transaction_sql(conn, &begin).await
+    keyed::begin_with(conn, &begin).await
 }
 
-/// Returns true if `account` may read something costly now. The slot is an advisory lock until the transaction ends:
-/// a replica that dies leaves none behind.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns true if `account` may run an expensive read now. The slot is an advisory lock until the transaction
+/// ends, so a replica that dies leaves none behind.
 pub async fn take_slot(conn: &mut AsyncPgConnection, account: Id) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Taken {
@@ -58,7 +55,7 @@ fn slot_key(account: Id, slot: u8) -> i64 {
     i64::from_be_bytes(bytes)
 }
 
-/// Returns true if a statement, or its wait for a lock, took longer than it may.
+/// Returns true if a statement, or its wait for a lock, exceeded its time limit.
 #[must_use]
 pub fn is_cut_off(error: &QueryError) -> bool {
     match error {

@@ -1,11 +1,11 @@
-//! The latest posts of each feed, matched or not.
+//! Recent posts of each feed, matched or not.
 //!
-//! The scanner keeps a poll's new posts in the poll's transaction ([`keep`]); previews read them
-//! ([`newest`], [`by_url`]), and so do Managers that are new ([`since`]). Of a feed there are about the newest
-//! [`MAX_POSTS`], none older than [`MAX_AGE`]; `feeds.kept_since` tells from when on they are all there.
+//! The scanner stores a poll's new posts in the poll's transaction ([`keep`]). Previews ([`newest`], [`by_url`])
+//! and backfills of new Managers ([`since`]) read them. A feed keeps about its newest [`MAX_POSTS`], none older
+//! than [`MAX_AGE`]. Since `feeds.kept_since` all of its posts are stored.
 //!
-//! Keeping costs one INSERT a poll, and for each [`SLACK`] posts one DELETE in addition. [`purge_old`] takes away
-//! what feeds left that bring nothing any more.
+//! Storing costs one INSERT per poll, and one more DELETE for every [`SLACK`] posts. [`purge_old`] removes old
+//! posts of feeds that bring nothing any more.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -20,14 +20,15 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{
-    Error, QueryError, QueryResult, feeds::OpenGap, prepared::Prepared, scans::key_of, words,
+    Error, QueryError, QueryResult, feed_post_ids, feeds::OpenGap, prepared::Prepared,
+    scans::key_of, words,
 };
 
-/// A feed keeps no more, except for some [`SLACK`].
+/// Maximum number of posts of a feed, exceeded by about [`SLACK`] at most.
 pub const MAX_POSTS: i64 = 1_000;
 /// Maximum age by the post's own time.
 pub const MAX_AGE: Duration = Duration::from_hours(72);
-/// A feed is trimmed once in so many posts, about.
+/// Average number of new posts after which a feed is trimmed.
 const SLACK: usize = 200;
 
 /// A post, and a feed that brought it.
@@ -48,7 +49,7 @@ struct Row {
 impl Row {
     fn into_kept(self) -> Result<Option<Kept>, Error> {
         let post = serde_json::from_value(self.post).map_err(Error::Json)?;
-        // Names are parsed before they are stored.
+        // Names were parsed before they were stored.
         Ok(self.feed.parse().ok().map(|feed| Kept { feed, post }))
     }
 }
@@ -59,12 +60,9 @@ fn read(rows: Vec<Row>) -> Result<Vec<Kept>, Error> {
         .collect()
 }
 
-/// Keeps posts that `feed` brought, given oldest first. Those that are there already stay as they are. Returns
-/// from when on posts are still kept, where older ones had to go. Call in the transaction that moves the
-/// feed's cursor, with the feed locked.
-///
-/// # Errors
-/// When the database does not answer.
+/// Stores posts of `feed`, given oldest first. Existing posts stay unchanged. Returns the start of the period whose
+/// posts are still stored, if older ones had to go. Call in the transaction that moves the feed's cursor, with the
+/// feed locked.
 pub async fn keep(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -74,7 +72,7 @@ pub async fn keep(
     let oldest = now.minus(MAX_AGE);
     let most = usize::try_from(MAX_POSTS).unwrap_or(usize::MAX);
     let young: Vec<&Post> = posts.iter().filter(|post| post.time >= oldest).collect();
-    // Of a very large poll the newest.
+    // Of a very large poll, only the newest.
     let left = young.len().saturating_sub(most);
     let young = &young[left..];
     let Some(first) = young.first() else {
@@ -103,19 +101,18 @@ pub async fn keep(
     )
     .execute(conn)
     .await?;
-    // Each post has its chance of being the one that trims: no one has to count.
+    // Each post trims with the same probability, so that nothing has to be counted.
     if rand::random_range(0..SLACK) < young.len() {
         return trim(conn, feed, oldest).await.map(Some);
     }
     Ok(cut)
 }
 
-/// Returns the ids of `posts` that `feed` should have kept and has not: they became visible after it had passed their
-/// time, or lie in one of `gaps`. Leaves out posts older than `kept_since` that lie in no gap, and quarantined ones. Served
-/// by the primary key, `quarantined_posts_feed_idx` and `feed_gaps_pkey`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the ids of those of `posts` that are late, or lie in one of `gaps`: posts that are neither here nor in
+/// [`crate::feed_post_ids`], although they are young enough to be in one of the two. Pass posts that
+/// [`crate::feed_post_ids::known`] does not contain. Leaves out quarantined posts, and posts older than both
+/// `kept_since` and `ids_since` that lie in no gap. Served by the primary key, `quarantined_posts_feed_idx` and
+/// `feed_gaps_pkey`.
 pub async fn unkept(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -133,7 +130,7 @@ pub async fn unkept(
     let unkept: Vec<Unkept> = sql_query(
         "SELECT given.id FROM feeds AS f CROSS JOIN unnest($2, $3, $4) AS given (post_key, time, id) \
          WHERE f.name = $1 \
-           AND (given.time >= f.kept_since OR EXISTS ( \
+           AND (given.time >= least(f.kept_since, f.ids_since) OR EXISTS ( \
                SELECT FROM feed_gaps AS gap WHERE gap.id = ANY ($6) AND gap.feed = $1 \
                    AND given.time BETWEEN gap.start_time AND gap.end_time)) \
            AND given.time > clock_timestamp() - $5 * interval '1 second' \
@@ -146,7 +143,7 @@ pub async fn unkept(
     .bind::<Array<SqlUuid>, _>(keys)
     .bind::<Array<Timestamptz>, _>(times)
     .bind::<Array<Text>, _>(ids)
-    .bind::<Double, _>(MAX_AGE.as_secs_f64())
+    .bind::<Double, _>(feed_post_ids::MAX_AGE.as_secs_f64())
     .bind::<Array<BigInt>, _>(gaps.iter().map(|gap| gap.id).collect::<Vec<_>>())
     .load(conn)
     .await?;
@@ -181,11 +178,8 @@ async fn trim(
     Ok(cut.time.into())
 }
 
-/// The newest posts of these feeds, newest first and each once, whichever of the feeds brought it. Served by
-/// `recent_posts_newest_idx`; only the posts that are returned are read whole, by the primary key.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the newest posts of these feeds, newest first, and each once even if several feeds brought it. Served by
+/// `recent_posts_newest_idx`; only the returned posts are read whole, by the primary key.
 pub async fn newest(
     conn: &mut AsyncPgConnection,
     feeds: &[FeedName],
@@ -211,9 +205,6 @@ pub async fn newest(
 }
 
 /// Returns those of the feeds that a Manager of the Namespace watches. By the primary key of `feed_watchers`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn watched(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -237,12 +228,9 @@ pub async fn watched(
     Ok(names.filter_map(Result::ok).collect())
 }
 
-/// Posts by their address, or by [`Post::id`]: each with every feed that brought it, of the feeds that any
-/// Manager of the Namespace watches. An address's scheme, fragment and closing slash do not count. Served
-/// by `recent_posts_url_idx` and the primary key.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns posts by their address or by [`Post::id`], each with all feeds that brought it, among the feeds that any
+/// Manager of the Namespace watches. An address's scheme, fragment and closing slash are ignored. Served by
+/// `recent_posts_url_idx` and the primary key.
 pub async fn by_url(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -264,10 +252,7 @@ pub async fn by_url(
     read(rows)
 }
 
-/// A feed's posts made since then, oldest first. Served by `recent_posts_newest_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns a feed's posts since that time, oldest first. Served by `recent_posts_newest_idx`.
 pub async fn since(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -283,11 +268,8 @@ pub async fn since(
     Ok(read(rows)?.into_iter().map(|kept| kept.post).collect())
 }
 
-/// Takes away what is too old, of the next `limit` feeds by name after `after`; the last of them, or `None`
-/// after the end.
-///
-/// # Errors
-/// When the database does not answer.
+/// Removes old posts from the next `limit` feeds by name after `after`. Returns the last of them, or `None` at the
+/// end.
 pub async fn purge_old(
     conn: &mut AsyncPgConnection,
     after: &str,
@@ -312,7 +294,7 @@ pub async fn purge_old(
     Ok(page.last)
 }
 
-/// Returns true if the post is what [`by_url`] finds by `url`.
+/// Returns true if [`by_url`] finds the post by `url`.
 #[must_use]
 pub fn is_at(post: &Post, url: &str) -> bool {
     post.id == url || url_key(&post.url) == url_key(url)
@@ -340,7 +322,7 @@ mod tests {
     use super::url_key;
 
     #[test]
-    fn an_address_is_known_by_what_matters_of_it() {
+    fn address_key_ignores_scheme_fragment_and_closing_slash() {
         let same = [
             "https://Forum.Example/t/1",
             "http://forum.example/t/1/",

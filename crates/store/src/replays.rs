@@ -1,8 +1,8 @@
-//! Replays: as resources, and as jobs.
+//! Replays, as resources and as jobs.
 //!
-//! A job is worked off batch by batch, each in one transaction that reopens deliveries and moves the
-//! place on, so that each delivery of the window is reopened once, if a process dies. Any replica may take the
-//! next batch; `next_batch_time` keeps their pace together.
+//! A job runs in batches. Each batch is one transaction that reopens deliveries and moves the position forward. So
+//! each delivery of the window is reopened once, even if a process dies. Any replica may run the next batch;
+//! `next_batch_time` sets the common pace.
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -27,7 +27,7 @@ pub use advance::{Advanced, Pace, advance};
 
 /// Maximum number of replays that run at a time for one Connection.
 pub const MAX_RUNNING: i64 = 10;
-/// Deliveries that are looked at to tell the total; of a larger window the job counts the rest.
+/// Maximum number of deliveries read to count the total. For a larger window the job counts the rest.
 const COUNTED_AT_ONCE: i64 = 20_000;
 
 #[derive(QueryableByName)]
@@ -83,13 +83,13 @@ impl Row {
     }
 }
 
-/// Begins a replay; `None` when [`MAX_RUNNING`] of the Connection run already. The window ends now at the
-/// latest: what is made later is not missed, and is not to be sent twice.
+/// Starts a replay. Returns `None` if [`MAX_RUNNING`] replays of the Connection already run. The window ends now at
+/// the latest: later deliveries have not been missed, and must not be sent twice.
 ///
-/// Call inside of a transaction: the Connection's row is locked, so that the bound holds.
+/// Call inside a transaction: it locks the Connection's row, so that the limit holds.
 ///
 /// # Errors
-/// When the database does not answer, or there is no such Connection.
+/// If the database does not answer, or there is no such Connection.
 pub async fn insert(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -149,9 +149,6 @@ fn states(states: &[DeliveryState]) -> Vec<&'static str> {
 }
 
 /// Reads by primary key.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn get(conn: &mut AsyncPgConnection, name: ReplayName) -> Result<Option<Replay>, Error> {
     sql_query(concat!(
         "SELECT ",
@@ -168,11 +165,8 @@ pub async fn get(conn: &mut AsyncPgConnection, name: ReplayName) -> Result<Optio
     .transpose()
 }
 
-/// Ends a replay that runs; what it reopened stays reopened. One that has ended stays as it is. Waits for
-/// a batch that is under way. `false` if there is no replay of this name.
-///
-/// # Errors
-/// When the database does not answer.
+/// Cancels a running replay; reopened deliveries stay reopened. A replay that has ended stays unchanged. Waits for
+/// a batch in progress. Returns false if there is no replay of this name.
 pub async fn cancel(conn: &mut AsyncPgConnection, name: ReplayName) -> QueryResult<bool> {
     let found = sql_query(
         "UPDATE replays SET update_time = CASE state WHEN 'RUNNING' THEN clock_timestamp() ELSE update_time END, \
@@ -213,9 +207,6 @@ pub(crate) const LISTING: Listing = Listing {
 };
 
 /// Default order served by `replays_list_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -234,9 +225,6 @@ pub async fn list(
 }
 
 /// Maximum cost of [`list`].
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn cost(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -249,10 +237,7 @@ pub async fn cost(
     LISTING.cost(conn, &parents, list, "").await
 }
 
-/// Returns true if a replay wants a batch now. Served by `replays_due_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns true if a replay needs a batch now. Served by `replays_due_idx`.
 pub async fn any_due(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Found {
@@ -265,4 +250,15 @@ pub async fn any_due(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
     .get_result(conn)
     .await?;
     Ok(found.due)
+}
+
+/// Makes running replays due after the database's clock went back: otherwise their next batches would be late by the
+/// difference. Returns their number. A batch that was not due yet may be early, so call it only then.
+pub async fn follow_clock(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+    sql_query(
+        "UPDATE replays SET next_batch_time = clock_timestamp() \
+         WHERE state = 'RUNNING' AND next_batch_time > clock_timestamp()",
+    )
+    .execute(conn)
+    .await
 }

@@ -1,4 +1,4 @@
-//! Heartbeats of replicas, on which leases hang.
+//! Heartbeats of replicas, which keep their leases valid.
 
 use std::time::Duration;
 
@@ -14,18 +14,20 @@ use crate::QueryResult;
 /// How often a replica renews its heartbeat.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// The condition that a lease's holder is alive, for `{column}`. By the database's clock, so that
-/// replicas need not agree on the time.
+/// Condition that a lease's holder is alive, for `{column}`. It uses the database's clock, so that replicas need no
+/// common time.
 pub(crate) const ALIVE: &str =
     "IN (SELECT id FROM replicas WHERE heartbeat_time > clock_timestamp() - interval '4 seconds')";
 
-/// Says that `replica` lives. Rows of those that have been silent for an hour are swept on the way.
-///
-/// # Errors
-/// When the database does not answer.
+/// Renews the heartbeat of `replica`. Also deletes rows of replicas that have been silent for an hour. If the
+/// database's clock went back, heartbeats in the future are set to now: a dead replica must not count as alive
+/// until the clock has caught up.
 pub async fn beat(conn: &mut AsyncPgConnection, replica: Uuid, service: &str) -> QueryResult<()> {
     sql_query(
-        "WITH swept AS (DELETE FROM replicas WHERE heartbeat_time < clock_timestamp() - interval '1 hour' AND id <> $1) \
+        "WITH swept AS (DELETE FROM replicas WHERE heartbeat_time < clock_timestamp() - interval '1 hour' AND id <> $1), \
+              ahead AS (SELECT id FROM replicas WHERE heartbeat_time > clock_timestamp() + interval '1 minute' \
+                        AND id <> $1 FOR NO KEY UPDATE SKIP LOCKED), \
+              followed AS (UPDATE replicas SET heartbeat_time = clock_timestamp() WHERE id IN (SELECT id FROM ahead)) \
          INSERT INTO replicas (id, service, heartbeat_time) VALUES ($1, $2, clock_timestamp()) \
          ON CONFLICT (id) DO UPDATE SET heartbeat_time = clock_timestamp()",
     )
@@ -36,10 +38,7 @@ pub async fn beat(conn: &mut AsyncPgConnection, replica: Uuid, service: &str) ->
     Ok(())
 }
 
-/// Ends `replica`: everything that it leased is free at once.
-///
-/// # Errors
-/// When the database does not answer.
+/// Removes `replica`: all its leases are free at once.
 pub async fn leave(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryResult<()> {
     sql_query("DELETE FROM replicas WHERE id = $1")
         .bind::<SqlUuid, _>(replica)

@@ -1,10 +1,13 @@
-//! How long things are kept: partitions are dropped, key tables purged in batches.
+//! Retention: partitions are dropped, and key tables purged in batches.
 //!
-//! One replica at a time has the turn ([`begin_turn`]) and asks for the steps, each a short statement or transaction by
-//! itself: if a process dies in between, the next turn goes on from what it finds. Nothing here waits for
-//! a lock for longer than a fifth of a second, since everybody else would wait behind it; what was not
-//! had is tried again.
+//! One replica at a time has the turn ([`begin_turn`]) and runs the steps. Each step is a short, separate
+//! statement or transaction. If a process dies in between, the next turn continues from what it finds. No step waits
+//! longer than a fifth of a second for a lock, because everyone else would wait behind it; a step that got no lock
+//! is tried again.
 
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
 use diesel::{
     QueryableByName, sql_query,
     sql_types::{Bool, Timestamptz},
@@ -18,7 +21,7 @@ mod keys;
 mod partitions;
 mod unfinished;
 
-pub use keys::{Pages, purge_audit_events, purge_post_keys, purge_scan_keys, purge_scan_likes};
+pub use keys::{Purge, Unpartitioned};
 pub use partitions::{Dropped, Partition, drop_partition, kept_from, older_than};
 pub use unfinished::{exhaust_expired, exhaust_without_scan};
 
@@ -43,12 +46,12 @@ impl Table {
     }
 }
 
+/// A difference between clocks is reported if it is at least so large.
+const MAX_SKEW: Duration = Duration::from_hours(1);
+
 const LOCK: &str = "hashtext('earshot.retention')";
 
-/// Takes the turn, unless another replica has it. It belongs to this connection, and ends with it.
-///
-/// # Errors
-/// When the database does not answer.
+/// Takes the turn, unless another replica has it. The turn belongs to this connection, and ends with it.
 pub async fn begin_turn(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Had {
@@ -61,8 +64,30 @@ pub async fn begin_turn(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
     Ok(had.had)
 }
 
+/// Returns the earlier of the database's clock and `own`, this process's clock. Removed data cannot be restored, so
+/// a single wrong clock must not make anything count as old.
+pub async fn earlier_now(conn: &mut AsyncPgConnection, own: Timestamp) -> QueryResult<Timestamp> {
+    #[derive(QueryableByName)]
+    struct Now {
+        #[diesel(sql_type = Timestamptz)]
+        now: DateTime<Utc>,
+    }
+    let Now { now } = sql_query("SELECT clock_timestamp() AS now")
+        .get_result(conn)
+        .await?;
+    let database = Timestamp::from(now);
+    let difference = database.since(own).max(own.since(database));
+    if difference > MAX_SKEW {
+        tracing::warn!(
+            ?difference,
+            "the clocks of the database and of this machine differ: nothing is removed before both agree that it is old"
+        );
+    }
+    Ok(database.min(own))
+}
+
 /// # Errors
-/// When the database does not answer; then the turn ends with the connection.
+/// If the database does not answer; then the turn ends with the connection.
 pub async fn end_turn(conn: &mut AsyncPgConnection) -> QueryResult<()> {
     sql_query(format!("SELECT pg_advisory_unlock({LOCK})"))
         .execute(conn)
@@ -71,9 +96,6 @@ pub async fn end_turn(conn: &mut AsyncPgConnection) -> QueryResult<()> {
 }
 
 /// Removes replays that ended before `before`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn purge_replays(conn: &mut AsyncPgConnection, before: Timestamp) -> QueryResult<usize> {
     sql_query("DELETE FROM replays WHERE state <> 'RUNNING' AND update_time < $1")
         .bind::<Timestamptz, _>(before.to_chrono())

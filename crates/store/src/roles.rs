@@ -47,21 +47,23 @@ impl Service {
     fn privileges(self, table: &str) -> &'static str {
         match (table, self) {
             ("__diesel_schema_migrations", _) => "SELECT",
-            // Locking a row takes the right to update one column; this one is never read.
+            // Locking a row requires the right to update one column; this one is never updated.
             ("accounts", _) => "SELECT, UPDATE (create_time)",
-            ("api_keys", Self::Gateway) => "SELECT",
+            ("api_keys", Self::Gateway) => "SELECT, UPDATE (last_use_time)",
             ("rate_ledgers" | "account_rate_ledgers" | "idempotency_keys", Self::Gateway) => ALL,
             ("api_keys" | "rate_ledgers" | "account_rate_ledgers" | "idempotency_keys", _) => "",
             ("account_days", Self::Scanner) => ALL,
             ("account_days", Self::Gateway) => "SELECT",
             ("account_days", _) => "",
-            // What was recorded cannot be changed, and only retention removes it.
+            // Recorded events cannot be changed, and only retention removes them.
             ("audit_events", Self::Gateway) => "SELECT, INSERT",
             ("audit_events", Self::Dispatcher) => "SELECT, DELETE",
             ("audit_events", _) => "",
-            ("feed_days" | "feed_gaps" | "feed_missing_ids", Self::Scanner) => ALL,
+            ("feed_days" | "feed_gaps" | "feed_missing_ids" | "feed_post_ids", Self::Scanner) => {
+                ALL
+            }
             ("feed_days" | "feed_gaps" | "feed_missing_ids", Self::Gateway) => "SELECT",
-            ("feed_days" | "feed_gaps" | "feed_missing_ids", _) => "",
+            ("feed_days" | "feed_gaps" | "feed_missing_ids" | "feed_post_ids", _) => "",
             ("connections" | "namespaces", Self::Gateway) => ALL,
             ("connections", Self::Dispatcher) => "SELECT, UPDATE",
             ("connections", _) => "SELECT (namespace_id, id, state)",
@@ -77,11 +79,11 @@ struct Name {
     name: String,
 }
 
-/// Gives each service's role that exists its rights, and takes all others away. Returns the roles that it found. Only
+/// Grants each existing service role its privileges and revokes all others. Returns the roles that it found. Only
 /// the owner of the tables can run it; `earshot migrate` does.
 ///
 /// # Errors
-/// When the database does not answer or refuses.
+/// If the database does not answer or refuses.
 pub async fn grant(conn: &mut AsyncPgConnection) -> QueryResult<Vec<&'static str>> {
     let names: Vec<&str> = Service::EACH.iter().map(|service| service.role()).collect();
     let found: Vec<Name> =
@@ -127,8 +129,8 @@ pub async fn grant(conn: &mut AsyncPgConnection) -> QueryResult<Vec<&'static str
     Ok(services.iter().map(|service| service.role()).collect())
 }
 
-/// Quoted names of the relations of some kinds that the current role owns, without partitions: their parents' rights
-/// are what counts.
+/// Returns the quoted names of the relations of some kinds that the current role owns, without partitions, because
+/// the privileges of their parents apply.
 async fn owned(conn: &mut AsyncPgConnection, kinds: &str) -> QueryResult<Vec<String>> {
     let sql = format!(
         "SELECT quote_ident(relname) AS name FROM pg_class \

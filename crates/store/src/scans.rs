@@ -1,4 +1,4 @@
-//! Scans and the posts that they are of.
+//! Scans and their posts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use diesel::{
     pg::{Pg, PgValue},
     prelude::*,
     sql_query,
-    sql_types::{Array, Jsonb, Uuid as SqlUuid},
+    sql_types::{Array, Jsonb, Nullable, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, QueryResult,
+    fair::Round,
     listing::{Listing, Page, column, no_other_index, nullable},
     words,
 };
@@ -63,7 +64,7 @@ pub(crate) struct PostRow {
     user_url: String,
 }
 
-/// The columns of [`PostRow`], of `posts` as `p`.
+/// Columns of [`PostRow`], from `posts` as `p`.
 macro_rules! post_columns {
     () => {
         "p.type AS post_type, p.time, p.post_id AS native_id, p.title, p.text, p.url AS post_url, p.subforum_id, \
@@ -120,7 +121,7 @@ struct Row {
     post: PostRow,
 }
 
-/// Read as it is, without a tree of JSON in between: a page has some of them.
+/// Read as text, without building a JSON tree, because a page has many of them.
 #[derive(Debug, FromSqlRow)]
 struct Matched(Match);
 
@@ -140,7 +141,7 @@ impl FromSql<Jsonb, Pg> for Places {
 }
 
 fn from_jsonb<T: serde::de::DeserializeOwned>(value: &PgValue<'_>) -> deserialize::Result<T> {
-    // The first byte is the version of the form.
+    // The first byte is the version of the format.
     match value.as_bytes() {
         [1, json @ ..] => Ok(serde_json::from_slice(json)?),
         _ => Err("a jsonb of an unknown version".into()),
@@ -166,8 +167,8 @@ impl Row {
     }
 }
 
-// The posts are looked up one by one: the planner thinks that a join of both columns finds next to
-// nothing, and would read and sort all Scans for one page.
+// Posts are looked up one by one: the planner expects that a join of both columns finds next to nothing, and would
+// read and sort all Scans for one page.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -182,7 +183,7 @@ macro_rules! select {
     };
 }
 
-/// Selects a Manager that exists: the Scans of a deleted one belong to no one, until they are purged.
+/// Requires that the Manager exists: the Scans of a deleted one are invisible until they are purged.
 const SELECT: &str = select!(
     "s.manager_id = $2 AND EXISTS (SELECT FROM managers WHERE namespace_id = $1 AND id = $2)"
 );
@@ -198,10 +199,19 @@ const SELECT_ALL: &str = select!(
     "EXISTS (SELECT FROM managers AS m WHERE m.namespace_id = s.namespace_id AND m.id = s.manager_id)"
 );
 
+/// Positions of those Scans that meet their filter, of the Scans that `$1` to `$4` give by key, with the number of
+/// the filter in `$5`. The condition is to follow, a `CASE` with one branch for each filter.
+pub(crate) const SELECT_GIVEN: &str = "SELECT given.position \
+     FROM unnest($1, $2, $3, $4, $5) WITH ORDINALITY \
+         AS given (namespace_id, manager_id, create_time, id, filter, position) \
+     CROSS JOIN LATERAL ( \
+         SELECT * FROM scans WHERE namespace_id = given.namespace_id AND manager_id = given.manager_id \
+             AND create_time = given.create_time AND id = given.id LIMIT 1 \
+     ) AS s CROSS JOIN LATERAL ( \
+         SELECT * FROM posts WHERE receive_time = s.post_receive_time AND id = s.post_id LIMIT 1 \
+     ) AS p WHERE CASE given.filter";
+
 /// Reads by primary key: the id contains the time of its partition.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn get(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<Scan>, Error> {
     sql_query(format!("{SELECT} AND s.create_time = $3 AND s.id = $4"))
         .bind::<SqlUuid, _>(name.namespace.to_uuid())
@@ -249,9 +259,6 @@ pub(crate) const LISTING: Listing = Listing {
 };
 
 /// The orders by `createTime` are served by `scans_pkey`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -261,11 +268,8 @@ pub async fn list(
     page(rows, list)
 }
 
-/// Same as [`list`], for a Namespace that belongs to `account`: of another's the page is empty, and nothing is read for
-/// it, so that the time that it takes tells nothing either.
-///
-/// # Errors
-/// When the database does not answer.
+/// Same as [`list`], for a Namespace that belongs to `account`. For a Namespace of another account the page is
+/// empty and nothing is read, so that the response time reveals nothing.
 pub async fn list_of_account(
     conn: &mut AsyncPgConnection,
     account: Id,
@@ -279,9 +283,6 @@ pub async fn list_of_account(
 }
 
 /// Maximum cost of [`list`].
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn cost(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -305,11 +306,8 @@ const ALL_LISTING: Listing = Listing {
     ..LISTING
 };
 
-/// The Scans of all Managers of a Namespace. The orders by `createTime` are served by
-/// `scans_namespace_idx`; Scans of Managers that were deleted recently are skipped, until they are purged.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the Scans of all Managers of a Namespace. `scans_namespace_idx` serves the orders by `createTime`. Scans
+/// of recently deleted Managers are skipped until they are purged.
 pub async fn list_all(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -323,9 +321,6 @@ pub async fn list_all(
 }
 
 /// Maximum cost of [`list_all`].
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn cost_of_all(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -344,9 +339,6 @@ fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Scan>, Error> {
 }
 
 /// Returns true if at least `count` Scans have no deliveries yet. Served by `scans_not_fanned_out_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn are_queued(conn: &mut AsyncPgConnection, count: u32) -> QueryResult<bool> {
     let found = sql_query(format!(
         "SELECT FROM scans WHERE NOT fanned_out ORDER BY create_time LIMIT {count}"
@@ -356,16 +348,16 @@ pub async fn are_queued(conn: &mut AsyncPgConnection, count: u32) -> QueryResult
     Ok(found >= count as usize)
 }
 
-/// Locks up to `limit` Scans that are older than `age` and have no deliveries yet, the oldest first: their events may
-/// have been lost. Leaves out those in `except`, and those that another transaction has locked: dispatchers share the
-/// work. Both times are the database's. Served by `scans_not_fanned_out_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Locks up to `limit` Scans that are older than `age` and have no deliveries yet, oldest first: their events may
+/// be lost. Includes Scans in the future: the database's clock went back, and a Manager's times only ascend. Leaves
+/// out those in `except`, those of accounts that had a turn in this round, and those that another transaction has
+/// locked, so that dispatchers share the work. The accounts of the others get their turn. Both times are the
+/// database's. Served by `scans_not_fanned_out_idx`.
 pub async fn take_overdue(
     conn: &mut AsyncPgConnection,
     age: Duration,
     except: &[ScanName],
+    round: &mut Round,
     limit: u32,
 ) -> QueryResult<Vec<ScanName>> {
     #[derive(QueryableByName)]
@@ -376,18 +368,27 @@ pub async fn take_overdue(
         manager_id: Uuid,
         #[diesel(sql_type = SqlUuid)]
         id: Uuid,
+        #[diesel(sql_type = Nullable<SqlUuid>)]
+        account_id: Option<Uuid>,
     }
     let except: Vec<Uuid> = except.iter().map(|scan| scan.scan.to_uuid()).collect();
-    // Age and limit as text: a generic plan ([`crate::keyed`]) knows them, too.
+    // Age and limit are part of the text, so that a generic plan ([`crate::keyed`]) knows them too.
     let lost: Vec<Lost> = sql_query(format!(
-        "SELECT namespace_id, manager_id, id FROM scans \
-         WHERE NOT fanned_out AND create_time < clock_timestamp() - interval '{} milliseconds' AND id <> ALL ($1) \
+        "SELECT namespace_id, manager_id, id, \
+             (SELECT account_id FROM namespaces WHERE id = scans.namespace_id) AS account_id FROM scans \
+         WHERE NOT fanned_out AND (create_time < clock_timestamp() - interval '{} milliseconds' \
+             OR create_time > clock_timestamp() + interval '1 minute') AND id <> ALL ($1) \
+             AND namespace_id NOT IN (SELECT id FROM namespaces WHERE account_id = ANY ($2)) \
          ORDER BY create_time LIMIT {limit} FOR NO KEY UPDATE SKIP LOCKED",
         age.as_millis()
     ))
     .bind::<Array<SqlUuid>, _>(except)
+    .bind::<Array<SqlUuid>, _>(round.served().map(Id::to_uuid).collect::<Vec<_>>())
     .load(conn)
     .await?;
+    for account in lost.iter().filter_map(|scan| scan.account_id) {
+        round.serve(Id::from_uuid(account));
+    }
     Ok(lost
         .into_iter()
         .map(|scan| ScanName {

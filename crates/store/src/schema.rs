@@ -46,6 +46,8 @@ diesel::table! {
         create_time -> Timestamptz,
         expire_time -> Nullable<Timestamptz>,
         revoke_time -> Nullable<Timestamptz>,
+        networks -> Nullable<Array<Text>>,
+        last_use_time -> Nullable<Timestamptz>,
     }
 }
 
@@ -213,6 +215,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    feed_post_ids (feed, hour) {
+        feed -> Text,
+        hour -> Timestamptz,
+        ids -> Bytea,
+    }
+}
+
+diesel::table! {
     feed_stats (feed, interval_seconds, time) {
         feed -> Text,
         interval_seconds -> Integer,
@@ -252,6 +262,8 @@ diesel::table! {
         quarantine_time -> Nullable<Timestamptz>,
         quarantine_reason -> Nullable<Text>,
         late_time -> Nullable<Timestamptz>,
+        ids_since -> Nullable<Timestamptz>,
+        late_reading -> Nullable<Jsonb>,
     }
 }
 
@@ -285,6 +297,7 @@ diesel::table! {
         manager_id -> Uuid,
         position -> SmallInt,
         connection_id -> Uuid,
+        filter -> Nullable<Text>,
     }
 }
 
@@ -576,6 +589,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     feed_days,
     feed_gaps,
     feed_missing_ids,
+    feed_post_ids,
     feed_stats,
     feed_watchers,
     feeds,

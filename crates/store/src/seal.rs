@@ -1,9 +1,9 @@
-//! Seals customers' header values for storage.
+//! Encrypts customers' header values for storage.
 //!
-//! ChaCha20-Poly1305 (RFC 8439) with a random nonce; the resource's name is bound as associated data,
-//! so that a sealed value cannot be moved to another row. Form: `[1][length of key id][key id]
-//! [12 bytes of nonce][ciphertext]`. The first configured key encrypts, all decrypt: rotation is a new
-//! key in front. Keys can be replaced while they are in use.
+//! ChaCha20-Poly1305 (RFC 8439) with a random nonce. The resource's name is bound as associated data, so that a
+//! sealed value cannot be moved to another row. Format: `[1][length of key id][key id] [12 bytes of
+//! nonce][ciphertext]`. The first configured key encrypts, and all keys decrypt, so a rotation puts a new key in
+//! front. Keys can be replaced while they are in use.
 
 use std::{fmt, sync::Arc};
 
@@ -51,17 +51,19 @@ pub enum SealerError {
 }
 
 impl Sealer {
+    /// Creates a sealer with these keys.
+    ///
     /// # Errors
-    /// When there is no key, or one whose id cannot be stored.
+    /// If there is no key, or one whose id cannot be stored.
     pub fn new(keys: impl IntoIterator<Item = (String, [u8; 32])>) -> Result<Self, SealerError> {
         let keys = Arc::new(ArcSwap::from_pointee(Self::read(keys)?));
         Ok(Self { keys })
     }
 
-    /// Seals and opens with other keys from now on, in all clones.
+    /// Replaces the keys in all clones.
     ///
     /// # Errors
-    /// Same as [`Sealer::new`]; then the keys stay as they are.
+    /// Same as [`Sealer::new`]; then the keys stay unchanged.
     pub fn replace(
         &self,
         keys: impl IntoIterator<Item = (String, [u8; 32])>,
@@ -104,8 +106,10 @@ impl Sealer {
         out
     }
 
+    /// Decrypts a sealed value.
+    ///
     /// # Errors
-    /// When the key is not configured, or the bytes were not sealed for `bound_to`.
+    /// If the key is not configured, or the bytes were not sealed for `bound_to`.
     pub fn open(&self, sealed: &[u8], bound_to: &str) -> Result<Vec<u8>, OpenError> {
         let (id, rest) = split(sealed)?;
         let (nonce, message) = rest
@@ -126,7 +130,7 @@ impl Sealer {
             .ok_or(OpenError::Damaged)
     }
 
-    /// The same sealed by the encrypting key; none where it is that already.
+    /// Encrypts a value again with the current key; `None` if that has already encrypted it.
     ///
     /// # Errors
     /// Same as [`Sealer::open`].
@@ -140,7 +144,7 @@ impl Sealer {
     }
 }
 
-/// The id of the key, and what follows it.
+/// Splits into the id of the key and the rest.
 fn split(sealed: &[u8]) -> Result<(&[u8], &[u8]), OpenError> {
     let ([VERSION, id_length], rest) = sealed.split_first_chunk::<2>().ok_or(OpenError::Damaged)?
     else {
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn rotation_keeps_what_was_sealed_readable() {
+    fn sealed_values_stay_readable_after_a_rotation() {
         let sealed = sealer(&["old"]).seal(b"secret", "namespaces/a");
         assert_eq!(
             sealer(&["new", "old"])

@@ -1,9 +1,9 @@
 //! Statistics over time, as counters.
 //!
-//! Code that changes a count appends [`Deltas`] in the same transaction: one INSERT of as many rows
-//! as there are subjects, which never waits for others. [`fold`] adds them to the
-//! points that [`of_namespace`] and its like read; each delta counts exactly once, since it is deleted
-//! by the transaction that counts it. Points lag by the pause between two folds, some seconds.
+//! Code that changes a count appends [`Deltas`] in the same transaction, with one INSERT of one row per subject,
+//! which never waits for others. [`fold()`] adds them to the points that [`of_namespace`] and the other readers
+//! return. Each delta counts exactly once, because the transaction that counts it deletes it. Points lag by the
+//! pause between two folds, a few seconds.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -106,7 +106,7 @@ impl Deltas {
         counts.scan_delays.record(delay);
     }
 
-    /// A Scan of a post of the past, whose age says nothing about how fast Scans are made.
+    /// A Scan of a past post, whose age says nothing about the speed of Scans.
     pub fn past_scan(&mut self, manager: ManagerName, time: Timestamp) {
         self.of_manager(manager, time).scans += 1;
     }
@@ -150,11 +150,8 @@ impl Deltas {
     }
 }
 
-/// Appends what the transaction makes true. One INSERT, which takes no lock that others wait for; none
-/// when there is nothing to count.
-///
-/// # Errors
-/// When the database does not answer.
+/// Appends the counts of the transaction. One INSERT, which takes no lock that others wait for; none if there is
+/// nothing to count.
 pub async fn append(conn: &mut AsyncPgConnection, deltas: &Deltas) -> QueryResult<()> {
     if deltas.0.is_empty() {
         return Ok(());
@@ -191,9 +188,6 @@ pub async fn append(conn: &mut AsyncPgConnection, deltas: &Deltas) -> QueryResul
 
 /// Returns the statistics of all Managers and Connections that the Namespace has or had, and of its current feeds.
 /// Served by `stats_pkey` and `feed_stats_pkey`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn of_namespace(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -207,10 +201,7 @@ pub async fn of_namespace(
     }))
 }
 
-/// Returns the statistics of one Manager and its current feeds. Served as [`of_namespace`] is.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the statistics of one Manager and its current feeds. Served like [`of_namespace`].
 pub async fn of_manager(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
@@ -227,9 +218,6 @@ pub async fn of_manager(
 }
 
 /// Returns the statistics of one Connection. Served by `stats_pkey`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn of_connection(
     conn: &mut AsyncPgConnection,
     name: ConnectionName,

@@ -1,9 +1,9 @@
 //! TLS to PostgreSQL, as its URL says.
 //!
-//! `sslmode` and `sslrootcert` are named as libpq names them, but there are two modes only: encrypted, with the
-//! server's certificate and name verified, or not encrypted. What libpq does between the two (`prefer`, and
-//! `require` without a look at the certificate) protects against no one who can touch the connection: `prefer`
-//! and `allow` are refused, and `require` and `verify-ca` verify all.
+//! `sslmode` and `sslrootcert` have the same names as in libpq, but there are only two modes: encrypted, with the
+//! server's certificate and name verified, or not encrypted. libpq's modes in between (`prefer`, and `require`
+//! without verification) do not protect against anyone who can manipulate the connection. So `prefer` and `allow`
+//! are refused, and `require` and `verify-ca` verify everything.
 //!
 //! | `sslmode` | |
 //! |---|---|
@@ -11,33 +11,34 @@
 //! | `disable` | not encrypted |
 //! | `require`, `verify-ca`, `verify-full` | encrypted and verified |
 //!
-//! `sslrootcert` is a PEM file with the certificates to trust, and no others; it is read for each connection, so
-//! a new one counts without a restart. Absent, or `system`, the public authorities are trusted.
+//! `sslrootcert` is a PEM file with the only certificates to trust. It is read for each connection, so a new one
+//! applies without a restart. If it is absent or `system`, the public authorities are trusted.
 
 use std::sync::Arc;
 
+use domain::error_chain;
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
     pki_types::{CertificateDer, pem::PemObject},
 };
-use tokio_postgres::config::SslMode;
+use tokio_postgres::{Config, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How to reach a server, taken from its URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// The URL without what is said here.
+    /// The URL without the TLS parameters.
     pub(crate) url: String,
     pub(crate) mode: Mode,
-    /// True if the URL says so, rather than nothing.
+    /// True if the URL states the mode explicitly.
     pub(crate) is_said: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Plain,
-    /// With the file of certificates to trust, where it is not the public authorities.
+    /// The file of certificates to trust; `None` for the public authorities.
     Verified(Option<String>),
 }
 
@@ -52,9 +53,9 @@ impl Mode {
 }
 
 impl Address {
-    /// The error never repeats the URL, which may hold a password.
+    /// Reads the TLS parameters of a URL. The error never repeats the URL, which may contain a password.
     pub(crate) fn read(url: &str) -> Result<Self, String> {
-        // A password may hold a `?` too.
+        // A password may contain a `?` too.
         let servers = url.find('@').map_or(0, |at| at + 1);
         let Some(question) = url[servers..].find('?') else {
             return Ok(Self {
@@ -88,9 +89,15 @@ impl Address {
         }
         Ok(Self { url, mode, is_said })
     }
+
+    /// Parses the settings for the driver. The error never repeats the URL.
+    pub(crate) fn config(&self) -> Result<Config, String> {
+        let parsed = self.url.parse();
+        parsed.map_err(|error: tokio_postgres::Error| error_chain(&error))
+    }
 }
 
-/// Path with its `%XX` escapes decoded.
+/// Decodes the `%XX` escapes of a path.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || "sslrootcert is not well encoded".to_owned();
     let mut bytes = Vec::with_capacity(text.len());
@@ -115,10 +122,10 @@ fn decoded(text: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_not_utf8| wrong())
 }
 
-/// Makes TLS connections that verify the server, with the certificates of `file` or of the public authorities.
+/// Creates TLS connections that verify the server, with the certificates of `file` or of the public authorities.
 ///
 /// # Errors
-/// When the file cannot be read, or holds no certificate.
+/// If the file cannot be read, or contains no certificate.
 pub(crate) fn verifying(file: Option<&str>) -> Result<MakeRustlsConnect, String> {
     let mut roots = RootCertStore::empty();
     match file {
@@ -143,7 +150,7 @@ pub(crate) fn verifying(file: Option<&str>) -> Result<MakeRustlsConnect, String>
         .map_err(|error| error.to_string())?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    // As PostgreSQL 17 wants to hear where TLS begins without a question before it.
+    // PostgreSQL 17 requires this if TLS starts without a request before it.
     config.alpn_protocols = vec![b"postgresql".to_vec()];
     Ok(MakeRustlsConnect::new(config))
 }
@@ -157,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_says_whether_a_connection_is_encrypted() {
+    fn sslmode_of_the_url_sets_encryption() {
         let verified = |file: &str| Mode::Verified(Some(file.to_owned()));
         for (url, rest, mode) in [
             ("postgres://h/d", "postgres://h/d", Mode::Plain),
@@ -193,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_encrypted_nor_not_is_refused() {
+    fn ambiguous_sslmode_is_refused() {
         for query in [
             "sslmode=prefer",
             "sslmode=allow",

@@ -1,4 +1,4 @@
-//! Words and text, as tables hold them.
+//! Enumeration values and text, as stored in tables.
 
 use std::borrow::Cow;
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::Error;
 
-/// A word of a closed set: the same as in JSON.
+/// Parses an enumeration value, spelled as in JSON.
 ///
 /// # Errors
-/// When a newer version wrote a word that this one does not know.
+/// If a newer version wrote a value that this one does not know.
 pub(crate) fn parse<T: DeserializeOwned>(word: &str) -> Result<T, Error> {
     let deserializer: StrDeserializer<'_, serde_json::Error> = word.into_deserializer();
     T::deserialize(deserializer).map_err(Error::Json)
 }
 
-/// Text from elsewhere without NUL characters, which PostgreSQL refuses: one in a post or in a
-/// receiver's answer must not fail the batch that it is in, again and again.
+/// Removes NUL characters from foreign text, because PostgreSQL refuses them: one in a post or a receiver's
+/// response must not fail its whole batch again and again.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
         Cow::Owned(text.replace('\0', ""))
@@ -26,7 +26,7 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Same as [`text`], for all text in a value of JSON; keys are ours.
+/// Same as [`text`], for all text in a JSON value; its keys are ours.
 pub(crate) fn json(mut value: Value) -> Value {
     clean(&mut value);
     value

@@ -14,7 +14,7 @@ const HEADER: &str = "\
 //! a migrated database.
 ";
 
-/// Names of columns that Rust keeps for itself.
+/// Column names that are keywords of Rust.
 const KEYWORDS: &[&str] = &["type", "match", "ref", "move", "use"];
 
 #[derive(QueryableByName)]
@@ -27,12 +27,12 @@ struct Column {
     type_name: String,
     #[diesel(sql_type = Bool)]
     required: bool,
-    /// The place in the primary key.
+    /// Position in the primary key.
     #[diesel(sql_type = Nullable<Integer>)]
     key: Option<i32>,
 }
 
-/// The whole of `src/schema.rs`, as rustfmt leaves it.
+/// Returns the whole of `src/schema.rs`, formatted by rustfmt.
 pub(crate) async fn write(conn: &mut AsyncPgConnection) -> anyhow::Result<String> {
     let columns = columns(conn).await?;
     let mut text = HEADER.to_owned();
@@ -49,7 +49,7 @@ pub(crate) async fn write(conn: &mut AsyncPgConnection) -> anyhow::Result<String
     Ok(text)
 }
 
-/// Every column, by table and in its order; without partitions, and without diesel's own table.
+/// Returns every column, ordered by table and position, without partitions and without diesel's own table.
 async fn columns(conn: &mut AsyncPgConnection) -> anyhow::Result<Vec<Column>> {
     sql_query(
         "SELECT c.relname::text AS table_name, a.attname::text AS name, t.typname::text AS type_name, \
@@ -111,7 +111,7 @@ fn rust_type(name: &str) -> anyhow::Result<&'static str> {
         "text" => "Text",
         "timestamptz" => "Timestamptz",
         "uuid" => "Uuid",
-        // Arrays of ours hold no NULLs.
+        // Our arrays contain no NULLs.
         "_text" => "Array<Text>",
         "_uuid" => "Array<Uuid>",
         other => bail!("no diesel type is known for `{other}`: add it to this example"),

@@ -1,4 +1,4 @@
-//! Backfills of what Managers missed because their account had used up its Scans of a day.
+//! Backfills of posts that Managers missed because their account had used up its daily quota of Scans.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use crate::{
     quotas::{HAS_SCANS_LEFT, TODAY},
 };
 
-/// Managers in one call.
+/// Maximum number of Managers per call.
 const AT_ONCE: i64 = 500;
 
 /// Requests backfills for Managers whose posts were refused and whose account has Scans left today, from the oldest
-/// refused post on. `window` is how far back the backfill at a first apply reaches. Returns for how many Managers.
+/// refused post on. `window` is how far back the backfill at a first apply reaches. Returns the number of Managers.
 ///
-/// Two statements, each a transaction: backfills come before clocks in the order of locks, and a deletion locks the clock
-/// before the Manager. A crash between them repeats the request. A post that is refused between them keeps the note
-/// on the clock, by `refused_time`. Served by `scan_clocks_refused_idx`.
+/// Two statements, each a transaction: in the order of locks, backfills come before clocks, but a deletion locks
+/// the clock before the Manager. A crash between them repeats the request. A post that is refused between them
+/// keeps the mark on the clock, by `refused_time`. Served by `scan_clocks_refused_idx`.
 ///
 /// # Errors
-/// When the database does not answer, or a Manager is deleted meanwhile; the next call leaves it out.
+/// If the database does not answer, or a Manager is deleted meanwhile; the next call leaves it out.
 pub async fn catch_up(
     conn: &mut AsyncPgConnection,
     window: Duration,
@@ -44,7 +44,7 @@ pub async fn catch_up(
         #[diesel(sql_type = Timestamptz)]
         refused_time: DateTime<Utc>,
     }
-    // A Manager that is disabled has no feeds: it waits until it is enabled.
+    // A disabled Manager has no feeds: it waits until it is enabled.
     let rows: Vec<Row> = sql_query(format!(
         "SELECT clock.namespace_id, clock.manager_id, clock.refused_since, clock.refused_time \
          FROM scan_clocks AS clock JOIN namespaces AS n ON n.id = clock.namespace_id \

@@ -1,6 +1,6 @@
-//! Readings of older posts of a feed, with a separate cursor, next to the polls of its new posts.
+//! Look-backs: reads of a feed's older posts with a separate cursor, next to the polls of its new posts.
 //!
-//! Leased like feeds, one step at a time. A step stores its Scans, the cursor and the end of the lease in
+//! They are leased like feeds, one step at a time. A step stores its Scans, the cursor and the end of the lease in
 //! one transaction.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -26,27 +26,27 @@ pub struct LookBack {
     pub feed: FeedName,
     /// One of the accounts that wait for it.
     pub account: Id,
-    /// True if what is found is delivered.
+    /// True if its Scans are delivered.
     pub notify: bool,
     pub since: Timestamp,
     pub cursor: Option<serde_json::Value>,
-    /// How many steps have failed in a row.
+    /// Number of failed steps in a row.
     pub failure_count: u32,
 }
 
-/// A Manager that it is for.
+/// A Manager that the look-back serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
     pub manager: ManagerName,
-    /// Others may want the look-back to go further.
+    /// Start of the Manager's backfill. Other Managers may need the look-back to go further.
     pub since: Timestamp,
-    /// Posts from then on are not this look-back's business.
+    /// End of the period: this look-back leaves newer posts out.
     pub before: Timestamp,
-    /// Posts from then on were refused by the quota of the account.
+    /// Start of the posts that the quota of the account refused.
     pub catch_up_since: Option<Timestamp>,
 }
 
-/// The look-back of a feed that has not begun, or a new one; it goes back to `since` at least.
+/// Returns the look-back of a feed that has not begun, or a new one. It goes back at least to `since`.
 pub(super) async fn join(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
@@ -57,7 +57,7 @@ pub(super) async fn join(
         #[diesel(sql_type = BigInt)]
         id: i64,
     }
-    // One that is leased may be reading already. Served by look_backs_feed_idx.
+    // A leased one may be reading already. Served by look_backs_feed_idx.
     let joined: Option<Row> = sql_query(
         "UPDATE look_backs SET since = least(since, $3) WHERE id = ( \
              SELECT id FROM look_backs WHERE feed = $1 AND notify = $2 AND cursor IS NULL AND leased_by IS NULL \
@@ -82,12 +82,9 @@ pub(super) async fn join(
     Ok(made.id)
 }
 
-/// Leases a due look-back of these platforms: of the account that was served the longest ago, the one that is due
-/// longest. `replica` has none in progress: its earlier lease is free again. Reads all that are due; served by
+/// Leases a due look-back of these platforms: of the account that was served the longest ago, the longest due.
+/// `replica` has none in progress, so its earlier lease is free again. Reads all that are due; served by
 /// `look_backs_due_idx` and `backfills_look_back_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn lease(
     conn: &mut AsyncPgConnection,
     platforms: &[&str],
@@ -119,7 +116,7 @@ pub async fn lease(
     }
     let alive = replicas::ALIVE;
     let free = format!("(leased_by IS NULL OR leased_by = $1 OR $2 AND NOT leased_by {alive})");
-    // The first of each account. A look-back whose Managers are gone belongs to no account.
+    // The first of each account. A look-back whose Managers were deleted belongs to no account.
     let mut due: Vec<Due> = sql_query(format!(
         "WITH due AS MATERIALIZED ( \
              SELECT id, next_time FROM look_backs \
@@ -150,11 +147,11 @@ pub async fn lease(
         .get_result(conn)
         .await
         .optional()?;
-        // Another replica may have taken it meanwhile.
+        // Another replica may have leased it meanwhile.
         let Some(row) = row else { continue };
         return Ok(Some(LookBack {
             id,
-            // Names are parsed before they are stored.
+            // Names were parsed before they were stored.
             feed: match row.feed.parse() {
                 Ok(feed) => feed,
                 Err(_) => continue,
@@ -169,10 +166,7 @@ pub async fn lease(
     Ok(None)
 }
 
-/// The Managers that it is for. Served by `backfills_look_back_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the Managers that the look-back serves. Served by `backfills_look_back_idx`.
 pub async fn readers(conn: &mut AsyncPgConnection, id: i64) -> QueryResult<Vec<Reader>> {
     #[derive(QueryableByName)]
     struct Row {
@@ -206,11 +200,8 @@ pub async fn readers(conn: &mut AsyncPgConnection, id: i64) -> QueryResult<Vec<R
     Ok(readers.collect())
 }
 
-/// Locks a look-back for the rest of the transaction. Returns true if `replica` still holds its lease, and the cursor
-/// is still the one that it read from: after a failover the database may be older than what a replica knows.
-///
-/// # Errors
-/// When the database does not answer.
+/// Locks a look-back for the rest of the transaction. Returns true if `replica` still holds its lease and the
+/// cursor is still the one that it read from: after a failover the database may be older than what a replica knows.
 pub async fn lock(
     conn: &mut AsyncPgConnection,
     look_back: &LookBack,
@@ -235,11 +226,9 @@ pub async fn lock(
     Ok(held > 0)
 }
 
-/// Takes Managers out of a look-back, to start again when their account has Scans left. Call after [`lock`]. Returns how
-/// many Managers remain in it.
-///
-/// # Errors
-/// When the database does not answer.
+/// Removes Managers from a look-back. They start again when they are due and their account has Scans
+/// left. Call after [`lock`].
+/// Returns how many Managers remain in it.
 pub async fn start_again(
     conn: &mut AsyncPgConnection,
     id: i64,
@@ -270,11 +259,8 @@ pub async fn start_again(
     Ok(left.count)
 }
 
-/// Ends a step: there is more to read, from `cursor` on. What the platform could not give before
-/// `unreached` is remembered.
-///
-/// # Errors
-/// When the database does not answer.
+/// Ends a step with more to read, from `cursor` on. Stores that the platform could not return posts before
+/// `unreached`.
 pub async fn go_on(
     conn: &mut AsyncPgConnection,
     id: i64,
@@ -296,10 +282,7 @@ pub async fn go_on(
     Ok(())
 }
 
-/// Ends the look-back: everything was read, or, before `unreached`, cannot be.
-///
-/// # Errors
-/// When the database does not answer.
+/// Ends the look-back: everything was read, except posts before `unreached`, which cannot be read.
 pub async fn finish(
     conn: &mut AsyncPgConnection,
     id: i64,
@@ -318,10 +301,7 @@ pub async fn finish(
     Ok(())
 }
 
-/// Ends a look-back that cannot be stored, and sets aside the backfills that it was for.
-///
-/// # Errors
-/// When the database does not answer.
+/// Ends a look-back that cannot be stored, and sets aside its backfills.
 pub async fn give_up(conn: &mut AsyncPgConnection, id: i64, error: &str) -> QueryResult<()> {
     sql_query(
         "WITH gone AS (DELETE FROM look_backs WHERE id = $1 RETURNING id) \
@@ -336,11 +316,8 @@ pub async fn give_up(conn: &mut AsyncPgConnection, id: i64, error: &str) -> Quer
     Ok(())
 }
 
-/// Ends a step that failed: the next one tries the same again. One that was `put_off` by a budget is no
-/// failure. Does nothing when `replica` has lost the lease.
-///
-/// # Errors
-/// When the database does not answer.
+/// Ends a failed step, which the next one repeats. A step that a budget has `put_off` does not count as a failure.
+/// Does nothing if `replica` has lost the lease.
 pub async fn fail(
     conn: &mut AsyncPgConnection,
     id: i64,

@@ -1,4 +1,4 @@
-//! Switches Connections off that the dispatcher finds gone or failing.
+//! Disables Connections that the dispatcher finds gone or failing.
 
 use diesel::{
     prelude::*,
@@ -10,11 +10,8 @@ use domain::{ConnectionName, Timestamp};
 
 use crate::{QueryResult, schema::connections};
 
-/// Stops deliveries to a Connection, for `reason`; what comes waits. One that is disabled already
-/// keeps its reason.
-///
-/// # Errors
-/// When the database does not answer.
+/// Stops deliveries to a Connection, for `reason`; new deliveries wait. A Connection that is disabled already keeps
+/// its reason.
 pub async fn disable(
     conn: &mut AsyncPgConnection,
     name: ConnectionName,
@@ -38,18 +35,16 @@ pub async fn disable(
 /// Result of [`disable_unchanged`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switched {
-    /// The Connection is disabled now.
+    /// The Connection is now disabled.
     Off,
     /// The Connection was disabled already, or is gone.
     WasOff,
-    /// Its owner has changed it since: it leads elsewhere, perhaps, or was enabled again.
+    /// Its owner has changed it since: it may have another address, or may have been enabled again.
     Changed,
 }
 
-/// As [`disable`], of a Connection that was last changed at `update_time`, as it was when its endpoint was asked: what is older than the owner's word changes nothing. No clocks are compared.
-///
-/// # Errors
-/// When the database does not answer.
+/// Same as [`disable`], but only if the Connection was last changed at `update_time`, the value when its endpoint
+/// was called. So an old result does not override the owner's change. Compares no clocks.
 pub async fn disable_unchanged(
     conn: &mut AsyncPgConnection,
     name: ConnectionName,

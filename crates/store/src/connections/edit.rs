@@ -17,13 +17,10 @@ use crate::{
     seal::Sealer,
 };
 
-/// Why a Connection is disabled that its owner disabled.
+/// Reason of a Connection that its owner disabled.
 pub const PAUSED: &str = "disabled by its owner";
 
-/// The current row, locked until the end of the transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the current row, locked until the end of the transaction.
 pub async fn lock(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -54,10 +51,8 @@ struct Changes<'a> {
     state_reason: Option<Option<&'a str>>,
 }
 
-/// Call with the Connection [`lock`]ed. A change of nothing leaves `updateTime` too.
-///
-/// # Errors
-/// When the database does not answer.
+/// Call with the Connection [`lock`]ed. A change that changes nothing also keeps `updateTime`. A change with a url
+/// closes the circuit breaker, even if the address stays the same: its owner wants it to be tried now.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -84,7 +79,7 @@ pub async fn update(
     if let Some(secrets) = &change.signing_secrets {
         changes.signing_secrets_sealed = Some(seal_secrets(secrets, name, sealer)?);
     }
-    // One that is as it should be keeps its reason.
+    // A Connection that already has the wanted state keeps its reason.
     if let Some(state) = change.state.filter(|state| *state != current.state) {
         changes.state = Some(state.as_str());
         changes.state_reason = Some(match state {
@@ -102,11 +97,8 @@ pub async fn update(
     row.open_or_mask(sealer)
 }
 
-/// Deletes a Connection, and with `force` takes it out of the notices that name it. Its unfinished
-/// deliveries are left to [`purges`], which cancels them. Call inside of a transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Deletes a Connection, and with `force` removes it from the notices that name it. [`purges`] cancels its
+/// unfinished deliveries. Call inside a transaction.
 pub async fn delete(
     conn: &mut AsyncPgConnection,
     name: ConnectionName,
@@ -114,7 +106,7 @@ pub async fn delete(
     now: Timestamp,
 ) -> QueryResult<Deletion> {
     let (namespace, connection) = (name.namespace.to_uuid(), name.connection.to_uuid());
-    // Managers before Connections, in the same order as changes of notices lock them.
+    // Managers are locked before Connections, in the same order as in changes of notices.
     let naming = naming(conn, namespace, connection).await?;
     managers::table
         .filter(managers::namespace_id.eq(namespace))
@@ -134,7 +126,7 @@ pub async fn delete(
     if found.is_none() {
         return Ok(Deletion::NotFound);
     }
-    // From here on no one can name it any more; someone may have, since the first look.
+    // From here on nothing can name it any more, but something may have since the first look.
     let naming = self::naming(conn, namespace, connection).await?;
     if !force && !naming.is_empty() {
         return Ok(Deletion::Refused);
@@ -161,7 +153,7 @@ pub async fn delete(
     Ok(Deletion::Done(Vec::new()))
 }
 
-/// The Managers that deliver to it. Served by `manager_notices_connection_idx`.
+/// Returns the Managers that deliver to it. Served by `manager_notices_connection_idx`.
 async fn naming(
     conn: &mut AsyncPgConnection,
     namespace: Uuid,

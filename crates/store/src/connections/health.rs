@@ -1,4 +1,4 @@
-//! How it stands with Connections, from what dispatchers know of them.
+//! Health of Connections, from what dispatchers recorded.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ struct Row {
     recent_count: i16,
     #[diesel(sql_type = Nullable<Timestamptz>)]
     last_success_time: Option<DateTime<Utc>>,
-    /// NULL where the breaker is closed; else whether it still is open.
+    /// NULL if the circuit breaker is closed; else true while it is open.
     #[diesel(sql_type = Nullable<Bool>)]
     open: Option<bool>,
     #[diesel(sql_type = BigInt)]
@@ -57,11 +57,8 @@ impl Row {
     }
 }
 
-/// The health of those that are there. One row of `connection_lanes` each, and of what waits so many rows
-/// of `deliveries_due_by_connection_idx` as are counted, however much there is.
-///
-/// # Errors
-/// When the database does not answer.
+/// Health of the Connections that exist. Reads one row of `connection_lanes` each, and a bounded number of entries
+/// of `deliveries_due_by_connection_idx`, regardless of how many deliveries wait.
 pub async fn health(
     conn: &mut AsyncPgConnection,
     connections: &[ConnectionName],

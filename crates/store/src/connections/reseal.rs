@@ -1,5 +1,4 @@
-//! Seals values of earlier keys with the present one, and addresses that earlier releases wrote
-//! in clear.
+//! Encrypts values of earlier keys again with the current one, and addresses that earlier releases stored unsealed.
 
 use diesel::{
     QueryableByName, sql_query,
@@ -15,15 +14,15 @@ use crate::{
     seal::{OpenError, Sealer},
 };
 
-/// Outcome of some Connections.
+/// Result for some Connections.
 #[derive(Debug, Default)]
 pub struct Resealed {
-    /// How many were looked at.
+    /// Number of Connections read.
     pub seen: usize,
     pub changed: usize,
-    /// Values whose key is not configured, or that are damaged; they stay as they are.
+    /// Values whose key is not configured, or that are damaged; they are left unchanged.
     pub unreadable: Vec<(ConnectionName, OpenError)>,
-    /// The last one: the next step goes on after it.
+    /// Last Connection read: the next step continues after it.
     pub last: Option<ConnectionName>,
 }
 
@@ -43,11 +42,11 @@ struct Row {
     signing_secrets_sealed: Option<Vec<u8>>,
 }
 
-/// Seals up to `limit` Connections again, in the order of their names. One that is written meanwhile keeps what
-/// was written, which the present key has sealed. By primary key.
+/// Reseals up to `limit` Connections, in the order of their names. A Connection that is written meanwhile keeps the
+/// new value, which is already sealed with the current key. By primary key.
 ///
 /// # Errors
-/// When the database does not answer. What was done until then is done.
+/// If the database does not answer. The work done until then stays.
 pub async fn reseal(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -91,7 +90,7 @@ struct Sealed {
 }
 
 impl Row {
-    /// `None` if the present key has sealed all of it.
+    /// Returns `None` if everything is already sealed with the current key.
     fn resealed(&self, name: ConnectionName, sealer: &Sealer) -> Result<Option<Sealed>, OpenError> {
         let url = match &self.url_sealed {
             _ if !self.url.is_empty() => Some(seal_url(&self.url, name, sealer)),

@@ -1,4 +1,6 @@
-//! Leases what waits: of each Connection as much as it may have, the longest due first.
+//! Leases waiting deliveries: for each Connection as many as it has capacity for, the longest due first.
+
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -9,23 +11,31 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{ConnectionName, DeliveryName, Id, ScanName};
 use uuid::Uuid;
 
-use super::{Claimed, EndpointRow, Opening, Unsendable, endpoint_columns, orphans::cancel_erased};
+use super::{
+    Age, Claimed, EndpointRow, Opening, Unsendable, endpoint_columns, orphans::cancel_erased,
+    time_of,
+};
 use crate::{
-    QueryResult, lanes,
+    QueryResult,
+    fair::{Places, Round},
+    lanes,
     prepared::Prepared,
     scans::{PostRow, post_columns},
     seal::Sealer,
 };
 
-/// How much of a Connection's may be leased.
+/// Maximum number of a Connection's requested deliveries that a replica holds at a time.
+pub const MAX_URGENT: i64 = 2;
+
+/// Number of a Connection's deliveries that may be leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Want {
     pub connection: ConnectionName,
     pub count: u32,
 }
 
-// The offsets keep each Scan and post looked up by its whole key. Of partitions that it knows little of, as those of a
-// new week, the planner would rather read all Scans of a Manager, once for each delivery.
+// OFFSET makes the planner look up each Scan and post by its whole key. For partitions without statistics, for
+// example of a new week, it would otherwise read all Scans of a Manager for each delivery.
 macro_rules! lease {
     ($($due:literal),+) => {
         concat!(
@@ -38,7 +48,8 @@ macro_rules! lease {
                      d.schedule_base, d.reopen_time, d.urgent, d.traceparent, due.due_time \
              ) \
              SELECT l.namespace_id, l.connection_id, l.id, l.manager_id, l.scan_id, l.attempt_count, \
-                 l.schedule_base, l.reopen_time, l.urgent, l.traceparent, n.account_id, p.erase_time IS NOT NULL AS erased, ",
+                 l.schedule_base, l.reopen_time, l.urgent, l.traceparent, n.account_id, p.erase_time IS NOT NULL AS erased, \
+                 statement_timestamp() AS now, ",
             endpoint_columns!(),
             post_columns!(),
             " FROM leased AS l \
@@ -58,8 +69,9 @@ macro_rules! lease {
     };
 }
 
-// The inner limit, above any count that is asked for, is for the planner alone: of one that it does not know it
-// expects a tenth of all, and then sorts a backlog rather than walk its index. Rows are locked as they are taken.
+// The inner limit exceeds any requested count and exists only for the planner. For an unknown limit the planner
+// assumes a tenth of all rows, and would sort a backlog instead of walking its index. Rows are locked as they are
+// read.
 macro_rules! due_of {
     ($($only:literal)?) => {
         lease!(
@@ -78,18 +90,15 @@ macro_rules! due_of {
     };
 }
 
-/// Leases to `replica` what is due of these Connections, of each up to its count and the longest due
-/// first. Rows that another replica is about to lease are skipped. Nothing is leased of a Connection that
-/// is disabled, whose rate is limited or whose breaker is open, even if the caller does not know it: an owner may
-/// just have said so, or another replica. What is left of a deleted Manager is leased and given to no one:
-/// its purge cancels it, or [`super::free_orphans`] does. What is leased of a post that was deleted at its source is
-/// cancelled at once, and counts as nothing found.
+/// Leases due deliveries of these Connections to `replica`: up to each Connection's count, the longest due first.
+/// Rows that another replica is about to lease are skipped. Nothing is leased for a Connection that is disabled,
+/// has a rate limit, or has an open circuit breaker, even if the caller does not know that yet: its owner or
+/// another replica may just have changed it. Deliveries of a deleted Manager are leased but not returned: its purge
+/// or [`super::free_orphans`] cancels them. Deliveries of a post that was deleted at its source are cancelled at
+/// once, and do not count as found.
 ///
-/// One statement; a step of `deliveries_due_by_connection_idx` for each Connection, and then what it
-/// finds: however much waits, for these or for others, costs nothing.
-///
-/// # Errors
-/// When the database does not answer.
+/// One statement: one step of `deliveries_due_by_connection_idx` for each Connection, and then the rows that it
+/// finds. The cost does not depend on how many deliveries wait.
 pub async fn claim(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -105,11 +114,8 @@ pub async fn claim(
     claim_by(conn, sealer, replica, wants, sql).await
 }
 
-/// Same as [`claim`], for Connections whose lanes the transaction has locked: what they may be sent is the
-/// caller's to know.
-///
-/// # Errors
-/// When the database does not answer.
+/// Same as [`claim`], for Connections whose lanes the transaction has locked. The caller knows what may be sent to
+/// them.
 pub async fn claim_locked(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -146,31 +152,92 @@ async fn claim_by(
     without_erased(conn, sealer, replica, rows).await
 }
 
-/// Leases to `replica` up to `limit` deliveries that a person asked for, even if their Connection is held
-/// up, unless it is disabled. Served by `deliveries_urgent_idx`, which is mostly empty.
+/// Leases to `replica` deliveries that a person requested, even if their Connection has an open circuit breaker or a
+/// rate limit, unless it is disabled. They ignore the limits of lanes, so the replica holds at most [`MAX_URGENT`] of
+/// a Connection at a time, and `capacity` in total, which accounts share ([`crate::fair`]). `held` has an entry for
+/// each one that it already holds. Leaves out the accounts that had a turn in this round; those that it finds get
+/// theirs.
 ///
-/// # Errors
-/// When the database does not answer.
+/// Served by `deliveries_urgent_idx`, which is mostly empty. Only the longest due are ranked, because a Connection
+/// may have thousands; once it or its account has its share, a claim skips all of them and reaches the next. The
+/// sum of an account's rank and of a delivery's turn is what it would hold and what others would have taken, which
+/// together must be within the free capacity. The last conditions are written so that only the primary key can serve
+/// them: by the other index each row of the share would be compared with all requested deliveries.
 pub async fn claim_urgent(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
     replica: Uuid,
-    limit: i64,
+    capacity: u32,
+    held: &[(ConnectionName, Id)],
+    round: &mut Round,
 ) -> QueryResult<Vec<Claimed>> {
+    let mut places = Places::new(usize::try_from(capacity).unwrap_or(usize::MAX));
+    let mut counts: HashMap<Uuid, i64> = HashMap::new();
+    for (connection, account) in held {
+        places.take(*account);
+        *counts.entry(connection.connection.to_uuid()).or_default() += 1;
+    }
+    if places.free() == 0 {
+        return Ok(Vec::new());
+    }
+    let (full, partial): (Vec<_>, Vec<_>) = counts
+        .into_iter()
+        .partition(|(_, count)| *count >= MAX_URGENT);
+    let full: Vec<Uuid> = full.into_iter().map(|(connection, _)| connection).collect();
+    let (partial, counts): (Vec<Uuid>, Vec<i64>) = partial.into_iter().unzip();
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let refused = places.refused().chain(round.served());
+    let refused: Vec<Uuid> = refused.map(|account| account.to_uuid()).collect();
+    let (accounts, account_counts): (Vec<Uuid>, Vec<i64>) = places
+        .holders()
+        .map(|(account, count)| (account.to_uuid(), number(count)))
+        .unzip();
     let rows: Vec<TaskRow> = Prepared(
         sql_query(lease!(
             "SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time AS due_time \
-             FROM deliveries AS d WHERE d.urgent AND d.state IN ('PENDING', 'RETRYING') \
-               AND d.next_attempt_time <= statement_timestamp() \
-               AND EXISTS (SELECT FROM connections AS c WHERE c.namespace_id = d.namespace_id \
-                   AND c.id = d.connection_id AND c.state = 'ACTIVE') \
-             ORDER BY d.next_attempt_time LIMIT $2 FOR UPDATE OF d SKIP LOCKED"
+             FROM (SELECT * FROM ( \
+                 SELECT by_account.*, row_number() OVER (ORDER BY account_rank, next_attempt_time, id) AS turn \
+                 FROM ( \
+                     SELECT by_connection.*, coalesce(holders.count, 0) + row_number() OVER ( \
+                         PARTITION BY account_id ORDER BY next_attempt_time, id) AS account_rank \
+                     FROM ( \
+                         SELECT next.*, coalesce(held.count, 0) + row_number() OVER ( \
+                             PARTITION BY next.connection_id ORDER BY next.next_attempt_time, next.id) AS rank, \
+                             (SELECT account_id FROM namespaces WHERE id = next.namespace_id) AS account_id \
+                         FROM ( \
+                             SELECT d.namespace_id, d.connection_id, d.create_time, d.id, d.next_attempt_time \
+                             FROM deliveries AS d WHERE d.urgent AND d.state IN ('PENDING', 'RETRYING') \
+                               AND d.next_attempt_time <= statement_timestamp() AND d.connection_id <> ALL ($2) \
+                               AND d.namespace_id NOT IN (SELECT id FROM namespaces WHERE account_id = ANY ($3)) \
+                               AND EXISTS (SELECT FROM connections AS c WHERE c.namespace_id = d.namespace_id \
+                                   AND c.id = d.connection_id AND c.state = 'ACTIVE') \
+                             ORDER BY d.next_attempt_time LIMIT 1024 \
+                         ) AS next LEFT JOIN unnest($4, $5) AS held (connection_id, count) USING (connection_id) \
+                     ) AS by_connection LEFT JOIN unnest($6, $7) AS holders (account_id, count) USING (account_id) \
+                     WHERE rank <= $8 \
+                 ) AS by_account \
+             ) AS in_turn WHERE account_rank + turn <= $9 + 1) AS share \
+             JOIN deliveries AS d ON d.namespace_id = share.namespace_id AND d.connection_id = share.connection_id \
+               AND d.create_time = share.create_time AND d.id = share.id \
+             WHERE coalesce(d.urgent, false) AND d.state || '' IN ('PENDING', 'RETRYING') \
+               AND d.next_attempt_time + interval '0' <= statement_timestamp() \
+             ORDER BY d.next_attempt_time FOR UPDATE OF d SKIP LOCKED"
         ))
         .bind::<SqlUuid, _>(replica)
-        .bind::<BigInt, _>(limit),
+        .bind::<Array<SqlUuid>, _>(full)
+        .bind::<Array<SqlUuid>, _>(refused)
+        .bind::<Array<SqlUuid>, _>(partial)
+        .bind::<Array<BigInt>, _>(counts)
+        .bind::<Array<SqlUuid>, _>(accounts)
+        .bind::<Array<BigInt>, _>(account_counts)
+        .bind::<BigInt, _>(MAX_URGENT)
+        .bind::<BigInt, _>(number(places.free())),
     )
     .load(conn)
     .await?;
+    for row in &rows {
+        round.serve(Id::from_uuid(row.account_id));
+    }
     without_erased(conn, sealer, replica, rows).await
 }
 
@@ -215,6 +282,8 @@ struct TaskRow {
     account_id: Uuid,
     #[diesel(sql_type = Bool)]
     erased: bool,
+    #[diesel(sql_type = Timestamptz)]
+    now: DateTime<Utc>,
     #[diesel(embed)]
     endpoint: EndpointRow,
     #[diesel(embed)]
@@ -234,10 +303,11 @@ impl TaskRow {
         let delivery = self.delivery();
         let attempt_count = self.attempt_count.try_into().unwrap_or(0);
         let schedule_base = self.schedule_base.try_into().unwrap_or(0);
-        let open_time = match self.reopen_time {
-            Some(time) => time.into(),
-            None => delivery.delivery.time(),
-        };
+        let opened = self
+            .reopen_time
+            .unwrap_or_else(|| time_of(delivery.delivery));
+        let begin = opened.max(self.endpoint.connection_update_time);
+        let age = Age::new(begin.into(), self.now.into());
         let opening = Opening {
             delivery,
             scan: ScanName {
@@ -248,7 +318,8 @@ impl TaskRow {
             account: Id::from_uuid(self.account_id),
             attempt_count,
             schedule_base,
-            open_time,
+            reopened: self.reopen_time.is_some(),
+            age,
             urgent: self.urgent,
             traceparent: self.traceparent,
         };
@@ -258,7 +329,7 @@ impl TaskRow {
                 delivery,
                 attempt_count,
                 schedule_base,
-                open_time,
+                age,
                 error,
             })
         })

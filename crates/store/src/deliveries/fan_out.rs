@@ -1,4 +1,4 @@
-//! One delivery per Scan and Connection, made once however often the event comes.
+//! Creates one delivery per Scan and Connection, exactly once, even if the event arrives several times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,14 @@ use diesel::{
     sql_types::{Array, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{ConnectionName, DeliveryName, Id, ManagerName, ScanName};
+use domain::{ConnectionName, DeliveryName, Id, ScanName};
 use uuid::Uuid;
 
-use super::{EndpointRow, Opening, Task, endpoint_columns, time_of};
+use super::{
+    Age, EndpointRow, Opening, Task, endpoint_columns,
+    notice_filters::{self, Filtered},
+    time_of,
+};
 use crate::{
     QueryResult,
     lanes::Due,
@@ -40,13 +44,33 @@ struct Row {
     restrained: bool,
     #[diesel(sql_type = Bool)]
     erased: bool,
+    #[diesel(sql_type = Nullable<Text>)]
+    filter: Option<String>,
     #[diesel(embed)]
     endpoint: EndpointRow,
     #[diesel(embed)]
     post: PostRow,
 }
 
-/// A Scan that was made, and the traceparent of that, where it is traced.
+impl Row {
+    fn scan(&self) -> ScanName {
+        ScanName {
+            namespace: Id::from_uuid(self.namespace_id),
+            manager: Id::from_uuid(self.manager_id),
+            scan: Id::from_uuid(self.scan_id),
+        }
+    }
+
+    fn filtered(&self) -> Option<Filtered> {
+        let filter = self.filter.clone()?;
+        Some(Filtered {
+            scan: self.scan(),
+            filter,
+        })
+    }
+}
+
+/// A recorded Scan, with its traceparent if it is traced.
 #[derive(Debug, Clone)]
 pub struct Made {
     pub scan: ScanName,
@@ -71,25 +95,29 @@ impl From<&Made> for Made {
 /// Outcome of the deliveries of some Scans.
 #[derive(Debug)]
 pub struct FannedOut<P> {
-    /// Leased, ready to be sent without another look at the database, each with its permit.
+    /// Leased deliveries that can be sent without another read of the database, each with its permit.
     pub tasks: Vec<(Task, P)>,
-    /// Connections with waiting deliveries in the database: for [`crate::lanes::note_due`] after the
-    /// commit. Not those that are disabled or whose breaker is open:
-    /// they are looked at when that ends.
+    /// Connections with waiting deliveries in the database, for [`crate::lanes::note_due`] after the commit. Leaves
+    /// out Connections that are disabled or whose circuit breaker is open: they are looked at when that ends.
     pub waiting: BTreeSet<Due>,
+    /// Scans that were not marked, because the notices of their account have too many filters for one transaction.
+    pub surplus: BTreeSet<ScanName>,
 }
 
-/// Inserts the deliveries of Scans, one per Connection in the Manager's notices as they stand, and marks
-/// the Scans. Those that `admit` gives a permit are leased to `replica`; it is asked only where the
-/// Connection is enabled, its breaker closed, its rate not limited, and nothing waits for it in the
-/// database. The others wait; those of a post that was deleted at its source meanwhile are cancelled. A Scan that was
-/// marked before, or is gone, gives none.
+/// Inserts the deliveries of Scans, one per Connection in the Manager's current notices whose filter the Scan meets,
+/// and marks the Scans.
+/// Deliveries that get a permit from `admit` are leased to `replica`. `admit` is called only if the Connection is
+/// enabled, its circuit breaker is closed, it has no rate limit, and nothing waits for it in the database. The
+/// other deliveries wait. Those of a post that was deleted at its source meanwhile are cancelled. A Scan that was
+/// marked before, or is gone, gets no deliveries.
 ///
-/// Two statements, however many Scans. Call inside of a transaction of [`crate::keyed`], without which they are planned
-/// each time: a Scan's row lock makes a second caller wait, and then find the mark.
+/// Two statements for a few Scans, and three for many. With filters there is one more, or several if there are many
+/// filters; Scans of an account with filters beyond its share of a transaction are left for a later call. Call inside
+/// a transaction of [`crate::keyed`], because they would otherwise be planned at each call. A Scan's row lock makes a
+/// second caller wait, and then find the mark.
 ///
 /// # Errors
-/// When the database does not answer: nothing is marked then.
+/// If the database does not answer; then nothing is marked.
 pub async fn fan_out<P>(
     conn: &mut AsyncPgConnection,
     sealer: &Sealer,
@@ -101,12 +129,14 @@ pub async fn fan_out<P>(
     let traces: BTreeMap<ScanName, Option<String>> = made
         .map(|made: Made| (made.scan, made.traceparent))
         .collect();
-    let scans: BTreeSet<ScanName> = traces.keys().copied().collect();
+    let mut scans: BTreeSet<ScanName> = traces.keys().copied().collect();
+    let surplus = notice_filters::surplus(conn, &scans).await?;
+    scans.retain(|scan| !surplus.contains(scan));
     let column = |value: fn(&ScanName) -> Uuid| -> Vec<Uuid> { scans.iter().map(value).collect() };
-    // The posts are looked up one by one: without statistics the planner would read all for each Scan. And of what is
-    // not fanned out it often expects none, and would read that index rather than find a Scan by its
-    // key; IS NOT TRUE keeps it from that.
-    let rows: Vec<Row> = Prepared(
+    // Posts are looked up one by one: without statistics the planner would read all of them for each Scan. It also
+    // often expects no Scan without deliveries, and would read that index instead of finding a Scan by its key; IS
+    // NOT TRUE prevents that.
+    let mut rows: Vec<Row> = Prepared(
         sql_query(concat!(
             "WITH marked AS ( \
                  UPDATE scans AS s SET fanned_out = true \
@@ -120,7 +150,7 @@ pub async fn fan_out<P>(
                      AND coalesce(l.next_due_time > statement_timestamp(), true) AS clear, \
                  c.state = 'ACTIVE' AND coalesce(l.open_until <= statement_timestamp(), true) AS due, \
                  l.open_until IS NOT NULL OR c.max_per_second IS NOT NULL AS restrained, \
-                 p.erase_time IS NOT NULL AS erased, ",
+                 p.erase_time IS NOT NULL AS erased, n.filter, ",
             endpoint_columns!(),
             post_columns!(),
             " FROM marked AS m \
@@ -142,27 +172,24 @@ pub async fn fan_out<P>(
     .load(conn)
     .await?;
 
+    let filtered = rows.iter().filter_map(Row::filtered);
+    let refused = notice_filters::refused(conn, filtered).await?;
+    rows.retain(|row| row.filtered().is_none_or(|one| !refused.contains(&one)));
+
     let mut found = FannedOut {
         tasks: Vec::new(),
         waiting: BTreeSet::new(),
+        surplus,
     };
     let mut inserts: Vec<Insert> = Vec::with_capacity(rows.len());
     for row in rows {
-        let manager = ManagerName {
-            namespace: Id::from_uuid(row.namespace_id),
-            manager: Id::from_uuid(row.manager_id),
-        };
+        let scan = row.scan();
         let delivery = DeliveryName {
-            namespace: manager.namespace,
+            namespace: scan.namespace,
             connection: Id::from_uuid(row.connection_id),
             delivery: Id::generate(),
         };
-        let scan = ScanName {
-            namespace: manager.namespace,
-            manager: manager.manager,
-            scan: Id::from_uuid(row.scan_id),
-        };
-        // Of one Scan there may be several.
+        // One Scan may have several deliveries.
         let traceparent = traces.get(&scan).cloned().flatten();
         let account = Id::from_uuid(row.account_id);
         let connection = delivery.connection_name();
@@ -171,8 +198,8 @@ pub async fn fan_out<P>(
         } else {
             None
         };
-        // One that cannot be read, for want of a key perhaps, waits in the database: neither the Scan's
-        // other Connections nor anybody's event is held up.
+        // A delivery whose values cannot be read, for example without their key, waits in the database: it delays
+        // neither the Scan's other Connections nor other events.
         let task = permit.and_then(|permit| {
             let opening = Opening {
                 delivery,
@@ -180,7 +207,8 @@ pub async fn fan_out<P>(
                 account,
                 attempt_count: 0,
                 schedule_base: 0,
-                open_time: delivery.delivery.time(),
+                reopened: false,
+                age: Age::new(delivery.delivery.time(), delivery.delivery.time()),
                 urgent: false,
                 traceparent: traceparent.clone(),
             };
@@ -218,8 +246,7 @@ struct Insert {
     traceparent: Option<String>,
 }
 
-/// Only the database's clock decides what is due, and others look by it; the id's time is only a
-/// part of the key.
+/// Only the database's clock decides what is due. The time in the id is only a part of the key.
 async fn insert(
     conn: &mut AsyncPgConnection,
     replica: Uuid,

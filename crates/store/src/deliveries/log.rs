@@ -1,8 +1,8 @@
-//! The delivery log as clients read it: lists, and one delivery with its attempts.
+//! The delivery log for clients: lists, and single deliveries with their attempts.
 //!
-//! A page costs what its rows cost, at any depth and size of the log, in the order of `createTime` and
-//! filtered by time, Scan, or what was given up; of the latter filtered by status it costs an index's entry for
-//! each, and no look at it. Other filters read until the page is full.
+//! In the order of `createTime`, with a filter by time, by Scan, or for exhausted or cancelled deliveries, a page
+//! costs only its own rows, at any depth and size of the log. A filter by status among exhausted or cancelled ones
+//! costs one index entry each, without reading the row. Other filters read until the page is full.
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -13,7 +13,8 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     ConnectionName, Delivery, DeliveryName, DeliveryWithAttempts, Id, ScanName,
     delivery::{AttemptPhases, DeliveryAttempt},
-    filter::{Clause, Comparison, Literal, Op},
+    field::{Literal, Op},
+    filter::{Clause, Comparison},
     list::ListQuery,
 };
 use uuid::Uuid;
@@ -25,7 +26,7 @@ use crate::{
     words,
 };
 
-/// Attempts that a delivery is shown with, the newest: after many replays there may be more.
+/// Maximum number of attempts shown with a delivery, the newest: replays may add many.
 const MAX_ATTEMPTS: i64 = 100;
 
 #[derive(QueryableByName)]
@@ -58,7 +59,7 @@ pub(super) struct Row {
     last_error: Option<String>,
 }
 
-/// The columns of [`Row`], of `deliveries` as `d`.
+/// Columns of [`Row`], from `deliveries` as `d`.
 macro_rules! log_columns {
     () => {
         "d.namespace_id, d.connection_id, d.id, d.create_time, d.update_time, d.manager_id, d.scan_id, d.state, \
@@ -125,7 +126,7 @@ pub(crate) const LISTING: Listing = Listing {
     is_indexed: is_given_up,
 };
 
-/// Selects one Scan: a filter by its name would spell out the name of every row.
+/// Selects one Scan. A filter by its name would have to build the name of every row.
 const OF_SCAN: Listing = Listing {
     select: concat!(
         "SELECT ",
@@ -169,7 +170,8 @@ const OF_SCAN_ON_ANY: Listing = Listing {
     is_indexed: is_given_up,
 };
 
-/// Served by `deliveries_given_up_status_idx`: a terminal state without success, and its status.
+/// Returns true for a filter that `deliveries_given_up_status_idx` serves: a terminal state without success, and
+/// its status.
 fn is_given_up(list: &ListQuery, comparison: &Comparison) -> bool {
     let given_up = |one: &Comparison| {
         let is_state = one.field == "state" && one.op == Op::Equal && !one.negated;
@@ -181,11 +183,8 @@ fn is_given_up(list: &ListQuery, comparison: &Comparison) -> bool {
         || comparison.field == "lastStatusCode" && list.filter.0.iter().any(is_listed)
 }
 
-/// Orders by `createTime` are served by `deliveries_pkey`; with a filter for a state that a delivery
-/// is given up in, by `deliveries_given_up_status_idx`, for one Scan by `deliveries_scan_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// `deliveries_pkey` serves orders by `createTime`. `deliveries_given_up_status_idx` serves filters for
+/// unsuccessful terminal states, and `deliveries_scan_idx` serves one Scan.
 pub async fn list(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -196,9 +195,6 @@ pub async fn list(
 }
 
 /// Maximum cost of [`list()`].
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn cost(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -222,10 +218,7 @@ fn of_one(connection: ConnectionName, list: &ListQuery) -> (Listing, Vec<Uuid>) 
     }
 }
 
-/// Same as [`list()`], for all Connections of `namespace` that are there. Costs one look-up per Connection.
-///
-/// # Errors
-/// When the database does not answer.
+/// Same as [`list()`], for all existing Connections of `namespace`. Costs one look-up per Connection.
 pub async fn list_all(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -239,9 +232,6 @@ pub async fn list_all(
 }
 
 /// Maximum cost of [`list_all`].
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn cost_of_all(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -263,7 +253,7 @@ fn on_any(namespace: Id, scan: ScanName) -> [Uuid; 3] {
     [namespace, scan.manager, scan.scan].map(|id| id.to_uuid())
 }
 
-/// The one Scan that the filter asks for, where it does.
+/// Returns the Scan that the filter selects, if it selects one.
 fn scan_of(list: &ListQuery) -> Option<ScanName> {
     list.filter.0.iter().find_map(|clause| match &clause.0[..] {
         [one] if one.field == "scan" && one.op == Op::Equal && !one.negated => match &one.literal {
@@ -283,9 +273,6 @@ fn page(rows: Vec<Row>, list: &ListQuery) -> Result<Page<Delivery>, Error> {
 }
 
 /// Reads by primary key: the id contains the time of its partition.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn get(
     conn: &mut AsyncPgConnection,
     name: DeliveryName,
@@ -307,10 +294,7 @@ pub async fn get(
     .transpose()
 }
 
-/// A delivery with its newest attempts, the earliest of them first.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns a delivery with its newest attempts, in ascending order.
 pub async fn get_with_attempts(
     conn: &mut AsyncPgConnection,
     name: DeliveryName,
@@ -346,8 +330,8 @@ struct AttemptRow {
     response_body: Option<String>,
 }
 
-/// Served by `delivery_attempts_pkey`, in each partition since the delivery was made; a clock that was
-/// late by a minute loses nothing.
+/// Reads `delivery_attempts_pkey` in each partition since the delivery was created, with a minute's tolerance for
+/// clocks.
 async fn attempts(
     conn: &mut AsyncPgConnection,
     name: DeliveryName,

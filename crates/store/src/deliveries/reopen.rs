@@ -1,8 +1,8 @@
-//! Deliveries that a person asks for again: PENDING, due now, the schedule from its start, attempts
-//! appended.
+//! Deliveries that a person requests again: they become PENDING and due now, their schedule restarts, and attempts
+//! are appended.
 //!
-//! A delivery whose request is open keeps its lease: the result of that request reopens it. So nothing is
-//! sent twice at a time, and nothing that was asked for is lost.
+//! A delivery whose request is in flight keeps its lease, and the result of that request reopens it. So no delivery
+//! is sent twice at a time, and no request is lost.
 
 use diesel::{
     OptionalExtension, sql_query,
@@ -28,7 +28,7 @@ macro_rules! reopened {
 }
 pub(crate) use reopened;
 
-/// The condition that there is still something to send for `deliveries` as `d`.
+/// Condition on `deliveries` as `d` that there is still something to send.
 macro_rules! scan_is_there {
     () => {
         "EXISTS (SELECT FROM scans AS s WHERE s.namespace_id = d.namespace_id AND s.manager_id = d.manager_id \
@@ -37,11 +37,8 @@ macro_rules! scan_is_there {
 }
 pub(crate) use scan_is_there;
 
-/// Reopens one delivery in any state, due past an open breaker. `None` when it is not there, or its Scan
-/// is no longer kept. By primary keys.
-///
-/// # Errors
-/// When the database does not answer.
+/// Reopens one delivery in any state, due even if the circuit breaker is open. Returns `None` if it does not exist,
+/// or its Scan is no longer stored. By primary keys.
 pub async fn reopen(
     conn: &mut AsyncPgConnection,
     name: DeliveryName,

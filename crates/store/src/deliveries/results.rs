@@ -1,4 +1,4 @@
-//! Records attempts in batches: three statements per batch. The last one decides.
+//! Records attempts in batches of three statements. The last statement decides which deliveries move on.
 
 use std::{
     borrow::Cow,
@@ -25,7 +25,7 @@ use crate::{
     words,
 };
 
-/// One attempt, as the log keeps it.
+/// One attempt, as stored in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// Number of the attempt, starting at 1.
@@ -48,9 +48,9 @@ pub enum Verdict {
     Succeeded,
     /// Delay from the time of recording, by the database's clock.
     RetryIn(Duration),
-    /// Given up after its last attempt, whose error it keeps.
+    /// Exhausted after its last attempt, whose error it keeps.
     Exhausted,
-    /// Given up for its age.
+    /// Expired because of its age.
     Expired,
 }
 
@@ -72,7 +72,7 @@ pub struct AttemptResult {
 }
 
 impl AttemptResult {
-    /// Reason in the row for a delivery that is not made.
+    /// Stored reason of a delivery that is never sent.
     fn reason(&self) -> Option<Cow<'_, str>> {
         match self.verdict {
             Verdict::Expired => Some(Cow::Borrowed("expired")),
@@ -84,21 +84,18 @@ impl AttemptResult {
 /// Outcome of a batch.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
-    /// Deliveries that were still the replica's, and have moved on.
+    /// Deliveries that were still leased to the replica, and have moved on.
     pub moved: HashSet<Id>,
-    /// The Connections of those that were asked for again meanwhile, and so wait: for
-    /// [`crate::lanes::note_due`] after the commit.
+    /// Connections of deliveries that were requested again meanwhile and so wait: for [`crate::lanes::note_due`]
+    /// after the commit.
     pub reopened: Vec<ConnectionName>,
 }
 
-/// Stores the attempts and moves their deliveries on. A delivery whose lease `replica` has lost keeps
-/// the state that its new holder gives it; the attempt is recorded all the same, for it was made.
-/// A batch that is recorded again, since its commit was not answered, moves nothing.
+/// Stores the attempts and moves their deliveries on. If `replica` has lost the lease of a delivery, the delivery
+/// keeps the state that its new holder sets, but the attempt is still recorded, because it was made. If a batch is
+/// recorded again because its commit was not answered, nothing moves.
 ///
-/// Call inside of a transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Call inside a transaction.
 pub async fn record_results(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
@@ -153,17 +150,17 @@ pub async fn record_results(
     move_on(conn, replica, results).await
 }
 
-/// Moves deliveries on without an entry in the log: for attempts that the log refuses. Returns what
-/// [`record_results`] does.
+/// Moves deliveries on without an entry in the log, for attempts that the log refuses. Returns the same as
+/// [`record_results`].
 ///
 /// # Errors
-/// When the database does not answer, or refuses this too.
+/// If the database does not answer, or refuses this too.
 pub async fn move_on(
     conn: &mut AsyncPgConnection,
     replica: Uuid,
     results: &[&AttemptResult],
 ) -> QueryResult<Recorded> {
-    // In the order of the key, so that two batches never wait for each other in a circle.
+    // Locked in the order of the key, so that two batches never deadlock.
     let mut sorted: Vec<&AttemptResult> = results.to_vec();
     sorted.sort_unstable_by_key(|result| result.delivery);
     let column = |value: fn(&AttemptResult) -> Uuid| {
@@ -223,7 +220,7 @@ pub async fn move_on(
     })
 }
 
-/// A delivery that was still this replica's.
+/// A delivery that was still leased to this replica.
 #[derive(QueryableByName)]
 struct Moved {
     #[diesel(sql_type = SqlUuid)]
@@ -247,8 +244,8 @@ impl Moved {
     }
 }
 
-/// Outcomes by Connection. Deliveries whose lease was lost are not counted: the
-/// new holder's are.
+/// Outcomes by Connection. Deliveries whose lease was lost are not counted here, because the new holder counts
+/// them.
 fn deltas(results: &[&AttemptResult], moved: &[Moved]) -> Deltas {
     let scans: HashMap<Uuid, Id> = moved
         .iter()

@@ -1,21 +1,20 @@
-//! Finds work that no hint points to, and ends deliveries that will never be sent. One replica does it for all.
+//! Finds deliveries that no hint points to, and ends deliveries that will never be sent. One replica sweeps for
+//! all.
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use diesel::{
     OptionalExtension, QueryableByName, sql_query,
-    sql_types::{BigInt, Bool, Double, Text, Uuid as SqlUuid},
+    sql_types::{BigInt, Bool, Double, Text, Timestamptz, Uuid as SqlUuid},
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use domain::{ConnectionName, Id};
+use domain::{ConnectionName, Id, Timestamp};
 use uuid::Uuid;
 
 use crate::{QueryResult, lanes, prepared::Prepared, replicas};
 
-/// Returns true if `replica` is the one of its service that sweeps: the first by id of those that live.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns true if `replica` is the sweeper of its service: the living replica with the lowest id.
 pub async fn is_sweeper(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct First {
@@ -39,17 +38,14 @@ pub async fn is_sweeper(conn: &mut AsyncPgConnection, replica: Uuid) -> QueryRes
 /// Deleted Connections with waiting deliveries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Connections whose hints were later than their waiting deliveries; the hints are now right.
+    /// Connections whose hint was later than their waiting deliveries; these hints have been corrected.
     pub unnoted: usize,
     pub gone: Vec<ConnectionName>,
 }
 
-/// Looks at every Connection with waiting deliveries, and sets right those hints that are later than
-/// that: a dispatcher died between a commit and its [`lanes::note_due`]. Costs a step of
-/// `deliveries_due_by_connection_idx` for each such Connection, however much waits for it.
-///
-/// # Errors
-/// When the database does not answer.
+/// Checks every Connection with waiting deliveries, and corrects hints that are later than those: a dispatcher died
+/// between a commit and its [`lanes::note_due`]. Costs one step of `deliveries_due_by_connection_idx` for each such
+/// Connection, regardless of how many deliveries wait.
 pub async fn find_waiting(conn: &mut AsyncPgConnection) -> QueryResult<Waiting> {
     #[derive(QueryableByName)]
     struct Row {
@@ -99,10 +95,7 @@ pub async fn find_waiting(conn: &mut AsyncPgConnection) -> QueryResult<Waiting> 
     })
 }
 
-/// Ends up to `limit` deliveries that wait for a Connection that is gone; returns how many.
-///
-/// # Errors
-/// When the database does not answer.
+/// Cancels up to `limit` deliveries that wait for a deleted Connection, and returns their number.
 pub async fn cancel_waiting(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -124,17 +117,17 @@ pub async fn cancel_waiting(
     .await
 }
 
-/// Gives up to `limit` deliveries up as `expired`: those of disabled Connections that are older than
-/// `kept`, and those of Connections whose breaker is open that are older than `max_age`. Returns how many.
-/// Reads the old part of the log of such Connections, so ask seldom.
-///
-/// # Errors
-/// When the database does not answer.
+/// Marks up to `limit` deliveries as `expired`: those of disabled Connections that are older than `kept`, and those
+/// of Connections with an open circuit breaker that are older than `max_age`, as is the last change of the Connection:
+/// what waited while it was disabled gets its tries. Returns their number. Ages use the database's clock or `now`,
+/// whichever is earlier, so that a single wrong clock expires nothing. Reads the old part of these Connections' log,
+/// so call it rarely.
 pub async fn expire(
     conn: &mut AsyncPgConnection,
     kept: Duration,
     max_age: Duration,
     limit: i64,
+    now: Timestamp,
 ) -> QueryResult<usize> {
     sql_query(
         "UPDATE deliveries AS d SET state = 'EXHAUSTED', next_attempt_time = NULL, update_time = clock_timestamp(), \
@@ -146,9 +139,11 @@ pub async fn expire(
                    SELECT w.namespace_id, w.connection_id, w.create_time, w.id FROM deliveries AS w \
                    WHERE w.namespace_id = c.namespace_id AND w.connection_id = c.id \
                      AND w.state IN ('PENDING', 'RETRYING') \
-                     AND greatest(w.create_time, w.reopen_time) < statement_timestamp() \
-                         - CASE c.state WHEN 'ACTIVE' THEN $2 ELSE $1 END * interval '1 second' \
-                     AND w.create_time < statement_timestamp() - least($1, $2) * interval '1 second' \
+                     AND CASE c.state WHEN 'ACTIVE' THEN greatest(w.create_time, w.reopen_time, c.update_time) \
+                             + $2 * interval '1 second' \
+                         ELSE greatest(w.create_time, w.reopen_time) + $1 * interval '1 second' END \
+                         < least(statement_timestamp(), $5) \
+                     AND w.create_time < least(statement_timestamp(), $5) - least($1, $2) * interval '1 second' \
                    LIMIT $3 FOR UPDATE SKIP LOCKED \
                ) AS old \
                WHERE (c.state <> 'ACTIVE' OR l.open_until IS NOT NULL) AND EXISTS ( \
@@ -162,12 +157,13 @@ pub async fn expire(
     .bind::<Double, _>(max_age.as_secs_f64())
     .bind::<BigInt, _>(limit)
     .bind::<Text, _>("expired")
+    .bind::<Timestamptz, _>(now.to_chrono())
     .execute(conn)
     .await
 }
 
-/// How it stands with the lanes of all Connections: breakers that are open, Connections with something to
-/// send now, and for how long the longest has had it.
+/// State of the lanes of all Connections: open circuit breakers, Connections with something to send now, and how
+/// long the longest of them has waited.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Standing {
     pub open_breakers: i64,
@@ -175,10 +171,7 @@ pub struct Standing {
     pub oldest_due: Duration,
 }
 
-/// Reads all lanes: a small row a Connection.
-///
-/// # Errors
-/// When the database does not answer.
+/// Reads all lanes: one small row per Connection.
 pub async fn standing(conn: &mut AsyncPgConnection) -> QueryResult<Standing> {
     #[derive(QueryableByName)]
     struct Row {
@@ -205,8 +198,10 @@ pub async fn standing(conn: &mut AsyncPgConnection) -> QueryResult<Standing> {
 }
 
 /// Unfinished deliveries, up to a limit, and the states of Connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standings {
+    /// Time of the database's clock.
+    pub now: Timestamp,
     pub pending: i64,
     pub retrying: i64,
     pub in_flight: i64,
@@ -221,12 +216,11 @@ pub struct Standings {
 
 /// Counts up to `most` waiting deliveries, up to `most` in flight, and all Connections. Served by
 /// `deliveries_due_by_connection_idx` and `deliveries_in_flight_idx`, in any order; reads a small row per Connection.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<Standings> {
     #[derive(QueryableByName)]
     struct Row {
+        #[diesel(sql_type = Timestamptz)]
+        now: DateTime<Utc>,
         #[diesel(sql_type = BigInt)]
         pending: i64,
         #[diesel(sql_type = BigInt)]
@@ -244,7 +238,7 @@ pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<S
     }
     let row: Row = Prepared(
         sql_query(
-            "SELECT waiting.*, in_flight.*, endpoints.* FROM \
+            "SELECT clock_timestamp() AS now, waiting.*, in_flight.*, endpoints.* FROM \
                  (SELECT count(*) FILTER (WHERE state = 'PENDING') AS pending, \
                       count(*) FILTER (WHERE state = 'RETRYING') AS retrying, \
                       count(*) FILTER (WHERE next_attempt_time <= statement_timestamp()) AS due \
@@ -263,6 +257,7 @@ pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<S
     .get_result(conn)
     .await?;
     Ok(Standings {
+        now: row.now.into(),
         pending: row.pending,
         retrying: row.retrying,
         in_flight: row.in_flight,
@@ -271,4 +266,23 @@ pub async fn standings(conn: &mut AsyncPgConnection, most: i64) -> QueryResult<S
         broken: row.broken,
         disabled: row.disabled,
     })
+}
+
+/// Moves back the times of up to `limit` deliveries that have waited since before the database's clock went back:
+/// each waits as long as it was meant to. Returns their number. Reads all deliveries that are due later, so call it
+/// only after the clock went back.
+pub async fn follow_clock(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<usize> {
+    sql_query(
+        "UPDATE deliveries AS d SET update_time = clock_timestamp(), \
+             next_attempt_time = clock_timestamp() + greatest(d.next_attempt_time - d.update_time, interval '0') \
+         FROM (SELECT namespace_id, connection_id, create_time, id FROM deliveries \
+               WHERE state IN ('PENDING', 'RETRYING') AND next_attempt_time > statement_timestamp() \
+                 AND update_time > clock_timestamp() + interval '1 minute' \
+               LIMIT $1 FOR UPDATE SKIP LOCKED) AS ahead \
+         WHERE d.namespace_id = ahead.namespace_id AND d.connection_id = ahead.connection_id \
+           AND d.create_time = ahead.create_time AND d.id = ahead.id",
+    )
+    .bind::<BigInt, _>(limit)
+    .execute(conn)
+    .await
 }

@@ -101,9 +101,6 @@ pub struct FeedIds {
 
 /// Adds to the feed's current day. Call in the transaction that moves the feed's cursor: then nothing counts twice. One
 /// statement by primary key, or none if there is nothing to add; one more for a gap, and two for missing ids.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn record_day(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -195,11 +192,8 @@ async fn record_gap(
     Ok(())
 }
 
-/// The last days of these feeds, newest first. Three statements: by the primary keys of `feed_days` and
+/// Returns the last days of these feeds, newest first. Three statements: by the primary keys of `feed_days` and
 /// `feed_missing_ids`, and by `feed_gaps_feed_idx`. The caller decides who may see the feeds.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn days_of(
     conn: &mut AsyncPgConnection,
     feeds: &[&FeedName],
@@ -356,9 +350,6 @@ async fn gaps_of(
 
 /// The open gaps of a feed that lie between `after` and `before`. Served by `feed_gaps_feed_idx`: at most [`MAX_GAPS`]
 /// entries are read.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn open_gaps(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -388,11 +379,8 @@ pub async fn open_gaps(
     Ok(gaps.collect())
 }
 
-/// Closes gaps of a feed. Call in the transaction that stores what was read of them. None without gaps, else one
-/// statement by primary key.
-///
-/// # Errors
-/// When the database does not answer.
+/// Closes gaps of a feed. Call in the transaction that stores the posts read from them. One statement by primary
+/// key, or none if `gaps` is empty.
 pub async fn fill_gaps(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -410,10 +398,7 @@ pub async fn fill_gaps(
     Ok(())
 }
 
-/// Removes the record of days that are older than `kept`. Reads the tables, which stay small: for now and then.
-///
-/// # Errors
-/// When the database does not answer.
+/// Removes records of days that are older than `kept`. Reads the whole tables, which stay small, so call it rarely.
 pub async fn purge_days(conn: &mut AsyncPgConnection, kept: Duration) -> QueryResult<usize> {
     let mut purged = 0;
     for statement in [

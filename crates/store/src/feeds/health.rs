@@ -10,11 +10,11 @@ use domain::{FeedName, ManagerName, Timestamp};
 
 use crate::QueryResult;
 
-/// Longer after its due time a poll is late.
+/// A poll that starts so long after its due time is late.
 const GRACE_SECONDS: f64 = 30.0;
-/// Scans a day are reckoned from those of so many days,
+/// Number of days that the estimate of Scans per day covers.
 const DAYS: i32 = 7;
-/// and from the newest so many alone.
+/// Maximum number of the newest Scans that the estimate reads.
 const LOOKED_AT: i64 = 1_000;
 
 /// A feed that a Manager watches.
@@ -22,24 +22,24 @@ const LOOKED_AT: i64 = 1_000;
 pub struct FeedHealth {
     pub feed: FeedName,
     pub state: FeedState,
-    /// True if it succeeded or not; `None` before the first.
+    /// Time of the last poll, successful or not; `None` before the first.
     pub last_poll_time: Option<Timestamp>,
-    /// When it is due, which may have passed.
+    /// Time when it is due, which may have passed.
     pub next_poll_time: Timestamp,
     /// Time of the newest post that was ever read.
     pub last_post_time: Option<Timestamp>,
-    /// Rate of posts of the feed, for all watchers; an estimate that forgets with the days. `None`
-    /// before the first poll that succeeded.
+    /// Posts per day of the feed, for all watchers. An estimate that gives recent days more weight. `None` before
+    /// the first successful poll.
     pub posts_per_day: Option<f64>,
-    /// How many Scans this Manager gets of the feed's posts, by those of the last days.
+    /// Scans per day that this Manager gets from the feed's posts, estimated from the last days.
     pub scans_per_day: f64,
-    /// Polls, ever, after which posts may have been missing, for the platform gave no more.
+    /// Total number of polls after which posts may be missing, because the platform returned no more.
     pub gaps: u64,
-    /// Posts, ever, that were skipped because they could not be read or stored.
+    /// Total number of posts that were skipped because they could not be read or stored.
     pub quarantined_posts: u64,
     /// When the last of them was skipped, and why.
     pub last_quarantine: Option<(Timestamp, String)>,
-    /// Why the last poll gave nothing, in our words or the platform's. `None` when it did.
+    /// Why the last poll failed, in our words or the platform's. `None` if it succeeded.
     pub error: Option<String>,
 }
 
@@ -48,11 +48,11 @@ pub enum FeedState {
     Ok,
     /// The feed has no failure, but its poll is overdue.
     Late,
-    /// The last poll failed, for a reason that may pass.
+    /// The last poll failed, for a temporary reason.
     Failing,
-    /// The platform refuses it, until someone changes something.
+    /// The platform refuses until someone changes something.
     Blocked,
-    /// The operator's bound on the platform, or the platform's own limit, is reached.
+    /// The operator's budget for the platform, or the platform's own limit, is used up.
     BudgetSpent,
 }
 
@@ -100,16 +100,13 @@ struct Row {
     error: Option<String>,
 }
 
-/// The feeds that a Manager watches now, by name; none when it is disabled or was never applied. One
+/// Returns the feeds that a Manager watches now, by name; none if it is disabled or was never applied. One
 /// statement: by `feed_watchers_manager_idx` and primary keys, and the Manager's newest Scans by theirs.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn health_of(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
 ) -> QueryResult<Vec<FeedHealth>> {
-    // A failure to store is ours: what the database said is not for customers.
+    // A failure to store is ours, so customers do not see the database's message.
     let rows: Vec<Row> = sql_query(
         "WITH lately AS MATERIALIZED ( \
              SELECT s.create_time, p.feed FROM ( \
@@ -154,7 +151,7 @@ fn read(row: Row) -> Option<FeedHealth> {
         None => FeedState::Ok,
     };
     Some(FeedHealth {
-        // Names are parsed before they are stored.
+        // Names were parsed before they were stored.
         feed: row.name.parse().ok()?,
         state,
         last_poll_time: row.last_poll_time.map(Into::into),
@@ -172,7 +169,7 @@ fn read(row: Row) -> Option<FeedHealth> {
     })
 }
 
-/// How the watched feeds of one platform do, all together.
+/// Summary of the watched feeds of one platform.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct PlatformFeeds {
     #[diesel(sql_type = Text)]
@@ -188,25 +185,47 @@ pub struct PlatformFeeds {
     /// Feeds that wait for a scanner.
     #[diesel(sql_type = BigInt)]
     pub due: i64,
+    /// Feeds whose last poll is in the future, because the database's clock went back.
+    #[diesel(sql_type = BigInt)]
+    pub ahead: i64,
     /// Message of a feed that is not ok.
     #[diesel(sql_type = Nullable<Text>)]
     pub error: Option<String>,
 }
 
-/// How the watched feeds do, by platform. Reads all of them, some thousand: for now and then.
-///
-/// # Errors
-/// When the database does not answer.
+/// Summarises the watched feeds by platform. Reads all of them, some thousands, so call it rarely.
 pub async fn by_platform(conn: &mut AsyncPgConnection) -> QueryResult<Vec<PlatformFeeds>> {
-    sql_query(
+    sql_query(format!(
         "SELECT platform, count(*) FILTER (WHERE trouble IS NULL) AS ok, \
              count(*) FILTER (WHERE trouble = 'FAILING') AS failing, \
              count(*) FILTER (WHERE trouble = 'BLOCKED') AS blocked, \
              count(*) FILTER (WHERE trouble = 'BUDGET_SPENT') AS budget_spent, \
              count(*) FILTER (WHERE leased_by IS NULL AND next_poll_time <= clock_timestamp()) AS due, \
+             count(*) FILTER (WHERE {AHEAD}) AS ahead, \
              max(last_error) FILTER (WHERE trouble IS NOT NULL) AS error \
-         FROM feeds WHERE watched GROUP BY platform",
-    )
+         FROM feeds WHERE watched GROUP BY platform"
+    ))
     .load(conn)
+    .await
+}
+
+/// Condition of a feed whose times the database's clock has not reached yet.
+const AHEAD: &str =
+    "coalesce(last_poll_time, create_time) > clock_timestamp() + interval '1 minute'";
+
+/// Makes feeds due after the database's clock went back: otherwise their next polls would be late by the
+/// difference. Returns the number of feeds.
+///
+/// # Errors
+/// If the database does not answer.
+pub async fn follow_clock(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
+    // Not `least`, which would replace NULL.
+    let not_ahead = ["next_poll_time", "last_poll_time", "read_time", "late_time"]
+        .map(|time| format!("{time} = CASE WHEN {time} > clock_timestamp() THEN clock_timestamp() ELSE {time} END"))
+        .join(", ");
+    sql_query(format!(
+        "UPDATE feeds SET {not_ahead} WHERE watched AND {AHEAD}"
+    ))
+    .execute(conn)
     .await
 }

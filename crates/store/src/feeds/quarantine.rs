@@ -11,7 +11,7 @@ use domain::FeedName;
 
 use crate::{QueryResult, words};
 
-/// The most posts of one feed that are listed.
+/// Maximum number of posts of one feed that are listed.
 const LISTED: usize = 100;
 /// How long they are listed.
 const LISTED_FOR: Duration = Duration::from_hours(30 * 24);
@@ -34,7 +34,7 @@ pub enum QuarantineKind {
 }
 
 impl QuarantineKind {
-    /// The word for it in the database.
+    /// Word in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl QuarantineKind {
 }
 
 impl Quarantined {
-    /// The reason in words for customers, who are not shown what the database said.
+    /// Reason for customers, without the database's message.
     fn public_reason(&self) -> String {
         match self.kind {
             QuarantineKind::Unreadable => format!("cannot be read: {}", self.reason),
@@ -54,11 +54,8 @@ impl Quarantined {
     }
 }
 
-/// Notes posts of `feed` that are skipped. Call in the transaction that moves the feed's cursor past them: then each is
-/// counted once.
-///
-/// # Errors
-/// When the database does not answer.
+/// Records posts of `feed` that are skipped. Call in the transaction that moves the feed's cursor past them, so
+/// that each is counted once.
 pub async fn quarantine(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -99,10 +96,7 @@ pub async fn quarantine(
     Ok(())
 }
 
-/// Forgets what was noted long ago. The count of each feed stays.
-///
-/// # Errors
-/// When the database does not answer.
+/// Removes old records. The count of each feed stays.
 pub async fn purge_quarantine(conn: &mut AsyncPgConnection) -> QueryResult<usize> {
     sql_query(
         "DELETE FROM quarantined_posts WHERE quarantine_time < clock_timestamp() - $1 * interval '1 second'",

@@ -1,11 +1,11 @@
-//! How many feeds of a platform one replica may poll at a time, and whose come next.
+//! How many feeds of a platform one replica may poll at a time, and which account's feed comes next.
 
 use domain::Id;
 use uuid::Uuid;
 
 use crate::fair::{Places, Turns};
 
-/// The places for polls of one platform: of young polls, of polls of feeds that were slow last time, and of all.
+/// Capacity for polls of one platform: for young polls, for polls of feeds that were slow last time, and for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
     quick: Places,
@@ -34,7 +34,7 @@ impl Room {
         if slow { &self.slow } else { &self.quick }
     }
 
-    /// Takes the place of a poll.
+    /// Takes capacity for a poll.
     pub fn take(&mut self, account: Id, slow: bool) {
         if slow {
             self.slow.take(account);
@@ -44,18 +44,18 @@ impl Room {
         self.all.take(account);
     }
 
-    /// Takes the place of a poll that takes so long that it is no longer a quick one.
+    /// Takes capacity for a poll that has become slow.
     pub fn take_overdue(&mut self, account: Id) {
         self.all.take(account);
     }
 
-    /// Returns true if `account` may begin another poll, of a feed that was `slow` or not.
+    /// Returns true if `account` may start another poll, of a feed that was `slow` or not.
     #[must_use]
     pub fn admits(&self, account: Id, slow: bool) -> bool {
         self.all.admits(account) && self.places(slow).admits(account)
     }
 
-    /// Returns true if no one may begin a poll.
+    /// Returns true if no one may start a poll.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.free(false) == 0 && self.free(true) == 0
@@ -66,14 +66,14 @@ impl Room {
         i64::try_from(free).unwrap_or(i64::MAX)
     }
 
-    /// The accounts that may not begin another poll.
+    /// Returns the accounts that may not start another poll.
     pub(super) fn refused(&self, slow: bool) -> Vec<Uuid> {
         let refused = self.places(slow).refused().chain(self.all.refused());
         refused.map(|account| account.to_uuid()).collect()
     }
 
-    /// Chooses feeds and the accounts that their polls count for, and takes their places. `candidates` are in the
-    /// order of the polls of an account's feeds.
+    /// Chooses feeds and the accounts that their polls count for, and takes their capacity. `candidates` must be in
+    /// the order in which an account's feeds are polled.
     pub(super) fn choose(
         &mut self,
         mut candidates: Vec<Candidate>,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_take_turns_however_many_feeds_one_has() {
+    fn accounts_take_turns_regardless_of_their_number_of_feeds() {
         let mut room = Room::new(6, 6, 6);
         let many = (0..5).map(|n| feed(&format!("a{n}"), &[1]));
         let candidates = many.chain([feed("b", &[2])]).collect();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_feed_counts_for_the_account_that_has_the_fewest_in_hand() {
+    fn shared_feed_counts_for_the_account_with_the_fewest_polls() {
         let mut room = Room::new(8, 8, 8);
         room.take(account(1), false);
         let candidates = vec![feed("a", &[1]), feed("shared", &[1, 2])];
@@ -148,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_served_longer_ago_comes_first() {
+    fn account_that_was_served_longer_ago_comes_first() {
         let mut turns = Turns::default();
         let both = || vec![feed("a", &[1]), feed("b", &[2])];
         let mut first = Vec::new();
         for _ in 0..4 {
-            // One place, that is free again each time.
+            // One place, which is free again each time.
             let chosen = chosen(&mut Room::new(1, 1, 1), &mut turns, both());
             first.extend(chosen.into_iter().map(|(name, _)| name));
         }

@@ -1,4 +1,4 @@
-//! Locks the lanes that what happened to requests is entered into.
+//! Locks the lanes that the results of requests change.
 
 use diesel::{
     QueryableByName, sql_query,
@@ -11,12 +11,9 @@ use uuid::Uuid;
 use super::{LockedLane, Row, keys, locked_columns};
 use crate::{QueryResult, prepared::Prepared};
 
-/// Locks the lanes whose record an attempt changes: those of `failed` ones, and of the others those that
-/// are not yet known as well. Mostly none. Call inside of a transaction, after the deliveries. Where any is, a second
-/// statement reads them: an owner's change that the lock has waited for is seen.
-///
-/// # Errors
-/// When the database does not answer.
+/// Locks the lanes whose record an attempt changes: all with `failed` attempts, and others that are not yet known
+/// as healthy. Mostly there are none. Call inside a transaction, after locking the deliveries. If there are any, a
+/// second statement reads them, so that an owner's change that the lock waited for is seen.
 pub async fn lock_changing(
     conn: &mut AsyncPgConnection,
     connections: &[(ConnectionName, bool)],

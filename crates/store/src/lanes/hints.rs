@@ -1,5 +1,5 @@
-//! When to look for what waits for a Connection. Where its rate is limited, half a second before the time that is
-//! spent ends: what is claimed then is paced behind it, and a look may be late.
+//! Hints when to look for waiting deliveries of a Connection. With a rate limit, the hint is half a second before
+//! the limit allows the next request: claimed deliveries are then paced, and a look may be late.
 
 use std::time::Duration;
 
@@ -14,11 +14,8 @@ use uuid::Uuid;
 use super::{keys, name};
 use crate::{QueryResult, prepared::Prepared};
 
-/// Says that something waits for these Connections, due now. Call after the commit that made it so: a hint
-/// that was moved on before does not know of it, one that is moved on later does.
-///
-/// # Errors
-/// When the database does not answer.
+/// Records that something waits for these Connections, due now. Call after the commit that created it: a session that
+/// moved the hint before that commit has not seen it, and one that moves it afterwards does.
 pub async fn note_due(
     conn: &mut AsyncPgConnection,
     connections: &[ConnectionName],
@@ -30,8 +27,8 @@ pub async fn note_due(
     sorted.sort_unstable();
     sorted.dedup();
     let [namespaces, ids] = keys(sorted.into_iter());
-    // Without a condition: one would be judged by the row as it was before another's lock, and so miss that
-    // the hint has just been moved on.
+    // Without a condition: PostgreSQL would evaluate it on the row as it was before another transaction's lock, and
+    // so miss that the hint has just been moved.
     Prepared(
         sql_query(
             "UPDATE connection_lanes AS l SET next_due_time = least(coalesce(l.next_due_time, 'infinity'), \
@@ -51,18 +48,15 @@ pub async fn note_due(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settled {
     pub connection: ConnectionName,
-    /// How long until something may be sent; `None` when nothing waits, or the Connection is disabled.
+    /// Time until something may be sent; `None` if nothing waits, or the Connection is disabled.
     pub next: Option<Duration>,
     /// Same as in [`super::Due`].
     pub restrained: bool,
 }
 
-/// Moves the hints of Connections on to what waits for them: after a claim that found less than it asked
-/// for. Those that someone else has locked stay as they are. Call inside of a transaction; two
-/// statements, a step of `deliveries_due_by_connection_idx` for each Connection.
-///
-/// # Errors
-/// When the database does not answer.
+/// Moves the hints of Connections to their next waiting delivery, after a claim that found less than it asked for.
+/// Skips Connections that someone else has locked. Call inside a transaction; two statements, one step of
+/// `deliveries_due_by_connection_idx` for each Connection.
 pub async fn settle(
     conn: &mut AsyncPgConnection,
     connections: &[ConnectionName],
@@ -91,7 +85,7 @@ pub async fn settle(
         return Ok(Vec::new());
     }
     let [namespaces, ids] = keys(connections.iter().copied());
-    // A separate statement locks: the next one then sees everything that was committed before the lock.
+    // A separate statement takes the locks, so that the next one sees everything that was committed before.
     let locked: Vec<Locked> = Prepared(
         sql_query(
             "SELECT l.namespace_id, l.connection_id FROM connection_lanes AS l \

@@ -1,36 +1,38 @@
 //! Maximum cost of a page of a list, estimated before it is read.
 //!
-//! The estimate depends on the list and on how many rows there are, never on how busy anything is: what is refused
-//! once is refused until it is narrowed. That rows are counted one by one, up to what is allowed, and not taken from
-//! the planner's statistics, keeps it so between two runs of `ANALYZE` too. The planner's own estimate of cost says
-//! nothing here: it takes any function for as dear as any other, and any condition of one for true of a third.
+//! The estimate depends on the list and on the number of rows, never on load: a list that is refused once is
+//! refused until it is narrowed. Rows are counted one by one, up to the allowed maximum, and not taken from the
+//! planner's statistics. So the estimate does not change between two runs of `ANALYZE` either. The planner's own
+//! estimate of cost is not useful here: it assumes that all functions cost the same, and that any condition on a
+//! function is true for a third of the rows.
 //!
-//! Microseconds were measured on PostgreSQL 15 and a core of 2020, over posts of a thousand characters.
+//! The constants were measured on PostgreSQL 15 and a core of 2020, with posts of a thousand characters.
 
 use diesel::{QueryableByName, sql_types::BigInt};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    filter::{Comparison, Op},
+    field::Op,
+    filter::{Clause, Comparison},
     list::ListQuery,
 };
 
 use super::{Builder, Listing, effective, query::Query};
 use crate::QueryResult;
 
-/// The most that a page may be estimated to cost, in microseconds.
+/// Maximum estimated cost of a page, in microseconds.
 pub const MAX_COST: u64 = 1_000_000;
 
-/// A row that is looked at, and joined with its post.
+/// Cost of reading a row and joining it with its post.
 const ROW: u64 = 4;
-/// Folding a short text.
+/// Cost of folding a short text.
 const FOLD: u64 = 3;
-/// Searching a text that is folded.
+/// Cost of searching a folded text.
 const SEARCH: u64 = 1;
 
-/// Returns true if an index finds the page at once: polling is never refused.
+/// Returns true if an index finds the page at once. Such polling is never refused.
 #[must_use]
 pub fn is_by_create_time(list: &ListQuery) -> bool {
-    let by_time = |clause: &domain::filter::Clause| match clause.0.as_slice() {
+    let by_time = |clause: &Clause| match clause.0.as_slice() {
         [one] => is_time_bound(one),
         _ => false,
     };
@@ -38,7 +40,7 @@ pub fn is_by_create_time(list: &ListQuery) -> bool {
     list.filter.0.iter().all(by_time) && order.all(|(field, _)| field.name == "createTime")
 }
 
-/// Returns true if the comparison, alone in its clause, bounds the rows that are looked at.
+/// Returns true if the comparison, alone in its clause, limits the rows that are read.
 pub(super) fn is_bound(listing: &Listing, list: &ListQuery, comparison: &Comparison) -> bool {
     is_time_bound(comparison) || (listing.is_indexed)(list, comparison)
 }
@@ -51,7 +53,7 @@ fn is_time_bound(comparison: &Comparison) -> bool {
     comparison.field == "createTime" && !is_equality
 }
 
-/// The fields that these comparisons search, each once.
+/// Fields that these comparisons search, each once.
 pub(super) fn searched<'a>(
     comparisons: impl Iterator<Item = &'a Comparison>,
 ) -> impl Iterator<Item = &'static str> {
@@ -64,7 +66,7 @@ pub(super) fn searched<'a>(
     fields.into_iter()
 }
 
-/// Estimated microseconds that looking at one row takes.
+/// Estimated microseconds to read one row.
 pub(super) fn per_row(listing: &Listing, list: &ListQuery) -> u64 {
     let comparisons = || list.filter.0.iter().flat_map(|clause| &clause.0);
     let compared = comparisons().map(|one| match one.op {
@@ -77,7 +79,7 @@ pub(super) fn per_row(listing: &Listing, list: &ListQuery) -> u64 {
     ROW + compared.chain(folded).chain(ordered).sum::<u64>()
 }
 
-/// How many rows the statement gives.
+/// Counts the rows of the statement.
 pub(super) async fn count(conn: &mut AsyncPgConnection, rows: Builder<'_>) -> QueryResult<u64> {
     #[derive(QueryableByName)]
     struct Count {

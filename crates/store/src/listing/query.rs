@@ -1,26 +1,32 @@
-//! The SQL of a page with its values, as diesel runs it.
+//! The SQL of a page with its values, in the form that diesel runs.
 //!
-//! Unlike `diesel::sql_query`, whose statements are parsed and planned each time, this one is prepared
-//! once a connection where it says so: that is most of what a page costs.
+//! `diesel::sql_query` parses and plans its statements each time. This one is prepared once per connection if
+//! requested, which saves most of the cost of a page.
 
 use chrono::{DateTime, Utc};
 use diesel::{
     QueryResult, RunQueryDsl,
     pg::Pg,
     query_builder::{AstPass, Query as DieselQuery, QueryFragment, QueryId},
-    sql_types::{Bool, Double, Text, Timestamptz, Untyped, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Double, Integer, Text, Timestamptz, Untyped, Uuid as SqlUuid},
 };
-use domain::filter::Literal;
+use domain::field::Literal;
 use uuid::Uuid;
 
 pub(crate) enum Bind {
     Uuid(Uuid),
+    Uuids(Vec<Uuid>),
+    Times(Vec<DateTime<Utc>>),
+    Numbers(Vec<i32>),
     Literal(Literal),
 }
 
-/// A value as the database takes it.
+/// A value in the form that the database accepts.
 enum Value {
     Uuid(Uuid),
+    Uuids(Vec<Uuid>),
+    Times(Vec<DateTime<Utc>>),
+    Numbers(Vec<i32>),
     Text(String),
     Time(DateTime<Utc>),
     Bool(bool),
@@ -35,11 +41,14 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// `sql` names its values `$1`, `$2` …, in the order of `binds`. When `is_kept`, each connection
-    /// keeps the statement for as long as it lives.
+    /// `sql` refers to its values by `$1`, `$2` …, in the order of `binds`. If `is_kept`, each connection keeps the
+    /// prepared statement for its lifetime.
     pub(super) fn new(sql: String, binds: Vec<Bind>, is_kept: bool) -> Self {
         let value = |bind| match bind {
             Bind::Uuid(id) => Value::Uuid(id),
+            Bind::Uuids(ids) => Value::Uuids(ids),
+            Bind::Times(times) => Value::Times(times),
+            Bind::Numbers(numbers) => Value::Numbers(numbers),
             Bind::Literal(Literal::Text(text)) => Value::Text(text),
             Bind::Literal(Literal::Time(time)) => Value::Time(time.to_chrono()),
             Bind::Literal(Literal::Bool(flag)) => Value::Bool(flag),
@@ -59,12 +68,17 @@ impl QueryFragment<Pg> for Query {
             out.unsafe_to_cache_prepared();
         }
         out.push_sql(&self.sql);
-        // Diesel writes a placeholder for each value that it is given, and ours are in the text
-        // already: its own go into a comment.
+        // Diesel writes a placeholder for each value, but our text already contains placeholders. So diesel's go
+        // into a comment.
         out.push_sql(" /* ");
         for value in &self.values {
             match value {
                 Value::Uuid(id) => out.push_bind_param::<SqlUuid, _>(id)?,
+                Value::Uuids(ids) => out.push_bind_param::<Array<SqlUuid>, _>(ids)?,
+                Value::Times(times) => out.push_bind_param::<Array<Timestamptz>, _>(times)?,
+                Value::Numbers(numbers) => {
+                    out.push_bind_param::<Array<Integer>, _>(numbers)?;
+                }
                 Value::Text(text) => out.push_bind_param::<Text, _>(text)?,
                 Value::Time(time) => out.push_bind_param::<Timestamptz, _>(time)?,
                 Value::Bool(flag) => out.push_bind_param::<Bool, _>(flag)?,
@@ -79,7 +93,7 @@ impl QueryFragment<Pg> for Query {
 impl QueryId for Query {
     type QueryId = ();
 
-    // So that it is known by its text.
+    // So that the statement is identified by its text.
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 

@@ -1,4 +1,4 @@
-//! Checks that every field has its column, and every default order its index.
+//! Checks that every field has a column, and every default order an index.
 
 use diesel::{
     QueryableByName, sql_query,
@@ -7,11 +7,12 @@ use diesel::{
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
     Id, Timestamp,
-    filter::Literal,
+    field::{Field, Literal},
     list::{
-        AUDIT_EVENT_FIELDS, CONNECTION_FIELDS, DELIVERY_FIELDS, Direction, Field, ListQuery,
-        MANAGER_FIELDS, NAMESPACE_FIELDS, OrderBy, REPLAY_FIELDS, SCAN_FIELDS,
+        AUDIT_EVENT_FIELDS, CONNECTION_FIELDS, DELIVERY_FIELDS, ListQuery, MANAGER_FIELDS,
+        NAMESPACE_FIELDS, REPLAY_FIELDS, SCAN_FIELDS,
     },
+    order::{Direction, OrderBy},
     page::PageToken,
 };
 use test_support::TestDatabase;
@@ -40,7 +41,7 @@ fn every_field_has_a_column_and_every_column_a_field() {
     }
 }
 
-/// Some thousand rows under each of two parents, at one a minute.
+/// A few thousand rows under each of two parents, one per minute.
 const ROWS: &str = "
     INSERT INTO accounts SELECT md5(n::text)::uuid, 'account-' || n, now() FROM generate_series(0, 1) AS n;
     INSERT INTO namespaces SELECT gen_random_uuid(), md5((n % 2)::text)::uuid, 'ours', t, t
@@ -85,7 +86,7 @@ struct Line {
     text: String,
 }
 
-/// Plan of a page of `listing`.
+/// Returns the plan of a page of `listing`.
 async fn explain(
     conn: &mut AsyncPgConnection,
     how: &str,
@@ -102,13 +103,13 @@ async fn explain(
 }
 
 #[tokio::test]
-async fn the_first_page_and_a_deep_one_are_read_from_an_index() {
+async fn first_and_deep_pages_are_read_from_an_index() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     for statement in ROWS.split(';') {
         sql_query(statement).execute(&mut conn).await.unwrap();
     }
-    // What can be read by an index is, however small the present week still is.
+    // Indexes are used even if the current week is still small.
     sql_query("SET enable_seqscan = off")
         .execute(&mut conn)
         .await
@@ -152,12 +153,12 @@ async fn the_first_page_and_a_deep_one_are_read_from_an_index() {
                     ListQuery::parse("parent", fields, None, token, Some(filter), Some(order));
                 let plan = explain(&mut conn, "EXPLAIN", listing, parents, &list.unwrap()).await;
                 let at = format!("filter `{filter}`, order `{order}`, {token:?}:\n{plan}");
-                // An empty partition is read whole, which is nothing.
+                // Reading an empty partition whole costs nothing.
                 let read_whole =
                     |line: &str| line.contains("Seq Scan") && !line.contains("cost=0.00..0.00");
                 assert!(!plan.lines().any(read_whole), "{at}");
                 assert!(!plan.contains("Sort"), "{at}");
-                // The place is looked up, not read up to.
+                // The position is looked up, not scanned up to.
                 let looked_up = plan
                     .lines()
                     .any(|line| line.contains("Index Cond") && line.contains("create_time"));
@@ -167,9 +168,9 @@ async fn the_first_page_and_a_deep_one_are_read_from_an_index() {
     }
 }
 
-/// Among many that were given up, only those are read that got the status.
+/// Only exhausted deliveries with the wanted status are read.
 #[tokio::test]
-async fn the_status_of_what_was_given_up_is_told_by_an_index() {
+async fn status_filter_of_exhausted_deliveries_uses_an_index() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     for statement in ROWS.split(';') {
@@ -199,7 +200,7 @@ async fn the_status_of_what_was_given_up_is_told_by_an_index() {
 }
 
 #[tokio::test]
-async fn an_id_tells_the_partition() {
+async fn id_selects_the_partition() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     for statement in ROWS.split(';') {
@@ -230,7 +231,7 @@ async fn an_id_tells_the_partition() {
     );
 }
 
-/// A Scan an hour under one Manager, for the past eight weeks.
+/// One Scan per hour of one Manager, for the past eight weeks.
 const WEEKS: &str = "
     SELECT ensure_partitions(parent, now() - interval '56 days', 10) FROM unnest(ARRAY['posts', 'scans']) AS parent;
     INSERT INTO accounts VALUES (md5('0')::uuid, 'account', now());
@@ -247,7 +248,7 @@ const WEEKS: &str = "
     ANALYZE";
 
 #[tokio::test]
-async fn a_page_reads_the_weeks_of_its_scans_alone() {
+async fn page_reads_only_the_weeks_of_its_scans() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     for statement in WEEKS.split(';') {
@@ -293,13 +294,13 @@ async fn a_page_reads_the_weeks_of_its_scans_alone() {
         )
         .await;
         let read = |table: &str| {
-            // Weeks to come are there already, and empty: each is asked once, and gives nothing.
+            // Future weeks exist already and are empty: each is read once, and returns nothing.
             let at = |line: &&str| {
                 line.contains(table) && line.contains("(actual") && !line.contains("rows=0 loops")
             };
             plan.lines().filter(at).count()
         };
-        // Six rows may lie in two weeks; next to the ends, a week without rows is asked for its first.
+        // Six rows may lie in two weeks; at the ends, an adjacent week without rows is asked for its first row.
         let (scans, posts) = (read(" on scans_"), read(" on posts_"));
         let at = format!("`{filter}` by `{order}`, deep: {is_deep}:\n{plan}");
         assert!((1..=3).contains(&scans) && posts <= 2, "{at}");

@@ -1,5 +1,4 @@
-//! Statements of the compiler: find waiting Managers, read their submissions, and end them as
-//! applied or as failed.
+//! Statements of the compiler: find waiting Managers, read their submissions, and record them as applied or failed.
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -35,10 +34,7 @@ pub struct Submission {
     pub submit_time: Timestamp,
 }
 
-/// The Manager's present submission, while it waits for the compiler.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the Manager's current submission if it waits for the compiler.
 pub async fn submission(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
@@ -70,7 +66,7 @@ pub async fn submission(
     let origin = match (&input, &instructions) {
         (Some(input), _) => Origin::Input(read::<Input>(input)?),
         (None, Some(instructions)) => Origin::Instructions(read::<Instructions>(instructions)?),
-        // Held off by `managers_mode_input_check`.
+        // `managers_mode_input_check` prevents this.
         (None, None) => return Ok(None),
     };
     Ok(Some(Submission {
@@ -96,25 +92,22 @@ pub struct Claim {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claimed {
     pub claims: Vec<Claim>,
-    /// True if others were quicker with some of what was chosen: another look finds others.
+    /// True if other replicas claimed some of the chosen Managers first: another look finds others.
     pub is_contended: bool,
 }
 
-/// The most Managers that one look chooses from. Each account's longest waiting are looked at before any account's
-/// second.
+/// Maximum number of Managers that one call chooses from. The longest waiting Manager of each account is considered
+/// before any account's second.
 const MAX_WAITING: i64 = 1_000;
 
-/// Claims Managers of one `mode` that wait for the compiler, at most `places`.
+/// Claims at most `places` Managers of one `mode` that wait for the compiler.
 ///
-/// Accounts that have the fewest in hand come first, then those that were served the longest ago; of one account,
-/// the Manager that waits longest. Those that the caller has `known` for are left out.
+/// Accounts with the fewest compilations in progress come first, then those that were served the longest ago; of
+/// one account, the Manager that has waited longest. Managers in `known` are left out.
 ///
-/// A claim is for one generation and lives as long as the replica knows of it; another replica takes it over with
-/// the end of its heartbeat, where it may `take_over`. A process that compiles without a claim, as earlier releases did,
-/// does no harm: a result is stored once. Served by `managers_pending_idx`.
-///
-/// # Errors
-/// When the database does not answer.
+/// A claim is for one generation, and lasts as long as the replica knows of it. Replicas that may `take_over` also
+/// claim those of a replica whose heartbeat has ended. A process that compiles without a claim, as earlier releases
+/// did, does no harm: a result is stored only once. Served by `managers_pending_idx`.
 pub async fn claim(
     conn: &mut AsyncPgConnection,
     mode: Mode,
@@ -244,7 +237,7 @@ pub async fn claim(
     })
 }
 
-/// How many Managers there are in a state, and the longest that one waits there for its compilation.
+/// Number of Managers in a state, and the longest time that one of them has waited for its compilation.
 #[derive(Debug, Clone, PartialEq, QueryableByName)]
 pub struct Standing {
     #[diesel(sql_type = Text)]
@@ -256,9 +249,6 @@ pub struct Standing {
 }
 
 /// Counts Managers by state. It reads all Managers, so call it rarely.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn standings(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Standing>> {
     sql_query(
         "SELECT state, count(*) AS count, \
@@ -270,12 +260,9 @@ pub async fn standings(conn: &mut AsyncPgConnection) -> QueryResult<Vec<Standing
     .await
 }
 
-/// Puts compiled instructions to work, if `generation` is still the Manager's. Returns the new plan
-/// version, or `None` for a stale result, which is dropped. A Manager's first are run over the last posts
-/// of its feeds, too.
-///
-/// # Errors
-/// When the database does not answer.
+/// Applies compiled instructions if `generation` is still the Manager's. Returns the new plan version, or `None`
+/// for a stale result, which is dropped. A Manager's first instructions also get a backfill of its feeds' last
+/// posts.
 pub async fn apply(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
@@ -316,11 +303,8 @@ pub async fn apply(
     Ok(Some(version))
 }
 
-/// Records why the Manager could not be compiled; instructions at work stay at work. Whether it was
-/// still the Manager's generation.
-///
-/// # Errors
-/// When the database does not answer.
+/// Records why the Manager could not be compiled. Instructions in use stay in use. Returns true if it was still the
+/// Manager's generation.
 pub async fn fail(
     conn: &mut AsyncPgConnection,
     name: ManagerName,

@@ -1,8 +1,7 @@
 //! Changes and deletes Managers.
 //!
-//! A change holds the Manager's row from the read to the commit, so that two of them follow one another
-//! and neither loses what the other did. Locks are taken in one order everywhere: the Manager, the plan
-//! version, the feeds, the clocks.
+//! A change locks the Manager's row from the read to the commit, so that two changes run one after the other and
+//! neither is lost. Locks are taken in one order everywhere: the Manager, the plan version, the feeds, the clocks.
 
 use diesel::{prelude::*, sql_types::Timestamptz};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -12,27 +11,22 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{
-    Row, codes, health, insert_notices, kind_words, load_notices, notice, number, read, write,
-};
+use super::{Row, codes, health, insert_notices, kind_words, load_notices, number, read, write};
 use crate::{
     Error, QueryResult, backfills, plans, purges,
     schema::{manager_notices, managers, scan_clocks},
 };
 
-/// A Manager after a change, and what others must hear of it.
+/// A Manager after a change, and what other services must learn of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Updated {
     pub manager: Manager,
     pub generation: i64,
-    /// When what scanners know of it changed.
+    /// Plan version if scanners must learn of the change.
     pub plan_version: Option<i64>,
 }
 
-/// The current row, locked until the end of the transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the current row, locked until the end of the transaction.
 pub async fn lock(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
@@ -74,12 +68,9 @@ struct Changes<'a> {
     duplicates: Option<&'a str>,
 }
 
-/// Call with the Manager [`lock`]ed, and its new Connections too. What must be compiled again waits for
-/// the compiler, as a new generation, and what is at work stays so until then. A change of nothing leaves
-/// `updateTime` too.
-///
-/// # Errors
-/// When the database does not answer.
+/// Call with the Manager and its new Connections locked. A change that needs compiling becomes a new generation and
+/// waits for the compiler; until then, the instructions in use stay in use. A change that changes nothing also
+/// keeps `updateTime`.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     current: Editable,
@@ -122,7 +113,7 @@ pub async fn update(
     if change.resubmits() {
         submit(conn, name, now).await?;
     }
-    if let Some(connections) = &change.notices {
+    if let Some(notices) = &change.notices {
         let (namespace, manager) = (name.namespace.to_uuid(), name.manager.to_uuid());
         diesel::delete(
             manager_notices::table
@@ -131,13 +122,12 @@ pub async fn update(
         )
         .execute(conn)
         .await?;
-        insert_notices(conn, name, connections).await?;
+        insert_notices(conn, name, notices).await?;
     }
     let changed_notices = change
         .notices
         .as_ref()
-        .map(|new| new.iter().copied().map(notice).collect::<Vec<_>>())
-        .is_some_and(|new| new != current.manager.notices);
+        .is_some_and(|new| *new != current.manager.notices);
     let was = &current.manager.screen;
     let changed_screen = change.mutes.as_ref().is_some_and(|new| *new != was.mutes)
         || change
@@ -161,18 +151,14 @@ pub async fn update(
     })
 }
 
-/// Feeds of instructions. A newer release may have written the rest: scanners of that release
-/// know what to look for in them.
+/// Feeds of instructions. A newer release may have written the rest, which only its scanners understand.
 fn feeds_of(instructions: &serde_json::Value) -> Vec<FeedName> {
     let feeds = instructions["feeds"].as_array();
     let names = feeds.into_iter().flatten().filter_map(|name| name.as_str());
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
-/// Hands the Manager to the compiler again, as it is. Call with it [`lock`]ed.
-///
-/// # Errors
-/// When the database does not answer.
+/// Submits the Manager, unchanged, to the compiler again. Call with it [`lock`]ed.
 pub async fn resubmit(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
@@ -191,7 +177,7 @@ async fn submit(
         .set((
             managers::state.eq(ManagerState::PendingApply.as_str()),
             managers::generation.eq(managers::generation + 1),
-            // For the sweep, which compares it with the same clock.
+            // By the database's clock, because the sweep compares it with that clock.
             managers::submit_time.eq(diesel::dsl::now.into_sql::<Timestamptz>()),
             managers::apply_error_code.eq(None::<String>),
             managers::apply_error_message.eq(None::<String>),
@@ -215,12 +201,8 @@ fn unchanged(current: Editable) -> Updated {
     }
 }
 
-/// Deletes a Manager; its Scans are gone from every answer and left to [`purges`]. Returns the plan
-/// version since which it matches nothing, or `None` where there was no such Manager. Call inside of a
-/// transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Deletes a Manager. Its Scans disappear from every response at once, and [`purges`] deletes them. Returns the
+/// plan version from which it matches nothing, or `None` if there was no such Manager. Call inside a transaction.
 pub async fn delete(
     conn: &mut AsyncPgConnection,
     name: ManagerName,
@@ -241,7 +223,7 @@ pub async fn delete(
     Ok(gone.into_iter().next().map(|(_, version)| version))
 }
 
-/// Deletes all Managers of a Namespace that is locked and whose rows its caller leaves to [`purges`].
+/// Deletes all Managers of a locked Namespace. The caller leaves its rows to [`purges`].
 pub(crate) async fn delete_all(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -266,8 +248,8 @@ pub(crate) async fn delete_all(
 
 /// Removes Managers of one Namespace, in the order of their names.
 ///
-/// Backfills are locked first, then clocks, each in order, as the steps of backfills and the recording of Scans do.
-/// These wait, and then find that the Manager is gone.
+/// Locks backfills first and then clocks, each in order, like the steps of backfills and the recording of Scans.
+/// Those wait, and then find that the Manager is gone.
 async fn remove(
     conn: &mut AsyncPgConnection,
     names: &[ManagerName],

@@ -1,6 +1,6 @@
-//! How Managers do, seen when they are read: nothing is stored for it.
+//! Health of Managers, computed when they are read; nothing is stored for it.
 //!
-//! One statement for a page of Managers, on primary keys; of Scans it reads the newest alone.
+//! One statement for a page of Managers, by primary keys; of the Scans it reads only the newest.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ use crate::QueryResult;
 
 /// Failed polls in a row before a feed is reported as failing.
 const FAILURES: i32 = 3;
-/// Fewer judgements say nothing.
+/// Minimum number of verdicts for a statement about quality.
 const JUDGED: i64 = 5;
 /// Number of the newest Scans that are examined.
 const LOOKED_AT: i64 = 200;
@@ -47,7 +47,7 @@ struct Row {
     refused: i64,
 }
 
-/// Tells the health of Managers of one Namespace. One that is disabled is as well as can be.
+/// Adds the health of Managers of one Namespace. A disabled Manager counts as healthy.
 pub(super) async fn tell(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -97,8 +97,8 @@ fn reasons(row: &Row) -> Vec<HealthReason> {
     .collect()
 }
 
-/// Posts are counted by the day, so that "a day and more" is since yesterday's beginning. A Manager that
-/// watches nothing has no posts.
+/// Posts are counted by day, so "more than a day" means since the beginning of yesterday. A Manager that watches
+/// nothing has no posts.
 async fn look(
     conn: &mut AsyncPgConnection,
     namespace: Id,

@@ -1,4 +1,4 @@
-//! The batches of a purge, one statement or a few each. All return how many rows went or changed.
+//! The batches of a purge, one or a few statements each. All return the number of deleted or changed rows.
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -24,7 +24,7 @@ impl Scope {
         }
     }
 
-    /// The Manager, or the Namespace again, which [`Scope::condition`] makes nothing of.
+    /// Returns the Manager or, for a Namespace, the Namespace again, which [`Scope::condition`] ignores.
     fn manager(self) -> Uuid {
         match self {
             Self::Namespace(namespace) => namespace,
@@ -32,7 +32,7 @@ impl Scope {
         }
     }
 
-    /// On `$1` and `$2`.
+    /// Condition on `$1` and `$2`.
     fn condition(self) -> &'static str {
         match self {
             Self::Namespace(_) => "namespace_id = $1 AND $2::uuid IS NOT NULL",
@@ -41,8 +41,8 @@ impl Scope {
     }
 }
 
-/// The newest Scans; what is unfinished of their deliveries is cancelled. Served by `scans_pkey`, of a
-/// Namespace by `scans_namespace_idx`, and `deliveries_scan_idx`.
+/// Deletes the newest Scans, and cancels their unfinished deliveries. Served by `scans_pkey`, for a Namespace by
+/// `scans_namespace_idx`, and `deliveries_scan_idx`.
 pub(super) async fn scans(
     conn: &mut AsyncPgConnection,
     scope: Scope,
@@ -59,7 +59,7 @@ pub(super) async fn scans(
         id: Uuid,
     }
     let condition = scope.condition();
-    // A bound in time instead of a list of keys: both statements then read one stretch of one index.
+    // A time bound instead of a list of keys, so that both statements read one range of one index.
     let last: Option<Last> = sql_query(format!(
         "SELECT min(create_time) AS create_time FROM ( \
              SELECT create_time FROM scans WHERE {condition} ORDER BY create_time DESC LIMIT $3 \
@@ -82,7 +82,7 @@ pub(super) async fn scans(
     .bind::<Timestamptz, _>(create_time)
     .load(conn)
     .await?;
-    // After the Scans, whose rows a fan-out locks: what it inserted meanwhile is seen here.
+    // Runs after the Scans, whose rows a fan-out locks, so that deliveries inserted meanwhile are visible here.
     if let Scope::Manager(..) = scope {
         sql_query(
             "UPDATE deliveries SET state = 'CANCELLED', leased_by = NULL, next_attempt_time = NULL, \
@@ -135,8 +135,8 @@ async fn of_scope(
     .await
 }
 
-/// Unfinished deliveries of a Connection. Served by `deliveries_due_by_connection_idx` and
-/// `deliveries_in_flight_idx`; of what is in flight there are never many.
+/// Cancels unfinished deliveries of a Connection. Served by `deliveries_due_by_connection_idx` and
+/// `deliveries_in_flight_idx`; few are ever in flight.
 pub(super) async fn cancel_deliveries(
     conn: &mut AsyncPgConnection,
     namespace: Uuid,
@@ -164,7 +164,7 @@ pub(super) async fn cancel_deliveries(
     Ok(cancelled)
 }
 
-/// A Namespace's deliveries with their attempts. Served by the primary keys of both.
+/// Deletes a Namespace's deliveries with their attempts. Served by the primary keys of both.
 pub(super) async fn deliveries(
     conn: &mut AsyncPgConnection,
     namespace: Uuid,

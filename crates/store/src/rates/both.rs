@@ -1,7 +1,7 @@
 //! A lease from two ledgers: a key's and its account's.
 //!
 //! It has the same id and the same points in both, and both are settled in one transaction. So the proof of
-//! [`super::ledger`] holds for each of them. What one of the two has too few points for is leased from neither: a refusal
+//! [`super::ledger`] holds for each of them. If one of the two has too few points, neither leases any: a refusal
 //! costs nothing.
 
 use std::cmp::Reverse;
@@ -24,8 +24,8 @@ pub struct Ledgers {
 /// Answer of both ledgers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedGrant {
-    /// Answer of the ledger that refuses, or has fewer points left. Its points are at least [`Wanted::least`], or the
-    /// whole of the lower limit, or zero.
+    /// Answer of the ledger that refuses, or has fewer points left. Its points are at least [`Wanted::least`], or
+    /// the whole lower limit, or zero.
     pub grant: Grant,
     /// Limit of that ledger.
     pub limit: u32,
@@ -35,13 +35,13 @@ pub struct SharedGrant {
 }
 
 impl Ledgers {
-    /// Takes back what `settlement` did not spend. One that comes again changes nothing.
+    /// Returns the points that `settlement` did not spend. A repeated settlement changes nothing.
     pub fn settle(&mut self, settlement: &Settlement) {
         self.key.settle(settlement);
         self.account.settle(settlement);
     }
 
-    /// Leases points at `now_ms`, as far as both limits allow.
+    /// Leases points at `now_ms`, if both limits allow it.
     pub fn grant(&mut self, now_ms: i64, limits: Limits, wanted: &Wanted) -> SharedGrant {
         let Limits { key, account } = limits;
         let least = wanted.least.min(key).min(account).max(1);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_ledger_refuses_costs_the_other_nothing() {
+    fn refusal_by_one_ledger_costs_the_other_nothing() {
         let limits = Limits {
             key: 10,
             account: 15,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_more_than_the_lower_limit_takes_the_whole_of_it() {
+    fn request_above_the_lower_limit_takes_the_whole_limit() {
         for (key, account) in [(3, 9), (9, 3)] {
             let mut ledgers = Ledgers::default();
             let granted = grant(&mut ledgers, 0, Limits { key, account }, 20);

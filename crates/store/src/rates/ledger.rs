@@ -1,8 +1,8 @@
 //! Points of the current minute that a key or an account has spent or leased: the arithmetic of the rate limit.
 //!
-//! Within any [`WINDOW`], all replicas together let through no more than the limit.
+//! Within any [`WINDOW`](WINDOW_MS), all replicas together let through no more than the limit.
 //!
-//! A replica asks for points and may spend them for [`LEASE`]. Once that is over, or it wants more, it
+//! A replica asks for points and may spend them for [`LEASE`](LEASE_MS). Once that is over, or it wants more, it
 //! **settles** the lease: says how many it spent, and how long after it had asked; the rest is free again.
 //! Each entry of the ledger **counts** against the limit until a time by the database's clock:
 //!
@@ -22,29 +22,32 @@
 //! that grant it still counted, in its lease or settled. All that counted, and the last lease in full,
 //! were within the limit then; so the points spent in the window are too. ∎
 //!
-//! What gets lost makes the ledger count more, never less: a replica that dies, or a grant whose answer did
-//! not arrive, counts as spent to the last point and moment; a settlement that comes twice finds no
-//! lease the second time; and once it has sent one, a replica spends nothing of that lease. The one thing
-//! asked of clocks is that the database's is not set forward: by what it is, points come back too early.
+//! Lost messages make the ledger count more, never less. A replica that dies, or a grant whose answer did not
+//! arrive, counts as fully spent at the last moment. A repeated settlement finds no lease the second time. After
+//! sending a settlement, a replica spends nothing from that lease. There is only one requirement on clocks: the
+//! database's must not be set forward, because points would then come back too early by that amount. If it is set
+//! back, entries count for `LEASE + WINDOW` more, which is longer than necessary.
 //!
-//! What the limit loses: a point comes back up to a second late, for the rounding, and a replica may hold
-//! points that another wants, until it settles; grants get small when few points are left. Under
-//! load 97 % of the limit gets through (the property tests of `api-gateway` measure it).
+//! Cost of this design: a point comes back up to a second late because of rounding; a replica may hold points that
+//! another needs, until it settles; and grants get small when few points are left. Under load 97 % of the limit is
+//! usable (the property tests of `api-gateway` measure it).
 
 use serde::{Deserialize, Serialize};
 
 /// Period that allows no more than the limit.
 pub const WINDOW_MS: i64 = 60_000;
-/// How long a replica may spend what it leased.
+/// How long a replica may spend its leased points.
 pub const LEASE_MS: i64 = 5_000;
-/// When few points are left, a lease gets at most this part of them, so that others find some too.
+/// Upper bound of the rounding of times.
+const ROUNDING_MS: i64 = 1_000;
+/// Largest part of the remaining points that one lease gets when few are left, so that others get some too.
 const SHARE: u32 = 8;
 
-/// Two leases of one key never share it.
+/// Id of a lease; two leases of one key never share it.
 pub type LeaseId = u64;
 
-/// The ledger of one key or account, as its row keeps it. It has at most an entry for each second and each lease that
-/// still counts, and no more than the limit has points.
+/// Ledger of one key or account, as stored in its row. It has at most one entry for each second and each lease that
+/// still counts, and never more entries than the limit has points.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     leases: Vec<Leased>,
@@ -67,15 +70,15 @@ struct Spent {
 /// Request of a replica.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// The new lease: a random number.
+    /// Id of the new lease: a random number.
     pub id: LeaseId,
-    /// Fewer are of no use.
+    /// Minimum number of points that is useful.
     pub least: u32,
     pub most: u32,
 }
 
 impl Wanted {
-    /// The points that a request for at least `least` gets of those that are free.
+    /// Returns the points that a request for at least `least` gets of the `free` ones.
     pub(super) fn part_of(&self, free: u32, least: u32) -> u32 {
         if free < least {
             0
@@ -89,7 +92,7 @@ impl Wanted {
 #[derive(Debug, Clone)]
 pub struct Settlement {
     pub lease: LeaseId,
-    /// How many points were spent how many milliseconds after the lease was asked for, at the latest.
+    /// Points spent, each with the latest number of milliseconds after the lease was requested.
     pub spent: Vec<(i64, u32)>,
 }
 
@@ -100,14 +103,14 @@ pub struct Grant {
     pub points: u32,
     /// Points that are neither spent nor leased after this grant.
     pub free: u32,
-    /// When all points will be free again, should none be spent.
+    /// Time until all points will be free again if none is spent.
     pub reset_in_ms: i64,
-    /// When the least that was wanted will be free, should no one else take it; 0 when it was granted.
+    /// Time until the minimum will be free if no one else takes it; 0 if it was granted.
     pub retry_in_ms: i64,
 }
 
 impl Ledger {
-    /// Takes back what `settlement` did not spend. One that comes again changes nothing.
+    /// Returns the points that `settlement` did not spend. A repeated settlement changes nothing.
     pub fn settle(&mut self, settlement: &Settlement) {
         let found = self
             .leases
@@ -127,7 +130,7 @@ impl Ledger {
         }
     }
 
-    /// Leases points at `now_ms`, as far as `limit` allows.
+    /// Leases points at `now_ms`, up to what `limit` allows.
     pub fn grant(&mut self, now_ms: i64, limit: u32, wanted: &Wanted) -> Grant {
         let least = wanted.least.clamp(1, limit);
         let points = wanted.part_of(self.free(now_ms, limit), least);
@@ -147,14 +150,14 @@ impl Ledger {
         if points > 0 {
             self.leases.push(Leased {
                 id,
-                // The clock was cut to milliseconds.
+                // The clock was truncated to milliseconds.
                 asked_ms: now_ms + 1,
                 points,
             });
         }
     }
 
-    /// The answer after `points` were leased, where `least` were wanted.
+    /// Returns the answer after `points` were leased, where at least `least` were wanted.
     pub(super) fn outcome(&mut self, now_ms: i64, limit: u32, least: u32, points: u32) -> Grant {
         let free = self.free(now_ms, limit);
         let last = self.counts().map(|(until, _)| until).max();
@@ -171,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// When `least` points will be free.
+    /// Returns when `least` points will be free.
     fn free_at(&self, limit: u32, least: u32) -> i64 {
         let mut counts: Vec<(i64, u32)> = self.counts().collect();
         counts.sort_unstable();
@@ -185,7 +188,7 @@ impl Ledger {
         0
     }
 
-    /// Every entry: until when it counts, and for how many points.
+    /// Returns for each entry until when it counts, and its points.
     fn counts(&self) -> impl Iterator<Item = (i64, u32)> + '_ {
         let leases = self
             .leases
@@ -202,7 +205,7 @@ impl Ledger {
         if points == 0 {
             return;
         }
-        let until_ms = (until_ms + 999).div_euclid(1_000) * 1_000;
+        let until_ms = (until_ms + ROUNDING_MS - 1).div_euclid(ROUNDING_MS) * ROUNDING_MS;
         match self
             .spent
             .iter_mut()
@@ -216,7 +219,16 @@ impl Ledger {
         }
     }
 
+    /// Removes entries that no longer count. An entry from the future was written before the database's clock went
+    /// back: it counts from now on, and not longer by that difference.
     fn forget(&mut self, now_ms: i64) {
+        for spent in &mut self.spent {
+            let longest = now_ms + LEASE_MS + WINDOW_MS + ROUNDING_MS;
+            spent.counts_until_ms = spent.counts_until_ms.min(longest);
+        }
+        for lease in &mut self.leases {
+            lease.asked_ms = lease.asked_ms.min(now_ms + 1);
+        }
         self.spent.retain(|spent| spent.counts_until_ms > now_ms);
         self.leases
             .retain(|lease| lease.asked_ms + LEASE_MS + WINDOW_MS > now_ms);
@@ -236,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_spent_comes_back_and_what_is_does_not() {
+    fn only_unspent_points_are_returned() {
         let mut ledger = Ledger::default();
         let first = wanted(1, 30);
         let grant = ledger.grant(9_999, 600, &first);
@@ -278,19 +290,36 @@ mod tests {
     }
 
     #[test]
+    fn points_come_back_in_a_minute_though_the_clock_went_back_by_an_hour() {
+        let hour = 3_600_000;
+        let mut ledger = Ledger::default();
+        let settled = wanted(5, 5);
+        ledger.grant(hour, 10, &settled);
+        ledger.grant(hour, 10, &wanted(5, 5));
+        ledger.settle(&Settlement {
+            lease: settled.id,
+            spent: vec![(LEASE_MS, 5)],
+        });
+        assert_eq!(ledger.grant(0, 10, &wanted(1, 1)).points, 0);
+        let last = LEASE_MS + WINDOW_MS + 1_000;
+        assert_eq!(ledger.grant(WINDOW_MS, 10, &wanted(1, 1)).points, 0);
+        assert_eq!(ledger.grant(last, 10, &wanted(10, 10)).points, 10);
+    }
+
+    #[test]
     fn grants_get_small_towards_the_end_and_never_below_the_least() {
         let mut ledger = Ledger::default();
         ledger.grant(0, 600, &wanted(520, 520));
         assert_eq!(ledger.grant(0, 600, &wanted(1, 30)).points, 10);
         assert_eq!(ledger.grant(0, 600, &wanted(20, 30)).points, 20);
         assert_eq!(ledger.grant(0, 600, &wanted(1, 30)).free, 44);
-        // What costs more than the whole limit may have the whole limit.
+        // A request that costs more than the whole limit may get the whole limit.
         let mut ledger = Ledger::default();
         assert_eq!(ledger.grant(0, 3, &wanted(20, 20)).points, 3);
     }
 
     #[test]
-    fn a_lie_about_what_was_spent_does_not_add_points() {
+    fn false_settlement_does_not_add_points() {
         let mut ledger = Ledger::default();
         let lease = wanted(5, 5);
         ledger.grant(0, 10, &lease);

@@ -14,20 +14,22 @@ use uuid::Uuid;
 use crate::{
     QueryResult,
     deliveries::{reopened, scan_is_there},
+    error::is_passing,
+    fair::Round,
     reads::is_cut_off,
 };
 
-/// How fast replays are worked off.
+/// Speed of replays.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Deliveries reopened in one batch, at most.
+    /// Maximum number of deliveries reopened in one batch.
     pub batch: i64,
-    /// No batch is taken while so many of the Connection's deliveries are due and wait: a replay feeds its
-    /// lane, and does not come before new deliveries.
+    /// Number of due deliveries of the Connection from which on no batch runs, so that a replay does not push back
+    /// new deliveries.
     pub backlog: i64,
     /// Interval between two batches of all replays of an account together.
     pub pause: Duration,
-    /// A replay whose deliveries cannot be counted in this time keeps its lower bound.
+    /// Time limit for counting a replay's deliveries. After it, the replay keeps its lower bound.
     pub count_timeout: Duration,
 }
 
@@ -36,18 +38,19 @@ pub struct Pace {
 pub enum Advanced {
     /// Number of deliveries that were reopened, or skipped because their Scan is gone.
     Reopened(i64),
-    /// The Connection has enough to do, or is disabled.
+    /// The Connection has enough due deliveries or is disabled, or the replay cannot continue now.
     Waiting,
     /// Its deliveries were counted, or are too many to count.
     Counted,
     Done,
 }
 
-/// Deliveries that a batch reads, in any state.
+/// Number of deliveries, in any state, that a batch reads.
 const LOOKED_AT: i64 = 2_000;
 /// Interval after which a disabled Connection is checked again.
 const DISABLED_PAUSE: Duration = Duration::from_secs(2);
 const ENOUGH_PAUSE: Duration = Duration::from_millis(250);
+const FAILED_PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(QueryableByName)]
 struct Job {
@@ -69,30 +72,52 @@ struct Job {
     place_time: DateTime<Utc>,
     #[diesel(sql_type = SqlUuid)]
     place_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    account_id: Uuid,
 }
 
-/// Takes the replay that is due the longest and gives it its turn; `None` when none is due.
+/// Takes the replay that has been due the longest, of the accounts that had no turn in this round, and gives it one
+/// turn. Returns `None` if none is due.
 ///
-/// Call inside of a transaction: its row stays locked until the commit, and one that another replica
-/// holds is skipped. Served by `replays_due_idx`, and by `deliveries_pkey`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Call inside a transaction: its row stays locked until the commit, and a row that another replica holds is
+/// skipped. Served by `replays_due_idx` and `deliveries_pkey`.
 pub async fn advance(
     conn: &mut AsyncPgConnection,
     pace: Pace,
+    round: &mut Round,
 ) -> QueryResult<Option<(ReplayName, Advanced)>> {
-    let job: Option<Job> = sql_query(
-        "SELECT namespace_id, connection_id, id, start_time, end_time, states, counted, place_time, place_id \
-         FROM replays WHERE state = 'RUNNING' AND next_batch_time <= clock_timestamp() \
-         ORDER BY next_batch_time LIMIT 1 FOR UPDATE SKIP LOCKED",
+    let job = match take(conn, round).await? {
+        None if round.end() => take(conn, round).await?,
+        job => job,
+    };
+    let Some(job) = job else { return Ok(None) };
+    round.serve(Id::from_uuid(job.account_id));
+    // A savepoint, so that a replay that cannot continue does not block the others.
+    let advanced = conn.transaction(async |conn| job.advance(conn, pace).await);
+    let advanced = match advanced.await {
+        Err(error) if !is_passing(&error) => {
+            tracing::error!(replay.name = %job.name(), retry_in = ?FAILED_PAUSE, "a replay cannot go on: {error}");
+            job.come_again(conn, FAILED_PAUSE).await?;
+            Advanced::Waiting
+        }
+        advanced => advanced?,
+    };
+    Ok(Some((job.name(), advanced)))
+}
+
+async fn take(conn: &mut AsyncPgConnection, round: &Round) -> QueryResult<Option<Job>> {
+    sql_query(
+        "SELECT r.namespace_id, r.connection_id, r.id, r.start_time, r.end_time, r.states, r.counted, r.place_time, \
+             r.place_id, n.account_id \
+         FROM replays AS r JOIN namespaces AS n ON n.id = r.namespace_id \
+         WHERE r.state = 'RUNNING' AND r.next_batch_time <= clock_timestamp() \
+             AND r.namespace_id NOT IN (SELECT id FROM namespaces WHERE account_id = ANY ($1)) \
+         ORDER BY r.next_batch_time LIMIT 1 FOR UPDATE OF r SKIP LOCKED",
     )
+    .bind::<Array<SqlUuid>, _>(round.served().map(Id::to_uuid).collect::<Vec<_>>())
     .get_result(conn)
     .await
-    .optional()?;
-    let Some(job) = job else { return Ok(None) };
-    let advanced = job.advance(conn, pace).await?;
-    Ok(Some((job.name(), advanced)))
+    .optional()
 }
 
 impl Job {
@@ -123,7 +148,7 @@ impl Job {
         self.reopen(conn, pace).await
     }
 
-    /// Counts in a savepoint: a count that is cut off must not stop this replay, or those after it.
+    /// Counts in a savepoint, so that a count that is cut off stops neither this replay nor the ones after it.
     async fn count(&self, conn: &mut AsyncPgConnection, timeout: Duration) -> QueryResult<()> {
         let counted = conn
             .transaction(async |conn| {
@@ -161,8 +186,8 @@ impl Job {
         Ok(())
     }
 
-    /// Returns true if the Connection has enough to do, and when to look again. Served by
-    /// `deliveries_due_by_connection_idx`.
+    /// Returns when to check again if the Connection has enough due deliveries or is disabled, otherwise `None`.
+    /// Served by `deliveries_due_by_connection_idx`.
     async fn enough(
         &self,
         conn: &mut AsyncPgConnection,
@@ -209,8 +234,8 @@ impl Job {
         Ok(())
     }
 
-    /// Looks at the next deliveries of the window, reopens those in question, and moves on to the last
-    /// one looked at; or, where there are more than a batch holds, to the last one reopened, and looks no further.
+    /// Reads the next deliveries of the window, reopens the relevant ones, and moves to the last one read. If there
+    /// are more than a batch holds, it moves to the last one reopened and reads no further.
     async fn reopen(&self, conn: &mut AsyncPgConnection, pace: Pace) -> QueryResult<Advanced> {
         #[derive(QueryableByName)]
         struct Moved {

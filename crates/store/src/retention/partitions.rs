@@ -1,4 +1,4 @@
-//! Old partitions, and their end.
+//! Finds and drops old partitions.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use diesel::{
     sql_types::{Bool, Text, Timestamptz},
 };
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use domain::Timestamp;
 
 use super::Table;
 use crate::{QueryError, QueryResult};
@@ -17,7 +18,7 @@ use crate::{QueryError, QueryResult};
 /// Partitions that ended less than this long ago would be created again by [`crate::migrations::ensure_partitions`].
 const NEVER_YOUNGER: Duration = Duration::from_secs(7 * 86_400);
 
-/// A partition that holds nothing younger than what is kept.
+/// A partition whose rows are all past retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     pub table: Table,
@@ -29,23 +30,21 @@ pub struct Partition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
     Dropped,
-    /// Others were at work on the table for longer than we make anybody wait.
+    /// The lock was not free within the time that we make others wait.
     Busy,
-    /// Something in it is not finished, or still needed.
+    /// Something in it is unfinished or still needed.
     InUse,
-    /// Someone else dropped it.
+    /// Another replica dropped it.
     Gone,
 }
 
-/// The partitions of `table` that ended `kept` ago and earlier, by the database's clock, the oldest
-/// first. Compares their bounds, not their names.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the partitions of `table` that ended at least `kept` before `now`, oldest first. Compares their bounds,
+/// not their names. Pass [`super::earlier_now`].
 pub async fn older_than(
     conn: &mut AsyncPgConnection,
     table: Table,
     kept: Duration,
+    now: Timestamp,
 ) -> QueryResult<Vec<Partition>> {
     #[derive(QueryableByName)]
     struct Row {
@@ -63,10 +62,10 @@ pub async fn older_than(
              FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid \
              WHERE i.inhparent = $1::regclass \
          ) AS p \
-         WHERE p.bounds[2]::timestamptz <= clock_timestamp() - $2 * interval '1 second' ORDER BY end_time",
+         WHERE p.bounds[2]::timestamptz <= $2 ORDER BY end_time",
     )
     .bind::<Text, _>(table.as_str())
-    .bind::<diesel::sql_types::Double, _>(kept.max(NEVER_YOUNGER).as_secs_f64())
+    .bind::<Timestamptz, _>(now.minus(kept.max(NEVER_YOUNGER)).to_chrono())
     .load(conn)
     .await?;
     let partition = |row: Row| Partition {
@@ -78,10 +77,7 @@ pub async fn older_than(
     Ok(rows.into_iter().map(partition).collect())
 }
 
-/// When the oldest partition of `table` begins: of what is older, nothing is kept.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the start of the oldest partition of `table`: older rows are not stored.
 pub async fn kept_from(
     conn: &mut AsyncPgConnection,
     table: Table,
@@ -101,17 +97,14 @@ pub async fn kept_from(
     Ok(first.start_time)
 }
 
-/// Drops a partition, unless something in it is unfinished or needed: a delivery that is not finished, a
-/// Scan whose deliveries were not made, a post that a Scan is of. Seen under the lock, so that nothing
-/// becomes so meanwhile. One short transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Drops a partition, unless it contains something unfinished or needed: an unfinished delivery, a Scan without
+/// deliveries, or a post of a Scan. This is checked under the lock, so that nothing changes meanwhile. One short
+/// transaction.
 pub async fn drop_partition(
     conn: &mut AsyncPgConnection,
     partition: &Partition,
 ) -> QueryResult<Dropped> {
-    // A look without the lock first: what takes long is done while others go on.
+    // A first check without the lock does the slow part while others continue.
     if is_in_use(conn, partition).await? {
         return Ok(Dropped::InUse);
     }
@@ -121,7 +114,7 @@ pub async fn drop_partition(
                 .execute(conn)
                 .await?;
             let table = partition.table.as_str();
-            // The parent first, as everybody who reads or writes has it.
+            // Locks the parent first, like everyone who reads or writes.
             sql_query(format!("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE"))
                 .execute(conn)
                 .await?;
@@ -133,7 +126,8 @@ pub async fn drop_partition(
             if !still_there.await? {
                 return Ok(Dropped::Gone);
             }
-            // For a post the look before is enough: no Scan of one so old is made any more, its key is gone.
+            // For posts the first check is enough: no Scan of such an old post is created any more, because its key
+            // is gone.
             if partition.table != Table::Posts && is_in_use(conn, partition).await? {
                 return Ok(Dropped::InUse);
             }
@@ -151,8 +145,8 @@ pub async fn drop_partition(
     }
 }
 
-/// Served by the partial indexes of unfinished rows, and for posts by `scans_post_receive_time_idx`: what it reads does
-/// not grow with the Scans that stay.
+/// Returns true if the partition is still needed. Served by the partial indexes of unfinished rows and, for posts,
+/// by `scans_post_receive_time_idx`: the cost does not grow with the Scans that stay.
 async fn is_in_use(conn: &mut AsyncPgConnection, partition: &Partition) -> QueryResult<bool> {
     let name = quoted(&partition.name);
     let look = match partition.table {

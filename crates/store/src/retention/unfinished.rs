@@ -1,4 +1,4 @@
-//! Deliveries that will never be finished: too old, or nothing left to send.
+//! Deliveries that will never be finished, because they are too old or have nothing left to send.
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -9,12 +9,8 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
 use crate::QueryResult;
 
-/// Gives up to `limit` deliveries up that were made before `before` and still wait, as `expired`; returns
-/// how many. What a dispatcher has in hand is left to it. Served by `deliveries_due_by_connection_idx` of
-/// the partitions in question.
-///
-/// # Errors
-/// When the database does not answer.
+/// Marks up to `limit` waiting deliveries from before `before` as `expired`, and returns their number. Leaves out
+/// deliveries that a dispatcher is sending. Served by `deliveries_due_by_connection_idx` of these partitions.
 pub async fn exhaust_expired(
     conn: &mut AsyncPgConnection,
     before: DateTime<Utc>,
@@ -34,11 +30,8 @@ pub async fn exhaust_expired(
     .await
 }
 
-/// Gives up to `limit` waiting deliveries up whose Scan was kept until `scans_from`: there is nothing left
-/// to send. Their state says so, so that they are not retried for ever. Returns how many.
-///
-/// # Errors
-/// When the database does not answer.
+/// Ends up to `limit` waiting deliveries whose Scan is older than `scans_from` and therefore deleted: there is
+/// nothing left to send, so they must not be retried for ever. Returns their number.
 pub async fn exhaust_without_scan(
     conn: &mut AsyncPgConnection,
     scans_from: DateTime<Utc>,

@@ -10,10 +10,7 @@ use domain::{Scan, ScanName, Timestamp, scan::ScanChange};
 use super::{Row, SELECT};
 use crate::Error;
 
-/// The current row, locked until the end of the transaction.
-///
-/// # Errors
-/// When the database does not answer.
+/// Returns the current row, locked until the end of the transaction.
 pub async fn lock(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option<Scan>, Error> {
     sql_query(format!(
         "{SELECT} AND s.create_time = $3 AND s.id = $4 FOR NO KEY UPDATE OF s"
@@ -29,10 +26,7 @@ pub async fn lock(conn: &mut AsyncPgConnection, name: ScanName) -> Result<Option
     .transpose()
 }
 
-/// Call with the Scan [`lock`]ed. A change of nothing leaves `updateTime` too.
-///
-/// # Errors
-/// When the database does not answer.
+/// Call with the Scan [`lock`]ed. A change that changes nothing also keeps `updateTime`.
 pub async fn update(
     conn: &mut AsyncPgConnection,
     mut scan: Scan,

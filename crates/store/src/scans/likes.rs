@@ -1,9 +1,9 @@
-//! Posts that say what a Scan's post said: of Managers with `duplicates: COLLAPSE`, they become places of
-//! that Scan, and no separate Scan.
+//! Near-duplicates: for Managers with `duplicates: COLLAPSE`, a post that repeats a Scan's post becomes a place of
+//! that Scan instead of a separate Scan.
 //!
-//! All of it happens while the Managers' clocks are locked, so that of two like posts found at once one is
-//! first, and the other's scanner sees its Scan. It costs nothing where no Manager collapses; one statement
-//! more for each poll with matches where one does, two more with something to write.
+//! All of this happens while the Managers' clocks are locked. So if two near-duplicates are found at once, one is
+//! first, and the other's scanner sees its Scan. It costs nothing if no Manager collapses duplicates. Otherwise it
+//! costs one more statement for each poll with matches, and two more if there is something to write.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -23,10 +23,9 @@ use domain::{Id, ManagerName, Place, Post, ScanName, scan::MAX_PLACES};
 use matching::likeness::{Likeness, Sketch};
 use uuid::Uuid;
 
-use super::record::{NewScan, post_key};
 use crate::{Error, QueryResult, words};
 
-/// How long after a Scan what says the same belongs to it.
+/// How long after a Scan a near-duplicate still belongs to it.
 pub const ALIKE_WITHIN: Duration = Duration::from_hours(7 * 24);
 
 /// A Manager, and a post's key.
@@ -36,31 +35,29 @@ type Key = (ManagerName, Uuid);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Original {
     Stored(ScanName),
-    /// Found just now; its Scan is made after all are decided on.
+    /// Found just now; its Scan is created after all decisions.
     Found(Key),
 }
 
-/// An original that a key leads to, and its text where that has to be compared.
+/// An original that a key leads to, and its text if that has to be compared.
 type Known = (Original, Option<Sketch>);
 
-/// The likenesses of a poll's posts, and of the Scans that share a key with them.
+/// Similarity keys of a poll's posts, and of the Scans that share a key with them.
 #[derive(Default)]
 pub(super) struct Likes {
-    /// The posts to decide on, for Managers that collapse duplicates.
+    /// Posts to decide on, for Managers that collapse duplicates.
     own: BTreeMap<Key, Likeness>,
-    /// The oldest first.
+    /// Known Scans, oldest first.
     known: HashMap<(ManagerName, i64), Vec<Known>>,
     places: BTreeMap<Original, Vec<Place>>,
 }
 
 impl Likes {
-    /// Reads the Scans that share a key with what is `fresh`. Served by `scan_likes_pkey`. Of a Scan that
-    /// no one was sent, only another such may become a place.
+    /// Reads the Scans that share a key with `fresh`: posts of Managers that collapse duplicates. Served by `scan_likes_pkey`. Only posts that are silent too
+    /// may become places of a silent Scan.
     pub(super) async fn load(
         conn: &mut AsyncPgConnection,
-        fresh: &BTreeSet<Key>,
-        collapsing: &BTreeSet<ManagerName>,
-        matches: &[NewScan<'_>],
+        fresh: &[(Key, &Post)],
         silently: bool,
     ) -> QueryResult<Self> {
         #[derive(QueryableByName)]
@@ -78,16 +75,10 @@ impl Likes {
         }
         let mut likes = Self::default();
         let mut computed: HashMap<Uuid, Likeness> = HashMap::new();
-        for one in matches
-            .iter()
-            .filter(|one| collapsing.contains(&one.manager))
-        {
-            let key = (one.manager, post_key(one.post));
-            if fresh.contains(&key) {
-                let likeness = computed.entry(key.1);
-                let likeness = likeness.or_insert_with(|| Likeness::of(one.post));
-                likes.own.insert(key, likeness.clone());
-            }
+        for &(key, post) in fresh {
+            let likeness = computed.entry(key.1);
+            let likeness = likeness.or_insert_with(|| Likeness::of(post));
+            likes.own.insert(key, likeness.clone());
         }
         if likes.own.is_empty() {
             return Ok(likes);
@@ -133,7 +124,7 @@ impl Likes {
         Ok(likes)
     }
 
-    /// Returns true if the post says what an earlier one of the Manager said; then it is a place of that one.
+    /// Returns true if the post repeats an earlier one of the Manager; then it becomes a place of that one.
     pub(super) fn is_again(&mut self, key: Key, post: &Post) -> bool {
         let Some(likeness) = self.own.get(&key) else {
             return false;
@@ -157,7 +148,7 @@ impl Likes {
         true
     }
 
-    /// A Scan is going to be made of it.
+    /// Records that a Scan of this post will be created.
     pub(super) fn is_new(&mut self, key: Key) {
         let Some(likeness) = self.own.get(&key) else {
             return;
@@ -173,7 +164,7 @@ impl Likes {
         }
     }
 
-    /// Stores what the Scans that were made are like, and the places that were found.
+    /// Stores the similarity keys of new Scans, and the places that were found.
     pub(super) async fn store(
         self,
         conn: &mut AsyncPgConnection,
@@ -227,7 +218,8 @@ async fn insert_likes(
     Ok(())
 }
 
-/// Up to [`MAX_PLACES`] of a Scan. Its update time stays: that is by whose change of it verdicts are known.
+/// Adds places to Scans, up to [`MAX_PLACES`] each. The update time stays, because it identifies the customer's
+/// verdicts.
 async fn append_places(
     conn: &mut AsyncPgConnection,
     mut found: Vec<(ScanName, Vec<Place>)>,
@@ -235,7 +227,7 @@ async fn append_places(
     if found.is_empty() {
         return Ok(());
     }
-    // Same order as other transactions lock Scans.
+    // The order of locks in other transactions too.
     found.sort_by_key(|(scan, _)| *scan);
     let scans: Vec<ScanName> = found.iter().map(|(scan, _)| *scan).collect();
     let places = found
@@ -262,7 +254,7 @@ async fn append_places(
     Ok(())
 }
 
-/// Scans, column by column.
+/// Scans, stored column by column.
 struct Columns {
     namespaces: Vec<Uuid>,
     managers: Vec<Uuid>,

@@ -1,16 +1,16 @@
-//! Makes Scans: each post once, each Scan once, createTimes that ascend.
+//! Creates Scans: each post once, each Scan once, with ascending createTimes.
 //!
-//! What says the same as an earlier Scan of a Manager that collapses duplicates becomes a place of that one
-//! ([`super::likes`]), under the lock of the Manager's clock: two scanners that find the two posts at once
-//! follow one another.
+//! A near-duplicate of an earlier Scan of a Manager that collapses duplicates becomes a place of that Scan
+//! ([`super::likes`]), under the lock of the Manager's clock. So two scanners that find two such posts at once run
+//! one after the other.
 //!
-//! A match that the quota of the account leaves no room for is refused: it gives back its key, so that a later run
-//! over the same posts can make its Scan.
+//! A match that exceeds the account's quota is refused: it returns its key, so that a later run over the same posts
+//! can create its Scan.
 //!
-//! Nine statements for a poll with matches, regardless of their number (one more for each further 250
-//! of posts); one, which counts, for a poll with posts and no match; none for one without posts. Locks
-//! are taken in one order everywhere (post keys, scan keys, clocks, and at the end of the transaction days of accounts,
-//! each sorted), so two scanners wait for each other but never in a circle.
+//! Nine statements for a poll with matches, regardless of their number (one more for each further 250 posts); one,
+//! which counts, for a poll with posts and no match; none for one without posts. Locks are taken in one order
+//! everywhere (post keys, scan keys, clocks, and at the end of the transaction days of accounts, each sorted), so
+//! two scanners may wait for each other but never deadlock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -32,7 +32,7 @@ use self::{
 };
 use super::likes::Likes;
 use crate::{
-    Error, QueryResult,
+    Error, QueryResult, feed_post_ids,
     prepared::Prepared,
     stats::{self, Deltas},
     words,
@@ -48,7 +48,7 @@ pub use accounts::ScanCounter;
 pub(crate) use posts::key_of;
 pub(super) use posts::{post_key, row_key};
 
-/// A match that becomes a Scan, unless the Manager has one of this post already.
+/// A match that becomes a Scan, unless the Manager already has one of this post.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewScan<'a> {
     pub manager: ManagerName,
@@ -59,7 +59,7 @@ pub struct NewScan<'a> {
 /// Scans that were made, and matches that the quotas of accounts refused.
 #[derive(Debug, Default)]
 pub struct Recorded<'a> {
-    /// In the order of the matches, which their createTimes follow.
+    /// In the order of the matches, which is also the order of their createTimes.
     pub made: Vec<ScanName>,
     pub refused: Vec<(ManagerName, &'a Post)>,
 }
@@ -67,23 +67,21 @@ pub struct Recorded<'a> {
 /// Origin of matches.
 #[derive(Debug, Clone, Copy)]
 pub enum Origin<'a> {
-    /// New posts of a feed. Posts that are refused are noted for [`crate::backfills::catch_up`].
+    /// New posts of a feed. Refused posts are recorded for [`crate::backfills::catch_up`].
     Poll,
-    /// First reading of a feed. Its posts are of the past; the ones that are refused are noted as well.
+    /// First reading of a feed. Its posts are past ones; refused ones are recorded as well.
     FirstReading,
     /// A backfill. Its caller repeats it if posts are refused.
     Past {
-        /// True if no one is to be sent the Scans.
+        /// True if the Scans are not delivered.
         silently: bool,
-        /// Posts of these Managers from then on were refused before, when the Managers' own bounds had let them pass.
+        /// Start of the posts of these Managers that were refused before, after the Managers' own limits had
+        /// admitted them.
         catch_up: &'a HashMap<ManagerName, Timestamp>,
     },
 }
 
 /// Same as [`record_from`], for new posts and without a default for the quota of Scans a day.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn record(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -96,13 +94,10 @@ pub async fn record(
     Ok(recorded.made)
 }
 
-/// Stores what is new of `matches`, found through `feed`, as far as the account's quota of Scans a day allows. A poll
-/// counts its new `posts` for the feed. How old posts of the past are says nothing about how fast Scans are made, and is
-/// in no statistics. Call inside of a transaction that ends soon after, with [`ScanCounter::store`]: the Managers' clocks
-/// stay locked to its end.
-///
-/// # Errors
-/// When the database does not answer.
+/// Stores the new ones of `matches`, found through `feed`, up to the account's daily quota of Scans. A poll counts
+/// its new `posts` for the feed. The age of past posts says nothing about the speed of Scans, and is in no
+/// statistics. Call inside a transaction that ends soon after with [`ScanCounter::store`], because the Managers'
+/// clocks stay locked until its end.
 pub async fn record_from<'a>(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -131,14 +126,14 @@ async fn make<'a>(
     if matches.is_empty() {
         return Ok(Recorded::default());
     }
-    // Sorted by key, and each post once, though several Managers match it.
+    // Sorted by key, and each post once, even if several Managers match it.
     let posts: BTreeMap<Uuid, &Post> = matches
         .iter()
         .map(|one| (row_key(feed, one.post), one.post))
         .collect();
     let stored = store_posts(conn, feed, &posts, now).await?;
 
-    // Sorted, as all lock them.
+    // Sorted: every transaction locks them in this order.
     let wanted: BTreeSet<(ManagerName, Uuid)> = matches
         .iter()
         .map(|one| (one.manager, post_key(one.post)))
@@ -152,15 +147,19 @@ async fn make<'a>(
         collapsing,
         accounts,
     } = lock_clocks(conn, &fresh).await?;
-    // Without a clock the Manager is gone, deleted while the poll went on, and its keys purged: they
-    // must not come back.
+    // Without a clock the Manager was deleted during the poll. Its keys are purged and must not come back.
     let gone: Vec<(ManagerName, Uuid)> = fresh
         .extract_if(.., |(manager, _)| !quotas.contains_key(manager))
         .collect();
     give_back_keys(conn, &gone).await?;
-    // What says the same again, or is held back by a bound, keeps its key: it was decided on, once.
+    // A near-duplicate, or a match that a limit rejects, keeps its key: it is decided only once.
     let silently = matches!(origin, Origin::Past { silently: true, .. });
-    let mut likes = Likes::load(conn, &fresh, &collapsing, matches, silently).await?;
+    let collapsed: Vec<_> = matches
+        .iter()
+        .map(|one| ((one.manager, post_key(one.post)), one.post))
+        .filter(|(key, _)| collapsing.contains(&key.0) && fresh.contains(key))
+        .collect();
+    let mut likes = Likes::load(conn, &collapsed, silently).await?;
     let mut capacity = Capacity::new(counter, accounts);
     let mut decided = BTreeSet::new();
     let mut put_off = Vec::new();
@@ -174,8 +173,8 @@ async fn make<'a>(
             fresh.remove(&key);
             continue;
         }
-        // A new post spends a part of its Manager's bound on its own day, also if it is refused: when it comes again, it
-        // spends none. A backfill that is repeated must not spend it each time.
+        // A new post spends a part of its Manager's limit on its own day, even if the quota refuses it. When it
+        // comes again, it spends nothing. A repeated backfill must not spend it each time.
         let is_past = matches!(origin, Origin::Past { .. });
         let refuse_first = is_past && !capacity.is_left(&one.manager);
         if let Some(Some(quota)) = quotas.get_mut(&one.manager)
@@ -208,10 +207,16 @@ async fn make<'a>(
         capacity.spend(&one.manager);
         likes.is_new(key);
     }
-    // A repeated request for the past returns what found no capacity in it.
+    // A repeated backfill returns the keys of matches that exceeded the quota.
     give_back_keys(conn, &put_off).await?;
     if !matches!(origin, Origin::Past { .. }) {
-        note_refused(conn, &oldest(&refused)).await?;
+        // A backdated post must not make a Manager read years of its feeds. The first reading of a feed has a start,
+        // and other polls look for posts of a week.
+        let earliest = match origin {
+            Origin::Poll => now.minus(feed_post_ids::MAX_AGE),
+            Origin::FirstReading | Origin::Past { .. } => Timestamp::UNIX_EPOCH,
+        };
+        note_refused(conn, &oldest(&refused, earliest.to_chrono())).await?;
     }
     let mut clocks = advance_clocks(conn, &fresh, &quotas).await?;
 
@@ -252,18 +257,21 @@ async fn make<'a>(
     })
 }
 
-/// The time of each Manager's oldest post.
-fn oldest(posts: &[(ManagerName, &Post)]) -> BTreeMap<ManagerName, DateTime<Utc>> {
+/// Returns the time of each Manager's oldest post, or `earliest` if that is later.
+fn oldest(
+    posts: &[(ManagerName, &Post)],
+    earliest: DateTime<Utc>,
+) -> BTreeMap<ManagerName, DateTime<Utc>> {
     let mut oldest = BTreeMap::new();
     for (manager, post) in posts {
-        let time = post.time.to_chrono();
+        let time = post.time.to_chrono().max(earliest);
         let since = oldest.entry(*manager).or_insert(time);
         *since = time.min(*since);
     }
     oldest
 }
 
-/// In one statement, however many there are: a poll may match for thousands of Managers.
+/// One statement for any number of Scans, because a poll may match for thousands of Managers.
 async fn insert_scans(
     conn: &mut AsyncPgConnection,
     names: &[ScanName],

@@ -1,4 +1,4 @@
-//! How the lists of Scans are read, at any depth.
+//! Query plans for lists of Scans, at any depth.
 
 use diesel::{QueryableByName, sql_query, sql_types::Text};
 use diesel_async::RunQueryDsl;
@@ -16,7 +16,7 @@ struct Line {
 }
 
 #[tokio::test]
-async fn pages_in_the_order_of_making_are_read_from_an_index_and_never_sorted() {
+async fn pages_by_create_time_are_read_from_an_index_and_never_sorted() {
     let database = TestDatabase::create().await;
     let conn = &mut database.connect().await;
     let fixture = Fixture::create(conn).await;
@@ -24,7 +24,7 @@ async fn pages_in_the_order_of_making_are_read_from_an_index_and_never_sorted() 
         .applied_manager(conn, &instructions("rust"), &[])
         .await;
     let (namespace, manager) = (fixture.namespace.to_uuid(), manager.manager.to_uuid());
-    // Two weeks, and as many Scans of others.
+    // Two weeks, and as many Scans of another Manager.
     for (ns, id) in [(namespace, manager), (Uuid::new_v4(), Uuid::new_v4())] {
         sql_query(format!(
             "INSERT INTO scans SELECT '{ns}', '{id}', gen_random_uuid(), clock_timestamp() - n * interval '10 seconds', \

@@ -1,11 +1,11 @@
 //! Folds deltas into points.
 //!
-//! One transaction takes deltas, adds them to their points of all three intervals, and deletes them:
-//! if a process dies in the middle has counted nothing. One folder works at a time, so that points are read
-//! and written back without waiting for each other; the others find nothing to do and come again.
+//! One transaction takes deltas, adds them to their points of all three intervals, and deletes them. If a process
+//! dies in the middle, nothing has been counted. Only one replica folds at a time, so that points are read and
+//! written back without waiting. The others find the lock taken and try again later.
 //!
-//! Costs six statements a batch, and three more for each further [`POINTS_PER_STATEMENT`]; one when another folds, two
-//! when there is nothing.
+//! Costs six statements per batch, and three more for each further [`POINTS_PER_STATEMENT`]; one if another replica
+//! folds, and two if there is nothing to fold.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,8 +23,9 @@ use uuid::Uuid;
 use super::{Counts, seconds};
 use crate::{Error, QueryResult, prepared::Prepared};
 
-/// A point of a day may have two hundred buckets, and each connection of the pool keeps room for the largest statement
-/// that it ever took: thousands of points in one made every process grow for hours.
+/// Number of points per statement. A point of a day may have two hundred buckets, and each pooled connection keeps
+/// a buffer for the largest statement that it ever sent. Statements with thousands of points made every process
+/// grow for hours.
 const POINTS_PER_STATEMENT: usize = 50;
 
 /// The key of a point of a Manager, a Connection or a Namespace.
@@ -44,16 +45,16 @@ struct Delta {
     counts: serde_json::Value,
 }
 
-/// Folds up to `limit` deltas; returns how many there were, or `None` when another folds.
+/// Folds up to `limit` deltas. Returns their number, or `None` if another replica folds.
 ///
 /// # Errors
-/// When the database does not answer, and then nothing is counted.
+/// If the database does not answer; then nothing is counted.
 pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usize>, Error> {
     conn.transaction(async |conn| {
         if !lock(conn).await? {
             return Ok(None);
         }
-        // In no order: sums have none.
+        // In no particular order, because sums do not depend on it.
         let deltas: Vec<Delta> = Prepared(
             sql_query(
                 "DELETE FROM stats_deltas WHERE id IN (SELECT id FROM stats_deltas ORDER BY id LIMIT $1) \
@@ -70,7 +71,7 @@ pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usi
             let counts: Counts = match serde_json::from_value(delta.counts) {
                 Ok(counts) => counts,
                 Err(error) => {
-                    // It would hold up all others permanently.
+                    // It would block all others permanently.
                     tracing::error!("dropping a count that cannot be read: {error}");
                     continue;
                 }
@@ -100,7 +101,7 @@ pub async fn fold(conn: &mut AsyncPgConnection, limit: i64) -> Result<Option<usi
     .await
 }
 
-/// To the end of the transaction.
+/// Held until the end of the transaction.
 async fn lock(conn: &mut AsyncPgConnection) -> QueryResult<bool> {
     #[derive(QueryableByName)]
     struct Locked {
@@ -137,8 +138,8 @@ async fn add_to_feeds(
     Ok(())
 }
 
-/// Reads the points, adds, and writes them whole: under the lock no one else writes them. Known points by UPDATE, since an
-/// INSERT that meets a row locks it first, which is another record in the log of the database.
+/// Reads the points, adds to them, and writes them back: under the lock no one else writes them. Existing points
+/// are updated, because an INSERT that meets a row locks it first, which adds a record to the database's log.
 async fn add_to_points(
     conn: &mut AsyncPgConnection,
     points: &mut [(Key, Counts)],

@@ -1,17 +1,17 @@
-//! Delays as counts in buckets: mergeable, small, and within an eighth of the truth.
+//! Delays as counts in buckets: mergeable, small, and accurate to an eighth.
 //!
-//! Up to 16 ms each millisecond has a separate bucket; above, each doubling is cut into eight.
+//! Below 16 ms each millisecond has a separate bucket; above, each doubling is divided into eight.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// Below this, a bucket a millisecond.
+/// Below this value, each millisecond has a bucket.
 const EXACT: u64 = 16;
-/// Some thirty years: a platform may say anything of when a post was made.
+/// About thirty years, because a platform may claim any creation time for a post.
 const MAX_MILLIS: u64 = (1 << 40) - 1;
 
-/// How many values fell into which bucket; buckets without any are absent.
+/// Number of values in each bucket; empty buckets are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Histogram(BTreeMap<u16, u64>);
@@ -33,8 +33,8 @@ impl Histogram {
         self.0.is_empty()
     }
 
-    /// The milliseconds that `percent` of the values do not exceed: the upper end of a bucket, or 0
-    /// when there are no values.
+    /// Returns the milliseconds that `percent` of the values do not exceed: the upper end of a bucket, or 0 if
+    /// there are no values.
     pub(crate) fn quantile(&self, percent: u64) -> u64 {
         let total: u128 = self.0.values().map(|count| u128::from(*count)).sum();
         let wanted = (total * u128::from(percent)).div_ceil(100);
@@ -66,7 +66,7 @@ fn upper_end(bucket: u16) -> u64 {
         return bucket;
     }
     let (octave, eighth) = ((bucket - EXACT) / 8 + 4, (bucket - EXACT) % 8);
-    // What is stored is read back: a bucket that this version cannot have made is the last.
+    // Stored data may contain a bucket that this version cannot have created; it counts as the last bucket.
     let unit = 1_u64.checked_shl(u32::try_from(octave - 3).unwrap_or(u32::MAX));
     unit.and_then(|unit| unit.checked_mul(8 + eighth + 1))
         .map_or(MAX_MILLIS, |end| (end - 1).min(MAX_MILLIS))
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_the_quantile_zero() {
+    fn empty_histogram_has_quantile_zero() {
         assert_eq!(Histogram::default().quantile(50), 0);
     }
 

@@ -1,6 +1,6 @@
-//! Takes away points that are too old, and those of Namespaces that are gone.
+//! Removes points that are too old, and those of deleted Namespaces.
 //!
-//! In batches that the caller bounds: no statement holds many rows locked.
+//! The caller bounds each batch, so that no statement locks many rows.
 
 use diesel::{
     sql_query,
@@ -14,9 +14,6 @@ use crate::QueryResult;
 
 /// Deletes up to `limit` points of each kind that are older than [`Interval::retention`]; returns how
 /// many there were. Served by `stats_retention_idx` and `feed_stats_retention_idx`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn purge_old(
     conn: &mut AsyncPgConnection,
     now: Timestamp,
@@ -40,9 +37,6 @@ pub async fn purge_old(
 }
 
 /// Deletes up to `limit` points of `namespace`; returns how many there were. Served by `stats_pkey`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn purge_namespace(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -57,11 +51,8 @@ pub async fn purge_namespace(
     .await
 }
 
-/// Deletes up to `limit` points of a Manager or Connection of `namespace`; those of the Namespace keep what
-/// it added. Served by `stats_pkey`.
-///
-/// # Errors
-/// When the database does not answer.
+/// Deletes up to `limit` points of a Manager or Connection of `namespace`. The Namespace's own points keep their
+/// sums. Served by `stats_pkey`.
 pub async fn purge_subject(
     conn: &mut AsyncPgConnection,
     namespace: Id,
@@ -81,9 +72,6 @@ pub async fn purge_subject(
 
 /// Deletes up to `limit` points whose Namespace is gone: a delta may be folded after its Namespace was
 /// deleted. Returns how many there were. Looks up each Namespace that has points once, in `stats_pkey`.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn purge_orphans(conn: &mut AsyncPgConnection, limit: i64) -> QueryResult<usize> {
     sql_query(
         "WITH RECURSIVE known AS ( \

@@ -1,6 +1,6 @@
 use domain::{
     Connection, ConnectionName, Id, Timestamp,
-    connection::{ConnectionState, CreateConnection, Format, Headers, Method},
+    connection::{ConnectionChange, ConnectionState, CreateConnection, Format, Headers, Method},
     list::CONNECTION_FIELDS,
 };
 use store::{connections, seal::Sealer};
@@ -51,7 +51,8 @@ async fn headers_stay_readable_while_their_key_is_configured() {
     }
     let found = connections::get(&mut at.conn, &new, by_new.name).await;
     assert_eq!(found.unwrap(), Some(by_new));
-    // Without its key, or with another of the same id, a Connection is there and its headers are not.
+    // Without its key, or with a different key of the same id, the Connection is returned and its headers are
+    // masked.
     for sealer in [&new, &sealer(&[("other", 1)]), &sealer(&[("old", 9)])] {
         let found = connections::get(&mut at.conn, sealer, by_old.name).await;
         let found = found.unwrap().unwrap();
@@ -63,7 +64,7 @@ async fn headers_stay_readable_while_their_key_is_configured() {
         .await
         .unwrap();
     assert_eq!(page.items.len(), 2);
-    // One that cannot be read does not hide the others.
+    // An unreadable Connection does not hide the others.
     let page = connections::list(&mut at.conn, &new, namespace, &list)
         .await
         .unwrap();
@@ -73,7 +74,7 @@ async fn headers_stay_readable_while_their_key_is_configured() {
 }
 
 #[tokio::test]
-async fn a_connection_of_another_namespace_is_not_there() {
+async fn a_connection_of_another_namespace_is_not_found() {
     let mut at = start().await;
     let name = at
         .fixture
@@ -119,9 +120,49 @@ async fn a_disabled_connection_keeps_its_first_reason() {
     assert_eq!(found.update_time, now);
 }
 
+#[tokio::test]
+async fn a_new_address_closes_the_breaker_and_a_reseal_does_not() {
+    let mut at = start().await;
+    let (old, both) = (sealer(&[("old", 1)]), sealer(&[("new", 2), ("old", 1)]));
+    let namespace = at.fixture.namespace;
+    let mut connection = connections::insert(&mut at.conn, &old, namespace, &draft())
+        .await
+        .unwrap();
+    let open = "UPDATE connection_lanes SET open_until = now() + interval '1 hour', failing_since = now(), \
+                open_count = 3, recent_outcomes = 7, recent_count = 3, next_due_time = now() + interval '1 hour'";
+    let closed = "connection_lanes WHERE open_until IS NULL AND failing_since IS NULL AND open_count = 0 \
+                  AND recent_outcomes = 0 AND next_due_time <= clock_timestamp()";
+    let url = |url: &str| ConnectionChange {
+        url: Some(url.to_owned()),
+        ..ConnectionChange::default()
+    };
+    let nickname = ConnectionChange {
+        nickname: Some("other".to_owned()),
+        ..ConnectionChange::default()
+    };
+    let address = "https://receiver.example/other";
+    // Sending the same address again is how an owner asks for a try.
+    for (change, closes) in [(url(address), 1), (url(address), 1), (nickname, 0)] {
+        at.database.run(open).await;
+        let now = Timestamp::now();
+        connection = connections::update(&mut at.conn, &old, connection, &change, now)
+            .await
+            .unwrap();
+        assert_eq!(connection.url, address);
+        assert_eq!(at.database.count(closed).await, closes, "{change:?}");
+    }
+
+    at.database.run(open).await;
+    let done = connections::reseal(&mut at.conn, &both, None, 10).await;
+    assert_eq!(done.unwrap().changed, 1);
+    assert_eq!(at.database.count(closed).await, 0);
+    let found = connections::get(&mut at.conn, &both, connection.name).await;
+    assert_eq!(found.unwrap(), Some(connection));
+}
+
 /// Rows of the previous release still work, and `reseal` seals them.
 #[tokio::test]
-async fn addresses_are_sealed_also_those_that_were_written_in_the_clear() {
+async fn reseal_seals_addresses_that_were_stored_in_the_clear() {
     let mut at = start().await;
     let namespace = at.fixture.namespace;
     let sealer = sealer(&[("new", 1)]);
@@ -133,7 +174,7 @@ async fn addresses_are_sealed_also_those_that_were_written_in_the_clear() {
     let endpoint = connections::endpoint(&mut at.conn, &sealer, name).await;
     assert_eq!(endpoint.unwrap().unwrap().url, url);
 
-    // As the release before changed it.
+    // Changed by the previous release.
     let clear = "https://receiver.example/other";
     at.database
         .run(&format!("UPDATE connections SET url = '{clear}'"))
@@ -150,7 +191,7 @@ async fn addresses_are_sealed_also_those_that_were_written_in_the_clear() {
 }
 
 #[tokio::test]
-async fn after_a_reseal_the_old_key_can_go() {
+async fn the_old_key_is_not_needed_after_a_reseal() {
     let mut at = start().await;
     let namespace = at.fixture.namespace;
     let (old, both, new) = (

@@ -9,7 +9,7 @@ use store::{
     backfills::{self, Rest, Waiting, look_backs},
     connections,
     deliveries::{self, Attempt, AttemptResult, Task, Verdict, Want},
-    fair::Turns,
+    fair::{Round, Turns},
     managers, namespaces,
     purges::{self, Step},
     replicas,
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::support::{Start, feed, new_scan, number, record, record_past, run, start};
 
-/// A Manager with one Connection, and a replica that lives.
+/// A Manager with one Connection, and a living replica.
 struct Sending {
     at: Start,
     connection: ConnectionName,
@@ -50,7 +50,7 @@ async fn sending() -> Sending {
 }
 
 impl Sending {
-    /// Makes the delivery of a new Scan: leased and in hand, or waiting.
+    /// Creates the delivery of a new Scan: leased and in hand, or waiting.
     async fn fan_out(&mut self, id: &str, in_hand: bool) -> Option<DeliveryName> {
         let scan = record(&mut self.at.conn, self.manager, &[post(id, "t")]).await;
         let (sealer, replica) = (self.at.fixture.sealer.clone(), self.replica);
@@ -84,7 +84,7 @@ impl Sending {
             verdict,
         };
         let replica = self.replica;
-        // Again, as after an answer of the database that was lost.
+        // Repeated, as after a lost answer of the database.
         for _ in 0..2 {
             self.at
                 .conn
@@ -131,7 +131,7 @@ async fn count(conn: &mut AsyncPgConnection, table: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn what_waits_of_a_deleted_manager_is_not_sent_before_its_purge_either() {
+async fn waiting_deliveries_of_a_deleted_manager_are_not_sent_before_the_purge() {
     let mut at = sending().await;
     at.fan_out("1", false).await;
     at.fan_out("2", false).await;
@@ -145,10 +145,18 @@ async fn what_waits_of_a_deleted_manager_is_not_sent_before_its_purge_either() {
         .unwrap()
         .unwrap();
     let sealer = at.at.fixture.sealer.clone();
-    let urgent = deliveries::claim_urgent(&mut at.at.conn, &sealer, at.replica, 10).await;
+    let urgent = deliveries::claim_urgent(
+        &mut at.at.conn,
+        &sealer,
+        at.replica,
+        10,
+        &[],
+        &mut Round::default(),
+    )
+    .await;
     assert_eq!(urgent.unwrap().len(), 0);
     assert_eq!(at.claim().await, []);
-    // The purge is late: the sweep that frees forgotten leases cancels the delivery.
+    // The purge is late, so the sweep that frees forgotten leases cancels the delivery.
     run(
         &mut at.at.conn,
         "UPDATE deliveries SET update_time = '-infinity' WHERE urgent",
@@ -165,7 +173,7 @@ async fn what_waits_of_a_deleted_manager_is_not_sent_before_its_purge_either() {
 }
 
 #[tokio::test]
-async fn a_result_that_comes_after_the_deletion_brings_nothing_back() {
+async fn a_result_after_the_deletion_restores_nothing() {
     for verdict in [
         Verdict::Succeeded,
         Verdict::RetryIn(Duration::ZERO),
@@ -173,7 +181,7 @@ async fn a_result_that_comes_after_the_deletion_brings_nothing_back() {
     ] {
         let mut at = sending().await;
         let delivery = at.fan_out("1", true).await.unwrap();
-        // Of the Connection: what is in flight is cancelled, its lease with it.
+        // For a deleted Connection: a delivery in flight is cancelled together with its lease.
         let now = Timestamp::now();
         connections::delete(&mut at.at.conn, at.connection, true, now)
             .await
@@ -182,11 +190,11 @@ async fn a_result_that_comes_after_the_deletion_brings_nothing_back() {
         assert_eq!(at.of_state("CANCELLED").await, 1);
         at.record(delivery, verdict).await;
         assert_eq!(at.of_state("CANCELLED").await, 1);
-        // It was made, and the log says so.
+        // The attempt was made, and the log records it.
         assert_eq!(count(&mut at.at.conn, "delivery_attempts").await, 1);
         assert_eq!(at.claim().await, []);
 
-        // Of the Namespace: there is no row at all, and none is made.
+        // For a deleted Namespace: there is no row, and none is created.
         let mut at = sending().await;
         let delivery = at.fan_out("1", true).await.unwrap();
         let namespace = at.connection.namespace;
@@ -200,13 +208,13 @@ async fn a_result_that_comes_after_the_deletion_brings_nothing_back() {
         at.record(delivery, verdict).await;
         assert_eq!(count(&mut at.at.conn, "deliveries").await, 0);
         assert_eq!(count(&mut at.at.conn, "stats_deltas").await, counted);
-        // Which no list leads to; it goes with its week's partition.
+        // No list returns it; it is dropped with its week's partition.
         assert_eq!(count(&mut at.at.conn, "delivery_attempts").await, 1);
     }
 }
 
 #[tokio::test]
-async fn statistics_go_with_what_they_are_of() {
+async fn statistics_are_deleted_with_their_subject() {
     let mut at = sending().await;
     let (now, manager, connection) = (Timestamp::now(), at.manager, at.connection);
     let counted = async |at: &mut Sending| {
@@ -231,7 +239,7 @@ async fn statistics_go_with_what_they_are_of() {
         .unwrap();
     at.purge().await;
     assert_eq!(count(&mut at.at.conn, &of(connection.connection)).await, 0);
-    // The Namespace's own sums keep what they added.
+    // The Namespace's own sums keep its counts.
     assert_eq!(count(&mut at.at.conn, "stats").await, 3);
 
     let namespace = connection.namespace;
@@ -240,7 +248,7 @@ async fn statistics_go_with_what_they_are_of() {
         .transaction(async |conn| namespaces::delete(conn, namespace, true, now).await)
         .await
         .unwrap();
-    // Folded after the deletion, as another's deltas may be: the entry looks again.
+    // Folded after the deletion, like deltas of another replica: the purge entry checks again.
     at.purge().await;
     counted(&mut at).await;
     assert_eq!(count(&mut at.at.conn, "stats").await, 9);
@@ -305,7 +313,7 @@ async fn delete_during_a_step(is_look_back: bool) {
             assert_eq!(claimed, [manager]);
         }
         has_begun.notify_one();
-        eventually("the deletion waits", Duration::from_secs(30), async || {
+        eventually("the deletion waits", async || {
             let waits = "SELECT count(*) AS number FROM pg_stat_activity \
                          WHERE datname = current_database() AND wait_event_type = 'Lock'";
             number(&mut watching, waits).await == 1
@@ -326,7 +334,7 @@ async fn delete_during_a_step(is_look_back: bool) {
 }
 
 #[tokio::test]
-async fn a_deletion_waits_for_a_backfill_and_neither_fails() {
+async fn a_deletion_and_a_running_backfill_both_succeed() {
     delete_during_a_step(false).await;
     delete_during_a_step(true).await;
 }

@@ -23,7 +23,7 @@ struct Sending {
     replica: Uuid,
 }
 
-/// A Manager with `count` Connections, and a replica that lives.
+/// A Manager with `count` Connections, and a living replica.
 async fn sending(count: usize) -> Sending {
     let mut at = start().await;
     let mut connections = Vec::new();
@@ -90,7 +90,7 @@ impl Sending {
         claim(conn, sealer, replica, &self.connections, count).await
     }
 
-    /// How long until each Connection is to be looked at, as it is known after a look.
+    /// Time until each Connection is to be checked, after a check.
     async fn settled(&mut self) -> Vec<Option<Duration>> {
         let names = self.connections.clone();
         let settled = self
@@ -109,7 +109,7 @@ impl Sending {
         due.into_iter().map(|due| due.connection).collect()
     }
 
-    /// `state attempts next?`, as the row has it.
+    /// `state attempts next?`, as stored in the row.
     async fn row(&mut self, delivery: DeliveryName) -> String {
         let sql = |condition: &str| {
             let id = delivery.delivery.to_uuid();
@@ -133,8 +133,8 @@ impl Sending {
     }
 }
 
-/// Rows of a table's partitions that this session has read and the server has not yet counted: within a transaction it
-/// only grows.
+/// Number of rows of a table's partitions that this session has read and the server has not yet counted: within a
+/// transaction it only grows.
 async fn rows_read(conn: &mut AsyncPgConnection, table: &str) -> i64 {
     let sql = format!(
         "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint AS number \

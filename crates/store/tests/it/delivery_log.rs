@@ -1,4 +1,4 @@
-//! The log as clients read it: complete, in order, and as fast deep down as at the top.
+//! The log as clients read it: complete, in order, and equally fast at any depth.
 
 use std::{
     collections::BTreeSet,
@@ -86,7 +86,7 @@ async fn every_order_walks_the_whole_log() {
 }
 
 #[tokio::test]
-async fn every_field_filters() {
+async fn every_field_of_the_delivery_log_filters() {
     let mut log = log().await;
     let all = filtered(&mut log, "").await;
     let one = all[17].clone();
@@ -201,7 +201,7 @@ async fn a_delivery_is_shown_with_its_attempts() {
 }
 
 #[tokio::test]
-async fn what_is_reopened_is_due_with_a_new_schedule() {
+async fn a_reopened_delivery_is_due_with_a_new_schedule() {
     let mut log = log().await;
     for one in filtered(&mut log, "").await {
         let reopened = deliveries::reopen(&mut log.at.conn, one.name)
@@ -222,7 +222,7 @@ async fn what_is_reopened_is_due_with_a_new_schedule() {
 }
 
 #[tokio::test]
-async fn what_has_nothing_to_send_is_not_reopened() {
+async fn a_delivery_without_a_scan_is_not_reopened() {
     let mut log = log().await;
     let one = filtered(&mut log, "").await.remove(0);
     let scan: ScanName = one.scan;

@@ -1,9 +1,9 @@
-//! Posts that say the same: `duplicates: COLLAPSE`.
+//! Near-duplicates with `duplicates: COLLAPSE`.
 
 use domain::{ManagerName, Post, Scan, ScanName, Timestamp, scan::MAX_PLACES};
 use store::{
     AsyncConnection, AsyncPgConnection,
-    retention::{self, Pages},
+    retention::{Purge, Unpartitioned},
     scans,
 };
 use test_support::{instructions, post};
@@ -34,7 +34,7 @@ async fn read(conn: &mut AsyncPgConnection, name: ScanName) -> Scan {
 const SAID: &str = "Which espresso machine would you buy for an office of eight people?";
 
 #[tokio::test]
-async fn what_says_the_same_becomes_a_place_of_the_first() {
+async fn a_near_duplicate_becomes_a_place_of_the_first_scan() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let terms = instructions("espresso");
@@ -79,13 +79,13 @@ async fn what_says_the_same_becomes_a_place_of_the_first() {
         "https://d-1.example/"
     );
 
-    // A Manager that keeps them has both.
+    // A Manager with `KEEP` has both.
     let kept = record(conn, other, &[said("a:1", SAID), again]).await;
     assert_eq!(kept.len(), 2);
 }
 
 #[tokio::test]
-async fn of_two_found_at_once_by_two_replicas_one_is_first() {
+async fn near_duplicates_found_by_two_replicas_at_once_make_one_scan() {
     let mut at = start().await;
     let terms = instructions("espresso");
     let manager = at.fixture.applied_manager(&mut at.conn, &terms, &[]).await;
@@ -124,7 +124,7 @@ async fn of_two_found_at_once_by_two_replicas_one_is_first() {
 }
 
 #[tokio::test]
-async fn places_are_bounded_and_seven_days_are_the_end() {
+async fn places_are_bounded_and_duplicates_expire_after_seven_days() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let terms = instructions("espresso");
@@ -149,16 +149,12 @@ async fn places_are_bounded_and_seven_days_are_the_end() {
     let later = record(conn, manager, &[said("z:1", SAID)]).await;
     assert_eq!(later.len(), 1);
     let before = Timestamp::now().minus(scans::ALIKE_WITHIN).to_chrono();
-    let mut pages = Pages::of(conn, "scan_likes").await.unwrap();
-    let mut purged = 0;
-    while let Some(count) = retention::purge_scan_likes(conn, &mut pages, before)
+    let purged = Purge::new(Unpartitioned::ScanLikes, before)
+        .delete(conn, 1_000)
         .await
-        .unwrap()
-    {
-        purged += count;
-    }
+        .unwrap();
     assert!(purged >= 8, "{purged}");
-    // A Scan that is gone has no places.
+    // A deleted Scan has no places.
     run(
         conn,
         format!("DELETE FROM scans WHERE id = '{}'", later[0].scan.to_uuid()),
@@ -168,7 +164,7 @@ async fn places_are_bounded_and_seven_days_are_the_end() {
 }
 
 #[tokio::test]
-async fn what_nobody_was_sent_swallows_no_new_post() {
+async fn a_silent_scan_does_not_absorb_a_new_post() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let terms = instructions("espresso");

@@ -21,7 +21,7 @@ fn gap(number: i64) -> FeedGap {
 }
 
 #[tokio::test]
-async fn a_day_sums_up_what_polls_brought() {
+async fn a_feed_day_sums_up_its_polls() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let names: Vec<FeedName> = ["forum:a", "forum:b"]
@@ -116,7 +116,7 @@ async fn gaps_are_bounded_and_old_days_are_purged() {
 }
 
 #[tokio::test]
-async fn missing_ids_are_named_until_they_are_explained() {
+async fn missing_ids_are_listed_until_they_are_explained() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let name: FeedName = "forum:a".parse().unwrap();

@@ -1,4 +1,4 @@
-//! The applied Managers that are compiled again, and the replica that does it.
+//! Recompilation of applied Managers, and the replica that does it.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
     };
     let made = managers::insert(&mut at.conn, at.fixture.namespace, &draft).await;
     let name = made.unwrap().name;
-    // One that waits is the business of its submission.
+    // A waiting Manager is compiled for its submission.
     assert!(
         feedback::claim_due(&mut at.conn, DUE, 9)
             .await
@@ -68,7 +68,7 @@ async fn an_applied_manager_is_claimed_once_when_due_and_stored_only_while_uncha
         (claimed.len(), claimed[0].manager, claimed[0].generation),
         (1, name, 1)
     );
-    // Its claimer has an hour, and then any replica may claim it.
+    // The claimer has an hour; then any replica may claim it.
     assert!(
         feedback::claim_due(&mut at.conn, DUE, 9)
             .await

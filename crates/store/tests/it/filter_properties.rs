@@ -1,15 +1,15 @@
-//! PostgreSQL keeps the same items as an evaluator in memory, for any filter.
+//! PostgreSQL and an evaluator in memory keep the same items, for any filter.
 //!
-//! The evaluator reads the JSON that clients see, by the words of the API's description: missing text
-//! is empty, a missing time or number compares with nothing, text is ordered by code points, and `:`
-//! finds text in any case.
+//! The evaluator reads the JSON that clients see, by the rules of the API's description: missing text is empty, a
+//! missing time or number compares with nothing, text is ordered by code points, and `:` finds text in any case.
 
 use std::cell::RefCell;
 
 use domain::{
     Timestamp,
-    filter::{Clause, Comparison, Filter, Literal, Op},
-    list::{self, Field, Kind, MANAGER_FIELDS, SCAN_FIELDS},
+    field::{self, Field, Kind, Literal, Op},
+    filter::{Clause, Comparison, Filter},
+    list::{MANAGER_FIELDS, SCAN_FIELDS},
 };
 use proptest::{
     prelude::*,
@@ -23,7 +23,8 @@ use test_support::{instructions, post};
 
 use crate::support::{feed, list_query, matched, new_scan, run, start};
 
-/// Letters that fold oddly, those that are special to LIKE, regular expressions and SQL, and plain ones.
+/// Letters with unusual case folding, characters with a special meaning in LIKE, regular expressions and SQL, and
+/// plain ones.
 const LETTERS: &[&str] = &[
     "a", "A", "b", "ß", "ẞ", "SS", "σ", "ς", "Σ", "i", "I", "İ", "ı", "K", "k", "Å", "å", "é", "É",
     "ǆ", "ǅ", "Ǆ", "ﬁ", "ﬃ", "ŉ", "ꭰ", "Ꭰ", "ა", "Ა", "𐐀", "𐐨", "%", "_", "\\", "\"", "'", "$1",
@@ -75,7 +76,7 @@ fn folded(text: &str) -> String {
 
 fn holds(item: &Value, one: &Comparison, fields: &[Field]) -> bool {
     let field = fields.iter().find(|field| field.name == one.field).unwrap();
-    let value = list::value_of(item, field);
+    let value = field::value_of(item, field);
     let found = match (&one.literal, value) {
         (Literal::Text(literal), value) => {
             let text = match value {
@@ -126,11 +127,11 @@ fn words() -> impl Strategy<Value = String> {
     prop::collection::vec(sample::select(LETTERS), 0..4).prop_map(|letters| letters.concat())
 }
 
-/// A literal for `field`, often one that some item has, or a piece of it in another case.
+/// A literal for `field`, often the value of an item, or a part of it in another case.
 fn literal(field: Field, items: &[Value]) -> BoxedStrategy<Literal> {
     let known: Vec<Literal> = items
         .iter()
-        .filter_map(|item| list::value_of(item, &field))
+        .filter_map(|item| field::value_of(item, &field))
         .collect();
     let other = match field.kind {
         Kind::Word(words) => sample::select(words)
@@ -202,7 +203,7 @@ fn runner(cases: u32) -> TestRunner {
 }
 
 #[test]
-fn scans_are_kept_alike() {
+fn a_filter_keeps_the_same_scans_in_sql_and_in_rust() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -215,7 +216,7 @@ fn scans_are_kept_alike() {
             .await;
         (at, manager)
     });
-    // What is there is random too, once.
+    // The items are random too, generated once.
     let mut some = TestRunner::deterministic();
     let mut text = |at: usize| {
         let tree = words().new_tree(&mut some).unwrap();
@@ -279,7 +280,7 @@ fn scans_are_kept_alike() {
 }
 
 #[test]
-fn managers_are_kept_alike() {
+fn a_filter_keeps_the_same_managers_in_sql_and_in_rust() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

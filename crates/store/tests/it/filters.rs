@@ -1,4 +1,4 @@
-//! Items that filters keep. Each table is a filter and the items that it keeps, by one letter each.
+//! Items that filters keep. Each table lists a filter and the items that it keeps, by one letter each.
 
 use domain::{
     Timestamp,
@@ -10,7 +10,7 @@ use test_support::{instructions, post};
 use crate::support::{feed, list_query, matched, new_scan, run, start};
 
 #[tokio::test]
-async fn of_scans() {
+async fn every_field_of_a_scan_filters() {
     let mut at = start().await;
     let manager = at
         .fixture
@@ -62,7 +62,8 @@ async fn of_scans() {
     let third = made[2].scan.time();
     let table: Vec<(String, &str)> = [
         ("", "abcdef"),
-        // Has: any case, of any script, and nothing that is special to LIKE or regular expressions.
+        // `:` finds text in any case and any script, and characters that are special in LIKE or regular expressions
+        // have no effect.
         (r#"post.title : "RUST""#, "af"),
         (r#"post.title : "über""#, "a"),
         (r#"post.title : "ÜBER""#, "a"),
@@ -138,7 +139,7 @@ async fn of_scans() {
 }
 
 #[tokio::test]
-async fn of_managers() {
+async fn every_field_of_a_manager_filters() {
     let mut at = start().await;
     let waiting = at
         .fixture
@@ -162,7 +163,7 @@ async fn of_managers() {
         ("enable = true", vec![applied]),
         ("NOT enable = true", vec![waiting]),
         ("type = FEED_MANAGER", vec![waiting, applied]),
-        // A search folds the text; a comparison in the same clause sees it as it is.
+        // A search folds the text; a comparison in the same clause uses the original.
         (
             r#"nickname : "none" OR nickname = "watch""#,
             vec![waiting, applied],
@@ -172,7 +173,7 @@ async fn of_managers() {
             "source.type = NETWORK OR mode = MANUAL",
             vec![waiting, applied],
         ),
-        // One that was never applied has no time: no comparison holds of it, and each negation does.
+        // A Manager that was never applied has no time: no comparison is true for it, and each negation is.
         (r#"applyTime > "2020-01-01T00:00:00Z""#, vec![applied]),
         (r#"applyTime < "2020-01-01T00:00:00Z""#, vec![]),
         (r#"applyTime != "2020-01-01T00:00:00Z""#, vec![applied]),

@@ -27,7 +27,7 @@ fn posts(from: usize, count: usize) -> Vec<Post> {
     ids.map(|id| post(&id, "A kettle")).collect()
 }
 
-/// Falling scores, as one poll finds them.
+/// Matches with falling scores, as one poll finds them.
 async fn offer(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -55,7 +55,7 @@ async fn health(conn: &mut AsyncPgConnection, manager: ManagerName) -> Health {
 }
 
 #[tokio::test]
-async fn a_flood_is_held_back_counted_and_shown() {
+async fn scans_over_the_daily_bound_are_suppressed_counted_and_shown() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let kettle = instructions("kettle");
@@ -66,21 +66,21 @@ async fn a_flood_is_held_back_counted_and_shown() {
 
     let flood = posts(0, 100);
     let made = offer(conn, manager, &flood).await;
-    // Scores only fall, so that the threshold lets nothing past the half: of the day or of the bound.
+    // Scores only fall, so the threshold admits nothing beyond half of the day or of the limit.
     assert!((5..=10).contains(&made.len()), "{}", made.len());
     let held = 100 - i64::try_from(made.len()).unwrap();
     assert_eq!(number(conn, SUPPRESSED).await, held);
     let flooded = Health::of(vec![HealthReason::Flooded]);
     assert_eq!(health(conn, manager).await, flooded);
 
-    // The same posts again, and twice in one poll, were decided on.
+    // The same posts again, and twice in one poll, were already decided.
     let twice: Vec<Post> = flood.iter().chain(&flood).cloned().collect();
     assert_eq!(offer(conn, manager, &twice).await, []);
     assert_eq!(number(conn, SUPPRESSED).await, held);
     assert_eq!(offer(conn, other, &flood).await.len(), 100);
     assert_eq!(health(conn, other).await, Health::of(vec![]));
 
-    // More is allowed, or another day begins: at once.
+    // A higher limit or another day applies at once.
     bound(conn, manager, 1_000).await;
     assert_eq!(offer(conn, manager, &posts(200, 50)).await.len(), 50);
     bound(conn, manager, 10).await;
@@ -108,7 +108,7 @@ async fn posts_twice_in_a_poll_spend_one_scan() {
 }
 
 #[tokio::test]
-async fn what_is_rolled_back_spends_nothing() {
+async fn a_rolled_back_transaction_spends_no_scans() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let manager = at.fixture.manager(conn, &instructions("kettle"), &[]).await;
@@ -127,7 +127,7 @@ async fn what_is_rolled_back_spends_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_replicas_keep_one_bound() {
+async fn two_replicas_share_one_daily_bound() {
     let mut at = start().await;
     let manager = at
         .fixture
@@ -174,7 +174,7 @@ async fn futures<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
 }
 
 #[tokio::test]
-async fn health_tells_what_is_wrong() {
+async fn health_names_the_problem() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let kettle = instructions("kettle");
@@ -230,7 +230,7 @@ async fn health_tells_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn instructions_of_a_newer_release_hide_nothing_else() {
+async fn unreadable_instructions_of_a_newer_release_hide_no_other_manager() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let manager = at
@@ -248,7 +248,7 @@ async fn instructions_of_a_newer_release_hide_nothing_else() {
     assert_eq!(read.health, Some(expected));
     let page = plans::load_page(conn, None, 10).await.unwrap();
     assert!(page[0].unreadable && page[0].instructions.is_none());
-    // At rest nothing of it is missed.
+    // While it is disabled, it misses nothing.
     run(conn, "UPDATE managers SET enable = false").await;
     let page = plans::load_page(conn, None, 10).await.unwrap();
     assert!(!page[0].unreadable);
@@ -271,7 +271,7 @@ async fn readers_of_plans_learn_what_a_namespace_mutes() {
             ..Default::default()
         };
         for _ in 0..2 {
-            // The second time it is no change.
+            // The second time changes nothing.
             let current = namespaces::lock(conn, id).await.unwrap().unwrap();
             let updated = namespaces::update(conn, current, &change, Timestamp::now()).await;
             assert_eq!(updated.unwrap().mutes, mutes);
@@ -318,7 +318,7 @@ async fn offer_past(
 }
 
 #[tokio::test]
-async fn the_past_leaves_half_of_the_day_to_what_is_new_and_can_be_asked_for_again() {
+async fn a_backfill_leaves_half_of_the_daily_bound_and_can_be_repeated() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let manager = at.fixture.manager(conn, &instructions("kettle"), &[]).await;
@@ -328,7 +328,7 @@ async fn the_past_leaves_half_of_the_day_to_what_is_new_and_can_be_asked_for_aga
     assert_eq!(number(conn, SUPPRESSED).await, 35);
     let fresh = offer(conn, manager, &posts(100, 20)).await.len();
     assert!((1..=5).contains(&fresh), "{fresh}");
-    // No one is flooded by what no one is sent, and what found no room before is not lost.
+    // Silent Scans do not count as a flood, and posts that did not fit before are not lost.
     assert_eq!(offer_past(conn, manager, &past, true).await, 35);
     assert_eq!(offer_past(conn, manager, &past, true).await, 0);
     let made = "SELECT quota_made::bigint AS number FROM scan_clocks";

@@ -1,4 +1,4 @@
-//! The functions in SQL that know what an id is, held to `domain::Id`.
+//! The SQL functions that read ids, compared with `domain::Id`.
 
 use chrono::{DateTime, Utc};
 use diesel::{
@@ -21,10 +21,10 @@ struct Row {
 }
 
 #[tokio::test]
-async fn the_database_reads_ids_as_the_domain_does() {
+async fn sql_functions_read_ids_as_the_domain_does() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
-    // Over 200 years, by steps that hit every part of a millisecond; and ids that are not ours.
+    // Over 200 years, in steps that reach every part of a millisecond; and ids that are not ours.
     let times = (0..2_000).map(|step: i64| step * 3_155_760_000_001 + step % 1_000);
     let ours = times.map(|micros| Id::at(Timestamp::from_micros(micros).unwrap()).to_uuid());
     let strange = (0..2_000).map(|_| Uuid::from_u128(rand::random()));

@@ -1,4 +1,4 @@
-//! Answers that are given again.
+//! Stored responses that are repeated.
 
 use std::time::Duration;
 
@@ -21,9 +21,8 @@ async fn key(conn: &mut AsyncPgConnection) -> Id {
     let key = ApiKey::generate();
     let now = Timestamp::now();
     let account = keys::ensure_account(conn, "acme", now).await.unwrap();
-    keys::insert(conn, account, &key, Role::Owner, None, now, None)
-        .await
-        .unwrap();
+    let new = keys::NewKey::new(account, &key, Role::Owner);
+    keys::insert(conn, new, now).await.unwrap();
     key.id
 }
 
@@ -35,7 +34,7 @@ fn answer(body: &str) -> Answer {
     }
 }
 
-/// Does the work of `request` unless it was done; whether it was.
+/// Does the work of `request` unless it was done before; returns true if it did it.
 async fn once(conn: &mut AsyncPgConnection, request: RequestId, body: &str) -> Option<Answer> {
     conn.transaction(async |conn| {
         let first = idempotency::begin(conn, &sealer(), &request).await?;
@@ -50,7 +49,7 @@ async fn once(conn: &mut AsyncPgConnection, request: RequestId, body: &str) -> O
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_does_the_work_and_all_get_its_answer() {
+async fn concurrent_requests_with_one_key_share_one_answer() {
     let database = TestDatabase::create().await;
     let api_key = key(&mut database.connect().await).await;
     let request = RequestId {
@@ -69,7 +68,7 @@ async fn of_many_at_once_one_does_the_work_and_all_get_its_answer() {
 }
 
 #[tokio::test]
-async fn what_is_rolled_back_was_never_asked() {
+async fn a_rolled_back_request_can_be_repeated() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     let request = RequestId {
@@ -89,7 +88,7 @@ async fn what_is_rolled_back_was_never_asked() {
 }
 
 #[tokio::test]
-async fn an_answer_is_given_for_a_day_and_purged_after_it() {
+async fn an_answer_is_kept_for_a_day_and_purged_afterwards() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     let api_key = key(&mut conn).await;
@@ -112,7 +111,7 @@ async fn an_answer_is_given_for_a_day_and_purged_after_it() {
     run(&mut conn, age("0.2")).await;
     assert_eq!(once(&mut conn, request, "second").await, None);
     assert_eq!(once(&mut conn, request, "x").await, Some(answer("second")));
-    // An hour more, so that no one who just found one live reads in vain.
+    // Kept an hour longer, so that a row that was just found valid can still be read.
     assert_eq!(idempotency::purge(&mut conn, 10).await.unwrap(), 0);
     run(&mut conn, age("1")).await;
     assert_eq!(idempotency::purge(&mut conn, 3).await.unwrap(), 3);
@@ -124,7 +123,7 @@ async fn an_answer_is_given_for_a_day_and_purged_after_it() {
 }
 
 #[tokio::test]
-async fn an_answer_opens_in_its_own_row_alone() {
+async fn an_answer_can_only_be_opened_in_its_own_row() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     let api_key = key(&mut conn).await;

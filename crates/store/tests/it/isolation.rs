@@ -1,4 +1,4 @@
-//! Posts of feeds that customers name: neither seen by others nor replaced by what others publish.
+//! Posts of feeds that customers name: other customers neither see them nor replace them with their own posts.
 
 use domain::{FeedName, ManagerName, Post, Timestamp, list::SCAN_FIELDS};
 use store::{
@@ -29,7 +29,7 @@ async fn watching(
     manager
 }
 
-/// Stores what a poll of `feed` brought, with a Scan for the Manager; returns how many Scans were made.
+/// Stores what a poll of `feed` brought, with a Scan for the Manager; returns the number of Scans.
 async fn poll(
     conn: &mut AsyncPgConnection,
     feed: &FeedName,
@@ -98,7 +98,7 @@ async fn feeds_of_customers_neither_reveal_nor_replace_posts_of_each_other() {
             std::slice::from_ref(&forged),
             "{order}"
         );
-        // Nor is anything of the other's kept posts in a preview.
+        // A preview also shows none of the other customer's recent posts.
         let kept =
             recent_posts::by_url(conn, attacker.namespace, std::slice::from_ref(&private.id)).await;
         let kept: Vec<Post> = kept.unwrap().into_iter().map(|kept| kept.post).collect();
@@ -108,7 +108,7 @@ async fn feeds_of_customers_neither_reveal_nor_replace_posts_of_each_other() {
 }
 
 #[tokio::test]
-async fn a_manager_gets_one_scan_of_an_id_though_two_feeds_bring_it() {
+async fn a_manager_gets_one_scan_of_a_post_that_two_feeds_bring() {
     let Start {
         database: _database,
         mut conn,
@@ -145,7 +145,7 @@ async fn a_feed_that_two_managers_watch_stores_a_post_once() {
     );
 }
 
-/// A platform that says a post is deleted speaks for its own posts, not for a feed that lists its ids.
+/// A platform may report deletions only for its own posts, not for a feed that lists its ids.
 #[tokio::test]
 async fn deletion_at_a_platform_leaves_posts_of_feeds_that_customers_named() {
     let Start {

@@ -1,11 +1,13 @@
-//! Transactions that are planned once: they commit, are taken back, and leave the connection as it was.
+//! Transactions that are planned once: they commit, roll back, and leave the connection usable.
 
-use store::{QueryError, keyed};
+use std::time::Duration;
+
+use store::{QueryError, keyed, reads};
 
 use crate::support::{number, run, start};
 
 #[tokio::test]
-async fn what_succeeds_is_kept_and_what_fails_is_taken_back() {
+async fn a_success_is_committed_and_a_failure_rolled_back() {
     let mut at = start().await;
     let conn = &mut at.conn;
     run(conn, "CREATE TABLE kept (number bigint)").await;
@@ -30,4 +32,20 @@ async fn what_succeeds_is_kept_and_what_fails_is_taken_back() {
     let settings = "SELECT count(*) AS number FROM pg_settings WHERE source = 'session' \
         AND name IN ('plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit')";
     assert_eq!(number(conn, settings).await, 0);
+}
+
+#[tokio::test]
+async fn a_transaction_that_begins_in_part_leaves_the_connection_usable() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    // PostgreSQL accepts `BEGIN`, and refuses a time limit this long.
+    let begun = reads::begin(conn, Duration::MAX).await;
+    assert!(
+        matches!(begun, Err(QueryError::DatabaseError(..))),
+        "{begun:?}"
+    );
+    assert_eq!(number(conn, "SELECT 1::bigint AS number").await, 1);
+
+    keyed::begin(conn).await.unwrap();
+    keyed::end(conn, Ok::<_, QueryError>(())).await.unwrap();
 }

@@ -1,10 +1,11 @@
-//! Paging: nothing repeated or skipped, in any order, while rows are added.
+//! Paging repeats and skips nothing, in any order, while rows are added.
 
 use std::collections::BTreeSet;
 
 use domain::{
     Timestamp,
-    list::{CONNECTION_FIELDS, Field, Kind, MANAGER_FIELDS, NAMESPACE_FIELDS, SCAN_FIELDS},
+    field::{Field, Kind},
+    list::{CONNECTION_FIELDS, MANAGER_FIELDS, NAMESPACE_FIELDS, SCAN_FIELDS},
     namespace::CreateNamespace,
 };
 use serde::Serialize;
@@ -14,10 +15,10 @@ use test_support::{instructions, post};
 
 use crate::support::{feed, list_query, matched, new_scan, record, run, start, walk};
 
-/// Every field alone, both ways, and some that tie with others behind them.
+/// Every field alone, in both directions, and some fields with ties that further fields break.
 fn orders(fields: &[Field]) -> Vec<String> {
     let mut orders = vec![String::new()];
-    // By lists of texts nothing is ordered.
+    // Lists of texts cannot be ordered by.
     let fields: Vec<Field> = fields
         .iter()
         .filter(|field| field.kind != Kind::Texts)
@@ -41,7 +42,7 @@ fn name(item: &impl Serialize) -> String {
         .to_owned()
 }
 
-/// Walks a list and compares it with what was there at the start; returns what was seen of that.
+/// Walks a list and compares it with the rows at the start; returns those of them that it saw.
 async fn whole<T: Serialize>(
     before: &BTreeSet<String>,
     order: &str,

@@ -1,14 +1,17 @@
-//! The queries, over a real PostgreSQL: each test has a separate database.
+//! Tests of the queries with a real PostgreSQL. Each test has a separate database.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod baseline;
 mod compilations;
 mod connections;
 mod deletions;
 mod deliveries;
 mod delivery_log;
+mod dumps;
 mod duplicates;
 mod feed_days;
+mod feed_post_ids;
 mod feedback;
 mod feeds;
 mod filter_properties;
@@ -21,6 +24,7 @@ mod keyed;
 mod keys;
 mod lists;
 mod managers;
+mod migration_locks;
 mod migrations;
 mod outbox;
 mod plans;

@@ -21,7 +21,7 @@ async fn get(conn: &mut AsyncPgConnection, name: ManagerName) -> Manager {
     managers::get(conn, name).await.unwrap().unwrap()
 }
 
-/// Waiting Managers in order of their claims. The claims end at once: no replica holds them.
+/// Waiting Managers in the order of their claims. The claims end at once, because no replica holds them.
 async fn waiting(conn: &mut AsyncPgConnection) -> Vec<ManagerName> {
     let (mut places, mut turns) = (Places::new(100), Turns::default());
     let (mode, nobody) = (Mode::Automatic, Uuid::new_v4());
@@ -61,7 +61,7 @@ async fn a_manager_reads_as_it_was_written() {
         .connection(&mut at.conn, "https://b.example/")
         .await;
     let draft = CreateManager {
-        notices: vec![second, first],
+        notices: vec![second.into(), first.into()],
         ..automatic()
     };
     let made = managers::insert(&mut at.conn, at.fixture.namespace, &draft)
@@ -155,14 +155,14 @@ async fn the_compiler_gets_the_present_submission_until_it_is_done() {
 }
 
 #[tokio::test]
-async fn those_that_wait_are_claimed_the_longest_waiting_first() {
+async fn waiting_managers_are_claimed_longest_waiting_first() {
     let mut at = start().await;
     let mut names = Vec::new();
     for _ in 0..4 {
         let manager = managers::insert(&mut at.conn, at.fixture.namespace, &automatic()).await;
         names.push(manager.unwrap().name);
     }
-    // Two of them at the same moment.
+    // Two of them at the same time.
     for (name, age) in names.iter().zip([10, 30, 30, 40]) {
         let id = name.manager.to_uuid();
         let sql = format!(
@@ -175,7 +175,7 @@ async fn those_that_wait_are_claimed_the_longest_waiting_first() {
 }
 
 #[tokio::test]
-async fn a_failure_is_kept_with_its_reason() {
+async fn a_failed_apply_keeps_its_reason() {
     let mut at = start().await;
     let name = at
         .fixture
@@ -189,7 +189,7 @@ async fn a_failure_is_kept_with_its_reason() {
     );
     let error = ApplyError {
         code: ApplyErrorCode::NoReachableUrl,
-        // Words of a stranger's server.
+        // Text from a foreign server.
         message: "no\0pe".to_owned(),
     };
     let now = Timestamp::now();

@@ -1,5 +1,7 @@
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path};
 
+use diesel::sql_query;
+use diesel_async::RunQueryDsl;
 use store::migrations::{self, REQUIRED_VERSION, Schema, ensure_partitions, migrate, revert_all};
 use test_support::TestDatabase;
 
@@ -8,7 +10,7 @@ use crate::{
     tables,
 };
 
-async fn emptied() -> TestDatabase {
+pub(crate) async fn emptied() -> TestDatabase {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     run(&mut conn, "DROP SCHEMA public CASCADE").await;
@@ -23,7 +25,7 @@ const OBJECTS: &str = "SELECT \
         AND proname NOT LIKE 'diesel%') AS number";
 
 #[tokio::test]
-async fn migrations_go_up_down_and_up_again() {
+async fn migrations_can_be_reverted_and_run_again() {
     let database = emptied().await;
     let mut conn = database.connect().await;
     let none = Schema::TooOld { found: None };
@@ -49,8 +51,30 @@ async fn migrations_go_up_down_and_up_again() {
     assert_eq!(number(&mut conn, OBJECTS).await, objects);
 }
 
+#[tokio::test]
+async fn an_index_whose_migration_was_interrupted_is_built_again() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    for sql in [
+        "DROP INDEX scan_keys_time_idx",
+        "INSERT INTO scan_keys SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), now() FROM generate_series(1, 2)",
+        "DELETE FROM __diesel_schema_migrations WHERE version = '20261125001140'",
+    ] {
+        run(&mut conn, sql).await;
+    }
+    // Fails, because the rows have the same time, and leaves an invalid index.
+    let unique = "CREATE UNIQUE INDEX CONCURRENTLY scan_keys_time_idx ON scan_keys (create_time)";
+    assert!(sql_query(unique).execute(&mut conn).await.is_err());
+
+    migrate(database.url()).await.unwrap();
+
+    let valid = "SELECT count(*) AS number FROM pg_index WHERE indexrelid = 'scan_keys_time_idx'::regclass \
+                 AND indisvalid AND NOT indisunique";
+    assert_eq!(number(&mut conn, valid).await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn two_at_once_migrate_once() {
+async fn two_concurrent_migrations_run_once() {
     let database = emptied().await;
     let (one, two) = tokio::join!(migrate(database.url()), migrate(database.url()));
     let mut counts = [one.unwrap().len(), two.unwrap().len()];
@@ -60,7 +84,7 @@ async fn two_at_once_migrate_once() {
 }
 
 #[tokio::test]
-async fn an_older_schema_is_told_from_a_newer() {
+async fn a_newer_schema_suits_and_an_older_one_does_not() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     let version = "INSERT INTO __diesel_schema_migrations (version) VALUES";
@@ -80,7 +104,7 @@ async fn an_older_schema_is_told_from_a_newer() {
 }
 
 #[tokio::test]
-async fn the_schema_in_rust_is_that_of_a_migrated_database() {
+async fn schema_rs_equals_the_migrated_schema() {
     let database = TestDatabase::create().await;
     let written = tables::write(&mut database.connect().await).await.unwrap();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schema.rs");
@@ -91,7 +115,7 @@ async fn the_schema_in_rust_is_that_of_a_migrated_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn partitions_are_made_once_by_many_at_once() {
+async fn concurrent_calls_create_each_partition_once() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     let count = "SELECT count(*) AS number FROM pg_class WHERE relispartition AND relkind = 'r'";
@@ -110,11 +134,18 @@ async fn partitions_are_made_once_by_many_at_once() {
     let tasks: Vec<_> = (0..4)
         .map(|_| {
             let pool = database.pool();
-            tokio::spawn(async move { ensure_partitions(&mut pool.get().await.unwrap()).await })
+            tokio::spawn(async move {
+                let mut conn = pool.get().await.unwrap();
+                // A call that waits too long for a lock gives way and is made again, as services do.
+                while let Err(error) = ensure_partitions(&mut conn).await {
+                    let error = error.to_string();
+                    assert!(error.contains("lock timeout"), "{error}");
+                }
+            })
         })
         .collect();
     for task in tasks {
-        task.await.unwrap().unwrap();
+        task.await.unwrap();
     }
     assert_eq!(number(&mut conn, count).await, 24);
     ensure_partitions(&mut conn).await.unwrap();
@@ -122,7 +153,7 @@ async fn partitions_are_made_once_by_many_at_once() {
 }
 
 #[tokio::test]
-async fn a_migration_that_cannot_lock_a_table_lets_others_through_and_is_run_again() {
+async fn a_migration_that_cannot_lock_a_table_gives_way_and_is_retried() {
     let database = TestDatabase::create().await;
     revert_all(database.url()).await.unwrap();
     let mut holder = database.connect().await;
@@ -139,11 +170,9 @@ async fn a_migration_that_cannot_lock_a_table_lets_others_through_and_is_run_aga
                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     // It waits for the lock, and gives up waiting while the lock is still held.
     for wanted in [1, 0] {
-        test_support::eventually(
-            "the wait begins and ends",
-            Duration::from_secs(30),
-            async || number(&mut other, waits).await == wanted,
-        )
+        test_support::eventually("the wait begins and ends", async || {
+            number(&mut other, waits).await == wanted
+        })
         .await;
     }
     run(&mut holder, "COMMIT").await;

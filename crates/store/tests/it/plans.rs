@@ -14,7 +14,7 @@ async fn record(conn: &mut AsyncPgConnection, manager: ManagerName, feeds: &[&st
         .unwrap()
 }
 
-/// The version that the change with this number made.
+/// Returns the version that the change with this number created.
 async fn logged(at: &Start, number: i64) -> PlanVersion {
     let change = format!("plan_changes WHERE version = {number}");
     let nonces = at.database.texts("nonce", &change).await;
@@ -101,7 +101,7 @@ async fn a_reader_learns_each_changed_manager_once() {
 }
 
 #[tokio::test]
-async fn a_reader_whose_place_the_log_does_not_have_loads_everything() {
+async fn a_reader_whose_version_is_not_in_the_log_loads_everything() {
     let mut at = start().await;
     let manager = at
         .fixture
@@ -142,7 +142,7 @@ async fn a_reader_whose_version_was_given_to_another_change_loads_everything() {
     let lost = plans::version(&mut at.conn).await.unwrap();
     assert_eq!(lost.number, 3);
 
-    // The copy of the database that takes over lacks the last change, and others go on.
+    // After a failover to a copy of the database that lacks the last change, other changes follow.
     run(&mut at.conn, "DELETE FROM plan_changes WHERE version = 3").await;
     run(&mut at.conn, "UPDATE plan_version SET version = 2").await;
     for (count, number) in [(0, 2), (1, 3), (2, 4)] {
@@ -157,7 +157,7 @@ async fn a_reader_whose_version_was_given_to_another_change_loads_everything() {
 }
 
 #[tokio::test]
-async fn changes_that_an_older_release_logged_are_read() {
+async fn changes_without_a_nonce_are_read() {
     let mut at = start().await;
     let instructions = instructions("a");
     for _ in 0..2 {
@@ -202,7 +202,7 @@ async fn versions_become_visible_in_order() {
         .collect();
     let mut seen = PlanVersion::default();
     while seen.number < 200 {
-        // Never a gap behind the version: `since` refuses one.
+        // There is never a gap below the version: `since` refuses one.
         let (version, _) = since(plans::changes_since(&mut at.conn, seen).await.unwrap());
         assert!(version.number >= seen.number);
         seen = version;
@@ -253,7 +253,7 @@ async fn a_feed_is_watched_while_some_manager_watches_it() {
         .manager(&mut at.conn, &instructions("b"), &[])
         .await;
     let (newest, ask) = ("hackernews:newest", "hackernews:ask");
-    // Who watches what from then on, and what is watched then by anybody.
+    // Who watches what from then on, and what anyone watches then.
     let steps: [(ManagerName, &[&str], [bool; 2]); 8] = [
         (one, &[newest, newest], [true, false]),
         (two, &[newest, ask], [true, true]),

@@ -47,7 +47,7 @@ async fn replicas_together_never_get_more_than_the_limit() {
 }
 
 #[tokio::test]
-async fn what_is_not_spent_comes_back_and_half_is_kept_for_what_is_urgent() {
+async fn unspent_requests_are_returned_and_half_is_reserved_for_urgent_ones() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let first = wanted(1);
@@ -81,7 +81,7 @@ async fn what_is_not_spent_comes_back_and_half_is_kept_for_what_is_urgent() {
 }
 
 #[tokio::test]
-async fn silence_is_for_all_and_never_shortened() {
+async fn a_platforms_pause_holds_for_all_replicas_and_is_never_shortened() {
     let mut at = start().await;
     let conn = &mut at.conn;
     assert_eq!(budgets::silent(conn, "x").await.unwrap(), Duration::ZERO);
@@ -108,7 +108,7 @@ async fn silence_is_for_all_and_never_shortened() {
 }
 
 #[tokio::test]
-async fn a_days_posts_are_sold_once_and_come_back_the_next_day() {
+async fn paid_posts_of_a_day_are_spent_once_and_renewed_the_next_day() {
     let mut at = start().await;
     let conn = &mut at.conn;
     let mut got = Vec::new();
@@ -120,17 +120,17 @@ async fn a_days_posts_are_sold_once_and_come_back_the_next_day() {
         got.push((posts.granted, posts.left));
     }
     assert_eq!(got, [(100, 150), (100, 50), (50, 0), (0, 0)]);
-    // What was not paid for after all is there again.
+    // Posts that were not paid for become available again.
     budgets::give_back_posts(conn, "x", 30, None).await.unwrap();
     let again = budgets::take_posts(conn, "x", 250, 100, None)
         .await
         .unwrap();
     assert_eq!((again.granted, again.left), (30, 0));
-    // A limit that was lowered meanwhile takes nothing back.
+    // A limit that was lowered meanwhile removes nothing.
     let lowered = budgets::take_posts(conn, "x", 100, 10, None).await.unwrap();
     assert_eq!((lowered.granted, lowered.left), (0, 0));
     run(conn, "UPDATE platform_budgets SET day = day - 1").await;
-    // Those of yesterday are forgotten.
+    // Posts of yesterday are forgotten.
     budgets::give_back_posts(conn, "x", 250, None)
         .await
         .unwrap();
@@ -140,7 +140,7 @@ async fn a_days_posts_are_sold_once_and_come_back_the_next_day() {
     assert_eq!((posts.granted, posts.left), (100, 150));
 }
 
-/// Lets a Manager of `fixture` watch feeds.
+/// Makes a Manager of `fixture` watch feeds.
 async fn watch(at: &mut Start, fixture: &Fixture, feeds: &[&str]) {
     let manager = fixture.manager(&mut at.conn, &instructions("a"), &[]).await;
     let feeds: Vec<FeedName> = feeds.iter().map(|feed| feed.parse().unwrap()).collect();
@@ -150,7 +150,7 @@ async fn watch(at: &mut Start, fixture: &Fixture, feeds: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_account_spends_what_another_may_still_want_of_a_day() {
+async fn an_account_cannot_spend_the_daily_share_of_another() {
     let mut at = start().await;
     let hostile = at.fixture.clone();
     let other = hostile.beside(&mut at.conn, "globex").await;
@@ -181,7 +181,8 @@ async fn no_account_spends_what_another_may_still_want_of_a_day() {
     for task in tasks {
         spent += task.await.unwrap();
     }
-    // What the other leaves is released as the day goes on; half is never the hostile account's to spend before.
+    // The unused share of the other account, half of the day's posts, is released as the day goes on; the hostile
+    // account cannot spend it before.
     let rest = number(
         &mut at.conn,
         "SELECT floor(extract(epoch FROM date_trunc('day', clock_timestamp(), 'UTC') + interval '1 day' \
@@ -192,7 +193,7 @@ async fn no_account_spends_what_another_may_still_want_of_a_day() {
     assert!(u64::from(spent) <= 1_000_000 - kept, "{spent}, {kept} kept");
     assert!(spent >= 500_000, "{spent}");
 
-    // The other account finds its own, of a feed that both watch too.
+    // The other account still has its share, also for a feed that both watch.
     let feed: FeedName = "x:h0".parse().unwrap();
     let theirs = budgets::take_posts(&mut at.conn, "x", 1_000_000, 100, Some(&feed));
     let theirs = theirs.await.unwrap();

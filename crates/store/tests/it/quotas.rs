@@ -1,4 +1,4 @@
-//! Quotas of accounts, also where several transactions want the last place.
+//! Quotas of accounts, including several transactions that compete for the last unit.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -30,7 +30,7 @@ fn feeds(names: &[&str]) -> Vec<FeedName> {
     names.iter().map(|name| name.parse().unwrap()).collect()
 }
 
-/// Creates a Manager as the gateway does; whether there was room.
+/// Creates a Manager as the gateway does; returns true if the quota allowed it.
 async fn create(database: &TestDatabase, fixture: &Fixture) -> bool {
     let mut conn = database.connect().await;
     conn.transaction(async |conn| {
@@ -48,7 +48,7 @@ async fn create(database: &TestDatabase, fixture: &Fixture) -> bool {
     .unwrap()
 }
 
-/// Applies a new Manager as the compiler does; whether its feeds had room.
+/// Applies a new Manager as the compiler does; returns true if the quota allowed its feeds.
 async fn watch(database: &TestDatabase, fixture: &Fixture, names: &[&str]) -> bool {
     let mut conn = database.connect().await;
     let mut instructions = instructions("kettle");
@@ -129,7 +129,7 @@ async fn a_lowered_quota_refuses_only_what_grows() {
     assert_eq!(set, [("acme".to_owned(), expected)]);
     assert!(!create(&database, &fixture).await);
 
-    // The feeds that it has already, and another Manager on one of them.
+    // The feeds that it already has, and another Manager with one of them.
     assert!(watch(&database, &fixture, &["a:2"]).await);
     assert!(!watch(&database, &fixture, &["a:3"]).await);
     let usage = quotas::usage(&mut conn, fixture.account, &DEFAULTS).await;
@@ -217,7 +217,7 @@ fn posts(from: usize, count: usize) -> Vec<Post> {
         .collect()
 }
 
-/// Records matches of these posts under the default quota; returns how many Scans were made, and how many were refused.
+/// Records matches of these posts under the default quota; returns the number of Scans created and refused.
 async fn offer(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -240,7 +240,7 @@ async fn offer(
     }
 }
 
-/// All of [`offer`] but the last statement.
+/// Everything in [`offer`] except the last statement.
 async fn uncounted(
     conn: &mut AsyncPgConnection,
     matches: &[NewScan<'_>],
@@ -308,7 +308,7 @@ async fn two_scanners_at_once_make_no_more_scans_than_the_quota() {
         (5, 5)
     );
 
-    // Another account has a separate day.
+    // Another account has a separate counter.
     let other = at.fixture.beside(&mut conn, "globex").await;
     let theirs = other.manager(&mut conn, &instructions("kettle"), &[]).await;
     assert_eq!(
@@ -325,7 +325,7 @@ async fn transactions_of_one_account_wait_for_each_other_only_to_commit() {
     for _ in 0..2 {
         managers.push(at.fixture.manager(conn, &instructions("kettle"), &[]).await);
     }
-    // Different posts: one that is new is stored by one transaction, and others wait for it.
+    // Different posts, because one transaction stores a new post while others wait for it.
     let (first, second) = (posts(0, 4), posts(10, 3));
     let matches: Vec<_> = { first.iter() }
         .map(|post| new_scan(managers[0], post))
@@ -343,7 +343,7 @@ async fn transactions_of_one_account_wait_for_each_other_only_to_commit() {
         (3, 0)
     );
 
-    // Both together exceed the quota. The one that comes later begins again, and decides by the new counter.
+    // Both together exceed the quota. The later one starts again, and decides by the new counter.
     let counted = counter.store(conn).await;
     assert!(matches!(counted, Err(Error::QuotaRace)), "{counted:?}");
     run(conn, "ROLLBACK").await;
@@ -382,7 +382,7 @@ async fn transactions_with_scans_of_several_accounts_never_wait_in_a_circle() {
                 let posts = posts(n * 100 + turn * 10, 2);
                 conn.transaction(async |conn| {
                     let mut counter = ScanCounter::new(0);
-                    // As a poll that is stored in halves does it.
+                    // Like a poll that is stored in halves.
                     for manager in &managers {
                         let matches: Vec<_> =
                             posts.iter().map(|post| new_scan(*manager, post)).collect();
@@ -483,7 +483,7 @@ async fn refused_posts_become_a_backfill_when_there_is_room() {
     );
     assert_eq!(number(conn, &asked).await, 1);
 
-    // A request of the customer's for less does not shorten it.
+    // A smaller request by the customer does not shorten it.
     let reach = |_: &FeedName| domain::Reach::Nothing;
     let now = Timestamp::now();
     backfills::request(conn, manager, now, true, reach)
@@ -491,7 +491,7 @@ async fn refused_posts_become_a_backfill_when_there_is_room() {
         .unwrap();
     assert_eq!(number(conn, &asked).await, 1);
 
-    // The Manager's own bound let them pass before.
+    // The Manager's own limit admitted them before.
     run(conn, "UPDATE managers SET max_scans_per_day = 1").await;
     let catch_up = HashMap::from([(manager, late[6].time)]);
     let origin = Origin::Past {
@@ -501,6 +501,25 @@ async fn refused_posts_become_a_backfill_when_there_is_room() {
     assert_eq!(offer(conn, manager, &late, origin).await, (3, 0));
     run(conn, "UPDATE backfills SET state = 'DONE'").await;
     assert_eq!(health(conn, manager).await, Health::of(vec![]));
+}
+
+#[tokio::test]
+async fn a_refused_backdated_post_requests_a_backfill_of_a_week() {
+    let mut at = start().await;
+    let conn = &mut at.conn;
+    let manager = at
+        .fixture
+        .applied_manager(conn, &instructions("kettle"), &[])
+        .await;
+    run(conn, "DELETE FROM backfills").await;
+    let mut posts = posts(0, 6);
+    posts[5].time = Timestamp::now().minus(Duration::from_hours(9 * 365 * 24));
+    assert_eq!(offer(conn, manager, &posts, Origin::Poll).await, (5, 1));
+    run(conn, NEXT_DAY).await;
+    assert_eq!(catch_up(conn).await, 1);
+    let bounded = "SELECT count(*) AS number FROM backfills \
+         WHERE since = catch_up_since AND since > now() - interval '169 hours'";
+    assert_eq!(number(conn, bounded).await, 1);
 }
 
 #[tokio::test]
@@ -525,7 +544,11 @@ async fn a_backfill_without_room_is_not_due_and_a_raised_quota_makes_it_due() {
     assert_eq!(offer(conn, manager, &posts(0, 7), origin).await, (5, 2));
     assert!(!next(conn).await);
     let noted = "SELECT count(*) AS number FROM scan_clocks WHERE refused_since IS NOT NULL";
-    assert_eq!(number(conn, noted).await, 0, "nobody is to be sent them");
+    assert_eq!(
+        number(conn, noted).await,
+        0,
+        "silent Scans must not be delivered"
+    );
     let change = Change {
         scans_per_day: Some(Some(6)),
         ..Change::default()
@@ -550,7 +573,7 @@ async fn backfills_of_accounts_take_turns() {
         at.fixture.applied_manager(conn, &instructions, &[]).await;
     }
     let other = at.fixture.beside(conn, "globex").await;
-    // A feed for which a Manager of the hostile account waits longer, and another.
+    // A feed whose Manager of the hostile account has waited longer, and another feed.
     instructions.feeds = feeds(&["lemmy:c0@a.example", "lemmy:own@a.example"]);
     let theirs = other.applied_manager(conn, &instructions, &[]).await;
     let mut turns = Turns::default();

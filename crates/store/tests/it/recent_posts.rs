@@ -32,7 +32,7 @@ async fn keep(conn: &mut AsyncPgConnection, feed: &str, posts: &[Post]) -> Optio
         .unwrap()
 }
 
-/// One Manager that watches these.
+/// One Manager that watches these feeds.
 async fn watching(feeds: &[&str]) -> (Start, domain::ManagerName) {
     let mut at = start().await;
     let feeds: Vec<FeedName> = feeds.iter().map(|feed| name(feed)).collect();
@@ -59,13 +59,13 @@ async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
             .collect();
         cut = cut.max(keep(conn, "forum:a", &posts).await);
     }
-    // Too old to be kept.
+    // Too old to be stored.
     assert_eq!(keep(conn, "forum:a", &[aged(99_999, DAY * 4)]).await, None);
     let held = number(conn, "SELECT count(*) AS number FROM recent_posts").await;
     assert!((1_000..2_500).contains(&held), "{held}");
     assert!(cut.is_some(), "it was never trimmed");
 
-    // One poll of more than are kept.
+    // One poll with more posts than are stored.
     let posts: Vec<Post> = (0..1_500)
         .map(|n| aged(n + 20_000, seconds(9_000 - n)))
         .collect();
@@ -105,7 +105,7 @@ async fn the_newest_posts_of_a_feed_are_kept_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_post_of_two_feeds_is_found_by_its_address_by_who_watches_them() {
+async fn watchers_of_either_feed_find_a_shared_post_by_its_address() {
     let (mut at, manager) = watching(&["forum:a", "forum:b"]).await;
     let conn = &mut at.conn;
     let post = aged(7, DAY);
@@ -129,7 +129,7 @@ async fn a_post_of_two_feeds_is_found_by_its_address_by_who_watches_them() {
         let feeds: Vec<&str> = found.iter().map(|kept| kept.feed.as_str()).collect();
         assert_eq!(feeds, ["forum:a", "forum:b"], "{url}");
     }
-    // Of what no one here watches no one here hears.
+    // Posts of feeds that no Manager of this Namespace watches are not returned.
     for url in ["https://forum.example/8", "https://forum.example/9", ""] {
         let found = recent_posts::by_url(conn, manager.namespace, &[url.to_owned()]).await;
         assert!(found.unwrap().is_empty(), "{url}");
@@ -137,7 +137,7 @@ async fn a_post_of_two_feeds_is_found_by_its_address_by_who_watches_them() {
 }
 
 #[tokio::test]
-async fn a_managers_feeds_tell_how_they_do() {
+async fn a_manager_lists_its_feeds_with_their_health() {
     let (mut at, manager) =
         watching(&["forum:a", "forum:b", "forum:c", "forum:d", "forum:e"]).await;
     let conn = &mut at.conn;
@@ -157,6 +157,8 @@ async fn a_managers_feeds_tell_how_they_do() {
         kept_since: Some(newest),
         kept_cut: None,
         late_in: None,
+        late_reading: None,
+        notes_ids: false,
     };
     let failed = |trouble, error: &str| PollOutcome::Failed {
         error: error.to_owned(),

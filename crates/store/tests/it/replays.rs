@@ -1,4 +1,4 @@
-//! Replays: each delivery of the window once, if a process dies and however many work on it.
+//! Replays reopen each delivery of the window once, even if a process dies and many replicas work on it.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use domain::{
 };
 use store::{
     AsyncConnection, AsyncPgConnection, QueryError,
+    fair::Round,
     replays::{self, Advanced, Pace},
 };
 
@@ -17,7 +18,7 @@ use crate::{
     support::{Start, list_query, run, start},
 };
 
-/// Never enough to do, and no rest.
+/// A pace without a limit on the backlog and without pauses.
 const PACE: Pace = Pace {
     batch: 20,
     backlog: 1_000_000,
@@ -25,12 +26,15 @@ const PACE: Pace = Pace {
     count_timeout: Duration::from_secs(30),
 };
 
+/// Minutes of a window that still has all deliveries of the world when a busy machine creates it late.
+const ALL: u64 = 360;
+
 struct World {
     at: Start,
     connection: ConnectionName,
 }
 
-/// 300 deliveries, one a minute: 200 succeeded and 100 exhausted.
+/// 300 deliveries, one per minute: 200 succeeded and 100 exhausted.
 async fn world() -> World {
     let mut at = start().await;
     let connection = at
@@ -93,7 +97,7 @@ impl World {
 }
 
 async fn advance(conn: &mut AsyncPgConnection, pace: Pace) -> Option<Advanced> {
-    conn.transaction(async |conn| replays::advance(conn, pace).await)
+    conn.transaction(async |conn| replays::advance(conn, pace, &mut Round::default()).await)
         .await
         .unwrap()
         .map(|(_, advanced)| advanced)
@@ -121,7 +125,7 @@ async fn every_delivery_of_the_window_is_reopened_once() {
 }
 
 #[tokio::test]
-async fn those_of_other_states_are_left_alone() {
+async fn deliveries_of_other_states_are_not_reopened() {
     let mut world = world().await;
     let replay = world
         .replay(90, Some(vec![DeliveryState::Exhausted]))
@@ -137,7 +141,53 @@ async fn those_of_other_states_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_rolled_back_was_not() {
+async fn a_replay_that_cannot_go_on_keeps_no_other_waiting() {
+    let mut world = world().await;
+    let stuck = world.replay(90, None).await.unwrap();
+    let url = "https://b.example/";
+    let healthy = world.at.fixture.connection(&mut world.at.conn, url).await;
+    let manager = ManagerName {
+        namespace: world.at.fixture.namespace,
+        manager: Id::generate(),
+    };
+    let conn = &mut world.at.conn;
+    rows::deliveries(
+        conn,
+        healthy,
+        manager,
+        60,
+        "now()",
+        "1 minute",
+        "'SUCCEEDED'",
+    )
+    .await;
+    run(
+        conn,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$",
+    )
+    .await;
+    run(
+        conn,
+        format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON deliveries FOR EACH ROW \
+             WHEN (NEW.connection_id = '{}') EXECUTE FUNCTION refuse()",
+            world.connection.connection.to_uuid()
+        ),
+    )
+    .await;
+    let broken = std::mem::replace(&mut world.connection, healthy);
+    let other = world.replay(30, None).await.unwrap();
+
+    let done = world.until_done(other.name).await;
+
+    assert_eq!(done.done, 30);
+    world.connection = broken;
+    let stuck = replays::get(&mut world.at.conn, stuck.name).await.unwrap();
+    assert_eq!(stuck.unwrap().state, ReplayState::Running, "it comes again");
+}
+
+#[tokio::test]
+async fn a_rolled_back_batch_is_repeated() {
     let mut world = world().await;
     let replay = world.replay(200, None).await.unwrap();
     world.advance().await;
@@ -147,7 +197,7 @@ async fn a_batch_that_is_rolled_back_was_not() {
             .at
             .conn
             .transaction(async |conn| {
-                replays::advance(conn, PACE).await?;
+                replays::advance(conn, PACE, &mut Round::default()).await?;
                 Err(store::QueryError::RollbackTransaction.into())
             })
             .await;
@@ -172,10 +222,10 @@ async fn a_batch_that_is_rolled_back_was_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_work_on_one_and_reopen_nothing_twice() {
+async fn concurrent_workers_reopen_each_delivery_once() {
     let mut world = world().await;
-    let replay = world.replay(300, None).await.unwrap();
-    // A reopened delivery counts as tried again at once, so that a second reopening would show.
+    let replay = world.replay(ALL, None).await.unwrap();
+    // A reopened delivery counts as retried at once, so that a second reopening would show.
     run(
         &mut world.at.conn,
         "CREATE FUNCTION tried() RETURNS trigger LANGUAGE plpgsql AS $$ \
@@ -215,7 +265,7 @@ async fn many_work_on_one_and_reopen_nothing_twice() {
 }
 
 #[tokio::test]
-async fn what_was_cancelled_goes_no_further() {
+async fn a_cancelled_replay_stops() {
     let mut world = world().await;
     let replay = world.replay(300, None).await.unwrap();
     world.advance().await;
@@ -245,7 +295,7 @@ async fn what_was_cancelled_goes_no_further() {
 }
 
 #[tokio::test]
-async fn it_waits_while_its_connection_has_enough_to_do_or_is_disabled() {
+async fn a_replay_waits_while_its_connection_is_busy_or_disabled() {
     let mut world = world().await;
     world.replay(300, None).await.unwrap();
     let pace = Pace {
@@ -287,7 +337,7 @@ async fn it_waits_while_its_connection_has_enough_to_do_or_is_disabled() {
 }
 
 #[tokio::test]
-async fn a_window_too_large_to_count_at_once_is_counted_by_the_job() {
+async fn a_large_window_is_counted_by_the_job() {
     let mut world = world().await;
     let manager = ManagerName {
         namespace: world.at.fixture.namespace,
@@ -304,13 +354,13 @@ async fn a_window_too_large_to_count_at_once_is_counted_by_the_job() {
         "'SUCCEEDED'",
     )
     .await;
-    let replay = world.replay(300, None).await.unwrap();
+    let replay = world.replay(ALL, None).await.unwrap();
     assert!((20_000..21_300).contains(&replay.total), "{}", replay.total);
     let hurried = Pace {
         count_timeout: Duration::from_millis(1),
         ..PACE
     };
-    // A count that is cut off is not tried again, and the replay goes on.
+    // A count that is cut off is not repeated, and the replay continues.
     let mut other = world.at.database.connect().await;
     other
         .test_transaction::<_, QueryError, _>(async |conn| {
@@ -331,7 +381,7 @@ async fn a_window_too_large_to_count_at_once_is_counted_by_the_job() {
 }
 
 #[tokio::test]
-async fn only_so_many_run_at_a_time() {
+async fn the_number_of_running_replays_is_bounded() {
     let mut world = world().await;
     for _ in 0..replays::MAX_RUNNING {
         assert!(world.replay(5, None).await.is_some());
@@ -408,7 +458,7 @@ async fn replays_of_one_account_share_its_pace() {
 }
 
 #[tokio::test]
-async fn those_whose_scan_is_gone_are_passed_over() {
+async fn deliveries_without_a_scan_are_skipped() {
     let mut world = world().await;
     run(
         &mut world.at.conn,

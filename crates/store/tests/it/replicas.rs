@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::support::{number, run};
 
 #[tokio::test]
-async fn a_heartbeat_renews_one_row_and_sweeps_the_long_silent() {
+async fn a_heartbeat_renews_its_row_and_deletes_long_dead_replicas() {
     let database = TestDatabase::create().await;
     let mut conn = database.connect().await;
     let [one, two] = [(); 2].map(|()| Uuid::new_v4());
@@ -17,7 +17,7 @@ async fn a_heartbeat_renews_one_row_and_sweeps_the_long_silent() {
     )
     .await;
 
-    // Its own row is renewed, however old.
+    // Its own row is renewed, however old it is.
     replicas::beat(&mut conn, one, "scanner").await.unwrap();
     let alive = "SELECT count(*) AS number FROM replicas WHERE heartbeat_time > now() - interval '1 minute'";
     assert_eq!(number(&mut conn, alive).await, 1);
@@ -32,4 +32,20 @@ async fn a_heartbeat_renews_one_row_and_sweeps_the_long_silent() {
         number(&mut conn, "SELECT count(*) AS number FROM replicas").await,
         0
     );
+}
+
+#[tokio::test]
+async fn a_dead_replica_does_not_live_on_when_the_clock_goes_back() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let [dead, living] = [(); 2].map(|()| Uuid::new_v4());
+    replicas::beat(&mut conn, dead, "scanner").await.unwrap();
+    run(
+        &mut conn,
+        "UPDATE replicas SET heartbeat_time = now() + interval '1 hour'",
+    )
+    .await;
+    replicas::beat(&mut conn, living, "scanner").await.unwrap();
+    let ahead = "SELECT count(*) AS number FROM replicas WHERE heartbeat_time > now()";
+    assert_eq!(number(&mut conn, ahead).await, 0);
 }

@@ -1,14 +1,15 @@
-//! Old data is removed, and nothing that is needed.
+//! Old data is removed, and nothing that is still needed.
 
 use std::time::Duration;
 
 use diesel_async::RunQueryDsl;
-use domain::{ConnectionName, Id, ManagerName};
-use store::retention::{self, Dropped, Pages, Table};
+use domain::{ConnectionName, Id, ManagerName, Timestamp};
+use store::retention::{self, Dropped, Purge, Table, Unpartitioned};
+use test_support::eventually;
 
 use crate::{
     rows,
-    support::{Start, run, start},
+    support::{Start, number, run, start},
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -20,7 +21,7 @@ struct World {
     connection: ConnectionName,
 }
 
-/// Deliveries and Scans of some hours, some 60 days ago.
+/// Deliveries and Scans of the last half hour, and as many that are about 60 days old.
 async fn world(state: &str) -> World {
     let mut at = start().await;
     for table in ["posts", "scans", "deliveries", "delivery_attempts"] {
@@ -62,16 +63,22 @@ async fn a_partition_past_its_time_is_dropped() {
     let mut world = world("'SUCCEEDED'").await;
     let conn = &mut world.at.conn;
     for table in [Table::Deliveries, Table::DeliveryAttempts, Table::Scans] {
-        let none = retention::older_than(conn, table, 90 * DAY).await.unwrap();
+        let none = retention::older_than(conn, table, 90 * DAY, Timestamp::now())
+            .await
+            .unwrap();
         assert_eq!(none, [], "{table:?}");
-        let old = retention::older_than(conn, table, 30 * DAY).await.unwrap();
+        let old = retention::older_than(conn, table, 30 * DAY, Timestamp::now())
+            .await
+            .unwrap();
         assert_eq!(old.len(), 1, "{table:?}");
         assert!(old[0].name.starts_with(table.as_str()) && old[0].start < old[0].end);
         let dropped = retention::drop_partition(conn, &old[0]).await.unwrap();
         assert_eq!(dropped, Dropped::Dropped);
         let again = retention::drop_partition(conn, &old[0]).await;
         assert!(matches!(again, Ok(Dropped::Gone) | Err(_)));
-        let left = retention::older_than(conn, table, 30 * DAY).await.unwrap();
+        let left = retention::older_than(conn, table, 30 * DAY, Timestamp::now())
+            .await
+            .unwrap();
         assert_eq!(left, []);
     }
     assert_eq!(world.at.database.count("deliveries").await, 30);
@@ -79,12 +86,29 @@ async fn a_partition_past_its_time_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_partition_with_something_unfinished_stays() {
+async fn nothing_is_old_by_one_wrong_clock_alone() {
+    let mut world = world("'SUCCEEDED'").await;
+    let conn = &mut world.at.conn;
+    let now = Timestamp::now();
+    // To this process the database is 100 days ahead.
+    for (own, old) in [
+        (now.minus(100 * DAY), 0),
+        (now, 1),
+        (now.plus(100 * DAY), 1),
+    ] {
+        let earlier = retention::earlier_now(conn, own).await.unwrap();
+        let found = retention::older_than(conn, Table::Scans, 30 * DAY, earlier);
+        assert_eq!(found.await.unwrap().len(), old, "{own}");
+    }
+}
+
+#[tokio::test]
+async fn a_partition_with_unfinished_deliveries_is_kept() {
     for state in ["'PENDING'", "'RETRYING'", "'IN_FLIGHT'"] {
         let state = format!("CASE WHEN n = 7 THEN {state} ELSE 'SUCCEEDED' END");
         let mut world = world(&state).await;
         let conn = &mut world.at.conn;
-        let old = retention::older_than(conn, Table::Deliveries, 30 * DAY)
+        let old = retention::older_than(conn, Table::Deliveries, 30 * DAY, Timestamp::now())
             .await
             .unwrap();
         let dropped = retention::drop_partition(conn, &old[0]).await.unwrap();
@@ -92,7 +116,7 @@ async fn a_partition_with_something_unfinished_stays() {
         let given_up = retention::exhaust_expired(conn, old[0].end, 100)
             .await
             .unwrap();
-        // What a dispatcher has in hand is its own.
+        // A delivery that a dispatcher is sending stays with it.
         let expected = usize::from(!state.contains("IN_FLIGHT"));
         assert_eq!(given_up, expected);
         assert_eq!(
@@ -118,7 +142,7 @@ async fn a_partition_with_something_unfinished_stays() {
     }
     let mut world = world("'SUCCEEDED'").await;
     run(&mut world.at.conn, "UPDATE scans SET fanned_out = false").await;
-    let old = retention::older_than(&mut world.at.conn, Table::Scans, 30 * DAY)
+    let old = retention::older_than(&mut world.at.conn, Table::Scans, 30 * DAY, Timestamp::now())
         .await
         .unwrap();
     let dropped = retention::drop_partition(&mut world.at.conn, &old[0])
@@ -128,10 +152,10 @@ async fn a_partition_with_something_unfinished_stays() {
 }
 
 #[tokio::test]
-async fn a_post_outlives_the_scans_of_it() {
+async fn a_post_is_kept_as_long_as_its_scans() {
     let mut world = world("'SUCCEEDED'").await;
     let conn = &mut world.at.conn;
-    let old = retention::older_than(conn, Table::Posts, 30 * DAY)
+    let old = retention::older_than(conn, Table::Posts, 30 * DAY, Timestamp::now())
         .await
         .unwrap();
     assert_eq!(
@@ -146,43 +170,34 @@ async fn a_post_outlives_the_scans_of_it() {
 }
 
 #[tokio::test]
-async fn nobody_waits_behind_a_drop() {
+async fn dropping_a_partition_does_not_block_others() {
     let mut world = world("'SUCCEEDED'").await;
     let reading = world.at.database.begin(&["SELECT FROM deliveries"]).await;
-    let old = retention::older_than(&mut world.at.conn, Table::Deliveries, 30 * DAY)
-        .await
-        .unwrap();
-    let begun = std::time::Instant::now();
+    let old = retention::older_than(
+        &mut world.at.conn,
+        Table::Deliveries,
+        30 * DAY,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     let dropped = retention::drop_partition(&mut world.at.conn, &old[0])
         .await
         .unwrap();
     assert_eq!(dropped, Dropped::Busy);
-    assert!(
-        begun.elapsed() < Duration::from_millis(1_500),
-        "{:?}",
-        begun.elapsed()
-    );
     drop(reading);
-    let dropped = async || {
-        retention::drop_partition(&mut world.at.conn, &old[0])
-            .await
-            .unwrap()
-    };
-    let mut dropped = dropped;
-    for _ in 0..50 {
-        if dropped().await == Dropped::Dropped {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("it is never dropped");
+    eventually("it is dropped", async || {
+        let dropped = retention::drop_partition(&mut world.at.conn, &old[0]).await;
+        dropped.unwrap() == Dropped::Dropped
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn the_week_that_is_made_anew_is_not_dropped() {
+async fn a_recreated_week_is_not_dropped() {
     let mut world = world("'SUCCEEDED'").await;
     for table in [Table::Deliveries, Table::Scans] {
-        let old = retention::older_than(&mut world.at.conn, table, DAY)
+        let old = retention::older_than(&mut world.at.conn, table, DAY, Timestamp::now())
             .await
             .unwrap();
         assert_eq!(old.len(), 1, "that of 60 days ago alone: {old:?}");
@@ -194,7 +209,7 @@ async fn a_delivery_without_a_scan_is_given_up() {
     let mut world = world("'PENDING'").await;
     let conn = &mut world.at.conn;
     run(conn, "UPDATE scans SET fanned_out = true").await;
-    let old = retention::older_than(conn, Table::Scans, 30 * DAY)
+    let old = retention::older_than(conn, Table::Scans, 30 * DAY, Timestamp::now())
         .await
         .unwrap();
     retention::drop_partition(conn, &old[0]).await.unwrap();
@@ -228,7 +243,7 @@ async fn a_delivery_without_a_scan_is_given_up() {
 }
 
 #[tokio::test]
-async fn keys_are_purged_stretch_by_stretch() {
+async fn keys_are_purged_in_batches() {
     let mut world = world("'SUCCEEDED'").await;
     let conn = &mut world.at.conn;
     let times = format!("(CASE WHEN n % 2 = 0 THEN now() ELSE {OLD} END)");
@@ -245,35 +260,80 @@ async fn keys_are_purged_stretch_by_stretch() {
         format!("INSERT INTO post_keys SELECT gen_random_uuid(), test_id({times}) FROM generate_series(1, 40000) AS n"),
     )
     .await;
-    let old = retention::older_than(conn, Table::Scans, 30 * DAY)
+    let old = retention::older_than(conn, Table::Scans, 30 * DAY, Timestamp::now())
         .await
         .unwrap();
     let before = old[0].end;
-    let (mut stretches, mut deleted) = (0, 0);
-    let mut pages = Pages::of(conn, "scan_keys").await.unwrap();
-    while let Some(count) = retention::purge_scan_keys(conn, &mut pages, before)
-        .await
-        .unwrap()
-    {
-        stretches += 1;
-        deleted += count;
+    for table in [Unpartitioned::ScanKeys, Unpartitioned::PostKeys] {
+        let mut purge = Purge::new(table, before);
+        let mut batches = Vec::new();
+        while batches.last() != Some(&0) {
+            batches.push(purge.delete(conn, 8_000).await.unwrap());
+        }
+        assert_eq!(batches, [8_000, 8_000, 4_000, 0], "{table:?}");
     }
-    assert_eq!(deleted, 20_000);
-    let mut pages = Pages::of(conn, "post_keys").await.unwrap();
-    while let Some(count) = retention::purge_post_keys(conn, &mut pages, before)
-        .await
-        .unwrap()
-    {
-        stretches += 1;
-        deleted += count;
-    }
-    assert_eq!((deleted, stretches), (40_000, 2));
     assert_eq!(world.at.database.count("scan_keys").await, 20_000);
     assert_eq!(world.at.database.count("post_keys").await, 20_000);
 }
 
 #[tokio::test]
-async fn one_has_the_turn_at_a_time() {
+async fn a_purge_reads_only_old_rows() {
+    let mut world = world("'SUCCEEDED'").await;
+    let conn = &mut world.at.conn;
+    for (table, values) in [
+        (
+            Unpartitioned::ScanKeys,
+            "scan_keys SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), time",
+        ),
+        (
+            Unpartitioned::PostKeys,
+            "post_keys SELECT gen_random_uuid(), test_id(time)",
+        ),
+        (
+            Unpartitioned::ScanLikes,
+            "scan_likes (namespace_id, manager_id, key, scan_id, create_time) \
+             SELECT gen_random_uuid(), gen_random_uuid(), 1, gen_random_uuid(), time",
+        ),
+        (
+            Unpartitioned::AuditEvents,
+            "audit_events (account_id, id, create_time, action, resource, fields, actor_type) \
+             SELECT (SELECT id FROM accounts LIMIT 1), gen_random_uuid(), time, 'CREATE', 'a', '{}', 'OPERATOR'",
+        ),
+    ] {
+        let name = values.split(' ').next().unwrap();
+        let insert = format!(
+            "INSERT INTO {values} FROM generate_series(1, 30000) AS n, LATERAL (SELECT now() + n * interval '1 second' \
+             - CASE WHEN n % 25 = 0 THEN interval '60 days' ELSE interval '1 day' END) AS t (time)"
+        );
+        run(conn, insert).await;
+        run(conn, format!("VACUUM ANALYZE {name}")).await;
+        run(conn, "BEGIN").await;
+        let before = Timestamp::now().minus(30 * DAY).to_chrono();
+        let mut purge = Purge::new(table, before);
+        let mut deleted = 0;
+        loop {
+            let count = purge.delete(conn, 500).await.unwrap();
+            deleted += count;
+            if count == 0 {
+                break;
+            }
+        }
+        let read = number(
+            conn,
+            &format!(
+                "SELECT pg_stat_get_xact_tuples_returned('{name}'::regclass) \
+                     + pg_stat_get_xact_tuples_fetched('{name}'::regclass) AS number"
+            ),
+        )
+        .await;
+        run(conn, "ROLLBACK").await;
+        assert_eq!(deleted, 1_200, "{name}");
+        assert!(read < 1_250, "{name}: {read} rows were read");
+    }
+}
+
+#[tokio::test]
+async fn retention_runs_in_one_replica_at_a_time() {
     let world = world("'SUCCEEDED'").await;
     let mut one = world.at.database.connect().await;
     let mut other = world.at.database.connect().await;
@@ -281,15 +341,12 @@ async fn one_has_the_turn_at_a_time() {
     assert!(!retention::begin_turn(&mut other).await.unwrap());
     retention::end_turn(&mut one).await.unwrap();
     assert!(retention::begin_turn(&mut other).await.unwrap());
-    // If a process dies leaves it.
+    // State that a process which died in between leaves behind.
     drop(other);
-    for _ in 0..100 {
-        if retention::begin_turn(&mut one).await.unwrap() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("the turn is never free");
+    eventually("the turn is free", async || {
+        retention::begin_turn(&mut one).await.unwrap()
+    })
+    .await;
 }
 
 #[tokio::test]

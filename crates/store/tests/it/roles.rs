@@ -1,4 +1,4 @@
-//! The rights of the services' own roles.
+//! Privileges of the services' own roles.
 
 use diesel::sql_query;
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
@@ -42,7 +42,7 @@ async fn no_service_can_make_a_key_and_only_two_can_read_sealed_values() {
 }
 
 #[tokio::test]
-async fn only_weeks_of_the_partitioned_tables_can_be_dropped() {
+async fn drop_partition_drops_only_partitions() {
     let database = TestDatabase::create().await;
     let url = database.url_of(Service::Dispatcher);
     let mut conn = AsyncPgConnection::establish(&url).await.unwrap();

@@ -1,11 +1,11 @@
-//! Deliveries by the thousand, made by SQL.
+//! Thousands of deliveries, inserted by SQL.
 
 use diesel_async::AsyncPgConnection;
 use domain::{ConnectionName, ManagerName};
 
 use crate::support::run;
 
-/// An id that carries `t`, as `domain::Id` does.
+/// An id that contains the time `t`, like `domain::Id`.
 const TEST_ID: &str =
     "CREATE OR REPLACE FUNCTION test_id(t timestamptz) RETURNS uuid LANGUAGE sql VOLATILE AS $$
     SELECT (lpad(to_hex(m / 1000), 12, '0') || lpad(to_hex(((m % 1000) << 2)::integer), 3, '0')
@@ -13,8 +13,8 @@ const TEST_ID: &str =
     FROM (SELECT (extract(epoch FROM t) * 1000000)::bigint AS m) AS micros
 $$";
 
-/// `count` deliveries of as many Scans, `step` apart and the newest `step` before `newest`, both in SQL;
-/// `state` is SQL too, of `n` from 1, the newest. The Scans are of no post.
+/// `count` deliveries of as many Scans, `step` apart, with the newest `step` before `newest`, both in SQL. `state`
+/// is SQL too, depending on `n` from 1, the newest. The Scans have no posts.
 pub(crate) async fn deliveries(
     conn: &mut AsyncPgConnection,
     connection: ConnectionName,
@@ -30,7 +30,7 @@ pub(crate) async fn deliveries(
         connection.connection.to_uuid(),
         manager.manager.to_uuid(),
     );
-    // An id is spelled to the microsecond, which steps of less would not have.
+    // An id has microseconds, which smaller steps would not change.
     run(
         conn,
         format!(

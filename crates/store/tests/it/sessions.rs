@@ -1,10 +1,14 @@
 //! Names of sessions at PostgreSQL.
 
+use std::time::Duration;
+
 use diesel::{QueryableByName, sql_query, sql_types::Text};
 use diesel_async::RunQueryDsl;
-use test_support::TestDatabase;
+use private_servers::{Postgres, postgres::Options};
+use test_support::{Proxy, TIMEOUT, TestDatabase, eventually};
+use tokio::net::TcpListener;
 
-use crate::support::run;
+use crate::support::{LOST_SERVER, run};
 
 #[derive(QueryableByName)]
 struct Named {
@@ -33,6 +37,7 @@ async fn a_session_has_the_programs_name_unless_the_url_gives_one() {
 
 #[tokio::test]
 async fn a_pool_discards_connections_to_a_server_that_became_read_only() {
+    let _alone = LOST_SERVER.lock().await;
     let database = TestDatabase::create().await;
     let pool = store::connect(database.url(), 2).unwrap();
     let write = "CREATE TABLE written ()";
@@ -42,9 +47,94 @@ async fn a_pool_discards_connections_to_a_server_that_became_read_only() {
             run(conn, "SET default_transaction_read_only = on").await;
         }
         let refused = sql_query(write).execute(&mut conns[0]).await;
-        assert!(refused.is_err());
+        let error = refused.unwrap_err();
+        assert!(store::is_passing(&error), "{error:?}");
     }
     let mut conns = [pool.get().await.unwrap(), pool.get().await.unwrap()];
     run(&mut conns[0], write).await;
     run(&mut conns[1], "DROP TABLE written").await;
+}
+
+#[tokio::test]
+async fn connections_to_a_server_that_never_answers_are_given_up() {
+    let _alone = LOST_SERVER.lock().await;
+    let database = TestDatabase::create().await;
+    let proxy = Proxy::start(&database.server()).await;
+    let url = proxy.url(database.url());
+    let pool = store::connect_with_patience(&url, 3, Duration::from_secs(2)).unwrap();
+    {
+        let mut conns = Vec::new();
+        for _ in 0..3 {
+            conns.push(pool.get().await.unwrap());
+        }
+        for conn in &mut conns {
+            run(conn, "SELECT 1").await;
+        }
+    }
+    assert_eq!(proxy.accepted(), 3);
+
+    proxy.silence();
+
+    let mut conn = pool.get().await.unwrap();
+    let asked = tokio::time::timeout(TIMEOUT, sql_query("SELECT 1").execute(&mut conn)).await;
+    let error = asked.expect("an end without an answer").unwrap_err();
+    assert!(store::is_passing(&error), "{error:?}");
+    drop(conn);
+    // The idle connections lead to the same server: none of them is used, so nothing waits for them.
+    run(&mut pool.get().await.unwrap(), "SELECT 1").await;
+    assert_eq!(proxy.accepted(), 4);
+}
+
+/// Returns the URL of `database`, with these servers before its server.
+fn behind(database: &TestDatabase, others: &[&str]) -> String {
+    let own = database.server();
+    let all = [others, &[&own]].concat().join(",");
+    database.url().replacen(&own, &all, 1)
+}
+
+#[tokio::test]
+async fn servers_that_accept_connections_and_never_answer_are_skipped() {
+    let database = TestDatabase::create().await;
+    // The kernel accepts connections for them, as it does for a frozen server.
+    let frozen = [
+        TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        TcpListener::bind("127.0.0.1:0").await.unwrap(),
+    ];
+    let frozen = frozen.each_ref().map(|one| one.local_addr().unwrap());
+    let frozen = frozen.map(|address| address.to_string());
+    let url = behind(&database, &[&frozen[0], &frozen[1]]);
+    let pool = store::connect(&url, 1).unwrap();
+    // On a slow machine the living server may not answer in time at first.
+    eventually("the third server is found", async || {
+        pool.get().await.is_ok()
+    })
+    .await;
+
+    // No server listens on port 1.
+    let nowhere = format!("postgres://user@{},127.0.0.1:1/d", frozen[0]);
+    let reason = store::establish(&nowhere).await.err().unwrap().to_string();
+    for part in [&*frozen[0], "no answer within 2s", "127.0.0.1:1", "refused"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_standby_is_skipped() {
+    let home = tempfile::tempdir().unwrap();
+    let servers = tokio::task::spawn_blocking(move || {
+        let settings = ["wal_level=replica", "max_wal_senders=4"];
+        let options = Options {
+            settings: settings.map(str::to_owned).to_vec(),
+            ..Options::throwaway()
+        };
+        let primary = Postgres::start(&home.path().join("primary"), &options).unwrap();
+        let standby = primary.start_standby(&home.path().join("standby"), primary.port());
+        (standby.unwrap(), primary, home)
+    });
+    let (standby, primary, _home) = servers.await.unwrap();
+    let own = format!("127.0.0.1:{}", primary.port());
+    let both = format!("127.0.0.1:{},{own}", standby.port());
+    let pool = store::connect(&primary.url().replacen(&own, &both, 1), 1).unwrap();
+    eventually("the primary is found", async || pool.get().await.is_ok()).await;
+    run(&mut pool.get().await.unwrap(), "CREATE TABLE written ()").await;
 }

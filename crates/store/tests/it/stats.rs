@@ -1,4 +1,4 @@
-//! Counters: exactly what was committed, for any replica that folds it, at any time.
+//! Counters count exactly what was committed, for any replica that folds, at any time.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use store::{
     scans::{self, Origin, ScanCounter},
     stats::{self, Deltas},
 };
-use test_support::{instructions, post};
+use test_support::{eventually, instructions, post};
 
 use crate::support::{feed, new_scan, number, record_past, run, start};
 
@@ -126,7 +126,7 @@ async fn deltas_become_points_of_all_three_intervals() {
     assert_eq!(points[1].delivery_delay_ms.unwrap().p50, 3);
     assert!(points[1].scans.is_none() && points[1].posts.is_none());
 
-    // Added to, not written over.
+    // Added to, not overwritten.
     stats::append(conn, &deltas).await.unwrap();
     fold_all(conn).await;
     let points = stats::of_manager(conn, manager, hours)
@@ -137,7 +137,7 @@ async fn deltas_become_points_of_all_three_intervals() {
 }
 
 #[tokio::test]
-async fn nothing_is_counted_of_what_was_rolled_back_or_died() {
+async fn rolled_back_and_interrupted_transactions_are_not_counted() {
     let mut at_ = start().await;
     let (manager, _) = names();
     let mut deltas = Deltas::default();
@@ -153,14 +153,14 @@ async fn nothing_is_counted_of_what_was_rolled_back_or_died() {
     assert_eq!(stats::fold(&mut at_.conn, 10).await.unwrap(), Some(0));
 
     stats::append(&mut at_.conn, &deltas).await.unwrap();
-    // A folder that dies before its commit: inside of a transaction that is not committed.
+    // A replica that dies while folding: the transaction is not committed.
     let mut dying = at_.database.connect().await;
     run(&mut dying, "BEGIN").await;
     let folded = dying
         .transaction(async |conn| {
             let folded = stats::fold(conn, 10).await;
             assert!(matches!(folded, Ok(Some(1))));
-            // Another does not wait for it.
+            // Another replica does not wait for it.
             let other = stats::fold(&mut at_.conn, 10).await;
             assert!(matches!(other, Ok(None)));
             Err::<(), _>(store::QueryError::RollbackTransaction)
@@ -178,14 +178,15 @@ async fn nothing_is_counted_of_what_was_rolled_back_or_died() {
         scans_of(&found.points)
     };
     assert_eq!(counted(&mut at_.conn).await, [0]);
-    while stats::fold(&mut at_.conn, 10).await.unwrap() != Some(1) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    eventually("it is folded", async || {
+        stats::fold(&mut at_.conn, 10).await.unwrap() == Some(1)
+    })
+    .await;
     assert_eq!(counted(&mut at_.conn).await, [1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_writers_and_many_folders_count_each_delta_once() {
+async fn concurrent_writers_and_folders_count_each_delta_once() {
     let at_ = start().await;
     let (manager, connection) = names();
     let mut tasks = tokio::task::JoinSet::new();
@@ -231,7 +232,7 @@ async fn many_writers_and_many_folders_count_each_delta_once() {
 }
 
 #[tokio::test]
-async fn a_poll_counts_its_posts_for_who_watches_and_its_scans() {
+async fn a_poll_counts_its_posts_for_each_watcher_and_its_scans() {
     let mut at_ = start().await;
     let conn = &mut at_.conn;
     let one = at_
@@ -249,14 +250,14 @@ async fn a_poll_counts_its_posts_for_who_watches_and_its_scans() {
     ahead.time = now.plus(Duration::from_secs(600));
     let matches = [new_scan(one, &old), new_scan(one, &ahead)];
     let mut counter = ScanCounter::new(u32::MAX);
-    // The second makes no Scans: they are there.
+    // The second poll creates no Scans, because they exist.
     for (posts, matches) in [(20, &matches[..]), (20, &matches), (0, &[])] {
         let origin = Origin::Poll;
         scans::record_from(conn, &feed(), posts, matches, now, origin, &mut counter)
             .await
             .unwrap();
     }
-    // Of the past: a Scan like any, but its post's age is no delay of ours.
+    // A Scan of a past post counts like any, but its post's age is not our delay.
     let mut past = post("forum:3", "a");
     past.time = now.minus(Duration::from_hours(24));
     let matches = [new_scan(one, &past)];
@@ -286,7 +287,7 @@ async fn a_poll_counts_its_posts_for_who_watches_and_its_scans() {
         .points
         .remove(0);
     assert_eq!((point.posts, point.scans), (Some(40), Some(0)));
-    // The feed that both watch counts once.
+    // A feed that both watch counts once.
     let whole = stats::of_namespace(conn, one.namespace, span)
         .await
         .unwrap();
@@ -294,7 +295,7 @@ async fn a_poll_counts_its_posts_for_who_watches_and_its_scans() {
 }
 
 #[tokio::test]
-async fn what_is_old_or_orphaned_goes_and_nothing_else() {
+async fn only_old_and_orphaned_points_are_deleted() {
     let mut at_ = start().await;
     let conn = &mut at_.conn;
     let ours = at_.fixture.manager(conn, &instructions("a"), &[]).await;
@@ -327,7 +328,7 @@ async fn what_is_old_or_orphaned_goes_and_nothing_else() {
     }
     assert_eq!(orphans, 6);
     while stats::purge_old(conn, now, 1).await.unwrap() > 0 {}
-    // Of four times one is left as minutes, two as hours, three as days.
+    // Of four times, one is left as minutes, two as hours, and three as days.
     assert_eq!(count(conn, "feed_stats").await, 6);
     assert_eq!(count(conn, "stats").await, 12);
     let purged = stats::purge_namespace(conn, ours.namespace, 100)

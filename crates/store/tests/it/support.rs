@@ -1,18 +1,21 @@
-//! Helpers that the tests share.
+//! Helpers for several tests.
 
 use std::collections::HashMap;
 
 use diesel::{QueryableByName, sql_query, sql_types::BigInt};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use domain::{
-    FeedName, ManagerName, Match, Post, ScanName, Timestamp,
-    list::{Field, ListQuery},
+    FeedName, ManagerName, Match, Post, ScanName, Timestamp, field::Field, list::ListQuery,
 };
 use store::{
     Page,
     scans::{self, NewScan, Origin, ScanCounter},
 };
 use test_support::{Fixture, TestDatabase};
+
+/// Held by tests that lose a server, because all pools of the process then discard their idle connections, and by tests
+/// that need theirs.
+pub(crate) static LOST_SERVER: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 pub(crate) struct Start {
     pub(crate) database: TestDatabase,
@@ -31,7 +34,7 @@ pub(crate) async fn start() -> Start {
     }
 }
 
-/// Runs one statement; returns how many rows it touched.
+/// Runs one statement; returns the number of rows it affected.
 pub(crate) async fn run(conn: &mut AsyncPgConnection, sql: impl Into<String>) -> usize {
     let sql = sql.into();
     sql_query(sql.clone())
@@ -40,7 +43,7 @@ pub(crate) async fn run(conn: &mut AsyncPgConnection, sql: impl Into<String>) ->
         .unwrap_or_else(|error| panic!("`{sql}`: {error}"))
 }
 
-/// The number that `SELECT … AS number` gives.
+/// Returns the number that `SELECT … AS number` selects.
 pub(crate) async fn number(conn: &mut AsyncPgConnection, sql: &str) -> i64 {
     #[derive(QueryableByName)]
     struct Row {
@@ -74,7 +77,7 @@ pub(crate) fn new_scan(manager: ManagerName, post: &Post) -> NewScan<'_> {
     }
 }
 
-/// Makes one Scan of each post.
+/// Creates one Scan of each post.
 pub(crate) async fn record(
     conn: &mut AsyncPgConnection,
     manager: ManagerName,
@@ -86,7 +89,7 @@ pub(crate) async fn record(
         .unwrap()
 }
 
-/// Makes Scans of the past.
+/// Creates Scans of past posts.
 pub(crate) async fn record_past(
     conn: &mut AsyncPgConnection,
     matches: &[NewScan<'_>],
@@ -103,7 +106,7 @@ pub(crate) async fn record_past(
         .made
 }
 
-/// A list's query parameters, as the gateway parses them.
+/// Parses a list's query parameters like the gateway.
 pub(crate) fn list_query(
     fields: &'static [Field],
     page_size: u32,
@@ -123,7 +126,7 @@ pub(crate) fn list_query(
     .unwrap_or_else(|issues| panic!("filter `{filter}`, order `{order}`: {issues:?}"))
 }
 
-/// Every item of a list, page by page.
+/// Returns every item of a list, page by page.
 pub(crate) async fn walk<T>(mut page: impl AsyncFnMut(Option<&str>) -> Page<T>) -> Vec<T> {
     let mut items = Vec::new();
     let mut token: Option<String> = None;

@@ -1,9 +1,10 @@
-//! The quota of Scans a day, which is an account's.
+//! The daily quota of Scans of an account.
 //!
-//! A transaction decides by the counter as it was when the clocks were read, without a lock on it, and adds its Scans as
-//! its last statement. Where that exceeds a quota, because another transaction added to the counter meanwhile, the
-//! transaction fails and is repeated. So no quota is ever exceeded, and transactions of one account wait for each other
-//! only while they commit. The counters are locked in the order of the accounts, and nothing is locked after them.
+//! A transaction decides by the counter's value when the clocks were read, without a lock on it, and adds its Scans
+//! in its last statement. If that exceeds a quota, because another transaction added to the counter meanwhile, the
+//! transaction fails and is repeated. So no quota is ever exceeded, and transactions of one account wait for each
+//! other only while they commit. The counters are locked in the order of the accounts, and nothing is locked after
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,14 +18,14 @@ use uuid::Uuid;
 
 use crate::{Error, prepared::Prepared};
 
-/// Scans of one transaction that are not in the counters of their accounts yet.
+/// Scans of one transaction that are not yet in their accounts' counters.
 ///
-/// Pass it to each [`super::record_from`] of the transaction. After a rollback to a savepoint, go on with a clone from
-/// before the savepoint. Call [`ScanCounter::store`] as the last statement before the commit.
+/// Pass it to each [`super::record_from`] of the transaction. After a rollback to a savepoint, continue with a
+/// clone from before the savepoint. Call [`ScanCounter::store`] as the last statement before the commit.
 #[derive(Debug, Clone)]
 #[must_use = "Scans that are not stored in the counters exceed the quota"]
 pub struct ScanCounter {
-    /// For accounts without an override.
+    /// Quota of accounts without an override.
     default_quota: u32,
     uncounted: BTreeMap<Id, Uncounted>,
 }
@@ -91,7 +92,7 @@ impl ScanCounter {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Account {
     pub(super) id: Id,
-    /// The quota that was set for it.
+    /// Quota that was set for the account.
     pub(super) quota: Option<u32>,
     /// Scans of today that other transactions counted.
     pub(super) scans: i64,
@@ -111,7 +112,7 @@ impl<'a> Capacity<'a> {
         Self { counter, accounts }
     }
 
-    /// Returns true if the Manager's account may have one more Scan. An account that is not known was deleted.
+    /// Returns true if the Manager's account may have one more Scan. An unknown account was deleted.
     pub(super) fn is_left(&self, manager: &ManagerName) -> bool {
         self.accounts.get(manager).is_none_or(|account| {
             let own = self.counter.uncounted.get(&account.id);

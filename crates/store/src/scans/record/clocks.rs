@@ -1,4 +1,4 @@
-//! The clocks of Managers: createTimes that ascend in the order of the commits, and how far a day's Scans have come.
+//! Clocks of Managers: they make createTimes ascend in the order of the commits, and count a day's Scans.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,15 +22,14 @@ use crate::{
 
 /// Locked clocks of Managers.
 pub(super) struct Clocks {
-    /// State of the bound on a day's Scans of each Manager that has a clock, where it has such a bound.
+    /// Daily limit of each Manager that has a clock; `None` if it has no limit.
     pub(super) quotas: HashMap<ManagerName, Option<Quota>>,
     /// The Managers that collapse duplicates.
     pub(super) collapsing: BTreeSet<ManagerName>,
     pub(super) accounts: HashMap<ManagerName, Account>,
 }
 
-/// Locks the clocks of these Managers, as far as there are any. All bounds are read here, so that a change of them
-/// counts at once.
+/// Locks the existing clocks of these Managers. All limits are read here, so that a changed limit applies at once.
 pub(super) async fn lock_clocks(
     conn: &mut AsyncPgConnection,
     fresh: &BTreeSet<(ManagerName, Uuid)>,
@@ -125,9 +124,9 @@ pub(super) async fn lock_clocks(
     })
 }
 
-/// Moves the clock of each of these Managers that is locked on by as many microseconds as it gets Scans,
-/// and stores where its day stands; returns the first new time of each. By the database's clock, after
-/// the lock: later commits have later times.
+/// Advances the locked clock of each of these Managers by one microsecond per Scan, and stores the state of its
+/// day. Returns the first new time of each. Uses the database's clock after the lock, so that later commits have
+/// later times.
 pub(super) async fn advance_clocks(
     conn: &mut AsyncPgConnection,
     fresh: &BTreeSet<(ManagerName, Uuid)>,
@@ -210,7 +209,7 @@ pub(super) async fn advance_clocks(
         .collect())
 }
 
-/// Notes on the locked clocks from when on posts were refused.
+/// Records on the locked clocks since when posts were refused.
 pub(super) async fn note_refused(
     conn: &mut AsyncPgConnection,
     since: &BTreeMap<ManagerName, DateTime<Utc>>,

@@ -1,4 +1,4 @@
-//! Each post once, whichever polls bring it; of a feed that a customer named, once for that feed.
+//! Stores each post once for all polls, or, for a feed that a customer named, once for that feed.
 
 use std::{
     borrow::Cow,
@@ -17,20 +17,20 @@ use uuid::Uuid;
 
 use crate::{QueryResult, prepared::Prepared, schema::post_keys, words};
 
-/// A connection keeps room for the largest statement that it ever took.
+/// A connection keeps a buffer for the largest statement that it ever sent.
 const POSTS_PER_STATEMENT: usize = 250;
 
 pub(in crate::scans) fn post_key(post: &Post) -> Uuid {
     key_of(&post.id)
 }
 
-/// Key of a post, by its id.
+/// Key of a post, computed from its id.
 pub(crate) fn key_of(post_id: &str) -> Uuid {
     key_within("", post_id)
 }
 
-/// Key of a post's row in `posts`. Feeds of the platforms that the operator configured share their
-/// rows. A feed that a customer named may claim any id, so its rows are its own.
+/// Key of a post's row in `posts`. Feeds of platforms that the operator configured share rows. A feed that a
+/// customer named may claim any id, so its rows are separate.
 pub(in crate::scans) fn row_key(feed: &FeedName, post: &Post) -> Uuid {
     match feed.address() {
         Some(_) => key_within(&format!("{feed}\0"), &post.id),
@@ -41,7 +41,7 @@ pub(in crate::scans) fn row_key(feed: &FeedName, post: &Post) -> Uuid {
 fn key_within(scope: &str, post_id: &str) -> Uuid {
     let mut hash = Sha256::new();
     hash.update(scope);
-    // No stored text has the NUL that ends a scope.
+    // No stored text contains the NUL that ends a scope.
     hash.update(words::text(post_id).as_bytes());
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash.finalize()[..16]);

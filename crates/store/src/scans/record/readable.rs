@@ -1,7 +1,7 @@
-//! A match, with numbers that are read again as they were written, by PostgreSQL and by us. It keeps those of JSON as
-//! decimals of any length, and of long ones serde_json reads a neighbour, or none: a Scan with such a score would be
-//! found by no filter, and one with an infinite score could not be read at all. What the engine gives is within these
-//! bounds already.
+//! Rounds a match's numbers so that PostgreSQL and we read them back unchanged. JSON numbers are stored as decimals
+//! of any length, and serde_json may read a long one as a neighbouring value or not at all. No filter would find a
+//! Scan with such a score, and one with an infinite score could not be read. The engine's own numbers are already
+//! within these limits.
 
 use domain::Match;
 
@@ -20,7 +20,7 @@ pub(super) fn readable(matched: &Match) -> Match {
     matched
 }
 
-/// Fifteen digits at most, which a `f64` represents exactly.
+/// Rounds to fifteen digits, which a `f64` represents exactly.
 fn readable_number(number: f64) -> f64 {
     const DECIMALS: f64 = 1e9;
     const BOUND: f64 = 999_999.0;
@@ -28,7 +28,7 @@ fn readable_number(number: f64) -> f64 {
         return 0.0;
     }
     let rounded = (number.clamp(-BOUND, BOUND) * DECIMALS).round() / DECIMALS;
-    // JSON has a zero with a sign, and decimals have not.
+    // JSON has a negative zero, and decimals do not.
     rounded + 0.0
 }
 
@@ -37,7 +37,7 @@ mod tests {
     use super::readable_number;
 
     #[test]
-    fn numbers_are_read_as_they_are_written() {
+    fn numbers_read_back_unchanged() {
         for (given, kept) in [
             (0.8, 0.8),
             (-1.5, -1.5),

@@ -1,17 +1,22 @@
 //! The step from Scans to deliveries: once each, and only to Connections that may be sent to.
 
 use std::collections::BTreeSet;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 use std::time::Duration;
 
-use domain::{ConnectionName, ScanName, Timestamp};
+use diesel::connection::{Instrumentation, InstrumentationEvent};
+use domain::{ConnectionName, ScanName, Timestamp, list::SCAN_FIELDS};
 use store::deliveries::Want;
 use store::seal::Sealer;
 use store::{AsyncConnection, connections, deliveries, keyed, lanes};
-use test_support::post;
+use test_support::{instructions, post};
 use uuid::Uuid;
 
 use super::{rows_read, sending};
-use crate::support::{number, record, run};
+use crate::support::{list_query, number, record, run};
 
 #[tokio::test]
 async fn a_scan_is_fanned_out_once_in_the_order_of_the_notices() {
@@ -48,7 +53,7 @@ async fn a_scan_is_fanned_out_once_in_the_order_of_the_notices() {
         number(&mut at.at.conn, "SELECT count(*) AS number FROM deliveries").await,
         3
     );
-    // The id tells the application's time, all else the database's.
+    // The id contains the application's time; all other times are the database's.
     let by_id = "SELECT count(*) AS number FROM deliveries \
                  WHERE id_time(id) <> create_time OR update_time IN (create_time, next_attempt_time)";
     assert_eq!(number(&mut at.at.conn, by_id).await, 0);
@@ -59,8 +64,61 @@ async fn a_scan_is_fanned_out_once_in_the_order_of_the_notices() {
     assert!(at.fan_out(gone, &[first]).await.is_empty());
 }
 
+/// A notice's filter accepts the Scans that a list with this filter has.
+#[tokio::test]
+async fn scan_is_delivered_where_it_meets_the_filter_of_the_notice() {
+    let filters = [
+        ("", 3),
+        ("post.title : \"KETTLE\"", 2),
+        ("post.title : \"kettle\" AND NOT post.title : \"red\"", 1),
+        ("post.user.name = \"User\" AND match.score > 0.5", 3),
+        ("match.score < 0.5 OR post.id = \"forum:2\"", 1),
+        ("createTime < \"2020-01-01T00:00:00Z\"", 0),
+        ("post.subforum.name != \"Sub\"", 0),
+        ("of a later version", 3),
+    ];
+    let mut at = sending(filters.len()).await;
+    for (position, (filter, _)) in filters.iter().enumerate() {
+        let sql = format!(
+            "UPDATE manager_notices SET filter = nullif('{filter}', '') WHERE position = {position}"
+        );
+        run(&mut at.at.conn, sql).await;
+    }
+    let mut scans = Vec::new();
+    for (number, title) in ["a red kettle", "a Kettle", "a pan"]
+        .into_iter()
+        .enumerate()
+    {
+        let post = post(&format!("forum:{number}"), title);
+        scans.extend(record(&mut at.at.conn, at.manager, &[post]).await);
+    }
+    at.fan_out_all(&scans).await;
+    for ((filter, count), connection) in filters.iter().zip(at.connections.clone()) {
+        let id = connection.connection.to_uuid();
+        let of_connection = format!("deliveries WHERE connection_id = '{id}'");
+        let delivered = at.at.database.texts("scan_id::text", &of_connection).await;
+        assert_eq!(delivered.len(), *count, "{filter}");
+        if *filter == "of a later version" {
+            continue;
+        }
+        let list = list_query(SCAN_FIELDS, 100, None, filter, "");
+        let page = store::scans::list(&mut at.at.conn, at.manager, &list).await;
+        let listed = page.unwrap().items.into_iter();
+        let listed: BTreeSet<String> = listed
+            .map(|scan| scan.name.scan.to_uuid().to_string())
+            .collect();
+        assert_eq!(
+            delivered.into_iter().collect::<BTreeSet<_>>(),
+            listed,
+            "{filter}"
+        );
+    }
+    let waiting = "scans WHERE fanned_out IS NOT TRUE";
+    assert_eq!(at.at.database.count(waiting).await, 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn two_callers_fan_out_once() {
+async fn concurrent_callers_fan_out_a_scan_once() {
     let mut at = sending(2).await;
     for round in 0..20 {
         let scan = at.scan(&format!("forum:{round}")).await;
@@ -90,7 +148,7 @@ async fn two_callers_fan_out_once() {
 }
 
 #[tokio::test]
-async fn it_is_planned_once_however_often_it_runs() {
+async fn the_fan_out_uses_a_generic_plan() {
     let mut at = sending(1).await;
     let sealer = at.at.fixture.sealer.clone();
     for round in 0..20 {
@@ -132,7 +190,7 @@ async fn many_scans_fan_out_in_one_statement() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_waits() {
+async fn a_delivery_whose_secrets_cannot_be_opened_waits() {
     let mut at = sending(1).await;
     let scan = at.scan("forum:1").await;
     let stranger = Sealer::new([("other".to_owned(), [1; 32])]).unwrap();
@@ -146,7 +204,7 @@ async fn what_cannot_be_opened_waits() {
 }
 
 #[tokio::test]
-async fn only_connections_that_may_be_sent_to_are_admitted_and_looked_at() {
+async fn only_connections_that_accept_deliveries_are_admitted() {
     let mut at = sending(5).await;
     let [disabled, open, limited, behind, clear] = at.connections[..] else {
         unreachable!()
@@ -207,7 +265,7 @@ async fn only_connections_that_may_be_sent_to_are_admitted_and_looked_at() {
         .map(|task| task.delivery.connection_name())
         .collect();
     assert_eq!(of, [behind, clear].into(), "none that is restrained");
-    // Who holds the lanes' locks knows what the others may be sent.
+    // The holder of the lanes' locks knows what may be sent to these Connections.
     let wants: Vec<Want> = at
         .connections
         .iter()
@@ -226,14 +284,14 @@ async fn only_connections_that_may_be_sent_to_are_admitted_and_looked_at() {
     assert_eq!(at.settled().await, [None; 5]);
     assert_eq!(at.due().await, [].into());
 
-    // Enabled again, it is looked at.
+    // After it is enabled again, it is checked.
     run(&mut at.at.conn, "UPDATE connections SET state = 'ACTIVE'").await;
     assert_eq!(at.due().await, [disabled].into());
 }
 
-/// After a quiet time the planner believes that nothing waits to be fanned out.
+/// After a quiet time the planner assumes that nothing waits for its fan-out.
 #[tokio::test]
-async fn a_scan_is_found_by_its_key_however_many_are_not_fanned_out() {
+async fn a_scan_is_found_by_key_among_many_without_fan_out() {
     let mut at = sending(1).await;
     let posts: Vec<_> = (0..2_000)
         .map(|n| post(&format!("forum:{n}"), "t"))
@@ -252,4 +310,71 @@ async fn a_scan_is_found_by_its_key_however_many_are_not_fanned_out() {
     });
     let read = read.await.unwrap();
     assert!((1..100).contains(&read), "{read} rows were read for one");
+}
+
+/// Counts the statements of a connection.
+#[derive(Clone, Default)]
+struct Statements(Arc<AtomicUsize>);
+
+impl Instrumentation for Statements {
+    fn on_connection_event(&mut self, event: InstrumentationEvent<'_>) {
+        if matches!(event, InstrumentationEvent::StartQuery { .. }) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn filters_of_one_account_cost_others_few_statements() {
+    const MANAGERS: usize = 40;
+    let mut at = sending(10).await;
+    let (connections, replica) = (at.connections.clone(), at.replica);
+    let conn = &mut at.at.conn;
+    let other = at.at.fixture.beside(conn, "other").await;
+    let connection = other.connection(conn, "https://other.example/").await;
+    let mut scans = Vec::new();
+    for number in 0..=MANAGERS {
+        let manager = if number < MANAGERS {
+            let fixture = &at.at.fixture;
+            fixture
+                .manager(conn, &instructions("a"), &connections)
+                .await
+        } else {
+            other.manager(conn, &instructions("a"), &[connection]).await
+        };
+        let post = post(&format!("forum:{number}"), "t");
+        scans.extend(record(conn, manager, &[post]).await);
+    }
+    let theirs = scans[MANAGERS];
+    // Each is different, and met.
+    run(
+        conn,
+        "UPDATE manager_notices SET \
+             filter = 'post.title : \"t\" OR post.id = \"' || manager_id || ' ' || position || '\"'",
+    )
+    .await;
+    let statements = Statements::default();
+    conn.set_instrumentation(statements.clone());
+
+    let sealer = &at.at.fixture.sealer;
+    let found = deliveries::fan_out(conn, sealer, &scans, replica, |_, _| None::<()>)
+        .await
+        .unwrap();
+
+    let count = statements.0.load(Ordering::Relaxed);
+    assert!((4..=6).contains(&count), "{count} statements");
+    assert!(!found.surplus.contains(&theirs));
+    assert_eq!(found.surplus.len(), MANAGERS - 8);
+    let deliveries = "SELECT count(*) AS number FROM deliveries";
+    assert_eq!(number(conn, deliveries).await, 8 * 10 + 1);
+    let mut surplus = found.surplus;
+    while !surplus.is_empty() {
+        let found = deliveries::fan_out(conn, sealer, &surplus, replica, |_, _| None::<()>)
+            .await
+            .unwrap();
+        assert!(found.surplus.len() < surplus.len());
+        surplus = found.surplus;
+    }
+    let all = i64::try_from(MANAGERS * 10 + 1).unwrap();
+    assert_eq!(number(conn, deliveries).await, all);
 }
