@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use runtime::Context;
+use runtime::{Context, Periodic};
 use store::{Pool, replicas};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -73,42 +73,26 @@ impl Heartbeat {
     /// Beats every second until `stop`, and then removes the replica.
     pub(crate) async fn run(&self, context: &Context, stop: &CancellationToken) {
         let check = context.health.check("heartbeat");
-        let mut failing = false;
-        let mut interval = tokio::time::interval(replicas::HEARTBEAT);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => break,
-                _ = interval.tick() => {}
-            }
-            let beaten = async {
-                let mut conn = self.pool.get().await?;
-                replicas::beat(&mut conn, self.replica, context.service).await?;
-                Ok::<_, store::Error>(())
-            };
-            match in_time(beaten).await {
+        let mut rounds = Periodic::new(stop);
+        while rounds.every(replicas::HEARTBEAT).await {
+            let beaten = in_time(&self.pool, async |conn| {
+                replicas::beat(conn, self.replica, context.service).await
+            });
+            let beaten = beaten.await;
+            match &beaten {
                 Ok(()) => {
                     self.note_beat();
                     self.beating.send_replace(true);
                     check.ok();
-                    if std::mem::replace(&mut failing, false) {
-                        tracing::info!("the heartbeat is back");
-                    }
                 }
-                Err(error) => {
-                    check.degraded(format!("{error:#}"));
-                    if !std::mem::replace(&mut failing, true) {
-                        tracing::warn!("cannot renew the heartbeat, leases may be lost: {error:#}");
-                    }
-                }
+                Err(error) => check.degraded(format!("{error:#}")),
             }
+            rounds.note("renew the heartbeat, which keeps the leases", beaten);
         }
-        let left = async {
-            let mut conn = self.pool.get().await?;
-            replicas::leave(&mut conn, self.replica).await?;
-            Ok::<_, store::Error>(())
-        };
-        if let Err(error) = in_time(left).await {
+        let left = in_time(&self.pool, async |conn| {
+            replicas::leave(conn, self.replica).await
+        });
+        if let Err(error) = left.await {
             tracing::warn!("cannot remove the heartbeat, its leases expire later: {error:#}");
         }
     }

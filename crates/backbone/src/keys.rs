@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use runtime::{Config, config::EncryptionKey};
+use runtime::{Config, Periodic, config::EncryptionKey};
 use store::seal::Sealer;
 use tokio_util::sync::CancellationToken;
 
@@ -32,31 +32,19 @@ pub async fn follow_keys(
     stop: CancellationToken,
 ) {
     let mut known: Vec<_> = pairs(&config.secrets.encryption_keys).collect();
-    let mut failing = false;
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(interval) => {}
-        }
+    let mut rounds = Periodic::new(&stop);
+    while rounds.after(interval).await {
         let given = Arc::clone(&config);
         let read = tokio::task::spawn_blocking(move || given.read_again()).await;
-        let found = match read {
-            Ok(Some(Ok(found))) => found,
+        let read = match read {
+            Ok(Some(read)) => read.map_err(anyhow::Error::from),
             Ok(None) => return,
-            Ok(Some(Err(error))) => {
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(
-                        "cannot read the configuration again, keeping the keys: {error}"
-                    );
-                }
-                continue;
-            }
-            Err(panic) => {
-                tracing::error!("reading the configuration again panicked: {panic}");
-                continue;
-            }
+            Err(panic) => Err(panic.into()),
         };
-        failing = false;
+        let Some(found) = rounds.note("read the configuration again, keeping the keys", read)
+        else {
+            continue;
+        };
         let keys: Vec<_> = pairs(&found.secrets.encryption_keys).collect();
         if keys.is_empty() || keys == known {
             continue;

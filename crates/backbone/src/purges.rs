@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use runtime::Periodic;
 use store::{
     Pool,
     purges::{self, Step},
@@ -17,8 +18,10 @@ const BREATH: Duration = Duration::from_millis(20);
 
 /// Runs until `stop`. Another task reports an unavailable database.
 pub(crate) async fn run(pool: &Pool, stop: &CancellationToken) {
-    loop {
-        let wait = match step(pool).await {
+    let mut rounds = Periodic::new(stop);
+    let mut wait = Duration::ZERO;
+    while rounds.after(wait).await {
+        wait = match step(pool).await {
             Ok(Step::Purged(_)) => BREATH,
             Ok(Step::Idle) => INTERVAL,
             Err(error) => {
@@ -26,10 +29,6 @@ pub(crate) async fn run(pool: &Pool, stop: &CancellationToken) {
                 INTERVAL
             }
         };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(wait) => {}
-        }
     }
 }
 

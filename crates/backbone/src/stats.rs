@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use domain::Timestamp;
+use runtime::Periodic;
 use store::{Pool, stats};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,14 +18,8 @@ const PURGED_AT_ONCE: i64 = 5_000;
 
 pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
     let mut purge_due = Instant::now();
-    let mut failed = false;
-    let mut interval = tokio::time::interval(FOLD_INTERVAL);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = interval.tick() => {}
-        }
+    let mut rounds = Periodic::new(stop);
+    while rounds.every(FOLD_INTERVAL).await {
         let kept = async {
             fold(pool, stop).await?;
             if Instant::now() >= purge_due {
@@ -33,20 +28,7 @@ pub(crate) async fn keep(pool: &Pool, stop: &CancellationToken) {
             }
             Ok::<_, store::Error>(())
         };
-        match kept.await {
-            Ok(()) if failed => {
-                tracing::info!("statistics are aggregated again");
-                failed = false;
-            }
-            Ok(()) => {}
-            // Another task reports an unavailable database, and the counts wait in it.
-            Err(error) if failed => tracing::debug!("cannot aggregate statistics: {error:#}"),
-            Err(error) => {
-                let error = anyhow::Error::from(error);
-                tracing::warn!("cannot aggregate statistics, retrying: {error:#}");
-                failed = true;
-            }
-        }
+        rounds.note("aggregate statistics", kept.await);
     }
 }
 

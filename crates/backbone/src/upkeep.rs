@@ -5,29 +5,45 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::anyhow;
 use bus::Bus;
-use runtime::{Check, Context};
+use runtime::{Check, Context, Periodic};
 use store::{
-    Pool,
+    AsyncPgConnection, Pool, QueryResult,
     migrations::{self, Schema},
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 
 const DATABASE_INTERVAL: Duration = Duration::from_secs(1);
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(3_600);
 const PARTITIONS_RETRY: Duration = Duration::from_secs(60);
+/// The same while nothing can be stored for want of a partition.
+const PARTITIONS_RETRY_AT_ONCE: Duration = Duration::from_secs(5);
 const BUS_INTERVAL: Duration = Duration::from_secs(2);
 /// A database that takes longer for one of these small statements counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Runs `work` with a time limit of [`PATIENCE`], and returns an error after it.
+/// Runs `work` with a time limit of [`PATIENCE`], and returns an error after it. The connection is then closed,
+/// because its server may be gone and another one may be the primary.
 pub(crate) async fn in_time<T>(
-    asked: impl Future<Output = Result<T, store::Error>>,
+    pool: &Pool,
+    work: impl AsyncFnOnce(&mut AsyncPgConnection) -> QueryResult<T>,
 ) -> anyhow::Result<T> {
-    tokio::time::timeout(PATIENCE, asked)
+    let end = Instant::now() + PATIENCE;
+    let late = || anyhow!("no answer within {PATIENCE:?}");
+    let conn = timeout_at(end, pool.get())
         .await
-        .map_err(|_elapsed| anyhow!("no answer within {PATIENCE:?}"))?
-        .map_err(anyhow::Error::from)
+        .map_err(|_elapsed| late())?;
+    let mut conn = conn.map_err(store::Error::from)?;
+    match timeout_at(end, work(&mut conn)).await {
+        Ok(done) => Ok(done.map_err(store::Error::from)?),
+        Err(_elapsed) => {
+            drop(store::Connection::take(conn));
+            Err(late())
+        }
+    }
 }
 
 /// Checks that the database answers and has the right schema, and creates its partitions ahead of time.
@@ -44,20 +60,26 @@ pub(crate) async fn watch_database(
     let partitions = context.health.check("partitions");
     let mut last_problem = None;
     let mut partitions_due = Instant::now();
-    let mut interval = tokio::time::interval(DATABASE_INTERVAL);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = interval.tick() => {}
-        }
-        let looked = async {
-            let mut conn = pool.get().await?;
-            Ok::<_, store::Error>(migrations::schema(&mut conn).await?)
+    let mut last_made = partitions_due;
+    let mut rounds = Periodic::new(stop);
+    while rounds.every(DATABASE_INTERVAL).await {
+        let looked = in_time(pool, async |conn| {
+            let schema = migrations::schema(conn).await?;
+            let lacks_partition =
+                schema == Schema::Suits && migrations::lacks_partition(conn).await?;
+            Ok((schema, lacks_partition))
+        });
+        let looked = looked.await;
+        let (looked, lacks_partition) = match looked {
+            Ok((schema, lacks_partition)) => (Ok(schema), lacks_partition),
+            Err(error) => (Err(error), false),
         };
-        let looked = in_time(looked).await;
+        if lacks_partition {
+            partitions_due = partitions_due.min(last_made + PARTITIONS_RETRY_AT_ONCE);
+        }
         if matches!(looked, Ok(Schema::Suits)) && Instant::now() >= partitions_due {
             partitions_due = Instant::now() + make_partitions(pool, &partitions).await;
+            last_made = Instant::now();
         }
         let problem = match looked {
             Ok(Schema::Suits) => {
@@ -66,13 +88,8 @@ pub(crate) async fn watch_database(
                 suits.send_if_modified(|suits| !std::mem::replace(suits, true));
                 None
             }
-            Ok(Schema::TooOld { found }) => {
-                let detail = match found {
-                    None => "the database has no schema, run `earshot migrate`".to_owned(),
-                    Some(version) => {
-                        format!("the schema is that of {version}, run `earshot migrate`")
-                    }
-                };
+            Ok(found) => {
+                let detail = found.to_string();
                 database.ok();
                 schema.unavailable(detail.clone());
                 Some(detail)
@@ -95,11 +112,7 @@ pub(crate) async fn watch_database(
 
 /// Returns the time of the next run. Partitions of coming weeks can wait: a failure does not stop a service.
 async fn make_partitions(pool: &Pool, check: &Check) -> Duration {
-    let made = async {
-        let mut conn = pool.get().await?;
-        Ok(migrations::ensure_partitions(&mut conn).await?)
-    };
-    match in_time(made).await {
+    match in_time(pool, async |conn| migrations::ensure_partitions(conn).await).await {
         Ok(()) => {
             check.ok();
             PARTITIONS_INTERVAL
@@ -115,7 +128,8 @@ async fn make_partitions(pool: &Pool, check: &Check) -> Duration {
 /// Checks the bus. The gateway works without it, and is only degraded.
 pub(crate) async fn watch_bus(bus: &Arc<dyn Bus>, context: &Context, stop: &CancellationToken) {
     let check = context.health.check("bus");
-    loop {
+    let mut rounds = Periodic::new(stop);
+    while rounds.every(BUS_INTERVAL).await {
         match bus.check().await {
             Ok(()) => check.ok(),
             Err(error) => {
@@ -126,10 +140,6 @@ pub(crate) async fn watch_bus(bus: &Arc<dyn Bus>, context: &Context, stop: &Canc
                     check.unavailable(detail)
                 }
             }
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(BUS_INTERVAL) => {}
         }
     }
 }

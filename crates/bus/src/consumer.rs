@@ -8,8 +8,6 @@
 //! Up to `concurrency` messages are handled at a time, including held ones. So while the database is away the
 //! consumer soon takes no more messages from the queue. On shutdown it takes no more messages, finishes those
 //! that are running, and returns those that wait.
-//! all hands are soon full, and nothing more is taken from the queue. On shutdown no more is taken, what
-//! runs is finished, and what waits is handed back.
 
 use std::{
     panic::AssertUnwindSafe,

@@ -105,7 +105,7 @@ pub(crate) static OUTBOX_PENDING: LazyLock<IntGauge> = LazyLock::new(|| {
     register(
         IntGauge::new(
             "earshot_outbox_pending",
-            "Events that wait in the outbox, counted up to 100,000.",
+            "Events that wait in the outbox, estimated beyond 10,000.",
         )
         .expect("the name is valid"),
     )

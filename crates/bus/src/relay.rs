@@ -6,7 +6,7 @@
 //! are published again, with the same message id.
 //!
 //! While the bus is away, rows stay in the outbox, and only the waits between attempts grow. Events of a kind
-//! that the bus refuses, because a queue is full, wait without holding up the others. Row locks keep
+//! that the bus refuses, because a queue is full, or does not confirm wait without holding up the others. Row locks keep
 //! relays from publishing the same rows, and a crash frees them at once. So the transaction is open while the
 //! relay waits for confirms: at most ten seconds with a broker that takes messages but confirms none, then
 //! again.
@@ -73,7 +73,7 @@ enum RoundError {
 struct Round {
     /// There may be more events.
     full: bool,
-    /// Keys of events that the bus refused for themselves.
+    /// Keys of events that the bus refused for themselves, or did not confirm.
     refused: BTreeSet<String>,
     /// The bus took nothing more.
     failure: Option<Error>,
@@ -149,7 +149,7 @@ impl Relay {
                                 }
                                 break;
                             }
-                            (anyhow!("the bus refuses {refused:?}"), false)
+                            (anyhow!("the bus does not take {refused:?}"), false)
                         }
                         Err(error) => (error.into(), true),
                     };
@@ -244,10 +244,11 @@ impl Relay {
                 Err(error) => {
                     span.record("otel.status_code", "ERROR");
                     match error {
-                        Error::Refused | Error::Full => {
+                        // A queue without a majority confirms nothing, and does not affect the others.
+                        Error::Refused | Error::Full | Error::TimedOut(_) => {
                             round.refused.insert(message.message.key.clone());
                         }
-                        Error::Away(_) | Error::TimedOut(_) => round.failure = Some(error),
+                        Error::Away(_) => round.failure = Some(error),
                     }
                 }
             }

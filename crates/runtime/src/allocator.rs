@@ -1,4 +1,4 @@
-//! The allocator of every program that links this crate, and its settings.
+//! The allocator of every program that links this crate with the feature `jemalloc`, and its settings.
 //!
 //! One thread allocates a request and another frees it, in bursts. With glibc's heaps, memory of a burst
 //! between other allocations was never freed, and a soak test grew by 180 MB an hour.
@@ -24,7 +24,7 @@ mod tests {
     use tikv_jemalloc_ctl::opt;
 
     #[test]
-    fn the_allocator_is_set_as_we_say() {
+    fn allocator_uses_our_settings() {
         assert_eq!(opt::tcache_max::read().unwrap(), 4_096);
     }
 }

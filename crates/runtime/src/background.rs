@@ -7,7 +7,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Where a thread of normal priority needs the same processor, a background thread gets a tenth of it.
+/// A background thread gets a tenth of the processor time of a normal thread that needs the same processor.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
@@ -38,7 +38,7 @@ mod tests {
     use rustix::process::getpriority_process;
 
     #[tokio::test]
-    async fn background_threads_have_a_low_priority_and_no_others() {
+    async fn only_background_threads_have_a_low_priority() {
         let before = getpriority_process(None).unwrap();
         let (low, id) = super::spawn(|| {
             (

@@ -59,7 +59,7 @@ mod tests {
     use super::Backoff;
 
     #[test]
-    fn waits_double_up_to_the_longest() {
+    fn waits_double_up_to_the_maximum() {
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(5));
         for longest in [1, 2, 4, 5, 5, 5] {
             let longest = Duration::from_secs(longest);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_wait_is_never_below_the_shortest() {
+    fn maximum_wait_is_never_below_the_minimum() {
         let mut backoff = Backoff::new(Duration::from_secs(2), Duration::ZERO);
         assert!(backoff.next() >= Duration::from_secs(1));
     }

@@ -4,6 +4,7 @@
 //! runs four of them with one configuration, one [`ops`] server and one log. This is the only crate that reads
 //! the environment, and it does so once, at start.
 
+#[cfg(feature = "jemalloc")]
 mod allocator;
 pub mod background;
 pub mod backoff;
@@ -14,6 +15,7 @@ pub mod crypto;
 pub mod environment;
 pub mod health;
 pub mod ops;
+pub mod periodic;
 pub mod service;
 pub mod shutdown;
 pub mod telemetry;
@@ -23,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub use backoff::Backoff;
 pub use config::{Config, ConfigError};
 pub use health::{Check, Health};
+pub use periodic::Periodic;
 pub use service::service_main;
 
 /// Arguments of a running service, in addition to its configuration.

@@ -63,7 +63,7 @@ fn readiness_follows_the_checks() {
 }
 
 #[test]
-fn metrics_tell_the_build_and_the_checks() {
+fn metrics_contain_the_build_and_the_checks() {
     let health = Health::new();
     health.check("database").ok();
     let _ = health.check("bus");
@@ -95,7 +95,7 @@ fn other_paths_and_methods_are_answered_in_json() {
 }
 
 #[test]
-fn a_busy_port_is_named_with_its_key() {
+fn port_in_use_is_named_with_its_setting() {
     let server = start(&Health::new());
     let error = ops::start(server.address(), Health::new()).unwrap_err();
     let said = format!("{:#}", anyhow::Error::from(error));

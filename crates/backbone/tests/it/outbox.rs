@@ -6,9 +6,9 @@ use bus::{Received, Subscription};
 use domain::{Id, ScanName, Timestamp};
 use events::ScanCreated;
 use store::{AsyncConnection, outbox};
-use test_support::{TestDatabase, eventually};
+use test_support::{TIMEOUT, TestDatabase, eventually};
 
-use crate::support::{SOON, backbone, check, start};
+use crate::support::{backbone, check, start};
 
 fn event() -> ScanCreated {
     ScanCreated {
@@ -32,7 +32,7 @@ async fn commit(database: &TestDatabase) {
 async fn arrival(subscription: &mut Box<dyn Subscription>) -> Duration {
     let begin = tokio::time::Instant::now();
     loop {
-        let next = tokio::time::timeout(Duration::from_secs(8), subscription.next());
+        let next = tokio::time::timeout(TIMEOUT, subscription.next());
         if let Received::Delivery(delivery) = next.await.expect("a message comes") {
             delivery.settle.ack().await.unwrap();
             return begin.elapsed();
@@ -48,18 +48,25 @@ async fn events_are_published_after_a_wake_and_by_the_sweep() {
         .bus
         .work(bus::topology::SCAN_CREATED, &["scan.created"], 8);
     let replica = start("scanner", backbone.clone());
-    eventually("it works", SOON, async || check(&replica, "working").0).await;
+    eventually("it works", async || check(&replica, "working").0).await;
 
-    commit(&database).await;
-    backbone.outbox.wake();
-    let woken = arrival(&mut subscription).await;
-    assert!(woken < Duration::from_millis(500), "{woken:?}");
+    // Through sweeps alone, each event after the first would take five seconds, because it starts when the previous
+    // sweep has ended.
+    let mut woken = Duration::MAX;
+    for round in 0..5 {
+        commit(&database).await;
+        backbone.outbox.wake();
+        let took = arrival(&mut subscription).await;
+        if round > 0 {
+            woken = woken.min(took);
+        }
+    }
+    assert!(woken < Duration::from_secs(3), "{woken:?}");
 
     // Committed by a process that died before it could wake the relay.
     commit(&database).await;
-    let swept = arrival(&mut subscription).await;
-    assert!(swept < Duration::from_millis(5_500), "{swept:?}");
-    eventually("what was published is deleted", SOON, async || {
+    arrival(&mut subscription).await;
+    eventually("what was published is deleted", async || {
         database.count("outbox").await == 0
     })
     .await;
@@ -67,14 +74,14 @@ async fn events_are_published_after_a_wake_and_by_the_sweep() {
 }
 
 #[tokio::test]
-async fn events_outlast_lost_connections() {
+async fn events_survive_lost_connections() {
     let database = TestDatabase::create().await;
     let backbone = backbone(&database);
     let mut subscription = backbone
         .bus
         .work(bus::topology::SCAN_CREATED, &["scan.created"], 8);
     let replica = start("scanner", backbone.clone());
-    eventually("it works", SOON, async || check(&replica, "working").0).await;
+    eventually("it works", async || check(&replica, "working").0).await;
     for _ in 0..5 {
         commit(&database).await;
         database.disconnect_all().await;

@@ -2,7 +2,7 @@
 
 use test_support::{TestDatabase, eventually};
 
-use crate::support::{SOON, backbone, check, start};
+use crate::support::{backbone, check, start};
 
 #[tokio::test]
 async fn a_service_waits_for_its_schema() {
@@ -11,7 +11,7 @@ async fn a_service_waits_for_its_schema() {
     database.run("DROP TABLE __diesel_schema_migrations").await;
 
     let replica = start("scanner", backbone(&database));
-    eventually("the missing schema is named", SOON, async || {
+    eventually("the missing schema is named", async || {
         let (ok, detail) = check(&replica, "schema");
         !ok && detail.contains("no schema") && detail.contains("run `earshot migrate`")
     })
@@ -21,12 +21,12 @@ async fn a_service_waits_for_its_schema() {
     assert!(!replica.health.report().is_ready());
 
     store::migrations::migrate(database.url()).await.unwrap();
-    eventually("work begins once there is a schema", SOON, async || {
+    eventually("work begins once there is a schema", async || {
         check(&replica, "working").0
     })
     .await;
     assert!(check(&replica, "schema").0);
-    assert!(replica.health.report().is_ready());
+    eventually("it is ready", async || replica.health.report().is_ready()).await;
     replica.stop().await;
 }
 
@@ -34,12 +34,28 @@ async fn a_service_waits_for_its_schema() {
 async fn a_schema_of_an_older_version_is_named() {
     let database = TestDatabase::create().await;
     database
-        .run("DELETE FROM __diesel_schema_migrations WHERE version > '20261121000003'")
+        .run("DELETE FROM __diesel_schema_migrations WHERE version > '20261124001030'")
         .await;
     let replica = start("scanner", backbone(&database));
-    eventually("the old schema is named", SOON, async || {
+    eventually("the old schema is named", async || {
         let (_, detail) = check(&replica, "schema");
-        detail.contains("20261121000003") && detail.contains("run `earshot migrate`")
+        detail.contains("20261124001030") && detail.contains("run `earshot migrate`")
+    })
+    .await;
+    assert!(!check(&replica, "working").0);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn schema_from_before_the_baseline_is_named_with_a_fix() {
+    let database = TestDatabase::create().await;
+    database
+        .run("UPDATE __diesel_schema_migrations SET version = '20261121' || substr(version, 9)")
+        .await;
+    let replica = start("scanner", backbone(&database));
+    eventually("the old schema is named", async || {
+        let (ok, detail) = check(&replica, "schema");
+        !ok && detail.contains("20261121") && detail.contains("create a new, empty database")
     })
     .await;
     assert!(!check(&replica, "working").0);
@@ -55,7 +71,7 @@ async fn a_shutdown_ends_the_wait() {
     // Nothing listens there.
     config.database.url = "postgres://nobody@127.0.0.1:1/none".into();
     let replica = start("scanner", backbone::Backbone::in_process(&config).unwrap());
-    eventually("the database is reported missing", SOON, async || {
+    eventually("the database is reported missing", async || {
         !check(&replica, "database").1.is_empty()
     })
     .await;
@@ -64,24 +80,18 @@ async fn a_shutdown_ends_the_wait() {
 }
 
 #[tokio::test]
-async fn a_database_that_goes_away_is_missed_until_it_is_back() {
+async fn lost_database_is_reported_until_it_is_back() {
     let database = TestDatabase::create().await;
     let replica = start("scanner", backbone(&database));
-    eventually("it is ready", SOON, async || {
-        replica.health.report().is_ready()
-    })
-    .await;
+    eventually("it is ready", async || replica.health.report().is_ready()).await;
 
     // Connections end, and new ones are refused.
     database.go_away().await;
-    eventually("its loss shows", SOON, async || {
-        !check(&replica, "database").0
-    })
-    .await;
+    eventually("its loss shows", async || !check(&replica, "database").0).await;
     assert!(!replica.health.report().is_ready());
 
     database.come_back().await;
-    eventually("it is well again", SOON, async || {
+    eventually("it is well again", async || {
         replica.health.report().is_ready()
     })
     .await;
@@ -89,23 +99,37 @@ async fn a_database_that_goes_away_is_missed_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_answer_is_missed() {
+async fn silent_database_is_reported() {
     let database = TestDatabase::create().await;
     let replica = start("scanner", backbone(&database));
-    eventually("it is ready", SOON, async || {
-        replica.health.report().is_ready()
-    })
-    .await;
+    eventually("it is ready", async || replica.health.report().is_ready()).await;
 
     let lock = "LOCK TABLE __diesel_schema_migrations, replicas IN ACCESS EXCLUSIVE MODE";
     let locked = database.begin(&[lock]).await;
-    eventually("its silence shows", SOON, async || {
+    eventually("its silence shows", async || {
         check(&replica, "database").1.contains("no answer")
     })
     .await;
     drop(locked);
-    eventually("it is well again", SOON, async || {
+    eventually("it is well again", async || {
         replica.health.report().is_ready()
+    })
+    .await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn missing_partitions_of_the_week_are_created_at_once() {
+    let database = TestDatabase::create().await;
+    let replica = start("scanner", backbone(&database));
+    eventually("it is ready", async || replica.health.report().is_ready()).await;
+    // As after a jump of the database's clock by more than a month.
+    let this_week = "'scans_' || to_char(date_trunc('week', now() AT TIME ZONE 'UTC'), 'YYYYMMDD')";
+    let drop = format!("DO $$ BEGIN EXECUTE 'DROP TABLE ' || {this_week}; END $$");
+    database.run(&drop).await;
+    eventually("it is made", async || {
+        let exists = format!("pg_class WHERE relname = {this_week}");
+        database.count(&exists).await == 1
     })
     .await;
     replica.stop().await;

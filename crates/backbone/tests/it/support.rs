@@ -1,12 +1,8 @@
 //! A service without work, on a real backbone.
 
-use std::time::Duration;
-
 use backbone::Backbone;
 use runtime::Context;
 use test_support::{Replica, TestDatabase};
-
-pub(crate) const SOON: Duration = Duration::from_secs(6);
 
 pub(crate) fn backbone(database: &TestDatabase) -> Backbone {
     Backbone::in_process(&test_support::config(

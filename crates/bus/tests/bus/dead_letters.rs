@@ -8,14 +8,15 @@ use std::sync::{
 use anyhow::anyhow;
 use bus::Outcome;
 use lapin::options::{BasicGetOptions, BasicRejectOptions};
+use test_support::eventually;
 
 use crate::support::{
     QUEUE, amqp_url, delete_queues, has_dead_letters, outgoing, poison, publish, rabbitmq, start,
-    submitted, until,
+    submitted,
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_letters_are_listed_with_their_reasons_and_put_back() {
+async fn dead_letters_are_listed_with_their_reasons_and_requeued() {
     let bus = rabbitmq().await;
     let mended = Arc::new(AtomicBool::new(false));
     let mut consumer = start(Arc::new(bus.clone()), {
@@ -63,7 +64,7 @@ async fn dead_letters_are_listed_with_their_reasons_and_put_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_of_many_frames_goes_whole() {
+async fn a_message_of_many_frames_arrives_complete() {
     let bus = rabbitmq().await;
     let mut consumer = start(Arc::new(bus.clone()), |_, _| Outcome::Done);
     let mut large = poison();
@@ -80,7 +81,7 @@ async fn a_message_of_many_frames_goes_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_kills_its_readers_is_set_aside_by_the_broker() {
+async fn a_message_that_kills_its_consumers_is_dead_lettered_by_the_broker() {
     let bus = rabbitmq().await;
     let message = outgoing(submitted(1));
     publish(&bus, message.clone()).await;
@@ -92,7 +93,7 @@ async fn a_message_that_kills_its_readers_is_set_aside_by_the_broker() {
     let queue = bus.work_queues().remove(0);
 
     let mut deliveries = 0;
-    until("no more deliveries", async || {
+    eventually("no more deliveries", async || {
         let queue = queue.as_str().into();
         let options = BasicGetOptions::default();
         if let Some(message) = channel.basic_get(queue, options).await.unwrap() {

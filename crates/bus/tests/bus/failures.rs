@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bus::{Bus, Outcome};
 use lapin::options::QueueDeleteOptions;
+use test_support::eventually;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
@@ -11,11 +12,11 @@ use tokio::{
 
 use crate::support::{
     QUEUE, amqp_url, delete_queues, outgoing, publish, publish_until_taken, rabbitmq, rabbitmq_at,
-    start, submitted, topology, until,
+    start, submitted, topology,
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cut_connection_is_made_again() {
+async fn a_cut_connection_is_reopened() {
     let url = tokio::task::spawn_blocking(amqp_url).await.unwrap();
     let broker: lapin::uri::AMQPUri = url.parse().unwrap();
     let line = Line::to(format!(
@@ -40,7 +41,7 @@ async fn a_cut_connection_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_queue_is_made_again() {
+async fn a_deleted_queue_is_declared_again() {
     let bus = rabbitmq().await;
     let mut consumer = start(Arc::new(bus.clone()), |_, _| Outcome::Done);
     publish(&bus, outgoing(submitted(1))).await;
@@ -49,10 +50,11 @@ async fn a_deleted_queue_is_made_again() {
 
     delete_queues(&bus, &amqp_url()).await;
     // For at least half a second.
-    while consumer.health.report().is_ready() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    until("the consumer is ready again", async || {
+    eventually("the loss shows", async || {
+        !consumer.health.report().is_ready()
+    })
+    .await;
+    eventually("the consumer is ready again", async || {
         consumer.health.report().is_ready()
     })
     .await;
@@ -69,7 +71,7 @@ async fn a_deleted_queue_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_another_has_made_differently_is_waited_for() {
+async fn a_consumer_waits_for_a_queue_that_has_other_arguments() {
     let bus = rabbitmq().await;
     let queue = bus.work_queues().remove(0);
     let connection =
@@ -97,7 +99,7 @@ async fn a_queue_that_another_has_made_differently_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_broker_loses_nothing_that_it_confirmed() {
+async fn a_killed_broker_loses_no_confirmed_message() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().to_owned();
     let mut broker =
@@ -134,7 +136,7 @@ async fn a_killed_broker_loses_nothing_that_it_confirmed() {
         seen.push(consumer.next().await);
     }
     consumer.stop().await;
-    until("all is acknowledged", async || {
+    eventually("all is acknowledged", async || {
         bus.depth(QUEUE).await.is_ok_and(|depth| depth.ready == 0)
     })
     .await;

@@ -5,19 +5,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bus::{Bus, InProcess, Outcome, Relay};
+use async_trait::async_trait;
+use bus::{Bus, Error, InProcess, Outcome, Outgoing, Published, QueueDepth, Relay, Subscription};
 use domain::{Id, ScanName, Timestamp};
 use events::{Event, ScanCreated};
 use store::{AsyncConnection, QueryError, outbox};
-use test_support::TestDatabase;
+use test_support::{TestDatabase, eventually};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    QUEUE, amqp_url, delete_queues, rabbitmq, rabbitmq_at, start, submitted, topology, until,
+    QUEUE, amqp_url, delete_queues, rabbitmq, rabbitmq_at, start, submitted, topology,
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn committed_events_are_consumed_and_others_are_not() {
+async fn only_committed_events_are_consumed() {
     let database = TestDatabase::create().await;
     let bus = rabbitmq().await;
     let shutdown = CancellationToken::new();
@@ -47,7 +48,11 @@ async fn committed_events_are_consumed_and_others_are_not() {
     seen.sort_unstable();
     assert_eq!(seen, (0..600).collect::<Vec<_>>());
     consumer.nothing_for(Duration::from_millis(300)).await;
-    assert_eq!(outbox::pending(&mut conn).await.unwrap().count, 0);
+    // The confirmations come after the events.
+    eventually("they are removed", async || {
+        outbox::pending(&mut conn).await.unwrap().count == 0
+    })
+    .await;
 
     // Not woken, as after a crash between the commit and the wake.
     outbox::enqueue(&mut conn, &submitted(1001)).await.unwrap();
@@ -82,7 +87,7 @@ async fn events_wait_while_the_broker_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_is_silent_does_not_take_a_small_pool_up() {
+async fn a_silent_broker_does_not_use_up_a_small_pool() {
     let database = TestDatabase::create().await;
     // Accepts connections, and sends nothing.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -102,35 +107,35 @@ async fn a_broker_that_is_silent_does_not_take_a_small_pool_up() {
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
 
-    let left = tokio::time::timeout(Duration::from_secs(1), pool.get()).await;
+    let left = tokio::time::timeout(Duration::from_secs(5), pool.get()).await;
     assert!(left.is_ok_and(|conn| conn.is_ok()), "a connection is left");
     running.abort();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn events_for_a_full_queue_hold_up_no_others() {
-    let database = TestDatabase::create().await;
-    let bus: Arc<dyn Bus> = Arc::new(InProcess::new());
-    // Nobody reads from this queue. It holds 10,000 events.
-    let _unread = bus.work("unread", &[ScanCreated::KEY], 1);
-    let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
-    let has_queues = async || {
-        bus.depth(QUEUE)
-            .await
-            .is_ok_and(|depth| depth.consumers == 1)
-    };
-    until("the consumer is there", has_queues).await;
-    let mut conn = database.connect().await;
-    // More than two batches are refused.
-    let scans = (0..10_600).map(|_| ScanCreated {
+fn scan_created() -> ScanCreated {
+    ScanCreated {
         name: ScanName {
             namespace: Id::NIL,
             manager: Id::NIL,
             scan: Id::NIL,
         },
         create_time: Timestamp::UNIX_EPOCH,
-    });
-    outbox::enqueue_all(&mut conn, scans).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_for_a_full_queue_do_not_delay_others() {
+    let database = TestDatabase::create().await;
+    let bus: Arc<dyn Bus> = Arc::new(InProcess::new());
+    // Nothing reads from this queue. It holds 10,000 events.
+    let _unread = bus.work("unread", &[ScanCreated::KEY], 1);
+    let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
+    until_consumed(bus.as_ref()).await;
+    let mut conn = database.connect().await;
+    // More than two batches are refused.
+    outbox::enqueue_all(&mut conn, (0..10_600).map(|_| scan_created()))
+        .await
+        .unwrap();
     outbox::enqueue(&mut conn, &submitted(7)).await.unwrap();
 
     let running =
@@ -140,24 +145,102 @@ async fn events_for_a_full_queue_hold_up_no_others() {
     // Also while the relay waits before it tries the others again.
     outbox::enqueue(&mut conn, &submitted(8)).await.unwrap();
     assert_eq!(consumer.next().await, 8);
-    assert_eq!(outbox::pending(&mut conn).await.unwrap().count, 600);
+    // It is removed a moment after it was published.
+    eventually("only the others wait", async || {
+        outbox::pending(&mut conn).await.unwrap().count == 600
+    })
+    .await;
+    running.abort();
+}
+
+/// A bus that never confirms events about Scans, like a broker whose queue for them has lost its majority.
+struct Unconfirmed(InProcess);
+
+#[async_trait]
+impl Bus for Unconfirmed {
+    fn system(&self) -> &'static str {
+        self.0.system()
+    }
+
+    fn exchange(&self) -> &str {
+        self.0.exchange()
+    }
+
+    async fn publish(&self, batch: &[Outgoing]) -> Vec<Result<Published, Error>> {
+        let mut results = Vec::new();
+        for outgoing in batch {
+            results.push(if outgoing.message.key == ScanCreated::KEY {
+                Err(Error::TimedOut(Duration::from_secs(10)))
+            } else {
+                self.0
+                    .publish(std::slice::from_ref(outgoing))
+                    .await
+                    .remove(0)
+            });
+        }
+        results
+    }
+
+    fn work(&self, queue: &str, keys: &[&str], prefetch: u16) -> Box<dyn Subscription> {
+        self.0.work(queue, keys, prefetch)
+    }
+
+    fn news(&self, keys: &[&str]) -> Box<dyn Subscription> {
+        self.0.news(keys)
+    }
+
+    async fn depth(&self, queue: &str) -> Result<QueueDepth, Error> {
+        self.0.depth(queue).await
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.0.check().await
+    }
+}
+
+/// Waits until the queue has its consumer: events that no queue takes are refused.
+async fn until_consumed(bus: &dyn Bus) {
+    eventually("the consumer is there", async || {
+        let depth = bus.depth(QUEUE).await;
+        depth.is_ok_and(|depth| depth.consumers == 1)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_are_never_confirmed_do_not_delay_others() {
+    let database = TestDatabase::create().await;
+    let bus: Arc<dyn Bus> = Arc::new(Unconfirmed(InProcess::new()));
+    let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
+    until_consumed(bus.as_ref()).await;
+    let mut conn = database.connect().await;
+    // More than two batches.
+    outbox::enqueue_all(&mut conn, (0..600).map(|_| scan_created()))
+        .await
+        .unwrap();
+    outbox::enqueue(&mut conn, &submitted(7)).await.unwrap();
+
+    let running =
+        tokio::spawn(Relay::new(database.pool(), Arc::clone(&bus)).run(CancellationToken::new()));
+
+    assert_eq!(consumer.next().await, 7);
+    // The confirmation comes after the event.
+    eventually("it is removed", async || {
+        outbox::pending(&mut conn).await.unwrap().count == 600
+    })
+    .await;
     running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_takes_milliseconds_within_a_process() {
+async fn event_is_published_when_the_relay_is_woken() {
     let database = TestDatabase::create().await;
     let bus: Arc<dyn Bus> = Arc::new(InProcess::new());
     let relay = Relay::new(database.pool(), Arc::clone(&bus));
     let waker = relay.waker();
     let running = tokio::spawn(relay.run(CancellationToken::new()));
     let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
-    until("the consumer is there", async || {
-        bus.depth(QUEUE)
-            .await
-            .is_ok_and(|depth| depth.consumers == 1)
-    })
-    .await;
+    until_consumed(bus.as_ref()).await;
     let mut conn = database.connect().await;
 
     let mut times = Vec::new();
@@ -171,6 +254,7 @@ async fn an_event_takes_milliseconds_within_a_process() {
     }
     times.sort_unstable();
     println!("from commit to consumer: median {:?}", times[25]);
-    assert!(times[25] < Duration::from_millis(100), "{:?}", times[25]);
+    // Without the wake it would be the five seconds between two sweeps.
+    assert!(times[25] < Duration::from_secs(1), "{:?}", times[25]);
     running.abort();
 }

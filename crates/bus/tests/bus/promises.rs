@@ -6,12 +6,13 @@ use anyhow::anyhow;
 use bus::{Bus, InProcess, NewsReader, Outcome, Published};
 use domain::{Id, ManagerName};
 use events::{ManagerChanged, ManagerNews, TraceContext};
+use test_support::{TIMEOUT, eventually};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    PATIENCE, QUEUE, amqp_url, delete_queues, has_dead_letters, outgoing, poison, publish,
-    rabbitmq, start, submitted, until,
+    QUEUE, amqp_url, delete_queues, has_dead_letters, outgoing, poison, publish, rabbitmq, start,
+    submitted,
 };
 
 macro_rules! both {
@@ -41,22 +42,22 @@ macro_rules! both {
 }
 
 both! {
-    what_is_published_is_consumed_once
+    a_published_message_is_consumed_once
     two_consumers_share_the_work
     a_message_outlives_its_consumer
     a_held_message_is_retried_until_it_works
-    a_held_message_is_handed_back_on_shutdown
+    a_held_message_is_returned_on_shutdown
     a_rejected_message_becomes_a_dead_letter
-    a_panic_is_a_failure_of_its_message_alone
-    bytes_that_are_no_message_become_a_dead_letter
-    an_event_that_nobody_reads_is_unroutable
-    news_reaches_every_reader
-    the_trace_context_travels_along
+    a_panic_fails_only_its_own_message
+    undecodable_bytes_become_a_dead_letter
+    an_event_without_a_queue_is_unroutable
+    a_broadcast_reaches_every_subscriber
+    the_trace_context_travels_with_the_message
 }
 
-async fn what_is_published_is_consumed_once(bus: Arc<dyn Bus>) {
+async fn a_published_message_is_consumed_once(bus: Arc<dyn Bus>) {
     let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
-    until("it is subscribed", async || {
+    eventually("it is subscribed", async || {
         bus.depth(QUEUE)
             .await
             .is_ok_and(|depth| depth.consumers == 1)
@@ -92,7 +93,7 @@ async fn two_consumers_share_the_work(bus: Arc<dyn Bus>) {
         std::thread::sleep(Duration::from_millis(2));
         Outcome::Done
     });
-    until("both are subscribed", async || {
+    eventually("both are subscribed", async || {
         bus.depth(QUEUE)
             .await
             .is_ok_and(|depth| depth.consumers == 2)
@@ -153,14 +154,14 @@ async fn a_held_message_is_retried_until_it_works(bus: Arc<dyn Bus>) {
     assert_eq!((depth.ready, depth.dead_letters), (0, 0));
 }
 
-async fn a_held_message_is_handed_back_on_shutdown(bus: Arc<dyn Bus>) {
+async fn a_held_message_is_returned_on_shutdown(bus: Arc<dyn Bus>) {
     let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Retry(anyhow!("not yet")));
     publish_after_subscribing(&bus, 1).await;
     consumer.next().await;
 
     consumer.stop().await;
 
-    until("the message is ready again", async || {
+    eventually("the message is ready again", async || {
         bus.depth(QUEUE).await.is_ok_and(|depth| depth.ready == 1)
     })
     .await;
@@ -183,7 +184,7 @@ async fn a_rejected_message_becomes_a_dead_letter(bus: Arc<dyn Bus>) {
     assert_eq!(bus.depth(QUEUE).await.unwrap().ready, 0);
 }
 
-async fn a_panic_is_a_failure_of_its_message_alone(bus: Arc<dyn Bus>) {
+async fn a_panic_fails_only_its_own_message(bus: Arc<dyn Bus>) {
     let mut consumer = start(Arc::clone(&bus), |event, _| {
         assert!(event.generation != 1, "a fault in the consumer");
         Outcome::Done
@@ -201,7 +202,7 @@ async fn a_panic_is_a_failure_of_its_message_alone(bus: Arc<dyn Bus>) {
     consumer.stop().await;
 }
 
-async fn bytes_that_are_no_message_become_a_dead_letter(bus: Arc<dyn Bus>) {
+async fn undecodable_bytes_become_a_dead_letter(bus: Arc<dyn Bus>) {
     let mut consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
     publish_after_subscribing(&bus, 1).await;
     assert_eq!(consumer.next().await, 1);
@@ -214,7 +215,7 @@ async fn bytes_that_are_no_message_become_a_dead_letter(bus: Arc<dyn Bus>) {
     consumer.stop().await;
 }
 
-async fn an_event_that_nobody_reads_is_unroutable(bus: Arc<dyn Bus>) {
+async fn an_event_without_a_queue_is_unroutable(bus: Arc<dyn Bus>) {
     // Declares the queues, which the RabbitMQ variant deletes at the end.
     let consumer = start(Arc::clone(&bus), |_, _| Outcome::Done);
     publish_after_subscribing(&bus, 1).await;
@@ -225,7 +226,7 @@ async fn an_event_that_nobody_reads_is_unroutable(bus: Arc<dyn Bus>) {
     consumer.stop().await;
 }
 
-async fn news_reaches_every_reader(bus: Arc<dyn Bus>) {
+async fn a_broadcast_reaches_every_subscriber(bus: Arc<dyn Bus>) {
     publish_after_subscribing(&bus, 1).await;
     let shutdown = CancellationToken::new();
     let mut readers: Vec<_> = (0..2)
@@ -259,7 +260,7 @@ async fn news_reaches_every_reader(bus: Arc<dyn Bus>) {
     shutdown.cancel();
 }
 
-async fn the_trace_context_travels_along(bus: Arc<dyn Bus>) {
+async fn the_trace_context_travels_with_the_message(bus: Arc<dyn Bus>) {
     let trace = TraceContext {
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
         tracestate: Some("vendor=value".into()),
@@ -324,7 +325,7 @@ impl NewsReader for Reader {
 }
 
 async fn next(seen: &mut mpsc::UnboundedReceiver<Seen>) -> Seen {
-    tokio::time::timeout(PATIENCE, seen.recv())
+    tokio::time::timeout(TIMEOUT, seen.recv())
         .await
         .expect("a message arrives")
         .unwrap()

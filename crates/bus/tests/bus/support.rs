@@ -11,12 +11,11 @@ use bus::{Bus, ConsumeOptions, Consumer, Outcome, Outgoing, RabbitMq, RabbitMqOp
 use domain::{Id, ManagerName, Timestamp};
 use events::{Event, ManagerSubmitted, Message, TraceContext};
 use runtime::Health;
+use test_support::{TIMEOUT, eventually};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const QUEUE: &str = "test-compiler.manager-submitted";
-/// Long enough for a machine that compiles at the same time.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The address of the broker that the tests share.
 #[expect(
@@ -99,7 +98,7 @@ pub(crate) fn poison() -> Outgoing {
 /// Publishes to a running broker. A new quorum queue refuses messages until it has a leader; a relay retries
 /// then, and so does this.
 pub(crate) async fn publish(bus: &dyn Bus, outgoing: Outgoing) {
-    until("a queue takes a message", async || {
+    eventually("a queue takes a message", async || {
         match bus.publish(std::slice::from_ref(&outgoing)).await.remove(0) {
             Ok(published) => {
                 assert_eq!(published, bus::Published::Routed);
@@ -116,7 +115,7 @@ pub(crate) async fn publish(bus: &dyn Bus, outgoing: Outgoing) {
 
 /// Publishes like a relay: until it works.
 pub(crate) async fn publish_until_taken(bus: &dyn Bus, outgoing: Outgoing) {
-    until("the bus takes a message", async || {
+    eventually("the bus takes a message", async || {
         bus.publish(std::slice::from_ref(&outgoing)).await[0].is_ok()
     })
     .await;
@@ -190,7 +189,7 @@ pub(crate) fn start(
 impl Running {
     /// The generation of the next event that is handled, or tried.
     pub(crate) async fn next(&mut self) -> i64 {
-        tokio::time::timeout(PATIENCE, self.seen.recv())
+        tokio::time::timeout(TIMEOUT, self.seen.recv())
             .await
             .expect("an event comes")
             .unwrap()
@@ -203,7 +202,7 @@ impl Running {
 
     pub(crate) async fn stop(mut self) {
         self.shutdown.cancel();
-        tokio::time::timeout(PATIENCE, &mut self.task)
+        tokio::time::timeout(TIMEOUT, &mut self.task)
             .await
             .expect("the consumer drains")
             .unwrap();
@@ -216,19 +215,8 @@ impl Drop for Running {
     }
 }
 
-pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("timed out: {what}"));
-}
-
 pub(crate) async fn has_dead_letters(bus: &dyn Bus, count: u32) {
-    until("the dead letters", async || {
+    eventually("the dead letters", async || {
         bus.depth(QUEUE)
             .await
             .is_ok_and(|depth| depth.dead_letters == count)

@@ -4,9 +4,9 @@ use std::{fs, path::Path};
 
 use bus::{Bus, RabbitMq, RabbitMqOptions};
 use private_servers::Tls;
-use test_support::certificates::Authority;
+use test_support::{TIMEOUT, certificates::Authority};
 
-use crate::support::{PATIENCE, QUEUE, outgoing, publish, submitted, topology};
+use crate::support::{QUEUE, outgoing, publish, submitted, topology};
 
 fn bus(url: &str, trusted: Option<&Path>) -> RabbitMq {
     let options = RabbitMqOptions {
@@ -18,7 +18,7 @@ fn bus(url: &str, trusted: Option<&Path>) -> RabbitMq {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_is_trusted_by_the_authority_that_is_given() {
+async fn the_configured_authority_verifies_the_broker() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let (certificate, key) = authority.certify("localhost");
     let home = tempfile::tempdir().unwrap();
@@ -46,15 +46,28 @@ async fn a_broker_is_trusted_by_the_authority_that_is_given() {
     let other_name = url.replace("localhost", "127.0.0.1");
     assert_refused(&bus(&other_name, Some(&trusted)), "certificate").await;
 
-    let bus = bus(&url, Some(&trusted));
-    let mut work = bus.work(QUEUE, &["manager.submitted"], 1);
+    let trusting = bus(&url, Some(&trusted));
+    let mut work = trusting.work(QUEUE, &["manager.submitted"], 1);
     assert!(matches!(work.next().await, bus::Received::Connected));
-    publish(&bus, outgoing(submitted(7))).await;
-    let received = tokio::time::timeout(PATIENCE, work.next()).await.unwrap();
+    publish(&trusting, outgoing(submitted(7))).await;
+    let received = tokio::time::timeout(TIMEOUT, work.next()).await.unwrap();
     let bus::Received::Delivery(delivery) = received else {
         panic!("not a delivery");
     };
     delivery.settle.ack().await.unwrap();
+
+    // A certificate that expires, and is renewed without a restart of either side.
+    let client = bus(&url, Some(&trusted));
+    renew(&broker, authority.certify_expired("localhost"));
+    assert_refused(&client, "certificate expired").await;
+    publish(&trusting, outgoing(submitted(8))).await;
+    renew(&broker, authority.certify("localhost"));
+    client.check().await.unwrap();
+}
+
+fn renew(broker: &private_servers::RabbitMq, (certificate, key): (String, String)) {
+    let tls = Tls { certificate, key };
+    tokio::task::block_in_place(|| broker.renew(&tls)).unwrap();
 }
 
 async fn assert_refused(bus: &RabbitMq, reason: &str) {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use secrecy::ExposeSecret;
 use url::Url;
 
-use super::{database_tls, reader::Reader, sections::Config};
+use super::{database_tls, reader::Reader, root::Config};
 
 const MAX_RETRIES: usize = 100;
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(30 * 86_400);

@@ -16,9 +16,10 @@ impl LogFilter {
 
     pub(crate) fn to_env_filter(&self) -> EnvFilter {
         // Quiets libraries that log internal details. lapin, for example, logs errors that the bus handles and
-        // logs itself, and prints whole messages. A filter that names a library overrides this.
+        // logs itself, and prints whole messages; rmcp prints what clients send. A filter that names a library
+        // overrides this.
         EnvFilter::new(format!(
-            "actix_server=warn,actix_http=off,lapin=off,{}",
+            "actix_server=warn,actix_http=off,lapin=off,rmcp=off,{}",
             self.0
         ))
     }

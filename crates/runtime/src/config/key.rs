@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_key_is_refused_without_being_told() {
+    fn wrong_key_is_refused_without_showing_it() {
         for wrong in ["", "AAEC", ":AAEC", "a b:AAEC", "k:AAEC", "k:AA*C", "k:"] {
             let reason = EncryptionKey::from_text(wrong).unwrap_err();
             assert!(!reason.contains("AA"), "{reason}");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_the_id_alone() {
+    fn debug_output_of_a_key_shows_only_its_id() {
         let key = EncryptionKey::from_text(KEY).unwrap();
         assert_eq!(format!("{key:?}"), "EncryptionKey(2026, [REDACTED])");
     }

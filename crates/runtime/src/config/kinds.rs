@@ -4,7 +4,7 @@
 
 use domain::manager::SourceType::{self, Forum, Microblog, Network};
 
-use super::{platform::Access, setting::choice};
+use super::{access::Access, setting::choice};
 
 /// Rules of a kind's settings.
 pub(super) struct Rules {

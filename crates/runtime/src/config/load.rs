@@ -1,10 +1,6 @@
 //! Reads the sources into a [`Config`].
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fmt, path::Path, sync::Arc};
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -14,7 +10,7 @@ use super::{
     error::{ConfigError, Problem},
     reader::Reader,
     reference::read_nothing,
-    sections::Config,
+    root::{Config, Loader},
     tree::{self, Tree},
 };
 
@@ -33,17 +29,6 @@ pub fn load(
         ..Loader::default()
     };
     sources.load()
-}
-
-/// The sources of a process's configuration.
-#[derive(Default)]
-pub struct Loader {
-    /// The other sources override it.
-    pub base: Config,
-    pub file: Option<PathBuf>,
-    pub environment: Vec<(String, String)>,
-    /// Uses `DATABASE_URL` as `database.url` if no other source names the database.
-    pub plain_database_url: bool,
 }
 
 impl fmt::Debug for Loader {

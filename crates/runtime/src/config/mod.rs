@@ -4,9 +4,10 @@
 //! `EARSHOT_SCANNER__BACKFILL`; a secret may also be in a file that `<key>_file` names. If the configuration is
 //! wrong, the process reports all errors at once, each with the full path of its key.
 //!
-//! [`sections`] and [`platform`] define the settings; their doc comments are the reference in
+//! [`root`], [`sections`], [`platform`] and [`access`] define the settings; their doc comments are the reference in
 //! `docs/operations/configuration.md`. [`Loader`] reads it.
 
+mod access;
 mod check;
 mod database_tls;
 mod error;
@@ -17,18 +18,21 @@ mod load;
 mod platform;
 mod reader;
 mod reference;
+mod root;
 mod sections;
 mod setting;
 mod tree;
 
+pub use access::Access;
 pub use error::{ConfigError, Problem};
 pub use filter::LogFilter;
 pub use key::EncryptionKey;
 pub use kinds::Kind;
-pub use load::{Loader, load};
-pub use platform::{Access, PlatformConfig};
+pub use load::load;
+pub use platform::PlatformConfig;
 pub use reference::reference;
+pub use root::{Config, Loader};
 pub use sections::{
-    Bus, Compiler, Config, Database, Dispatcher, Gateway, Judge, Log, LogFormat, Model, Ops,
-    Outbound, Quotas, Retention, Scanner, Secrets,
+    Bus, Compiler, Database, Dispatcher, Gateway, Judge, Log, LogFormat, Model, Ops, Outbound,
+    Quotas, Retention, Scanner, Secrets,
 };

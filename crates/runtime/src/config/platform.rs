@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{FeedName, manager::SourceType};
-use secrecy::SecretString;
 use url::Url;
 
 use super::{
+    access::Access,
     kinds::Kind,
     reader::{Reader, settings},
 };
@@ -52,29 +52,6 @@ settings! {
         pub items_url: Option<Url> = None;
         /// Used exactly if set; otherwise the interval adapts to the number of posts of each feed.
         pub poll_interval: Option<Duration> = None;
-    }
-
-    pub struct Access: Default {
-        /// For `reddit` the application's id; for `discourse` the user of the API key. The scanner needs the
-        /// credentials, and the compiler too if it must find communities.
-        pub client_id: Option<String> = None;
-        /// For `reddit`: the application's secret.
-        pub client_secret: Option<SecretString> = None;
-        /// Token for the requests: required for `x`, `linkedin` and `facebook`; for `discourse` an API key; for
-        /// `mastodon` and `lemmy` if the instance requires one.
-        pub token: Option<SecretString> = None;
-        /// User-Agent of the requests; required for `reddit`, which prescribes
-        /// `<platform>:<app id>:<version> (by /u/<name>)`.
-        pub user_agent: Option<String> = None;
-        /// For `linkedin` such as `202610`, for `facebook` such as `v25.0`: versions end after about a year.
-        pub api_version: Option<String> = None;
-        /// Maximum number of requests per minute, over all replicas; by default the platform's limit.
-        pub requests_per_minute: Option<u32> = None;
-        /// Required for `x`: the maximum number of billed posts per UTC day.
-        pub posts_per_day: Option<u32> = None;
-        /// Whether stored posts are checked again and blanked after they are deleted at their source. On by
-        /// default if the platform's terms require it.
-        pub erase_deleted: Option<bool> = None;
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Reader {
     used: BTreeSet<String>,
     /// Each key that was looked for.
     known: Vec<String>,
-    /// The reference of these keys.
+    /// Reference page of these keys, in Markdown.
     pub(super) page: String,
     problems: Vec<Problem>,
 }
@@ -311,7 +311,7 @@ macro_rules! settings {
 
         impl $name {
             /// The values of `base` replace the defaults. `None` if a required setting is absent or wrong.
-            fn read(reader: &mut Reader, path: &str, base: Option<&Self>) -> Option<Self> {
+            pub(super) fn read(reader: &mut Reader, path: &str, base: Option<&Self>) -> Option<Self> {
                 reader.section(path, concat!($($about,)* ""));
                 $(
                     let default = base.map(|base| base.$field.clone())$(.or(Some($default)))?;

@@ -1,6 +1,6 @@
 //! The reference in `docs/operations/configuration.md`, generated from the comments of the settings.
 
-use super::{platform::PlatformConfig, reader::Reader, sections::Config};
+use super::{platform::PlatformConfig, reader::Reader, root::Config};
 
 const INTRODUCTION: &str = "\
 <!-- Written by `cargo xtask generate` from crates/runtime/src/config. -->
@@ -42,7 +42,7 @@ pub(super) fn read_nothing() -> Reader {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_key_says_what_it_is_for() {
+    fn every_setting_has_a_description() {
         let page = super::read_nothing().page;
         let is_prose = |line: &&str| !line.is_empty() && !line.starts_with(['#', '|']);
         let is_row = |line: &&str| line.starts_with("| `");

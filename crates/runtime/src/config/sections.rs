@@ -2,7 +2,7 @@
 //!
 //! Operators read these doc comments: they become `docs/operations/configuration.md`.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use domain::address::AddressPolicy;
 use ipnet::IpNet;
@@ -12,8 +12,6 @@ use url::Url;
 use super::{
     filter::LogFilter,
     key::EncryptionKey,
-    load::Loader,
-    platform::PlatformConfig,
     reader::{Reader, Within, settings},
     setting::choice,
 };
@@ -22,53 +20,6 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
-
-macro_rules! config {
-    ($($section:ident: $type:ident,)*) => {
-        /// The whole configuration; every process reads all of it and uses its part.
-        #[derive(Debug, Clone)]
-        pub struct Config {
-            $(pub $section: $type,)*
-            pub platforms: Vec<PlatformConfig>,
-            pub(super) origin: Option<Arc<Loader>>,
-        }
-
-        impl Config {
-            /// The values of `base` replace the defaults.
-            pub(super) fn read(reader: &mut Reader, base: Option<&Self>) -> Option<Self> {
-                $(let $section = $type::read(reader, stringify!($section), base.map(|base| &base.$section));)*
-                let platforms = PlatformConfig::read_all(reader)
-                    .or_else(|| base.map(|base| base.platforms.clone()));
-                Some(Self {
-                    $($section: $section?,)*
-                    platforms: platforms.unwrap_or_default(),
-                    origin: None,
-                })
-            }
-        }
-    };
-}
-
-config! {
-    database: Database,
-    bus: Bus,
-    gateway: Gateway,
-    ops: Ops,
-    secrets: Secrets,
-    outbound: Outbound,
-    quotas: Quotas,
-    compiler: Compiler,
-    scanner: Scanner,
-    dispatcher: Dispatcher,
-    retention: Retention,
-    log: Log,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self::read(&mut Reader::default(), None).expect("each setting of a section has a default")
-    }
-}
 
 impl Outbound {
     /// The policy for addresses from customers.
@@ -92,28 +43,8 @@ impl Gateway {
     }
 }
 
-impl Config {
-    /// Base configuration of `earshot dev`: an in-process bus, and loopback and plain HTTP allowed as
-    /// customers' addresses. It starts its own database, so `database.url` stays empty.
-    #[must_use]
-    pub fn dev() -> Self {
-        let mut config = Self::default();
-        config.bus.url = SecretString::from(IN_PROCESS);
-        config.gateway.listen = SocketAddr::from(([127, 0, 0, 1], 8080));
-        config.gateway.drain_delay = Duration::ZERO;
-        config.ops.listen = SocketAddr::from(([127, 0, 0, 1], 9090));
-        config.outbound.allow_cidrs = vec![
-            IpNet::new_assert(std::net::Ipv4Addr::new(127, 0, 0, 0).into(), 8),
-            IpNet::new_assert(std::net::Ipv6Addr::LOCALHOST.into(), 128),
-        ];
-        config.outbound.allow_http = true;
-        config.log.format = LogFormat::Text;
-        config
-    }
-}
-
 /// The address of the in-process bus.
-const IN_PROCESS: &str = "in-process:";
+pub(super) const IN_PROCESS: &str = "in-process:";
 
 settings! {
     /// PostgreSQL, the single source of truth.
@@ -121,7 +52,9 @@ settings! {
         /// Address of the database: `postgres://user:password@host:port/name`. Required by the services;
         /// `earshot dev` starts a private server if it is not set. With `?sslmode=verify-full` connections are
         /// encrypted, and the server's certificate and name are verified. With `?sslmode=disable`, or with
-        /// neither a mode nor `ca_certificates_file`, connections are not encrypted.
+        /// neither a mode nor `ca_certificates_file`, connections are not encrypted. Several servers, such as a
+        /// primary and its standbys, are separated by commas (`one:5432,two:5432`): a connection is made to the
+        /// first one that answers within two seconds (`connect_timeout`) and accepts changes.
         pub url: SecretString = SecretString::default();
         /// CA bundle (PEM) used to verify the server, instead of the public authorities. If it is set,
         /// connections are encrypted. Read again for each connection.
@@ -258,7 +191,7 @@ settings! {
         pub lane_limit: u32 = 8, within 1..=1_000;
         /// Maximum number of concurrent requests per replica.
         pub max_in_flight: u32 = 512, within 1..=100_000;
-        /// How long a delivery may wait before it ends as `expired`.
+        /// How long a delivery may wait before it ends as `expired`, from the last change of its Connection if that is later.
         pub max_age: Duration = 7 * DAY, within MINUTE..=365 * DAY;
     }
 

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_said_nothing_yet_is_not_ready() {
+    fn process_without_checks_is_not_ready() {
         let health = Health::new();
         let report = health.report();
         assert!(!report.is_ready());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_check_decides() {
+    fn worst_check_sets_readiness() {
         let health = Health::new();
         health.check("database").ok();
         health.check("bus").degraded("reconnecting");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_fell_silent_is_dead() {
+    fn silent_loop_counts_as_dead() {
         let health = Health::new();
         assert!(health.is_alive(), "nothing beat yet");
         let start = Instant::now();

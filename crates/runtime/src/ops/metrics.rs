@@ -1,14 +1,13 @@
 //! The page of metrics: those that the process registered, and information about the process.
 
 use prometheus::{GaugeVec, Opts, Registry, TextEncoder};
-use tikv_jemalloc_ctl::{epoch, stats};
 
 use crate::{
     build_info::{COMMIT, VERSION},
     health::{Report, Status},
 };
 
-/// The default registry's metrics, `earshot_build_info`, `earshot_ready` and `earshot_heap_bytes`.
+/// The default registry's metrics, `earshot_build_info`, `earshot_ready` and, with jemalloc, `earshot_heap_bytes`.
 pub(super) fn render(report: &Report) -> prometheus::Result<String> {
     // A separate registry for each scrape: removed checks leave no stale gauge.
     let registry = Registry::new();
@@ -35,6 +34,7 @@ pub(super) fn render(report: &Report) -> prometheus::Result<String> {
     ready.with_label_values(&["all"]).set(all);
     registry.register(Box::new(ready))?;
 
+    #[cfg(feature = "jemalloc")]
     registry.register(Box::new(heap()?))?;
 
     let mut families = prometheus::gather();
@@ -43,7 +43,10 @@ pub(super) fn render(report: &Report) -> prometheus::Result<String> {
 }
 
 /// Separates a leak, which raises `allocated`, from memory that the allocator holds in reserve.
+#[cfg(feature = "jemalloc")]
 fn heap() -> prometheus::Result<GaugeVec> {
+    use tikv_jemalloc_ctl::{epoch, stats};
+
     let heap = GaugeVec::new(
         Opts::new("earshot_heap_bytes", "Memory of the allocator's."),
         &["kind"],

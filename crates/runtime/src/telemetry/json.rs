@@ -164,13 +164,7 @@ impl Visit for Fields {
 
     /// Includes the causes, which `Display` leaves out.
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        let mut chain = value.to_string();
-        let mut cause = value.source();
-        while let Some(error) = cause {
-            chain = format!("{chain}: {error}");
-            cause = error.source();
-        }
-        self.put(field.name(), text(chain));
+        self.put(field.name(), text(domain::error_chain(value)));
     }
 }
 
@@ -248,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn no_field_takes_the_place_of_the_first_ones() {
+    fn fields_cannot_replace_the_standard_ones() {
         let line = logged(|| tracing::info!(level = "fake", service = "fake", "line\nbreak"));
         assert_eq!(line.matches('\n').count(), 1);
         assert!(!line.contains("fake"), "{line}");

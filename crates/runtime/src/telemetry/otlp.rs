@@ -4,7 +4,7 @@ use opentelemetry::KeyValue;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
     Resource,
-    trace::{Sampler, SdkTracerProvider, SpanExporter as _},
+    trace::{Sampler, SdkTracerProvider},
 };
 
 use super::export::Exporting;
@@ -27,7 +27,7 @@ pub(super) fn provider(service: &'static str) -> Result<SdkTracerProvider, Strin
     }
     crypto::install();
     let resource = resource(service);
-    let (uses_grpc, of_resource) = (uses_grpc()?, resource.clone());
+    let uses_grpc = uses_grpc()?;
     let exporting = Exporting::start(move || {
         let builder = SpanExporter::builder();
         let exporter = if uses_grpc {
@@ -39,9 +39,7 @@ pub(super) fn provider(service: &'static str) -> Result<SdkTracerProvider, Strin
                 .with_protocol(Protocol::HttpBinary)
                 .build()
         };
-        let mut exporter = exporter.map_err(|error| error.to_string())?;
-        exporter.set_resource(&of_resource);
-        Ok(exporter)
+        exporter.map_err(|error| error.to_string())
     })?;
     let mut builder = SdkTracerProvider::builder()
         .with_resource(resource)

@@ -47,7 +47,7 @@ fn each_is_refused(cases: &str) {
 }
 
 #[test]
-fn the_sample_is_a_good_configuration() {
+fn sample_configuration_is_valid() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/earshot.toml");
     let config = runtime::config::load(Some(&sample), Vec::new()).unwrap();
     config.check_service("scanner").unwrap();
@@ -55,7 +55,7 @@ fn the_sample_is_a_good_configuration() {
 }
 
 #[test]
-fn what_the_sample_comments_out_are_the_defaults() {
+fn commented_values_of_the_sample_are_the_defaults() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/earshot.toml");
     let sample = std::fs::read_to_string(sample).unwrap();
     let is_setting = |line: &str| {
@@ -82,7 +82,7 @@ fn what_the_sample_comments_out_are_the_defaults() {
 }
 
 #[test]
-fn the_reference_is_what_generate_writes() {
+fn configuration_reference_is_up_to_date() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations/configuration.md");
     let committed = std::fs::read_to_string(page).unwrap();
     assert!(
@@ -92,7 +92,7 @@ fn the_reference_is_what_generate_writes() {
 }
 
 #[test]
-fn variables_win_over_the_file_and_the_file_over_defaults() {
+fn variables_override_the_file_and_the_file_overrides_defaults() {
     let toml = "[scanner]\npoll_interval_min = '7s'\nbackfill = '1h'";
     let config = load(toml, &[("EARSHOT_SCANNER__BACKFILL", "2d")]).unwrap();
     assert_eq!(config.scanner.poll_interval_min, Duration::from_secs(7));
@@ -101,7 +101,7 @@ fn variables_win_over_the_file_and_the_file_over_defaults() {
 }
 
 #[test]
-fn every_form_of_a_value_is_read_from_variables() {
+fn variables_accept_every_type_of_value() {
     let config = load(
         "",
         &[
@@ -138,7 +138,7 @@ fn every_form_of_a_value_is_read_from_variables() {
 }
 
 #[test]
-fn mistakes_are_named_by_key_reason_and_place() {
+fn errors_name_key_reason_and_origin() {
     each_is_refused(
         r#"
 scanner.pol_interval_min = '5s'
@@ -213,7 +213,7 @@ compiler.model.timeout: must lie between "1s" and "1m" (file earshot.toml)
 }
 
 #[test]
-fn wrong_variables_are_named() {
+fn invalid_variables_are_named() {
     let cases = "\
 EARSHOT_SCANNER__BACKFIL=1h
 scanner.backfil: unknown key; did you mean `scanner.backfill`? (environment variable EARSHOT_SCANNER__BACKFIL)
@@ -230,7 +230,7 @@ outbound.allow_http: expected true or false, not `yes` (environment variable EAR
 }
 
 #[test]
-fn numbers_beyond_their_type_are_told_the_keys_own_bounds() {
+fn overflowing_numbers_are_reported_with_the_bounds_of_their_key() {
     let name = "EARSHOT_DISPATCHER__MAX_IN_FLIGHT";
     for value in ["-1", "4294967296", "99999999999999999999"] {
         let said = refused("", &[(name, value)]);
@@ -240,7 +240,7 @@ fn numbers_beyond_their_type_are_told_the_keys_own_bounds() {
 }
 
 #[test]
-fn single_underscores_where_two_are_meant_are_told() {
+fn missing_double_underscores_are_reported() {
     for line in [
         "EARSHOT_GATEWAY_LISTEN gateway.listen EARSHOT_GATEWAY__LISTEN",
         "EARSHOT_DATABASE_URL_FILE database.url_file EARSHOT_DATABASE__URL_FILE",
@@ -270,7 +270,7 @@ fn single_underscores_where_two_are_meant_are_told() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_together() {
     let said = refused(
         "[scanner]\nbackfill = 5\nx = 1\n[ops]\nlisten = 1",
         &[("EARSHOT_LOG__FORMAT", "xml")],
@@ -335,7 +335,7 @@ fn secrets_are_read_from_files() {
 }
 
 #[test]
-fn secrets_never_show() {
+fn secrets_are_never_printed() {
     let toml = format!(
         "[database]\nurl = 'postgres://a:hunter2@b/c'\n[bus]\nurl = 'amqp://a:hunter2@b'\n\
          [secrets]\nencryption_keys = ['k:{KEY}']\n\
@@ -389,7 +389,7 @@ fn services_need_what_they_use() {
 }
 
 #[test]
-fn a_drain_must_outlast_an_attempt() {
+fn shutdown_grace_must_exceed_the_delivery_timeout() {
     let toml = format!(
         "[database]\nurl = 'postgres://a'\n[bus]\nurl = 'amqp://b'\n\
          [secrets]\nencryption_keys = ['k:{KEY}']\n[dispatcher]\ntimeout = '30s'"

@@ -32,7 +32,7 @@ fn platforms_are_read_with_the_source_of_their_kind() {
 }
 
 #[test]
-fn wrong_platforms_are_named() {
+fn invalid_platforms_are_named() {
     each_is_refused(
         "
 platforms = [{ kind = 'lemmy', base_url = 'https://a.b' }]
@@ -76,7 +76,7 @@ platforms[1].name: another platform is named `a` (file earshot.toml)
 }
 
 #[test]
-fn who_has_no_credentials_starts_without_them() {
+fn platform_without_credentials_does_not_prevent_the_start() {
     let mut toml = String::new();
     for platform in [
         "kind = 'x'\nposts_per_day = 100",
@@ -92,7 +92,7 @@ fn who_has_no_credentials_starts_without_them() {
 }
 
 #[test]
-fn all_problems_of_a_platform_are_told_at_once() {
+fn all_problems_of_a_platform_are_reported_together() {
     let said = refused("[[platforms]]\nkind = 'lemmy'\ntoken = 1\nx = 1", &[]);
     let keys: Vec<_> = said
         .lines()
@@ -103,7 +103,7 @@ fn all_problems_of_a_platform_are_told_at_once() {
 }
 
 #[test]
-fn a_gap_between_platforms_is_refused() {
+fn gap_in_platform_numbers_is_refused() {
     let said = refused("", &[("EARSHOT_PLATFORMS__60000__NAME", "a")]);
     assert_eq!(said, "platforms[60000]: is set, but `platforms[0]` is not");
 }

@@ -75,7 +75,7 @@ fn addresses_of_database_and_broker_are_checked_for_their_form() {
 }
 
 #[test]
-fn the_database_is_encrypted_or_not_but_never_perhaps() {
+fn ambiguous_encryption_of_the_database_is_refused() {
     let with = |query: &str, more: &str| {
         format!("[database]\nurl = 'postgres://u:a?b@h/d{query}'\n{more}")
     };
@@ -117,7 +117,7 @@ fn the_database_is_encrypted_or_not_but_never_perhaps() {
 }
 
 #[test]
-fn a_plain_database_url_counts_where_it_is_asked_for() {
+fn plain_database_url_is_used_where_requested() {
     let variables = vec![("DATABASE_URL".to_owned(), "postgres://plain".to_owned())];
     for (plain_database_url, expected) in [(true, "postgres://plain"), (false, "")] {
         let sources = Loader {
