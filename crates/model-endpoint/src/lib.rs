@@ -13,13 +13,15 @@ use std::{
     time::Duration,
 };
 
-use outbound::{Client, Error, Failure as Cause, Limits, Method, Page, Request};
+use domain::error_chain;
+use platforms::{Direct, FetchError, FetchLimits, Fetched};
 use prometheus::{HistogramVec, histogram_opts, register_histogram_vec};
 use runtime::config::Model;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use url::Url;
 
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Pause after a failure; longer if the endpoint asks for it.
@@ -124,8 +126,8 @@ impl Failure {
 
 /// The endpoint of the configuration.
 pub struct Endpoint {
-    client: Client,
-    url: String,
+    client: Direct,
+    url: Url,
     model: String,
     api_key: Option<SecretString>,
     timeout: Duration,
@@ -136,10 +138,14 @@ pub struct Endpoint {
 impl Endpoint {
     #[must_use]
     pub fn new(settings: &Model) -> Self {
-        let base = settings.base_url.as_str().trim_end_matches('/');
+        let mut url = settings.base_url.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(["chat", "completions"]);
+        }
         Self {
-            client: Client::for_operator(outbound::USER_AGENT),
-            url: format!("{base}/chat/completions"),
+            client: Direct::new(None)
+                .expect("user agent and certificate authorities are constants"),
+            url,
             model: settings.model.clone(),
             api_key: settings.api_key.clone(),
             timeout: settings.timeout,
@@ -192,27 +198,23 @@ impl Endpoint {
             "response_format": {"type": "json_object"},
         });
         let mut headers = vec![
-            ("content-type".to_owned(), "application/json".to_owned()),
-            ("accept".to_owned(), "application/json".to_owned()),
+            ("content-type", "application/json"),
+            ("accept", "application/json"),
         ];
-        if let Some(key) = &self.api_key {
-            let bearer = format!("Bearer {}", key.expose_secret());
-            headers.push(("authorization".to_owned(), bearer));
-        }
-        let request = Request {
-            method: Method::POST,
-            url: &self.url,
-            headers: &headers,
-            body: body.to_string().into(),
+        let key = self.api_key.as_ref();
+        let bearer = key.map(|key| format!("Bearer {}", key.expose_secret()));
+        headers.extend(
+            bearer
+                .iter()
+                .map(|bearer| ("authorization", bearer.as_str())),
+        );
+        let limits = FetchLimits {
+            max_bytes: MAX_ANSWER_BYTES,
+            timeout: self.timeout,
         };
-        let limits = Limits {
-            total: self.timeout,
-            max_redirects: 0,
-            max_wire_bytes: MAX_ANSWER_BYTES,
-            max_body_bytes: MAX_ANSWER_BYTES,
-        };
-        let page = self.client.call(request, limits).await;
-        content(page.map_err(|error| failure(&error, self.timeout))?)
+        let body = body.to_string();
+        let answer = self.client.post(&self.url, &headers, body, &limits).await;
+        content(&answer.map_err(|error| failure(&error, self.timeout))?)
     }
 
     /// The current pause, if any: callers need not wait for it.
@@ -254,14 +256,12 @@ fn count(purpose: Purpose, outcome: &str) {
         .inc();
 }
 
-fn failure(error: &Error, after: Duration) -> Failure {
+fn failure(error: &FetchError, after: Duration) -> Failure {
     match error {
-        Error::Exchange(Cause::Timeout { .. } | Cause::ConnectTimeout { .. }) => {
-            Failure::Timeout { after }
-        }
-        Error::TooLarge { .. } | Error::Encoding { .. } => Failure::invalid(error),
+        FetchError::Timeout => Failure::Timeout { after },
+        FetchError::TooLarge { .. } => Failure::invalid(error),
         other => Failure::Unreachable {
-            reason: other.to_string(),
+            reason: error_chain(other),
         },
     }
 }
@@ -282,17 +282,17 @@ struct Message {
     content: Option<String>,
 }
 
-fn content(page: Page) -> Result<String, Failure> {
-    match page.status {
+fn content(answer: &Fetched) -> Result<String, Failure> {
+    match answer.status {
         200..=299 => {}
         429 => {
             return Err(Failure::RateLimited {
-                retry_after: page.retry_after,
+                retry_after: answer.retry_after(),
             });
         }
         status => return Err(Failure::Refused { status }),
     }
-    let completion: Completion = serde_json::from_slice(&page.body).map_err(Failure::invalid)?;
+    let completion: Completion = serde_json::from_slice(&answer.body).map_err(Failure::invalid)?;
     let choice = completion.choices.into_iter().next();
     choice
         .and_then(|choice| choice.message.content)
@@ -318,7 +318,7 @@ mod tests {
     use super::{Failure, MAX_REST, REST, read};
 
     #[test]
-    fn an_answer_is_json_with_or_without_a_fence() {
+    fn answer_is_json_with_or_without_a_code_fence() {
         for text in [
             "{\"a\":1}",
             " {\"a\":1}\n",
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn rests_are_bounded_whatever_the_endpoint_asks_for() {
+    fn pauses_are_limited_regardless_of_retry_after() {
         for (asked, rest) in [(None, REST), (Some(0), REST), (Some(1 << 40), MAX_REST)] {
             let retry_after = asked.map(Duration::from_secs);
             assert_eq!(Failure::RateLimited { retry_after }.rest(), Some(rest));

@@ -48,18 +48,6 @@ impl Client {
         Self::with_parts(policy, user_agent, Arc::new(SystemResolver::new()), roots)
     }
 
-    /// A client only for services that the operator configures, never for addresses from customers. They may be
-    /// on this machine and in the private network too.
-    #[must_use]
-    pub fn for_operator(user_agent: &str) -> Self {
-        let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        let resolver = Arc::new(SystemResolver::new());
-        Self::over(
-            Connector::unguarded(resolver, tls_config(roots)),
-            user_agent,
-        )
-    }
-
     /// Creates a client with another resolver and other certificate authorities; the guard stays the same.
     #[must_use]
     pub fn with_parts(

@@ -5,8 +5,6 @@
 //! addresses. So a name that changes between check and use (DNS rebinding) has no effect. A connection that is
 //! reused needs no second check: its peer was checked, even if its name resolves to another address now. It
 //! takes no new requests after ten minutes, so that a changed name takes effect even under steady traffic.
-//!
-//! Only [`Connector::unguarded`] permits everything: for addresses in the operator's configuration.
 
 use std::{
     io,
@@ -58,8 +56,6 @@ pub(crate) struct Connector(Arc<Inner>);
 
 struct Inner {
     policy: AddressPolicy,
-    /// True if private host names, and ports of other protocols, are refused before DNS.
-    is_guarded: bool,
     resolver: Arc<dyn Resolve>,
     tls: TlsConnector,
     max_age: Duration,
@@ -107,27 +103,6 @@ impl Connector {
     ) -> Self {
         Self(Arc::new(Inner {
             policy,
-            is_guarded: true,
-            resolver,
-            tls: TlsConnector::from(Arc::new(tls)),
-            max_age: MAX_AGE,
-        }))
-    }
-
-    /// Allows all addresses: for addresses that no customer can influence.
-    pub(crate) fn unguarded(resolver: Arc<dyn Resolve>, tls: rustls::ClientConfig) -> Self {
-        let everything = ["0.0.0.0/0", "::/0"];
-        let policy = AddressPolicy {
-            allow_cidrs: everything
-                .iter()
-                .filter_map(|net| net.parse().ok())
-                .collect(),
-            allow_http: true,
-            ..AddressPolicy::default()
-        };
-        Self(Arc::new(Inner {
-            policy,
-            is_guarded: false,
             resolver,
             tls: TlsConnector::from(Arc::new(tls)),
             max_age: MAX_AGE,
@@ -137,14 +112,12 @@ impl Connector {
     pub(crate) fn with_max_age(&self, max_age: Duration) -> Self {
         let Inner {
             policy,
-            is_guarded,
             resolver,
             tls,
             max_age: _,
         } = &*self.0;
         Self(Arc::new(Inner {
             policy: policy.clone(),
-            is_guarded: *is_guarded,
             resolver: Arc::clone(resolver),
             tls: tls.clone(),
             max_age,
@@ -186,7 +159,7 @@ impl Inner {
         let is_tls = uri.scheme_str() == Some("https");
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
 
-        if self.is_guarded && !self.policy.permits_port(port) {
+        if !self.policy.permits_port(port) {
             return Err(Failure::ForbiddenAddress {
                 host: format!("{host}:{port}"),
                 address: None,
@@ -244,7 +217,7 @@ impl Inner {
                 return Err(forbidden(Some(IpAddr::from([127, 0, 0, 1]))));
             }
             loopback
-        } else if self.is_guarded && web_url::is_reserved_name(host) {
+        } else if web_url::is_reserved_name(host) {
             return Err(forbidden(None));
         } else {
             let failure = |reason| Failure::Dns {

@@ -12,9 +12,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
 use domain::{
     Issue, Timestamp,
+    web_header::parse_retry_after,
     web_url::{Kind, WebUrl},
 };
 use http::{HeaderMap, Method, header::RETRY_AFTER};
@@ -175,54 +175,13 @@ fn printable(bytes: &[u8]) -> String {
     text
 }
 
-/// RFC 9110 10.2.3: seconds, or a date; a date in the past means now.
 pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<u32>() {
-        return Some(Duration::from_secs(seconds.into()));
-    }
-    // Discord, among others, sends decimals.
-    if let Some((whole, rest)) = text.split_once('.')
-        && let Ok(seconds) = whole.parse::<u32>()
-        && !rest.is_empty()
-        && rest.bytes().all(|byte| byte.is_ascii_digit())
-    {
-        return Some(Duration::from_secs(u64::from(seconds) + 1));
-    }
-    let date = DateTime::parse_from_rfc2822(text).ok()?;
-    Some(Timestamp::from(date.with_timezone(&Utc)).since(now))
+    parse_retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, now)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use http::{HeaderMap, HeaderValue};
-
-    use super::{MAX_KEPT_BYTES, printable, retry_after};
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let now = "1994-11-06T08:49:07Z".parse().unwrap();
-        for (text, expected) in [
-            ("120", Some(120)),
-            (" 0 ", Some(0)),
-            ("0.65", Some(1)),
-            ("64.57", Some(65)),
-            ("1.", None),
-            ("1.-5", None),
-            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(30)),
-            ("Sun, 06 Nov 1994 08:49:00 GMT", Some(0)),
-            ("soon", None),
-            ("-1", None),
-            ("99999999999999999999", None),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert("retry-after", HeaderValue::from_str(text).unwrap());
-            let expected = expected.map(Duration::from_secs);
-            assert_eq!(retry_after(&headers, now), expected, "{text}");
-        }
-    }
+    use super::{MAX_KEPT_BYTES, printable};
 
     #[test]
     fn an_excerpt_is_storable_text_of_bounded_size() {

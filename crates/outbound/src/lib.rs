@@ -7,13 +7,11 @@
 //! cookie or referer is used.
 //!
 //! [`Client::fetch`] reads a page and follows redirects, each checked again. [`Client::exchange`] sends one
-//! webhook and returns the result. [`Client::call`] sends a request to a service and reads its response; with
-//! [`Client::for_operator`] to a service that the operator configures, which may be in a private network.
+//! webhook and returns the result.
 //!
 //! It uses hyper instead of reqwest, because reqwest does not resolve literal addresses through a resolver,
 //! hides the timing of an exchange, and decodes bodies without a bound.
 
-mod call;
 mod client;
 mod connect;
 mod decode;

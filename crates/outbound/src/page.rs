@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn the_content_type_is_taken_apart() {
+    fn content_type_is_parsed() {
         let page = page("Text/HTML; x=y; Charset=\"ISO-8859-1\"", b"");
         assert_eq!(page.content_type.as_deref(), Some("text/html"));
         assert_eq!(page.charset.as_deref(), Some("iso-8859-1"));
     }
 
     #[test]
-    fn text_is_decoded_by_what_is_known_of_its_encoding() {
+    fn text_is_decoded_by_its_known_encoding() {
         for (content_type, body, expected) in [
             ("text/html", "größe".as_bytes(), "größe"),
             ("text/html; charset=iso-8859-1", b"gr\xf6\xdfe", "größe"),

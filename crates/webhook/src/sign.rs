@@ -48,7 +48,7 @@ mod tests {
 
     /// The example in the test suites of the standard's libraries.
     #[test]
-    fn a_known_signature_is_made() {
+    fn known_signature_is_reproduced() {
         use base64::{Engine as _, engine::general_purpose::STANDARD};
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_for_each_secret() {
+    fn each_secret_adds_a_signature() {
         let secrets = [
             "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
             "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX",

@@ -4,7 +4,6 @@
     reason = "helpers of tests, which clippy does not know as such"
 )]
 
-mod call;
 mod exchange;
 mod fetch;
 mod rebinding;

@@ -144,7 +144,7 @@ async fn post(client: &Client, port: u16) -> Exchange {
         headers: &[],
         body: Bytes::from_static(b"{}"),
     };
-    client.exchange(request, Duration::from_secs(5)).await
+    client.exchange(request, Duration::from_secs(60)).await
 }
 
 fn count(count: &AtomicUsize) -> usize {
@@ -152,7 +152,7 @@ fn count(count: &AtomicUsize) -> usize {
 }
 
 #[tokio::test]
-async fn a_name_that_turns_inside_leads_nowhere() {
+async fn name_that_changes_to_an_internal_address_is_refused() {
     let server = NameServer::start(0).await;
     let (port, [outside, inside]) = twins(false).await;
     let client = client(&server);
@@ -185,7 +185,7 @@ async fn a_name_that_turns_inside_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_kept_stays_with_the_peer_that_was_checked() {
+async fn kept_connection_stays_with_the_checked_peer() {
     let server = NameServer::start(0).await;
     let (port, [outside, inside]) = twins(true).await;
     let client = client(&server);
@@ -199,7 +199,7 @@ async fn a_connection_that_is_kept_stays_with_the_peer_that_was_checked() {
 }
 
 #[tokio::test]
-async fn a_connection_of_steady_traffic_does_not_outlive_its_name_for_ever() {
+async fn busy_connection_is_replaced_after_its_maximum_age() {
     let server = NameServer::start(0).await;
     let (port, [old, new]) = twins(true).await;
     let policy = AddressPolicy {
@@ -211,8 +211,8 @@ async fn a_connection_of_steady_traffic_does_not_outlive_its_name_for_ever() {
     let client = Client::with_parts(policy, USER_AGENT, resolver, roots());
     let client = client.with_connection_age(Duration::from_secs(1));
     server.says(&["127.0.0.1"]);
+    let begin = Instant::now();
     let first = post(&client, port).await;
-    let opened = Instant::now();
     assert!(first.is_success());
     server.says(&["127.0.0.2"]);
     let moved = loop {
@@ -221,16 +221,16 @@ async fn a_connection_of_steady_traffic_does_not_outlive_its_name_for_ever() {
         if next.address != first.address {
             break next;
         }
-        assert!(opened.elapsed() < Duration::from_secs(10), "it stays");
+        assert!(begin.elapsed() < Duration::from_secs(60), "it stays");
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert_eq!(moved.address, Some("127.0.0.2".parse().unwrap()));
-    assert!(opened.elapsed() >= Duration::from_millis(800), "too early");
+    assert!(begin.elapsed() >= Duration::from_millis(800), "too early");
     assert_eq!((count(&old), count(&new)), (1, 1));
 }
 
 #[tokio::test]
-async fn what_is_looked_up_is_believed_for_its_time() {
+async fn dns_responses_are_cached_for_their_ttl() {
     let server = NameServer::start(60).await;
     let (port, _) = twins(false).await;
     let client = client(&server);
