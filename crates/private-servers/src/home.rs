@@ -74,13 +74,19 @@ impl Home {
             return Ok(secret);
         }
         let secret = random_hex()?;
+        self.set_secret(name, &secret)?;
+        Ok(secret)
+    }
+
+    /// Writes the secret of file `name`.
+    pub(crate) fn set_secret(&self, name: &str, secret: &str) -> Result<()> {
+        let path = self.join(name);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         options
             .open(&path)
             .and_then(|mut file| std::io::Write::write_all(&mut file, secret.as_bytes()))
-            .with_context(|| format!("write {}", path.display()))?;
-        Ok(secret)
+            .with_context(|| format!("write {}", path.display()))
     }
 }
 
@@ -89,7 +95,7 @@ fn random_hex() -> Result<String> {
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
         .context("read /dev/urandom")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }
 
 #[cfg(test)]
@@ -97,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_holder_is_told_the_directory() {
+    fn second_holder_gets_an_error_with_the_directory() {
         let dir = tempfile::tempdir().unwrap();
         let first = Home::open(dir.path()).unwrap();
 
@@ -114,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_stays_the_same() {
+    fn secret_is_stable() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::open(dir.path()).unwrap();
         let secret = home.secret("password").unwrap();

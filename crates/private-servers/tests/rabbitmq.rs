@@ -5,12 +5,12 @@
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use private_servers::RabbitMq;
 
 #[test]
-fn a_node_comes_back_from_a_kill_on_the_same_port_with_the_same_data() {
+fn killed_node_restarts_on_the_same_port_with_its_data() {
     let home = tempfile::tempdir().unwrap();
     let began = Instant::now();
     let mut node = RabbitMq::start(home.path()).unwrap();
@@ -23,8 +23,8 @@ fn a_node_comes_back_from_a_kill_on_the_same_port_with_the_same_data() {
 
     node.kill();
     assert!(!node.is_running());
+    until_ended(home.path());
     TcpStream::connect(("127.0.0.1", port)).unwrap_err();
-    assert_eq!(processes_of(home.path()), 0);
 
     let began = Instant::now();
     node.restart().unwrap();
@@ -45,13 +45,46 @@ fn a_node_comes_back_from_a_kill_on_the_same_port_with_the_same_data() {
     let began = Instant::now();
     drop(node);
     println!("stop: {:?}", began.elapsed());
+    until_ended(home.path());
     TcpStream::connect(("127.0.0.1", port)).unwrap_err();
-    assert_eq!(processes_of(home.path()), 0);
+}
+
+#[test]
+fn nodes_of_a_cluster_survive_the_death_of_the_first() {
+    let home = tempfile::tempdir().unwrap();
+    let mut first = RabbitMq::start(&home.path().join("1")).unwrap();
+    let peer = first.start_peer(&home.path().join("2"), "peer").unwrap();
+    let running = |node: &RabbitMq| {
+        // The functions of RabbitMQ that list them differ by version.
+        let list = "[node() | nodes()].";
+        node.control(&["eval", list]).unwrap().matches('@').count()
+    };
+    assert_eq!(running(&peer), 2);
+
+    first.kill();
+    assert_eq!(running(&peer), 1);
+    first.restart().unwrap();
+    assert_eq!((running(&first), running(&peer)), (2, 2));
+
+    drop((first, peer));
+    until_ended(home.path());
 }
 
 /// A file that a node writes once, into a new data directory.
 fn cluster_identity(home: &Path) -> PathBuf {
     home.join("data/earshot@localhost/cluster_nodes.config")
+}
+
+/// Waits until no process of the node is left: those of a killed group end one by one.
+fn until_ended(home: &Path) {
+    let begin = Instant::now();
+    while processes_of(home) > 0 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "a process is left"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Number of processes with the node's home in their environment: its Erlang machine, its epmd.

@@ -78,7 +78,7 @@ impl Fixture {
             enable: true,
             source: SourceType::Forum,
             origin: Origin::Instructions(instructions.clone()),
-            notices: notices.to_vec(),
+            notices: notices.iter().copied().map(Into::into).collect(),
             screen: domain::screen::Screen::default(),
         };
         managers::insert(conn, self.namespace, &draft)

@@ -2,6 +2,7 @@
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
 };
 
 /// A new authority for each value.
@@ -32,14 +33,35 @@ impl Authority {
         self.certificate.pem()
     }
 
+    /// The authority's certificate, as DER.
+    #[must_use]
+    pub fn der(&self) -> Vec<u8> {
+        self.certificate.der().to_vec()
+    }
+
     /// Creates a certificate for a server with this name, and its key; both as PEM.
     ///
     /// # Panics
     /// If `name` is not a host name.
     #[must_use]
     pub fn certify(&self, name: &str) -> (String, String) {
+        self.sign(CertificateParams::new([name.to_owned()]).expect("the name is valid"))
+    }
+
+    /// Same as [`Self::certify`], for a certificate that expired in 2020.
+    ///
+    /// # Panics
+    /// If `name` is not a host name.
+    #[must_use]
+    pub fn certify_expired(&self, name: &str) -> (String, String) {
+        let mut params = CertificateParams::new([name.to_owned()]).expect("the name is valid");
+        params.not_before = date_time_ymd(2019, 1, 1);
+        params.not_after = date_time_ymd(2020, 1, 1);
+        self.sign(params)
+    }
+
+    fn sign(&self, params: CertificateParams) -> (String, String) {
         let key = KeyPair::generate().expect("a key can be made");
-        let params = CertificateParams::new([name.to_owned()]).expect("the name is valid");
         let certificate = params
             .signed_by(&key, &self.issuer)
             .expect("the authority can sign");

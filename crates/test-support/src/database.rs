@@ -53,6 +53,16 @@ impl TestDatabase {
         &self.url
     }
 
+    /// Returns `host:port` of the server.
+    ///
+    /// # Panics
+    /// If the address is not a URL with a host and a port.
+    #[must_use]
+    pub fn server(&self) -> String {
+        let host = self.server.host_str().expect("it has a host");
+        format!("{host}:{}", self.server.port().expect("it has a port"))
+    }
+
     /// Address with the role of a service, which only has the rights of [`store::roles`].
     ///
     /// # Panics

@@ -1,14 +1,16 @@
 //! One replica of a service, in a separate runtime, so that it can be killed like a process.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::Arc};
 
 use backbone::Backbone;
+use bus::{Bus, Outgoing};
+use events::{AnyEvent, Message, TraceContext};
 use runtime::{Config, Context, Health, config::EncryptionKey};
 use store::roles::Service;
 use tokio::{runtime::Runtime, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::TestDatabase;
+use crate::{TIMEOUT, TestDatabase};
 
 /// Same base configuration as `earshot dev`, on this database under the role of a service, with the key of [`crate::Fixture`].
 #[must_use]
@@ -17,6 +19,22 @@ pub fn config(database: &TestDatabase, service: Service) -> Config {
     config.database.url = database.url_of(service).into();
     config.secrets.encryption_keys = vec![EncryptionKey::new("test", [7; 32])];
     config
+}
+
+/// Publishes an event, as the relay of a service does.
+///
+/// # Panics
+/// If the bus does not take it.
+pub async fn publish(bus: &Arc<dyn Bus>, event: impl Into<AnyEvent>) {
+    let message = Message::new(event);
+    let outgoing = Outgoing {
+        message: message.encode(),
+        create_time: message.create_time,
+        trace: TraceContext::default(),
+    };
+    for taken in bus.publish(&[outgoing]).await {
+        taken.expect("the bus takes it");
+    }
 }
 
 /// Killed when dropped.
@@ -29,6 +47,25 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// Hosts a service with this configuration, on a bus that it shares with others.
+    ///
+    /// # Panics
+    /// If the configuration cannot be used.
+    pub fn of<F>(
+        service: &'static str,
+        config: &Config,
+        bus: &Arc<dyn Bus>,
+        run: impl FnOnce(Arc<Config>, Context, Backbone) -> F,
+    ) -> Self
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        let mut backbone = Backbone::in_process(config).expect("the configuration is usable");
+        backbone.bus = Arc::clone(bus);
+        let (config, own) = (Arc::new(config.clone()), backbone.clone());
+        Self::start(service, backbone, move |context| run(config, context, own))
+    }
+
     /// Hosts `run` on `backbone`.
     ///
     /// # Panics
@@ -69,7 +106,7 @@ impl Replica {
     /// Shuts down like after a signal, and waits for the end.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
-        tokio::time::timeout(Duration::from_secs(20), &mut self.work)
+        tokio::time::timeout(TIMEOUT, &mut self.work)
             .await
             .expect("the replica ends in time")
             .expect("it does not panic")

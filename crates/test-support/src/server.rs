@@ -12,6 +12,7 @@ use std::{
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::JoinHandle,
 };
 
@@ -44,6 +45,8 @@ pub enum Answer {
     },
     /// Another answer, after a delay.
     After(Duration, Box<Answer>),
+    /// Another answer, as soon as the value is true.
+    Once(watch::Receiver<bool>, Box<Answer>),
     /// A successful status and a page of this many bytes.
     Long(usize),
     /// No response, and the connection stays open.
@@ -54,6 +57,11 @@ impl Answer {
     #[must_use]
     pub fn after(wait: Duration, then: Self) -> Self {
         Self::After(wait, Box::new(then))
+    }
+
+    #[must_use]
+    pub fn once(held: &watch::Receiver<bool>, then: Self) -> Self {
+        Self::Once(held.clone(), Box::new(then))
     }
 
     #[must_use]
@@ -194,6 +202,13 @@ async fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
                 } => break (status, headers, body),
                 Answer::After(wait, then) => {
                     tokio::time::sleep(wait).await;
+                    answer = *then;
+                }
+                Answer::Once(mut held, then) => {
+                    // A test that ended without a release closes the connection.
+                    if held.wait_for(|released| *released).await.is_err() {
+                        return Ok(());
+                    }
                     answer = *then;
                 }
                 Answer::Long(bytes) => {

@@ -1,7 +1,9 @@
 //! Direct access to a test's database, in addition to the queries of `store`.
 
 use diesel::{
-    QueryableByName, sql_query,
+    QueryableByName,
+    result::Error,
+    sql_query,
     sql_types::{BigInt, Nullable, Text},
 };
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
@@ -15,7 +17,7 @@ impl TestDatabase {
     /// # Panics
     /// If the database refuses it; the same holds for all functions below.
     pub async fn run(&self, sql: &str) -> usize {
-        run(&mut self.connect().await, sql).await
+        run_past_deadlocks(&mut self.connect().await, sql).await
     }
 
     /// Number of rows for the text after `FROM`.
@@ -61,6 +63,24 @@ impl TestDatabase {
         conn
     }
 
+    /// Makes the database's clock differ from the true time by the interval `ahead`. Connections follow that were
+    /// opened after the first call.
+    pub async fn skew_clock(&self, ahead: &str) {
+        let mut conn = self.connect().await;
+        run(&mut conn, "CREATE SCHEMA IF NOT EXISTS skewed").await;
+        run(&mut conn, "GRANT USAGE ON SCHEMA skewed TO PUBLIC").await;
+        for clock in ["clock_timestamp", "statement_timestamp"] {
+            let sql = format!(
+                "CREATE OR REPLACE FUNCTION skewed.{clock}() RETURNS timestamptz LANGUAGE sql STABLE \
+                 AS $$ SELECT pg_catalog.{clock}() + interval '{ahead}' $$"
+            );
+            run(&mut conn, &sql).await;
+        }
+        let (mut conn, name) = self.outside().await;
+        let path = format!("ALTER DATABASE {name} SET search_path = skewed, pg_catalog, public");
+        run(&mut conn, &path).await;
+    }
+
     /// Ends all connections, like a restarted server.
     pub async fn disconnect_all(&self) {
         let (mut conn, name) = self.outside().await;
@@ -104,6 +124,18 @@ async fn terminate(conn: &mut AsyncPgConnection, name: &str) {
     let sql =
         format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
     run(conn, &sql).await;
+}
+
+/// Runs a statement outside a transaction, and repeats it if PostgreSQL ended it to resolve a deadlock: a statement
+/// that locks whole tables can meet the transactions of the services in either order.
+async fn run_past_deadlocks(conn: &mut AsyncPgConnection, sql: &str) -> usize {
+    loop {
+        match sql_query(sql).execute(conn).await {
+            Ok(changed) => return changed,
+            Err(Error::DatabaseError(_, info)) if info.message() == "deadlock detected" => {}
+            Err(error) => panic!("`{sql}`: {error}"),
+        }
+    }
 }
 
 async fn run(conn: &mut AsyncPgConnection, sql: &str) -> usize {

@@ -26,7 +26,8 @@ use crate::process::{Process, Reach};
 use crate::tls::Tls;
 
 /// Passwords are sent only over loopback; SCRAM would cost each test connection thousands of hashes.
-const ACCESS: &str = "# type database user address method\nhost all all 127.0.0.1/32 password\n";
+const ACCESS: &str = "# type database user address method\nhost all all 127.0.0.1/32 password\n\
+    host replication all 127.0.0.1/32 password\n";
 
 #[derive(Debug)]
 pub(crate) struct Cluster {
@@ -45,6 +46,16 @@ impl Cluster {
         if data.exists() {
             bail!("{} is not a PostgreSQL data directory", data.display());
         }
+        Self::fill(home, |new| new.make(password, durable, log))
+    }
+
+    /// Copies the data of the running server at the address `primary` into the new directory of `home`, as a standby of it.
+    pub(crate) fn copy(home: &Home, primary: &str, log: &mut Log) -> Result<Self> {
+        Self::fill(home, |new| new.copy_from(primary, log))
+    }
+
+    /// Creates the data directory of `home` with `fill`, completely or not at all.
+    fn fill(home: &Home, fill: impl FnOnce(&Self) -> Result<()>) -> Result<Self> {
         let installation = Installation::find(None)?;
         let account = Account::for_server(&["postgres", "nobody"])?;
         // Filled under another name, so that an interrupted initdb does not look complete.
@@ -53,14 +64,35 @@ impl Cluster {
             fs::remove_dir_all(&unfinished)
                 .with_context(|| format!("remove {}", unfinished.display()))?;
         }
+        fs::create_dir(&unfinished).with_context(|| format!("create {}", unfinished.display()))?;
+        if let Some(account) = &account {
+            account.take_over(&unfinished)?;
+        }
         let new = Self {
             data: unfinished,
             installation,
             account,
         };
-        new.make(password, durable, log)?;
+        fill(&new)?;
+        let data = home.join("data");
         fs::rename(&new.data, &data).with_context(|| format!("rename {}", new.data.display()))?;
         Ok(Self { data, ..new })
+    }
+
+    fn copy_from(&self, primary: &str, log: &mut Log) -> Result<()> {
+        let mut copy = self.command("pg_basebackup")?;
+        let data = copy.data.clone();
+        copy.arg("--pgdata").arg(data);
+        copy.args(["--write-recovery-conf", "--wal-method=stream"]);
+        copy.args(["--checkpoint=fast", "--no-sync", "--dbname", primary]);
+        log.attach(&mut copy)?;
+        let status = Process::spawn(&mut copy, Reach::Group, Signal::SIGKILL)?.wait()?;
+        if !status.success() {
+            bail!("pg_basebackup failed ({status}):\n{}", log.last_lines());
+        }
+        // PostgreSQL demands it, and it is inherited from the source only in part.
+        fs::set_permissions(&self.data, fs::Permissions::from_mode(0o700))?;
+        Ok(())
     }
 
     fn reopen(data: PathBuf) -> Result<Self> {
@@ -97,10 +129,6 @@ impl Cluster {
     }
 
     fn make(&self, password: &str, durable: bool, log: &mut Log) -> Result<()> {
-        fs::create_dir(&self.data).with_context(|| format!("create {}", self.data.display()))?;
-        if let Some(account) = &self.account {
-            account.take_over(&self.data)?;
-        }
         let mut initdb = self.command("initdb")?;
         initdb.args([
             "--username",
@@ -210,9 +238,10 @@ impl Cluster {
                 handle = Some(file);
             }
         }
-        command.env("PGDATA", data);
+        command.env("PGDATA", &data);
         Ok(ServerCommand {
             command,
+            data,
             _handle: handle,
         })
     }
@@ -221,6 +250,8 @@ impl Cluster {
 /// A command, with the handle that must be open when it is started.
 pub(crate) struct ServerCommand {
     command: Command,
+    /// The data directory as the command can reach it.
+    data: PathBuf,
     _handle: Option<File>,
 }
 

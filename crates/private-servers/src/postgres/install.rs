@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_found_by_number_and_not_by_name() {
+    fn newest_postgres_is_found_by_version_number() {
         let root = tempfile::tempdir().unwrap();
         fake(&root.path().join("9/bin"), "9.6.1");
         fake(&root.path().join("17/bin"), "17.2 (Debian 17.2-1)");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_it_is_told_what_to_install() {
+    fn missing_postgres_error_names_the_package() {
         let root = tempfile::tempdir().unwrap();
         let pattern = format!("{}/*/bin", root.path().display());
         let error = Installation::find_in(&[root.path().into()], &[&pattern], None).unwrap_err();

@@ -34,7 +34,7 @@ use crate::tls::Tls;
 const NAME: &str = "earshot";
 /// Recovery after a crash may have much to read.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// For temporary failures: a predecessor's memory still in use, a port that is taken for a moment.
+/// Retries for temporary failures: a predecessor's memory still in use, or a port that is in use for a moment.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 /// First a fast shutdown, which ends sessions and writes a checkpoint; then an immediate one.
 const STOP: &[(Signal, Duration)] = &[
@@ -50,6 +50,10 @@ pub struct Options {
     pub port: Option<u16>,
     /// Certificate of the server, to accept encrypted connections too.
     pub tls: Option<Tls>,
+    /// Further settings as `name=value`; they override ours.
+    pub settings: Vec<String>,
+    /// Environment variables of the server, which inherits none of ours.
+    pub environment: Vec<(String, String)>,
 }
 
 impl Options {
@@ -59,6 +63,8 @@ impl Options {
             durable: true,
             port: None,
             tls: None,
+            settings: Vec::new(),
+            environment: Vec::new(),
         }
     }
 
@@ -68,6 +74,8 @@ impl Options {
             durable: false,
             port: None,
             tls: None,
+            settings: Vec::new(),
+            environment: Vec::new(),
         }
     }
 }
@@ -86,10 +94,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts the server with the home `home`, and creates its data directory if there is none.
-    ///
-    /// Fails with [`NotInstalled`] if the machine has no server. Takes about 2 s the first time and 0.2 s after
-    /// that.
+    /// Starts the server with the home `home`, and creates its data directory if it does not exist.
     pub fn start(home: &Path, options: &Options) -> Result<Self> {
         let home = Home::open(home)?;
         let password = home.secret("password")?;
@@ -110,6 +115,42 @@ impl Postgres {
         };
         server.launch()?;
         Ok(server)
+    }
+
+    /// Starts a standby of this server in the new home `home`: a copy by `pg_basebackup` that follows by streaming
+    /// replication. It reaches this server at `port`, which may be a proxy's.
+    ///
+    /// This server needs the settings `wal_level=replica` and `max_wal_senders` of at least 2.
+    pub fn start_standby(&self, home: &Path, port: u16) -> Result<Self> {
+        let home = Home::open(home)?;
+        home.set_secret("password", &self.password)?;
+        let mut log = Log::new(home.join("server.log"));
+        let primary = url(&self.password, port);
+        let cluster = Cluster::copy(&home, &primary, &mut log)
+            .with_context(|| format!("copy PostgreSQL to {}", home.path().display()))?;
+        let mut server = Self {
+            cluster,
+            options: Options {
+                port: None,
+                ..self.options.clone()
+            },
+            password: self.password.clone(),
+            port: 0,
+            log,
+            process: None,
+            _home: home,
+        };
+        server.launch()?;
+        Ok(server)
+    }
+
+    /// Makes a standby the primary; returns when it accepts changes.
+    pub fn promote(&self) -> Result<()> {
+        let promoted = self.query("SELECT pg_promote(true, 60)")?;
+        if promoted != "t" {
+            bail!("the standby was not promoted within 60 s");
+        }
+        Ok(())
     }
 
     /// The address of the server that another process runs in `home`, or `None` if no server runs.
@@ -141,6 +182,13 @@ impl Postgres {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Replaces the certificate for the connections from now on, without a restart.
+    pub fn renew(&self, tls: &Tls) -> Result<()> {
+        self.cluster.write_tls(tls)?;
+        self.query("SELECT pg_reload_conf()")?;
+        Ok(())
     }
 
     /// Returns true if the server process runs; false after a crash.
@@ -225,6 +273,7 @@ impl Postgres {
     fn try_launch(&mut self) -> Result<Result<(), String>> {
         let mut command = self.cluster.command("postgres")?;
         command.args(settings(self.port, &self.options));
+        command.envs(self.options.environment.iter().cloned());
         self.log.attach(&mut command)?;
         let mut process = Process::spawn(&mut command, Reach::Process, Signal::SIGINT)?;
 
@@ -270,7 +319,7 @@ fn settings(port: u16, options: &Options) -> Vec<String> {
         "max_connections=200".into(),
         "shared_buffers=64MB".into(),
         "max_wal_size=256MB".into(),
-        // There is no replication.
+        // There is no replication, unless further settings ask for it.
         "wal_level=minimal".into(),
         "max_wal_senders=0".into(),
         // Parallel queries need more /dev/shm than containers have.
@@ -288,6 +337,7 @@ fn settings(port: u16, options: &Options) -> Vec<String> {
         // Committed data still survives the server's death, and tests kill it.
         settings.extend(["fsync=off", "full_page_writes=off"].map(String::from));
     }
+    settings.extend(options.settings.iter().cloned());
     settings
         .into_iter()
         .flat_map(|setting| ["-c".to_owned(), setting])

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pid_file_is_read_in_all_its_stages() {
+    fn incomplete_pid_files_are_read() {
         let full = "4711\n/data\n1763700000\n20123\n\n127.0.0.1\n  1234  5\nready   \n";
         let pid = Pid::from_raw(4711);
         assert_eq!(
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_pid_file_goes_and_its_process_stays() {
+    fn stale_pid_file_is_removed_without_a_kill() {
         let data = tempfile::tempdir().unwrap();
         let path = data.path().join("postmaster.pid");
         fs::write(&path, format!("{}\n", std::process::id())).unwrap();

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_packaged_program_goes_before_the_wrapper_on_the_path() {
+    fn packaged_rabbitmq_is_preferred_to_the_wrapper() {
         let root = tempfile::tempdir().unwrap();
         let [wrapper, real] = ["sbin", "rabbitmq-4.1"].map(|name| root.path().join(name));
         for directory in [&wrapper, &real] {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_it_is_told_what_to_install() {
+    fn missing_rabbitmq_error_names_the_package() {
         let error = Installation::find_in(Vec::new(), &[]).unwrap_err();
         assert_eq!(error.downcast_ref(), Some(&NotInstalled));
         assert!(error.to_string().contains("`rabbitmq-server`"), "{error}");

@@ -16,6 +16,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -29,7 +30,7 @@ use crate::process::{Process, Reach, wait_until};
 use crate::tls::Tls;
 
 /// Time limit. A start takes about 6 s on two idle cores; more while they compile.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(300);
 /// On SIGTERM the node transfers its queues and closes its files.
 const STOP: &[(Signal, Duration)] = &[(Signal::SIGTERM, Duration::from_secs(30))];
 const STARTS: u32 = 3;
@@ -45,15 +46,21 @@ vm_memory_high_watermark.absolute = 1GB
 raft.wal_max_size_bytes = 33554432
 ";
 
+/// Name of the first node of a cluster, and of a node alone.
+const NAME: &str = "earshot@localhost";
+const COOKIE: &str = ".erlang.cookie";
+
 /// A running node; stopped when dropped.
 #[derive(Debug)]
 pub struct RabbitMq {
     installation: Installation,
+    name: String,
     ports: Ports,
     speaks_tls: bool,
     log: Log,
     node: Option<Process>,
-    epmd: Option<Process>,
+    /// Shared by the nodes of a cluster.
+    epmd: Option<Arc<Process>>,
     // The last field, so that the lock is released after everything else.
     home: Home,
 }
@@ -76,35 +83,73 @@ impl RabbitMq {
 
     /// Like [`RabbitMq::start`]; with a certificate, also for encrypted connections.
     pub fn start_with(home: &Path, tls: Option<Tls>) -> Result<Self> {
+        let mut server = Self::prepare(home, NAME, Ports::free()?)?;
+        if let Some(tls) = &tls {
+            server.write_tls(tls)?;
+            server.speaks_tls = true;
+        }
+        server.launch_on_free_ports(Ports::free)?;
+        Ok(server)
+    }
+
+    /// Starts a node with the home `home` that joins this one's cluster; `name` distinguishes the nodes.
+    pub fn start_peer(&self, home: &Path, name: &str) -> Result<Self> {
+        let epmd = self.ports.epmd;
+        let ports = || {
+            Ok(Ports {
+                epmd,
+                ..Ports::free()?
+            })
+        };
+        let mut peer = Self::prepare(home, &format!("{name}@localhost"), ports()?)?;
+        let cookie = fs::read_to_string(self.home.join(COOKIE)).context("read the cookie")?;
+        peer.home.set_secret(COOKIE, &cookie)?;
+        peer.epmd.clone_from(&self.epmd);
+        peer.launch_on_free_ports(ports)?;
+        peer.control(&["stop_app"])?;
+        peer.control(&["join_cluster", &self.name])?;
+        peer.control(&["start_app"])?;
+        Ok(peer)
+    }
+
+    fn prepare(home: &Path, name: &str, ports: Ports) -> Result<Self> {
         let installation = Installation::find()?;
         let home = Home::open(home)?;
-        if let Some(tls) = &tls {
-            write(&home.join("server.crt"), &tls.certificate)?;
-            write(&home.join("server.key"), &tls.key)?;
-        }
         write(&home.join("enabled_plugins"), "[].\n")?;
         write(&home.join("rabbitmq-env.conf"), "")?;
-        let log = Log::new(home.join("server.log"));
-        let mut server = Self {
+        Ok(Self {
             installation,
-            ports: Ports::free()?,
-            speaks_tls: tls.is_some(),
-            log,
+            name: name.to_owned(),
+            ports,
+            speaks_tls: false,
+            log: Log::new(home.join("server.log")),
             node: None,
             epmd: None,
             home,
-        };
+        })
+    }
+
+    fn launch_on_free_ports(&mut self, ports: impl Fn() -> Result<Ports>) -> Result<()> {
         for _ in 1..STARTS {
             // Another process may have taken one of the ports.
-            match server.launch() {
-                Err(_) if tells_of_taken_port(&server.log.since_start()) => {
-                    server.ports = Ports::free()?
-                }
-                done => return done.map(|()| server),
+            match self.launch() {
+                Err(_) if tells_of_taken_port(&self.log.since_start()) => self.ports = ports()?,
+                done => return done,
             }
         }
-        server.launch()?;
-        Ok(server)
+        self.launch()
+    }
+
+    fn write_tls(&self, tls: &Tls) -> Result<()> {
+        write(&self.home.join("server.crt"), &tls.certificate)?;
+        write(&self.home.join("server.key"), &tls.key)
+    }
+
+    /// Replaces the certificate for the connections from now on, without a restart.
+    pub fn renew(&self, tls: &Tls) -> Result<()> {
+        self.write_tls(tls)?;
+        self.control(&["eval", "ssl:clear_pem_cache()."])?;
+        Ok(())
     }
 
     /// The address for the user `guest`, in the virtual host `/`.
@@ -133,13 +178,18 @@ impl RabbitMq {
         if let Some(node) = self.node.take() {
             node.stop(STOP);
         }
-        self.epmd = None;
+        self.leave_epmd();
     }
 
     /// Kills the whole Erlang machine, like `kill -9`.
     pub fn kill(&mut self) {
         self.node = None;
-        self.epmd = None;
+        self.leave_epmd();
+    }
+
+    /// Stops the port mapper, unless other nodes use it.
+    fn leave_epmd(&mut self) {
+        self.epmd.take_if(|epmd| Arc::strong_count(epmd) == 1);
     }
 
     /// Starts a stopped or killed node again: same ports, same data.
@@ -170,20 +220,10 @@ impl RabbitMq {
     fn launch(&mut self) -> Result<()> {
         self.kill();
         write(&self.home.join("rabbitmq.conf"), &self.config())?;
-        let mut epmd = self.command("epmd");
-        epmd.args([
-            "-address",
-            "127.0.0.1",
-            "-port",
-            &self.ports.epmd.to_string(),
-        ]);
-        self.log.attach(&mut epmd)?;
-        self.epmd = Some(Process::spawn(&mut epmd, Reach::Process, Signal::SIGKILL)?);
         let deadline = Instant::now() + START_TIMEOUT;
-        wait_until(deadline, || {
-            TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.epmd)).is_ok()
-        });
-
+        if self.epmd.is_none() {
+            self.launch_epmd(deadline)?;
+        }
         let mut command = self.node_command();
         self.log.attach(&mut command)?;
         let mut node = Process::spawn(&mut command, Reach::Group, Signal::SIGKILL)?;
@@ -207,6 +247,23 @@ impl RabbitMq {
             }
             None => self.node = Some(node),
         }
+        Ok(())
+    }
+
+    fn launch_epmd(&mut self, deadline: Instant) -> Result<()> {
+        let mut epmd = self.command("epmd");
+        epmd.args([
+            "-address",
+            "127.0.0.1",
+            "-port",
+            &self.ports.epmd.to_string(),
+        ]);
+        self.log.attach(&mut epmd)?;
+        let epmd = Process::spawn(&mut epmd, Reach::Process, Signal::SIGKILL)?;
+        self.epmd = Some(Arc::new(epmd));
+        wait_until(deadline, || {
+            TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.epmd)).is_ok()
+        });
         Ok(())
     }
 
@@ -242,7 +299,7 @@ impl RabbitMq {
         let mut command = self.command(program);
         let home = |name: &str| self.home.join(name);
         command
-            .env("RABBITMQ_NODENAME", "earshot@localhost")
+            .env("RABBITMQ_NODENAME", &self.name)
             .env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1")
             .env("RABBITMQ_NODE_PORT", self.ports.amqp.to_string())
             .env("RABBITMQ_DIST_PORT", self.ports.distribution.to_string())
