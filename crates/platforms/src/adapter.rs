@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::{Post, Timestamp};
 
-use crate::{Cursor, FetchError, IdAccount};
+use crate::{Cursor, IdAccount, PollError, error::Throttled};
 
 /// Adapter for one kind of platform. It holds the address and fetches; all other state is in the cursor.
 #[async_trait]
@@ -17,7 +17,9 @@ pub trait Adapter: Send + Sync {
     fn accepts(&self, what: &str) -> bool;
 
     /// Default interval between polls.
-    fn default_interval(&self) -> Duration;
+    fn default_interval(&self) -> Duration {
+        Duration::from_secs(60)
+    }
 
     /// Polls once: reads pages newest first, back to the cursor, so that a burst is not missed. It is not an
     /// error if a limit or a failed page ends the reading early: the cursor then holds the position for the
@@ -118,6 +120,9 @@ pub struct PollLimits {
     pub max_time: Duration,
     /// On a feed's first poll, older posts count as known.
     pub since: Option<Timestamp>,
+    /// When the feed was first watched; `None` after its first successful poll. Even a kind that reads back less far
+    /// than `since` reads what came after it.
+    pub first_watch_time: Option<Timestamp>,
 }
 
 impl Default for PollLimits {
@@ -127,6 +132,7 @@ impl Default for PollLimits {
             max_pages: 400,
             max_time: Duration::from_secs(100),
             since: None,
+            first_watch_time: None,
         }
     }
 }
@@ -156,10 +162,16 @@ pub struct Polled {
     pub throttled: Option<Throttled>,
 }
 
-/// A platform's wish that it is asked less.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Throttled {
-    pub retry_after: Option<Duration>,
+impl Polled {
+    /// Returns true if there is nothing to store but the cursor.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.posts.is_empty()
+            && self.deleted.is_empty()
+            && self.unreadable.is_empty()
+            && self.gap.is_none()
+            && self.throttled.is_none()
+    }
 }
 
 /// One item of an answer that cannot be read, while the others can.
@@ -176,87 +188,4 @@ pub struct Gap {
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
     pub reason: &'static str,
-}
-
-/// Reason why a poll returned nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum PollError {
-    /// The platform asks to slow down.
-    #[error("throttled by the platform")]
-    Throttled { retry_after: Option<Duration> },
-    /// The operator's own bound on requests or spending is reached.
-    #[error("the budget is spent")]
-    BudgetSpent { retry_after: Duration },
-    /// The feed does not exist (any more); retrying soon does not help.
-    #[error("no such feed: {0}")]
-    NotFound(String),
-    /// The platform requires credentials, or rejects the configured ones.
-    #[error("refused by the platform with status {status}")]
-    Unauthorized { status: u16 },
-    /// Like [`PollError::Unauthorized`], with advice for the operator.
-    #[error("refused by the platform with status {status}: {advice}")]
-    Refused { status: u16, advice: &'static str },
-    /// The address may not be fetched.
-    #[error("address not allowed: {0}")]
-    Forbidden(String),
-    /// No answer at all.
-    #[error("no answer from the platform")]
-    Unavailable(#[source] FetchError),
-    /// An error response of the platform.
-    #[error("the platform answered with status {status}")]
-    Status {
-        status: u16,
-        retry_after: Option<Duration>,
-    },
-    /// A response that cannot be parsed.
-    #[error("unreadable answer: {0}")]
-    Malformed(String),
-}
-
-impl PollError {
-    /// Wait that the platform asks for before the next request, if any.
-    #[must_use]
-    pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Throttled { retry_after } | Self::Status { retry_after, .. } => *retry_after,
-            Self::BudgetSpent { retry_after } => Some(*retry_after),
-            _ => None,
-        }
-    }
-
-    /// The platform's wish to be asked less.
-    #[must_use]
-    pub fn throttled(&self) -> Option<Throttled> {
-        match self {
-            Self::Throttled { retry_after } => Some(Throttled {
-                retry_after: *retry_after,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Returns true if polling again cannot help until someone changes something.
-    #[must_use]
-    pub fn is_permanent(&self) -> bool {
-        matches!(
-            self,
-            Self::NotFound(_)
-                | Self::Unauthorized { .. }
-                | Self::Refused { .. }
-                | Self::Forbidden(_)
-        )
-    }
-}
-
-impl From<FetchError> for PollError {
-    fn from(error: FetchError) -> Self {
-        match error {
-            FetchError::BudgetSpent { retry_after } => Self::BudgetSpent { retry_after },
-            FetchError::Forbidden(address) => Self::Forbidden(address),
-            FetchError::TooLarge { limit_bytes } => {
-                Self::Malformed(format!("more than {limit_bytes} bytes"))
-            }
-            other => Self::Unavailable(other),
-        }
-    }
 }

@@ -6,8 +6,6 @@ use hmac::{Hmac, Mac};
 use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
 
-use crate::text::hex;
-
 /// The installation's key for hashing the addresses of feeds. An address may contain a token, so an id must not
 /// reveal the address, not even to someone who tries candidates.
 pub struct AddressKey(SecretBox<[u8; 32]>);
@@ -28,7 +26,7 @@ impl AddressKey {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.expose_secret())
             .expect("HMAC takes keys of any length");
         mac.update(address.as_bytes());
-        hex(&mac.finalize().into_bytes()[..16])
+        hex::encode(&mac.finalize().into_bytes()[..16])
     }
 }
 

@@ -100,6 +100,9 @@ pub(crate) struct Unread {
     /// How many of these were known before the reading began.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) known: usize,
+    /// The oldest time of these posts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) oldest: Option<Timestamp>,
     /// Consecutive pages without a new post.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) idle: usize,
@@ -219,7 +222,7 @@ pub(crate) fn key(native_id: &str) -> String {
     if plain {
         native_id.to_owned()
     } else {
-        crate::text::hex(&Sha256::digest(native_id.as_bytes())[..HASH_BYTES / 2])
+        hex::encode(&Sha256::digest(native_id.as_bytes())[..HASH_BYTES / 2])
     }
 }
 
@@ -236,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_survives_its_json() {
+    fn cursor_round_trips_through_json() {
         let mut cursor = Cursor::new();
         cursor.high_water = from_seconds(1_700_000_000);
         cursor.seen.push(Seen("8863".into(), Some(1_700_000_000)));

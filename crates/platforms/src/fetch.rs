@@ -10,11 +10,12 @@ use std::{
 };
 
 use async_trait::async_trait;
+use domain::{Timestamp, web_header::parse_retry_after};
 use reqwest::redirect;
 use tracing::{Instrument as _, field::Empty};
 use url::Url;
 
-use crate::PollError;
+use crate::error::{FetchError, PollError};
 
 /// `Earshot/<version>`; a platform's `user_agent` setting replaces it.
 pub const USER_AGENT: &str = concat!(
@@ -84,23 +85,6 @@ pub struct Fetched {
     pub final_url: Url,
 }
 
-/// Reason why there is no response.
-#[derive(Debug, thiserror::Error)]
-pub enum FetchError {
-    /// The address may not be fetched.
-    #[error("address not allowed: {0}")]
-    Forbidden(String),
-    #[error("the answer is larger than {limit_bytes} bytes")]
-    TooLarge { limit_bytes: usize },
-    /// No request was sent: the platform's budget has none left.
-    #[error("the budget is spent")]
-    BudgetSpent { retry_after: Duration },
-    #[error("no complete response in time")]
-    Timeout,
-    #[error("the request failed")]
-    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
 impl Fetched {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -111,15 +95,7 @@ impl Fetched {
     /// The wait in `Retry-After`, given in seconds or as a date; at most a day.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        let value = self.header("retry-after")?.trim();
-        let wait = match value.parse::<u64>() {
-            Ok(seconds) => Duration::from_secs(seconds),
-            Err(_) => {
-                let time = chrono::DateTime::parse_from_rfc2822(value).ok()?;
-                let now = domain::Timestamp::now();
-                domain::Timestamp::from(time.to_utc()).since(now)
-            }
-        };
+        let wait = parse_retry_after(self.header("retry-after")?, Timestamp::now())?;
         Some(wait.min(Duration::from_hours(24)))
     }
 
@@ -219,15 +195,29 @@ impl Fetch for Direct {
         let body = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(form)
             .finish();
-        let request = self.client.post(url.clone()).body(body).header(
-            reqwest::header::CONTENT_TYPE,
-            "application/x-www-form-urlencoded",
-        );
-        self.send("POST", url, request, headers, limits).await
+        let content_type = ("content-type", "application/x-www-form-urlencoded");
+        let headers = [headers, &[content_type]].concat();
+        self.post(url, &headers, body, limits).await
     }
 }
 
 impl Direct {
+    /// Posts `body`. A redirect is returned like any other response, so that a secret in a header is sent only to
+    /// the configured address.
+    ///
+    /// # Errors
+    /// Same as [`Fetch::get`].
+    pub async fn post(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        body: String,
+        limits: &FetchLimits,
+    ) -> Result<Fetched, FetchError> {
+        let request = self.client.post(url.clone()).body(body);
+        self.send("POST", url, request, headers, limits).await
+    }
+
     /// Follows a redirect to another origin: guarded, and without headers that may be credentials.
     async fn leave(
         &self,

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, time::Duration};
 use domain::{Post, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::PollError;
+use crate::error::PollError;
 
 /// Minimum age of ids that are checked.
 const SETTLE: Duration = Duration::from_mins(10);
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_of_ids_joins_its_ranges() {
+    fn id_set_merges_adjacent_ranges() {
         let mut set = IdSet::default();
         for id in [5, 9, 7, 6, 1, 8, 5, 2] {
             set.insert(id);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_due_after_a_while_and_passed_in_order() {
+    fn ids_become_due_after_a_while_and_in_order() {
         let now = Timestamp::now();
         let mut ledger = IdLedger::starting_at(100, now);
         assert!(ledger.advance(110, now.plus(SETTLE)));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_newest_id_starts_the_account_again() {
+    fn impossible_newest_id_restarts_the_account() {
         let now = Timestamp::now();
         for newest in [0, 100 + MAX_STEP + 1_000_000, u64::MAX] {
             let mut ledger = IdLedger::starting_at(1_000_000, now);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_ids_are_checked_ever_more_rarely_and_then_given_up() {
+    fn missing_ids_are_checked_less_and_less_often_and_then_given_up() {
         let begin = Timestamp::now();
         let mut ledger = IdLedger::starting_at(100, begin);
         ledger.miss(101, begin);

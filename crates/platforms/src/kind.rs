@@ -12,7 +12,7 @@ use url::{Url, form_urlencoded};
 use crate::{
     Adapter, AddressKey, Budget, Direct, Fetch, Settings, SettingsError, Source,
     budget::{Budgeted, ReadLeft},
-    simulator::Simulated,
+    simulator::simulated::Simulated,
 };
 
 /// Maximum number of pages in one reading.
@@ -150,7 +150,7 @@ impl Parts<'_> {
         self.direct_reading(|_| None)
     }
 
-    /// Like [`Parts::direct`]; the budget hears what the platform's headers say.
+    /// Like [`Parts::direct`]; the budget also learns what the platform's headers report.
     pub(crate) fn direct_reading(&self, left: ReadLeft) -> Result<Arc<dyn Fetch>, SettingsError> {
         let client = Direct::new(self.settings.access.user_agent.as_deref());
         let client = client.map_err(|source| SettingsError::Client {

@@ -200,6 +200,7 @@ impl Pages {
         page.recent += usize::from(met != Met::Old);
         page.known += usize::from(known_before);
         page.oldest = [page.oldest, time].into_iter().flatten().min();
+        self.part.oldest = [self.part.oldest, time].into_iter().flatten().min();
         // What earlier polls read of this part says nothing about its end.
         let is_below = !self.resumes
             || (self.part.high_water).is_some_and(|known| time.is_none_or(|time| time <= known));
@@ -231,7 +232,7 @@ impl Pages {
         let overlaps = page.posts > 0
             && page.new == 0
             && self.part.known >= OVERLAP_ITEMS
-            && (behind || self.part.known >= MOST_KNOWN);
+            && (behind || (self.part.known >= MOST_KNOWN && self.is_at_the_start(page.oldest)));
         let enough = !self.bounded && self.part.read >= self.limits.max_posts;
         // The posts between here and the position are known.
         let refreshed = self.refreshes && page.posts > 0 && page.new == 0;
@@ -246,6 +247,19 @@ impl Pages {
     /// Returns true if the reading reached posts of an earlier reading.
     pub(crate) fn reached_the_known(&self) -> bool {
         self.part.known > 0
+    }
+
+    /// Returns true if the reading reached the end of the earlier one. A search for late posts knows
+    /// the newest posts, so reaching known posts does not show that it read back to its start.
+    pub(crate) fn reached_the_start(&self) -> bool {
+        self.is_at_the_start(self.part.oldest)
+    }
+
+    fn is_at_the_start(&self, oldest: Option<Timestamp>) -> bool {
+        match (self.part.high_water, oldest) {
+            (Some(start), Some(oldest)) => oldest <= start,
+            _ => true,
+        }
     }
 
     /// Returns true if there are known posts below the part that is read.

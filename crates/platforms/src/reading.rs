@@ -4,6 +4,7 @@ use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
     fmt,
+    time::Duration,
 };
 
 use domain::{Post, Timestamp};
@@ -17,6 +18,9 @@ use crate::{
 
 /// The longest id of an item that cannot be read.
 const MAX_ID_BYTES: usize = 200;
+
+/// A floor further in the future was set by a clock that was wrong.
+const MAX_SKEW: Duration = Duration::from_hours(1);
 
 /// An earlier time is the zero value of some program and counts as missing.
 const EARLIEST_MICROS: i64 = 631_152_000_000_000; // 1990
@@ -66,12 +70,14 @@ impl Reading {
     pub(crate) fn new(cursor: Option<&Cursor>, limits: &PollLimits) -> Self {
         let first = cursor.is_none();
         let mut cursor = cursor.cloned().unwrap_or_else(Cursor::new);
-        if first {
+        let now = Timestamp::now();
+        let is_future = |floor| floor > now.plus(MAX_SKEW);
+        if first || cursor.floor.is_some_and(is_future) {
             cursor.floor = limits.since;
         }
         let known = cursor.seen.iter().map(|seen| (seen.0.clone(), seen.1));
         Self {
-            now: Timestamp::now(),
+            now,
             first,
             limits: limits.clone(),
             known: known.collect(),
@@ -378,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seen_set_is_bounded_and_what_it_forgot_is_old() {
+    fn seen_set_is_bounded_and_forgotten_posts_count_as_old() {
         let (mut cursor, _) = read(None, 0..100);
         for start in (100..20_000).step_by(100) {
             (cursor, _) = read(Some(&cursor), start..start + 100);
@@ -393,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_behind_takes_nothing_new_for_old() {
+    fn slow_clock_does_not_hide_new_posts() {
         let ahead = |seconds| Timestamp::now().plus(std::time::Duration::from_secs(seconds));
         let mut cursor = Cursor::new();
         cursor.floor = Some(ahead(20));
@@ -402,6 +408,24 @@ mod tests {
         assert_eq!(reading.offer("undated", None, |_| None), Met::New);
         let before = Timestamp::now().minus(std::time::Duration::from_secs(60));
         assert_eq!(reading.offer("old", Some(before), |_| None), Met::Old);
+    }
+
+    #[test]
+    fn future_floor_of_a_wrong_clock_is_dropped() {
+        let hours = |hours| Duration::from_hours(hours);
+        let now = Timestamp::now();
+        let mut cursor = Cursor::new();
+        cursor.floor = Some(now.plus(hours(72)));
+        let limits = PollLimits {
+            since: Some(now.minus(hours(24))),
+            ..PollLimits::default()
+        };
+        let mut reading = Reading::new(Some(&cursor), &limits);
+        let time = |ago| Some(now.minus(hours(ago)));
+        assert_eq!(reading.offer("new", time(1), |_| None), Met::New);
+        assert_eq!(reading.offer("old", time(25), |_| None), Met::Old);
+        let floor = reading.finish().cursor.floor;
+        assert!(floor < Some(now), "{floor:?}");
     }
 
     fn post(time: Timestamp) -> Post {
@@ -422,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_given_whole_over_several_polls_oldest_first() {
+    fn burst_is_returned_completely_over_several_polls_oldest_first() {
         let (mut cursor, _) = read(None, 0..100);
         let mut given = Vec::new();
         for poll in 0..6 {
@@ -441,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_cannot_be_true_become_the_time_of_receipt() {
+    fn impossible_times_become_the_time_of_receipt() {
         let mut reading = Reading::new(None, &PollLimits::default());
         let now = reading.now;
         for time in [

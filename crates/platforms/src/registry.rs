@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use domain::FeedName;
+use domain::{FeedName, manager::SourceType};
+use runtime::config::PlatformConfig;
 use url::Url;
 
 use crate::{
@@ -29,6 +30,28 @@ pub const KINDS: [&dyn PlatformKind; 11] = [
 #[must_use]
 pub fn kind(name: &str) -> Option<&'static dyn PlatformKind> {
     KINDS.into_iter().find(|kind| kind.name() == name)
+}
+
+impl From<&PlatformConfig> for Settings {
+    fn from(config: &PlatformConfig) -> Self {
+        let mut access = config.access.clone();
+        let adapter = kind(config.kind.as_str());
+        let usual = adapter.and_then(PlatformKind::requests_per_minute);
+        access.requests_per_minute = access.requests_per_minute.or(usual);
+        Self {
+            name: config.name.clone(),
+            kind: config.kind.as_str().to_owned(),
+            source: Some(match config.source {
+                SourceType::Forum => Source::Forum,
+                SourceType::Microblog => Source::Microblog,
+                SourceType::Network => Source::Network,
+            }),
+            base_url: config.base_url.clone(),
+            items_url: config.items_url.clone(),
+            poll_interval: config.poll_interval,
+            access,
+        }
+    }
 }
 
 /// One configured platform.
@@ -139,6 +162,7 @@ fn build(
     let kind = kind(&settings.kind).ok_or_else(|| SettingsError::Kind {
         name: name.clone(),
         kind: settings.kind.clone(),
+        known: KINDS.map(|kind| kind.name()).join(", "),
     })?;
     let parts = Parts {
         settings,

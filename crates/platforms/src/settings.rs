@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use domain::{PostType, manager::SourceType};
-use runtime::config::{Access, PlatformConfig};
+use domain::PostType;
+use runtime::config::Access;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::{FetchError, text::hex};
+use crate::FetchError;
 
 /// One `[[platforms]]` entry of the configuration.
 #[derive(Debug, Clone, Default)]
@@ -29,28 +29,6 @@ pub struct Settings {
     pub access: Access,
 }
 
-impl From<&PlatformConfig> for Settings {
-    fn from(config: &PlatformConfig) -> Self {
-        let mut access = config.access.clone();
-        let kind = crate::registry::kind(config.kind.as_str());
-        let usual = kind.and_then(crate::PlatformKind::requests_per_minute);
-        access.requests_per_minute = access.requests_per_minute.or(usual);
-        Self {
-            name: config.name.clone(),
-            kind: config.kind.as_str().to_owned(),
-            source: Some(match config.source {
-                SourceType::Forum => Source::Forum,
-                SourceType::Microblog => Source::Microblog,
-                SourceType::Network => Source::Network,
-            }),
-            base_url: config.base_url.clone(),
-            items_url: config.items_url.clone(),
-            poll_interval: config.poll_interval,
-            access,
-        }
-    }
-}
-
 impl Settings {
     /// Opaque identifier of the credential for the platform, which does not reveal it. Entries with the same
     /// host and credential share a request budget.
@@ -61,7 +39,7 @@ impl Settings {
         let who = access.client_id.as_deref().or(token).unwrap_or_default();
         match self.base_url.as_ref().and_then(Url::host_str) {
             Some(host) => {
-                let who = hex(&Sha256::digest(who.as_bytes())[..8]);
+                let who = hex::encode(&Sha256::digest(who.as_bytes())[..8]);
                 format!("{}:{host}:{who}", self.kind)
             }
             None => format!("{}:{}", self.kind, self.name),
@@ -97,8 +75,12 @@ pub enum SettingsError {
     Name(String),
     #[error("platform `{0}` is configured twice")]
     Duplicate(String),
-    #[error("platform `{name}`: unknown kind `{kind}`; known are {}", crate::registry::KINDS.map(|kind| kind.name()).join(", "))]
-    Kind { name: String, kind: String },
+    #[error("platform `{name}`: unknown kind `{kind}`; known are {known}")]
+    Kind {
+        name: String,
+        kind: String,
+        known: String,
+    },
     #[error("platform `{name}`: {problem}")]
     Value { name: String, problem: &'static str },
     #[error("platform `{name}`: no HTTP client")]

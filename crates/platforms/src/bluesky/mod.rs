@@ -2,9 +2,11 @@
 //!
 //! - `subscribe?wantedCollections=app.bsky.feed.post`: creates, edits and deletes of posts. Events about
 //!   identities and accounts always come too. No credentials.
-//! - `cursor=<microseconds>` resumes an earlier reading, on any host; times are only roughly in order
-//!   ([`position`]). A host keeps about 36 hours. For an older cursor it silently starts at its oldest event.
-//!   On resuming, the last event that was read comes again; if the first event is later, there is a gap.
+//! - `cursor=<microseconds>` resumes an earlier reading, on any host; times are only roughly in order, and each
+//!   host has its own ([`position`]). On another host the reading goes back a minute: if the earlier host was
+//!   further behind, some of what it had not sent is never read. A host keeps about 36 hours. For an older cursor it
+//!   silently starts at its oldest event. On resuming, the last event that was read comes again; if the first event
+//!   is later, there is a gap.
 //! - A post is `(did, rkey)`. The stream contains no handles: they are looked up separately if the operator
 //!   sets `items_url`, and a poll never waits for them ([`app_view`]). Without the lookup, an author who asks
 //!   not to be shown in public is recognised only by a label on the post itself.
@@ -43,7 +45,7 @@ use url::Url;
 use self::{
     app_view::AppView,
     event::Event,
-    position::{REWIND, Recent},
+    position::Recent,
     socket::{Item, Reader},
 };
 use crate::{
@@ -183,12 +185,7 @@ impl Jetstream {
     fn address(&self, at: &Recent) -> Url {
         let host = self.host.load(Ordering::Relaxed) % self.hosts.len().max(1);
         let mut url = below(&self.hosts[host], "subscribe");
-        let rewind = i64::try_from(REWIND.as_micros()).unwrap_or_default();
-        let from = if at.met {
-            at.at.saturating_sub(rewind)
-        } else {
-            at.at
-        };
+        let from = at.resume_at(&socket::host_name(&url));
         url.query_pairs_mut()
             .append_pair("wantedCollections", event::COLLECTION)
             .append_pair("maxMessageSizeBytes", &socket::MAX_RECORD_BYTES.to_string())
@@ -251,7 +248,7 @@ impl Jetstream {
                 reason: "the stream no longer reaches back to the last position",
             });
         }
-        recent.advance(time);
+        recent.advance(time, &reader.host);
         match event {
             Event::Created { key, post, .. } => {
                 if recent.meet(key, time) {
@@ -305,7 +302,7 @@ impl Adapter for Jetstream {
         }
         let mut recent = match cursor.and_then(|cursor| cursor.stream.as_ref()) {
             Some(position) => Recent::from(position),
-            None => Recent::beginning(beginning(limits.since)),
+            None => Recent::beginning(beginning(limits)),
         };
         let before = (recent.at, recent.met);
         let mut reader = self.reader(what, cursor, &recent).await?;
@@ -331,6 +328,9 @@ impl Adapter for Jetstream {
             app_view.name_authors(&mut taken.posts).await;
         }
         taken.posts.sort_by_key(|post| post.time);
+        if taken.readable || taken.has_unreadable {
+            recent.renew();
+        }
         let mut next = cursor.cloned().unwrap_or_else(Cursor::new);
         next.high_water = Timestamp::from_micros(recent.at);
         next.stream = Some(recent.position());
@@ -414,12 +414,13 @@ pub(crate) fn is_public(base_url: &Url) -> bool {
 }
 
 /// Start of a first reading, in microseconds.
-fn beginning(since: Option<Timestamp>) -> i64 {
+fn beginning(limits: &PollLimits) -> i64 {
     let now = Timestamp::now();
-    let earliest = now.minus(FIRST_LOOK_BACK);
-    since
-        .map_or(now, |since| since.clamp(earliest, now))
-        .micros()
+    // Polls may have failed since the feed was first watched.
+    let watched = limits.first_watch_time.unwrap_or(now).min(now);
+    let earliest = watched.minus(FIRST_LOOK_BACK);
+    let start = limits.since.map_or(now, |since| since.max(earliest));
+    start.min(watched).micros()
 }
 
 #[cfg(test)]
@@ -438,10 +439,21 @@ mod tests {
     }
 
     #[test]
-    fn a_first_reading_does_not_go_back_a_day() {
+    fn first_read_of_bluesky_is_short() {
         let now = Timestamp::now();
-        assert!(beginning(None) >= now.micros());
-        let day = beginning(Some(now.minus(Duration::from_hours(24))));
-        assert!(day >= now.minus(Duration::from_secs(61)).micros());
+        let start = |since, first_watch_time| {
+            beginning(&PollLimits {
+                since,
+                first_watch_time,
+                ..PollLimits::default()
+            })
+        };
+        assert!(start(None, None) >= now.micros());
+        let day = now.minus(Duration::from_hours(24));
+        assert!(start(Some(day), None) >= now.minus(Duration::from_secs(61)).micros());
+        let hour = now.minus(Duration::from_hours(1));
+        let earliest = hour.minus(Duration::from_secs(60)).micros();
+        assert_eq!(start(Some(day), Some(hour)), earliest);
+        assert_eq!(start(Some(hour), Some(hour)), hour.micros());
     }
 }

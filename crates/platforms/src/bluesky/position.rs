@@ -1,10 +1,16 @@
 //! The position in a stream, small enough to be stored twice a second.
 //!
-//! A stream's times are only roughly in order, and those of two hosts differ. After a break, reading resumes
-//! [`REWIND`] before the newest time, and the posts of the last [`KEEP`] count as known. In the cursor a key is
-//! six bytes: some 3 kB at 60 posts a second. Two posts of one window share a key once in 10^11 posts. Posts
-//! that are forgotten because of [`MAX_KEYS`] may be returned twice after a break; the unique keys of the store
-//! then prevent duplicates.
+//! A stream's times are only roughly in order. After a break, reading resumes [`REWIND`] before the newest time,
+//! and the posts of the last [`KEEP`] count as known. In the cursor a key is six bytes: some 3 kB at 60 posts a
+//! second. Two posts of one window share a key once in 10^11 posts.
+//!
+//! Each host stamps an event when it sends it, so the times of two hosts differ by the difference of their delays.
+//! What a slow host has not sent yet, a faster one stamped before the newest time. So a reading resumes
+//! [`REWIND_ON_OTHER_HOST`] before it on another host than that of the position. The position has the new host once
+//! the stream has reached the newest time: until then, a reading that breaks again must rewind as far again.
+//!
+//! Posts that are forgotten because of [`KEEP`] or [`MAX_KEYS`] may be returned twice after a break; the unique keys
+//! of the store then prevent duplicates.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -16,7 +22,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// How far before the newest time a stream is resumed.
-pub(super) const REWIND: Duration = Duration::from_secs(3);
+const REWIND: Duration = Duration::from_secs(3);
+/// The same on another host. Hosts are behind each other by seconds, and under load by up to a minute. If the
+/// earlier host was further behind, some of what it had not sent is never read.
+const REWIND_ON_OTHER_HOST: Duration = Duration::from_secs(60);
 /// How long a post stays known: the rewind, plus the difference of another host's clock.
 const KEEP: Duration = Duration::from_secs(6);
 const MAX_KEYS: usize = 8_000;
@@ -34,6 +43,13 @@ pub(crate) struct Position {
     pub(super) met: bool,
     /// The keys of the posts, concatenated, for each second in ascending order.
     seen: Vec<(i64, String)>,
+    /// The host that stamped `at`; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    /// Another number after each reading of events. The other fields may stay the same: an event can be older than
+    /// `at`, and all are while our clock is behind.
+    #[serde(default)]
+    nonce: u32,
 }
 
 /// The form in memory.
@@ -43,6 +59,8 @@ pub(super) struct Recent {
     pub(super) met: bool,
     seconds: BTreeMap<i64, Vec<Key>>,
     known: HashSet<Key>,
+    host: Option<String>,
+    nonce: u32,
 }
 
 pub(super) fn key(uri: &str) -> Key {
@@ -58,6 +76,8 @@ impl From<&Position> for Recent {
         let mut recent = Self {
             at: position.at,
             met: position.met,
+            host: position.host.clone(),
+            nonce: position.nonce,
             ..Self::default()
         };
         for (second, keys) in &position.seen {
@@ -80,10 +100,32 @@ impl Recent {
         }
     }
 
-    /// Records the time of an event. The first one counts as it is, because hosts have different clocks.
-    pub(super) fn advance(&mut self, time: i64) {
+    /// Start of the stream on `host`, in microseconds.
+    pub(super) fn resume_at(&self, host: &str) -> i64 {
+        let rewind = if !self.met {
+            Duration::ZERO
+        } else if self.host.as_deref() == Some(host) {
+            REWIND
+        } else {
+            REWIND_ON_OTHER_HOST
+        };
+        let rewind = i64::try_from(rewind.as_micros()).unwrap_or_default();
+        self.at.saturating_sub(rewind)
+    }
+
+    /// Records the time of an event on `host`. The first one counts as it is, because hosts have different clocks.
+    pub(super) fn advance(&mut self, time: i64, host: &str) {
+        let has_caught_up = !self.met || time >= self.at;
+        if has_caught_up && self.host.as_deref() != Some(host) {
+            self.host = Some(host.to_owned());
+        }
         self.at = if self.met { self.at.max(time) } else { time };
         self.met = true;
+    }
+
+    /// Records that events were read.
+    pub(super) fn renew(&mut self) {
+        self.nonce = rand::random();
     }
 
     /// Records a post. Returns true if it is new.
@@ -104,6 +146,8 @@ impl Recent {
             at: self.at,
             met: self.met,
             seen: self.seconds.iter().map(coded).collect(),
+            host: self.host.clone(),
+            nonce: self.nonce,
         }
     }
 
@@ -137,10 +181,10 @@ mod tests {
     const START: i64 = 1_783_175_888_085_434;
 
     #[test]
-    fn what_was_met_is_known_for_a_while_and_after_its_json() {
+    fn seen_posts_are_known_for_a_while_and_after_a_restart() {
         let mut recent = Recent::beginning(START);
         for n in 0..100 {
-            recent.advance(START + n * SECOND / 10);
+            recent.advance(START + n * SECOND / 10, "a");
             assert!(recent.meet(key(&n.to_string()), START + n * SECOND / 10));
         }
         let json = serde_json::to_string(&recent.position()).unwrap();
@@ -157,10 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_stream_s_position_is_bounded() {
+    fn position_of_a_busy_stream_is_bounded() {
         let mut recent = Recent::beginning(START);
         for n in 0..20_000_i64 {
-            recent.advance(START + n);
+            recent.advance(START + n, "a");
             recent.meet(key(&n.to_string()), START + n);
         }
         let size = serde_json::to_string(&recent.position()).unwrap().len();
@@ -171,7 +215,29 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_position_knows_nothing() {
+    fn other_host_is_rewound_further_until_it_catches_up() {
+        let mut recent = Recent::beginning(START);
+        assert_eq!(recent.resume_at("a"), START);
+        recent.advance(START, "a");
+        let mut recent = Recent::from(&recent.position());
+        assert_eq!(recent.resume_at("a"), START - 3 * SECOND);
+        assert_eq!(recent.resume_at("b"), START - 60 * SECOND);
+        recent.advance(START - SECOND, "b");
+        assert_eq!(recent.resume_at("b"), START - 60 * SECOND);
+        recent.advance(START, "b");
+        assert_eq!(recent.resume_at("b"), START - 3 * SECOND);
+        assert_eq!(recent.resume_at("a"), START - 60 * SECOND);
+    }
+
+    #[test]
+    fn position_without_a_host_is_read() {
+        let json = format!(r#"{{"at":{START},"met":true,"seen":[]}}"#);
+        let position: Position = serde_json::from_str(&json).unwrap();
+        assert_eq!(Recent::from(&position).resume_at("a"), START - 60 * SECOND);
+    }
+
+    #[test]
+    fn damaged_position_counts_as_empty() {
         let json = format!(r#"{{"at":{START},"met":true,"seen":[[1783175888,"%%%"],[0,"AAAA"]]}}"#);
         let position: Position = serde_json::from_str(&json).unwrap();
         assert!(Recent::from(&position).meet(key("a"), START));

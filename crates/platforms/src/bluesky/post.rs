@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_post_links_to_and_its_tags_are_part_of_its_text() {
+    fn links_and_tags_are_part_of_the_text() {
         let record = json!({
             "text": "look", "createdAt": "2026-07-04T14:38:06.240Z", "tags": ["crm", 7],
             "embed": {"media": {"external": {"uri": "https://a.example/", "title": "A", "description": "b"}}},
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_lies_is_clamped() {
+    fn false_times_are_clamped() {
         let received = 1_783_175_888_090_631;
         let at = |created: &str| time(Some(created), received).unwrap().to_string();
         assert_eq!(at("2015-01-01T00:00:00Z"), "2015-01-01T00:00:00.000000Z");

@@ -42,13 +42,15 @@ type Socket = WebSocketStream<Box<dyn Transport>>;
 /// An item that the task has read.
 pub(super) enum Item {
     Event(Event),
-    /// The last one.
+    /// Last item: the reason why the connection ended.
     Ended(PollError),
 }
 
 /// An open connection.
 pub(super) struct Reader {
     pub(super) items: mpsc::Receiver<Item>,
+    /// Name of the host, as the position has it.
+    pub(super) host: String,
     /// The position when the stream was opened; `None` after its first event.
     pub(super) resumed: Option<i64>,
     /// The cursor that the last poll returned. Only a poll with this cursor may continue here.
@@ -77,10 +79,20 @@ impl Reader {
         let (sender, items) = mpsc::channel(MAX_AHEAD);
         Ok(Self {
             items,
+            host: host_name(url),
             resumed,
             given: None,
             task: tokio::spawn(read_on(socket, sender, waits.silence)),
         })
+    }
+}
+
+/// The host and the port of `url`.
+pub(super) fn host_name(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The seen set as a short text.
 //!
-//! Every poll with a new post writes the whole set. As a JSON array it takes 30 bytes a post, most of which say what the
-//! post before it says, too. The text has two fields for each post, separated by spaces: its key, and the seconds since
-//! the post before it. A key is `=` and the key itself; or `#` and a hash in base64; or, where it and the one before it
-//! are numbers, the signed difference. A time that is not known is `_`.
+//! Every poll with a new post writes the whole set. As a JSON array it takes 30 bytes per post, most of which
+//! repeat the post before it. The text has two fields for each post, separated by spaces: its key, and the seconds
+//! since the post before it. A key is `=` and the key itself; or `#` and a hash in base64; or, if it and the one
+//! before it are numbers, the signed difference. An unknown time is `_`.
 
 use std::fmt::Write;
 
@@ -11,7 +11,6 @@ use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD as BASE64};
 use serde::{Deserialize, Deserializer, Serializer, de};
 
 use super::{HASH_BYTES, Seen};
-use crate::text::hex;
 
 const NO_TIME: &str = "_";
 
@@ -70,7 +69,7 @@ fn read(text: &str) -> Option<Vec<Seen>> {
         let key = if let Some(key) = field.strip_prefix('=') {
             key.to_owned()
         } else if let Some(hash) = field.strip_prefix('#') {
-            hex(&BASE64.decode(hash).ok()?)
+            hex::encode(BASE64.decode(hash).ok()?)
         } else {
             let difference: i64 = field.parse().ok()?;
             i64::checked_add(number?, difference)?.to_string()
@@ -97,10 +96,8 @@ fn as_number(key: &str) -> Option<i64> {
 /// Returns the hash that is written exactly like the key.
 fn as_hash(key: &str) -> Option<[u8; HASH_BYTES / 2]> {
     let mut hash = [0; HASH_BYTES / 2];
-    for (byte, at) in hash.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(key.get(at..at + 2)?, 16).ok()?;
-    }
-    (hex(&hash) == key).then_some(hash)
+    hex::decode_to_slice(key, &mut hash).ok()?;
+    (hex::encode(hash) == key).then_some(hash)
 }
 
 #[cfg(test)]
@@ -115,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_numbers_are_short() {
+    fn consecutive_ids_are_stored_compactly() {
         let seen = [
             post("45001200", Some(1_700_000_000)),
             post("45001203", Some(1_700_000_009)),
@@ -170,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_set_survives(posts in prop::collection::vec((native_id(), any::<bool>(), any::<Option<i64>>()), 0..40)) {
+        fn every_seen_set_round_trips(posts in prop::collection::vec((native_id(), any::<bool>(), any::<Option<i64>>()), 0..40)) {
             let seen: Vec<Seen> = posts
                 .into_iter()
                 .map(|(id, hidden, seconds)| {

@@ -26,7 +26,7 @@ mod recheck;
 mod shape;
 mod topics;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
@@ -140,10 +140,6 @@ impl Adapter for Discourse {
 
     fn accepts(&self, what: &str) -> bool {
         accepts(what)
-    }
-
-    fn default_interval(&self) -> Duration {
-        Duration::from_secs(60)
     }
 
     async fn poll(

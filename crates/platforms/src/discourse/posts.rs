@@ -9,7 +9,12 @@ use super::{
     shape::{self, PostsPage},
     topics::user,
 };
-use crate::{Cursor, PollError, PollLimits, Polled, paging::Pages, reading::Reading, text};
+use crate::{
+    Cursor, PollError, PollLimits, Polled,
+    paging::Pages,
+    reading::{Met, Reading},
+    text,
+};
 
 /// Number of ids that an older site checks for one page.
 const WINDOW: u64 = 50;
@@ -101,16 +106,23 @@ async fn offer(
 ) -> Result<(), PollError> {
     let native = post.id.to_string();
     let known = reading.knew(&native);
-    let gone = post.is_gone();
+    let gone = post.is_reply() && post.is_gone();
     let id = format!("{}:p/{}", site.name, post.id);
-    let wanted = post.is_reply() && !gone && !known && !reading.is_old(post.time());
+    let is_old = reading.is_old(post.time());
+    if gone && !known {
+        // A moderator may approve it later, so it is not recorded.
+        let met = if is_old { Met::Old } else { Met::Known };
+        pages.met(met, false, post.time());
+        return Ok(());
+    }
+    let wanted = post.is_reply() && !gone && !known && !is_old;
     let made = if wanted {
         let subforum = site.categories.subforum(site, post.category_id).await?;
         made(site, post, id.clone(), subforum)
     } else {
         None
     };
-    if known && gone && post.is_reply() {
+    if gone {
         reading.deleted.push(id);
     }
     let met = reading.offer(&native, post.time(), |time| {

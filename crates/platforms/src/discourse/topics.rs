@@ -76,12 +76,19 @@ pub(super) async fn poll(
     let mut hindered = None;
     let mut topics = Vec::new();
     let mut failed = Vec::new();
+    let mut gone = 0;
     let mut answers = stream::iter(asked)
         .map(|id| async move { (id, topic(site, id).await) })
         .buffered(AT_ONCE);
     while let Some((id, answer)) = answers.next().await {
         match answer {
             Ok(topic) => topics.push(topic),
+            Err(PollError::NotFound(_)) => {
+                // It may be restored.
+                stop_waiting(id, &mut reading);
+                reading.note_hidden(&id.to_string());
+                gone += 1;
+            }
             Err(error) => {
                 let error = could_not(site, id, error, &mut reading);
                 failed.push(id);
@@ -115,7 +122,8 @@ pub(super) async fn poll(
     // The unread topics may drop out of the lists before a later poll, so they are noted.
     let unread: Vec<u64> = wanted.iter().chain(&later).map(|topic| topic.id).collect();
     for id in &unread {
-        if !reading.knows(&id.to_string()) {
+        let name = id.to_string();
+        if !reading.knows(&name) && !reading.is_hidden(&name) {
             wait_for(*id, &mut reading);
         }
     }
@@ -125,12 +133,13 @@ pub(super) async fn poll(
     polled.next_hint = polled.next_hint.max(asked);
     let throttled = hindered.as_ref().and_then(PollError::throttled);
     polled.throttled = polled.throttled.or(throttled);
-    if has_backlog && read == 0 && hindered.is_some() {
-        // Nothing was read at all.
+    let settled = read + gone;
+    if has_backlog && settled == 0 {
+        // No topic was settled, so another poll at once would ask for the same ones again.
         polled.more = false;
     }
-    // Another poll can follow at once only if this poll read some topics and the site allows it.
-    polled.more |= read > 0 && waiting && !hindered.as_ref().is_some_and(is_wish);
+    // Another poll can follow at once only if this poll settled some topics and the site allows it.
+    polled.more |= settled > 0 && waiting && !hindered.as_ref().is_some_and(is_wish);
     Ok(polled)
 }
 
@@ -152,10 +161,6 @@ fn could_not(
     error: PollError,
     reading: &mut Reading,
 ) -> Option<PollError> {
-    if matches!(error, PollError::NotFound(_)) {
-        forget(id, reading);
-        return None;
-    }
     tracing::debug!(platform = site.name, id, %error, "a topic could not be read");
     wait_for(id, reading);
     let of_this = matches!(error, PollError::Malformed(_) | PollError::Refused { .. });
@@ -171,7 +176,8 @@ fn give_up(id: u64, reading: &mut Reading) {
         tracing::warn!(id, "a topic could not be read for hours and is given up");
         let reason = "it could not be read for hours, while others could";
         reading.set_aside(&serde_json::json!({ "id": id }), &reason);
-        forget(id, reading);
+        stop_waiting(id, reading);
+        reading.note(&name, None);
     }
 }
 
@@ -310,23 +316,25 @@ fn take_pending(reading: &mut Reading, most: usize) -> Vec<u64> {
     let pending = &mut reading.cursor.pending;
     let asked = pending.len().min(most);
     let ids = pending.iter().take(asked);
-    let ids = ids.filter_map(|pending| pending.0.parse().ok()).collect();
-    pending.rotate_left(asked);
-    ids
+    ids.filter_map(|pending| pending.0.parse().ok()).collect()
 }
 
+/// Adds a topic to the pending ones. One that waits already goes behind the others, so that topics that cannot be read
+/// do not keep the others waiting.
 fn wait_for(id: u64, reading: &mut Reading) {
     let id = id.to_string();
     let pending = &mut reading.cursor.pending;
-    if pending.len() < MAX_PENDING && !pending.iter().any(|pending| pending.0 == id) {
+    if let Some(at) = pending.iter().position(|pending| pending.0 == id) {
+        let waits = pending.remove(at);
+        pending.push(waits);
+    } else if pending.len() < MAX_PENDING {
         pending.push(Pending(id, reading.now));
     }
 }
 
-fn forget(id: u64, reading: &mut Reading) {
+fn stop_waiting(id: u64, reading: &mut Reading) {
     let id = id.to_string();
     reading.cursor.pending.retain(|pending| pending.0 != id);
-    reading.note(&id, None);
 }
 
 async fn topic(site: &Discourse, id: u64) -> Result<Topic, PollError> {
@@ -342,7 +350,7 @@ async fn topic(site: &Discourse, id: u64) -> Result<Topic, PollError> {
 async fn offer(site: &Discourse, topic: &Topic, reading: &mut Reading) -> Result<(), PollError> {
     let native = topic.id.to_string();
     let subforum = site.categories.subforum(site, topic.category_id).await?;
-    reading.cursor.pending.retain(|pending| pending.0 != native);
+    stop_waiting(topic.id, reading);
     if topic.is_gone() {
         reading.note_hidden(&native);
         return Ok(());
@@ -387,7 +395,7 @@ mod tests {
     use super::page_number;
 
     #[test]
-    fn the_next_page_s_number_is_taken_from_its_address() {
+    fn next_page_number_is_read_from_its_address() {
         assert_eq!(page_number("/latest.json?page=1"), Some(1));
         let whole = "https://a.b/c/x/7/l/latest?no_definitions=true&order=created&page=12";
         assert_eq!(page_number(whole), Some(12));

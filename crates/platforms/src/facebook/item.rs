@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_elsewhere_is_not_taken() {
+    fn address_on_another_host_is_ignored() {
         for (given, url) in [
             (
                 "https://www.facebook.com/1/posts/2",

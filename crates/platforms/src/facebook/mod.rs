@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_page_is_followed_on_the_same_feed_alone_and_without_the_token() {
+    fn next_page_must_be_of_the_same_feed_and_has_no_token() {
         let base = "https://graph.facebook.com".parse().unwrap();
         let fetch = Arc::new(Direct::new(None).unwrap());
         let facebook = Facebook::new("facebook".into(), base, "s3cret".into(), None, fetch);

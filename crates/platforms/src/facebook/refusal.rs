@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_apart_by_their_codes() {
+    fn errors_are_distinguished_by_their_codes() {
         let of = |status, code: i64, subcode: i64| {
             let body = format!(
                 r#"{{"error":{{"message":"s3cret","code":{code},"error_subcode":{subcode}}}}}"#

@@ -23,7 +23,7 @@ const MAX_ERRORS: usize = 64;
 pub(super) const BROKEN: &str = "too many errors of syntax";
 
 /// Finds input that the parser must not see: XML that nests deeper than [`MAX_DEPTH`] elements, and a
-/// declaration of another encoding after text that is already decoded, at which the parser panics. The parser
+/// declaration of another encoding after text that is already decoded, which makes the parser panic. The parser
 /// looks one event ahead of what it reads, past errors too, so this reader also continues after errors.
 pub(super) fn flaw(body: &[u8]) -> Option<&'static str> {
     // The parser distinguishes XML from JSON like this.

@@ -57,7 +57,7 @@ pub(super) fn native_id(entry: &Entry) -> String {
         hash.update(part);
         hash.update([0]);
     }
-    text::hex(&hash.finalize()[..16])
+    hex::encode(&hash.finalize()[..16])
 }
 
 impl<'a> About<'a> {
@@ -153,7 +153,7 @@ impl<'a> About<'a> {
         let odd = id.len() > MAX_ID_BYTES || id.chars().any(char::is_control);
         if odd {
             let hash = Sha256::digest(id.as_bytes());
-            return format!("{platform}:{}", text::hex(&hash[..16]));
+            return format!("{platform}:{}", hex::encode(&hash[..16]));
         }
         id
     }

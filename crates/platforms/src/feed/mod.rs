@@ -134,7 +134,7 @@ impl Adapter for Feeds {
             .await?;
         if let (304, Some(cursor)) = (answer.status, cursor) {
             let mut cursor = cursor.clone();
-            cursor.floor = risen(cursor.floor, Timestamp::now());
+            cursor.floor = floor_at(Timestamp::now());
             return Ok(Polled {
                 deleted: Vec::new(),
                 unreadable: Vec::new(),
@@ -164,7 +164,12 @@ impl Adapter for Feeds {
             feed_url: &url,
         };
         let mut reading = Reading::new(cursor, limits);
-        let (floor, now) = (reading.floor(), reading.now);
+        let now = reading.now;
+        if !reading.is_first() {
+            // A clock that was ahead may have put it into the future.
+            reading.cursor.floor = reading.floor().min(floor_at(now));
+        }
+        let floor = reading.floor();
         for (item, error) in &odd {
             reading.set_aside(item, error);
         }
@@ -179,7 +184,7 @@ impl Adapter for Feeds {
         polled.cursor.floor = if polled.more {
             floor
         } else {
-            risen(floor, now)
+            floor.max(floor_at(now))
         };
         polled.gap = polled.gap.or(gap);
         let ttl = feed.ttl.map(|minutes| Duration::from_mins(minutes.into()));
@@ -189,10 +194,10 @@ impl Adapter for Feeds {
 }
 
 /// The floor after a poll at `now`, in steps of an hour, so that few polls change the cursor.
-fn risen(floor: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+fn floor_at(now: Timestamp) -> Option<Timestamp> {
     const STEP: i64 = 3_600;
     let hour = to_seconds(now.minus(LATE)).div_euclid(STEP) * STEP;
-    floor.max(from_seconds(hour))
+    from_seconds(hour)
 }
 
 /// Offers the feed's entries, oldest first, and reports a gap if none was known.

@@ -21,7 +21,7 @@ mod recheck;
 mod search;
 mod view;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
@@ -210,10 +210,6 @@ impl Adapter for Lemmy {
 
     fn accepts(&self, what: &str) -> bool {
         accepts(what)
-    }
-
-    fn default_interval(&self) -> Duration {
-        Duration::from_secs(60)
     }
 
     async fn poll(

@@ -64,7 +64,7 @@ impl Element {
         self.published_at.or(self.created_at).and_then(from_millis)
     }
 
-    /// The list's sort key.
+    /// Time that the list is sorted by.
     pub(super) fn modified(&self) -> Option<Timestamp> {
         let modified = self.last_modified_at.and_then(from_millis);
         modified.max(self.time())
@@ -135,7 +135,7 @@ mod tests {
     use super::Element;
 
     #[test]
-    fn what_is_not_a_post_is_none() {
+    fn elements_that_are_not_posts_are_skipped() {
         for odd in [
             json!(null),
             json!({}),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_post_shows_is_part_of_its_text() {
+    fn shown_content_is_part_of_the_text() {
         let shown = json!({
             "id": "urn:li:ugcPost:7", "author": "urn:li:organization:12", "commentary": "Vote \\(now\\)",
             "content": {"poll": {"question": "Which?", "options": [{"text": "A"}, {"text": "B"}, 5]}}

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_elements_costs_little() {
+    fn invalid_markup_is_cheap_to_parse() {
         for piece in ["@[", "{hashtag|", "@[a](", "\\"] {
             let text = piece.repeat(200_000 / piece.len());
             assert!(decode(&text).len() <= text.len());

@@ -9,7 +9,7 @@ use super::{Lobsters, PER_PAGE, accepts, simulator};
 use crate::{
     Adapter, SettingsError, Source,
     kind::{PAGES, Parts, PlatformKind, decoded, own_segments, page_below},
-    simulator::Simulated,
+    simulator::simulated::Simulated,
 };
 
 pub(crate) struct Kind;

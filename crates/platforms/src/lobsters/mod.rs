@@ -20,7 +20,7 @@ mod recheck;
 mod simulator;
 mod story;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -104,10 +104,6 @@ impl Adapter for Lobsters {
 
     fn accepts(&self, what: &str) -> bool {
         accepts(what)
-    }
-
-    fn default_interval(&self) -> Duration {
-        Duration::from_secs(60)
     }
 
     async fn poll(

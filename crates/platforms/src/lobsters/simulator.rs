@@ -4,7 +4,12 @@ use chrono::{FixedOffset, SecondsFormat};
 use serde_json::{Value, json};
 
 use super::PER_PAGE;
-use crate::simulator::{Ask, NewPost, Reply, Simulated, Stored, World};
+use crate::simulator::{
+    ask::{Ask, Reply},
+    post::{NewPost, Stored},
+    simulated::Simulated,
+    world::World,
+};
 
 const NAME: &str = "lobsters";
 

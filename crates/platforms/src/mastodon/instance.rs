@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_turned_off_is_told_before_it_is_asked_for() {
+    fn disabled_timelines_are_reported_before_a_request() {
         let closed = access(["disabled", "disabled"], ["public", "disabled"]);
         assert!(matches!(
             closed.of(&Timeline::Public, true),

@@ -203,10 +203,6 @@ impl Adapter for Mastodon {
         accepts(what)
     }
 
-    fn default_interval(&self) -> Duration {
-        Duration::from_secs(60)
-    }
-
     async fn poll(
         &self,
         what: &str,
@@ -255,8 +251,9 @@ impl Adapter for Mastodon {
             }
             let page = match self.page(&url, what).await {
                 Ok(page) => page,
-                // The statuses read so far are in order and without a gap: the next poll continues after them.
-                Err(error) if forward > 0 => {
+                // The statuses read so far are in order and without a gap: the next poll continues after them, or
+                // where the newest page has shown that the first reading begins.
+                Err(error) if pages > 0 => {
                     tracing::debug!(%error, "a reading ended early");
                     failure = Some(error);
                     break true;

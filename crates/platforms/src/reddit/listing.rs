@@ -3,7 +3,11 @@
 use serde::Deserialize;
 use url::Url;
 
-use super::{Reddit, group::List, thing::Thing};
+use super::{
+    Reddit,
+    list::List,
+    thing::{Thing, is_fullname},
+};
 use crate::{
     Cursor, PollError, PollLimits, Polled,
     paging::Pages,
@@ -64,9 +68,10 @@ pub(super) async fn poll(
         let last = data.after.filter(|after| is_fullname(after));
         let Some(last) = last else {
             // The listing ends here, but it is too long for the beginning of a subreddit, or did not reach the
-            // earlier reading.
+            // earlier reading or the start of a search.
             let moved = pages.resumes() && pages.follows_the_known();
-            if lost || ((read >= REACH || moved) && !pages.reached_the_known()) {
+            let is_cut = read >= REACH && !pages.reached_the_start();
+            if lost || is_cut || ((read >= REACH || moved) && !pages.reached_the_known()) {
                 reading.gap = pages.gap("more posts than the platform lists");
             }
             return Ok(pages.finish(reading, None));
@@ -160,11 +165,4 @@ fn take(platform: &Reddit, thing: &Thing, reading: &mut Reading, pages: &mut Pag
     if !thing.is_pinned() {
         pages.met(met, known, time);
     }
-}
-
-/// `t3_`, or the prefix of another kind, and a number in base 36.
-pub(super) fn is_fullname(text: &str) -> bool {
-    let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
-    let parts = text.split_once('_');
-    text.len() <= 32 && parts.is_some_and(|(kind, id)| word(kind) && word(id))
 }

@@ -19,6 +19,7 @@
 
 mod group;
 pub(crate) mod kind;
+mod list;
 mod listing;
 mod recheck;
 mod search;
@@ -36,7 +37,7 @@ use crate::{
     Adapter, Community, Cursor, Fetch, FetchLimits, Fetched, PollError, PollLimits, Polled,
     budget::Left, hackernews::below,
 };
-use group::List;
+use list::List;
 
 /// Enough for a page of a hundred posts, with all their previews and media.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -144,10 +145,6 @@ impl Adapter for Reddit {
         accepts(what)
     }
 
-    fn default_interval(&self) -> Duration {
-        Duration::from_secs(60)
-    }
-
     async fn poll(
         &self,
         what: &str,
@@ -185,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_a_float() {
+    fn remaining_requests_are_parsed_as_a_float() {
         let answer = |remaining: &str, reset: &str| Fetched {
             status: 200,
             headers: vec![

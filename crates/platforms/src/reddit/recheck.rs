@@ -6,7 +6,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Reddit, listing::Listing, listing::is_fullname, thing::Thing};
+use super::{
+    Reddit,
+    listing::Listing,
+    thing::{Thing, is_fullname},
+};
 use crate::{PollError, adapter::refuse_if_all_gone};
 
 pub(super) const BATCH: usize = 100;

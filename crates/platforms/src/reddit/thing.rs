@@ -4,7 +4,6 @@ use domain::{Post, PostType, Subforum, Timestamp, User};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::listing::is_fullname;
 use crate::text;
 
 const SITE: &str = "https://www.reddit.com";
@@ -152,4 +151,11 @@ impl Thing {
             None => format!("{SITE}/r/{subreddit}/comments/{id}/"),
         }
     }
+}
+
+/// `t3_`, or the prefix of another kind, and a number in base 36.
+pub(super) fn is_fullname(text: &str) -> bool {
+    let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    let parts = text.split_once('_');
+    text.len() <= 32 && parts.is_some_and(|(kind, id)| word(kind) && word(id))
 }

@@ -10,7 +10,7 @@
 
 use actix_web::{HttpResponse, Responder, web};
 
-use super::{Fault, NewPost, world::World};
+use super::{faults::Fault, names, post::NewPost, world::World};
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
@@ -27,19 +27,17 @@ async fn publish(world: web::Data<World>, posts: web::Json<Vec<NewPost>>) -> imp
     let known = |post: &NewPost| {
         let name = post.platform.as_str();
         let platforms = [
-            super::HACKER_NEWS,
-            super::LEMMY,
-            super::DISCOURSE,
-            super::REDDIT,
-            super::LINKEDIN,
-            super::FACEBOOK,
-            super::BLUESKY,
-            super::MASTODON,
-            super::X,
+            names::HACKER_NEWS,
+            names::LEMMY,
+            names::DISCOURSE,
+            names::REDDIT,
+            names::LINKEDIN,
+            names::FACEBOOK,
+            names::BLUESKY,
+            names::MASTODON,
+            names::X,
         ];
-        platforms.contains(&name)
-            || super::simulated_as(name).is_some()
-            || name.starts_with("feed:")
+        platforms.contains(&name) || world.has_kind(name) || name.starts_with("feed:")
     };
     match posts.iter().find(|post| !known(post)) {
         Some(post) => HttpResponse::BadRequest().body(format!(

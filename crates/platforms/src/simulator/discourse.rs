@@ -3,15 +3,16 @@
 //! Lists contain no text, and an excerpt only for pinned topics. By default they are sorted by last activity
 //! with pinned topics first, with `order=created` by creation. The address of the next page is relative and
 //! without `.json`. `posts.json` covers a window of 50 ids, even if some of them cannot be shown. A deleted
-//! topic is 404, a deleted reply still has its id.
+//! topic is 404, a deleted reply still has its id. A hidden post is listed without its text.
 
 use serde_json::{Value, json};
 
 use super::{
-    DISCOURSE,
     ask::{Ask, Reply},
     lemmy::number_of,
-    world::{Stored, World},
+    names::DISCOURSE,
+    post::Stored,
+    world::World,
 };
 
 const PER_PAGE: usize = 30;
@@ -19,6 +20,8 @@ const MAX_PER_PAGE: usize = 100;
 const POSTS_WINDOW: u64 = 50;
 /// The category of topics that name none.
 const UNCATEGORIZED: &str = "uncategorized";
+const HIDDEN_TEXT: &str =
+    "<p>This post was flagged by the community and is temporarily hidden.</p>";
 
 /// The key that a site that is not public accepts.
 pub(super) const KEY: &str = "discourse-key";
@@ -141,7 +144,7 @@ fn topic(world: &World, file: &str) -> Reply {
     let Some(topic) = topic else {
         return not_found();
     };
-    world.serve([&topic]);
+    world.serve([&topic].into_iter().filter(|topic| !topic.new.hidden));
     let mut first = post_json(world, &topic);
     // The first post of a topic has a separate id; raw text is included on request.
     first["id"] = json!(topic.id + 1_000_000_000_000);
@@ -158,13 +161,18 @@ fn post_json(world: &World, post: &Stored) -> Value {
     let topic = world.story_of(post);
     let topic = topic.as_ref().unwrap_or(post);
     let number = if topic.id == post.id { 1 } else { 2 };
+    let cooked = if post.new.hidden {
+        HIDDEN_TEXT
+    } else {
+        post.new.text.as_deref().unwrap_or_default()
+    };
     json!({
         "id": post.id, "name": "", "username": post.new.author, "created_at": millis(post),
-        "cooked": post.new.text.as_deref().unwrap_or_default(), "post_number": number,
+        "cooked": cooked, "post_number": number,
         "post_type": 1, "updated_at": millis(post), "topic_id": topic.id,
         "topic_slug": slug(&topic.new.title), "topic_title": topic.new.title,
         "topic_html_title": topic.new.title, "category_id": number_of(category_of(topic)),
-        "user_id": number_of(&post.new.author), "hidden": false, "deleted_at": null,
+        "user_id": number_of(&post.new.author), "hidden": post.new.hidden, "deleted_at": null,
         "user_deleted": post.deleted, "moderator": false, "admin": false,
     })
 }
@@ -175,7 +183,7 @@ fn posts(world: &World, ask: &Ask) -> Reply {
         post.id <= before && post.id + POSTS_WINDOW > before
     });
     shown.sort_by_key(|post| std::cmp::Reverse(post.id));
-    world.serve(&shown);
+    world.serve(shown.iter().filter(|post| !post.new.hidden));
     let posts: Vec<Value> = shown.iter().map(|post| post_json(world, post)).collect();
     Reply::ok(json!({"latest_posts": posts}))
 }

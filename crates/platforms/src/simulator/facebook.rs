@@ -8,10 +8,7 @@ use std::collections::HashMap;
 use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use serde_json::{Value, json};
 
-use super::{
-    FACEBOOK,
-    world::{Stored, World},
-};
+use super::{names::FACEBOOK, post::Stored, world::World};
 
 const MAX_LIMIT: usize = 100;
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use actix_web::{HttpRequest, HttpResponse, Responder, http::header, web};
 use serde_json::json;
 
-use super::world::{Stored, World};
+use super::{post::Stored, world::World};
 
 /// Number of entries in a feed.
 const WINDOW: usize = 50;

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    HACKER_NEWS,
     ask::{Ask, Reply},
-    world::{Stored, World},
+    names::HACKER_NEWS,
+    post::Stored,
+    world::World,
 };
 
 /// Algolia's maximum number of hits, over all pages of a query.

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    LEMMY,
     ask::{Ask, Reply},
-    world::{Stored, World},
+    names::LEMMY,
+    post::Stored,
+    world::World,
 };
 
 const MAX_LIMIT: usize = 50;

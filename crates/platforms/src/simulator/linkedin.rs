@@ -8,10 +8,7 @@ use std::collections::HashMap;
 use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use serde_json::{Value, json};
 
-use super::{
-    LINKEDIN,
-    world::{Stored, World},
-};
+use super::{names::LINKEDIN, post::Stored, world::World};
 
 const MAX_COUNT: usize = 100;
 const OLDEST_VERSION: &str = "202511";

@@ -3,68 +3,18 @@
 //! A post's `community` is the remote instance that it comes from. If a post has a text, its title is the
 //! content warning. `featured` makes a boost. The author `unindexed` refuses indexing.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use serde_json::{Value, json};
 
 use super::{
-    MASTODON,
     ask::{Ask, Reply},
-    world::{Stored, World},
+    ids::mastodon_id,
+    instance::MastodonRules,
+    names::MASTODON,
+    post::Stored,
+    world::World,
 };
 
 const MOST: usize = 40;
-
-/// Settings of the instance.
-#[derive(Debug, Clone)]
-pub struct MastodonRules {
-    /// `public`, `authenticated` or `disabled`, for local and for remote posts.
-    pub live: [&'static str; 2],
-    pub hashtags: [&'static str; 2],
-    /// The only valid token.
-    pub token: &'static str,
-    /// True if searching requires the token.
-    pub closed_search: bool,
-    /// Number of requests left; at zero all requests are refused.
-    pub requests_left: u32,
-    /// Each status must be requested separately.
-    pub before_4_3: bool,
-}
-
-impl Default for MastodonRules {
-    fn default() -> Self {
-        Self {
-            live: ["public"; 2],
-            hashtags: ["public"; 2],
-            token: "good",
-            closed_search: false,
-            requests_left: u32::MAX,
-            before_4_3: false,
-        }
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Rules(Mutex<MastodonRules>);
-
-impl Rules {
-    pub(super) fn get(&self) -> MutexGuard<'_, MastodonRules> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The status' id on this instance: its time in the upper bits.
-pub(super) fn native_id(time: domain::Timestamp, id: u64) -> u64 {
-    let millis = u64::try_from(time.micros().div_euclid(1_000)).unwrap_or_default();
-    (millis << 16) | (id & 0xffff)
-}
-
-pub(super) fn uri(base_url: &str, community: Option<&str>, author: &str, native_id: u64) -> String {
-    match community {
-        Some(host) => format!("https://{host}/users/{author}/statuses/{native_id}"),
-        None => format!("{base_url}/mastodon/users/{author}/statuses/{native_id}"),
-    }
-}
 
 pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
     let rules = {
@@ -219,7 +169,7 @@ fn timeline(world: &World, ask: &Ask, sides: [&str; 2], known: bool, tag: Option
 }
 
 fn id(post: &Stored) -> u64 {
-    native_id(post.time, post.id)
+    mastodon_id(post.time, post.id)
 }
 
 fn status(world: &World, native: &str) -> Option<Value> {

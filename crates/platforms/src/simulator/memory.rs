@@ -10,9 +10,11 @@ use domain::Timestamp;
 use url::Url;
 
 use super::{
-    NewPost, Published, XBill,
     ask::{Answer, Ask},
-    discourse, hackernews, jetstream, lemmy, mastodon, reddit,
+    bill::XBill,
+    discourse, hackernews, jetstream, kinds, lemmy, mastodon,
+    post::{NewPost, Published},
+    reddit,
     world::World,
     x,
 };
@@ -40,7 +42,7 @@ pub struct InMemory {
 impl Default for InMemory {
     fn default() -> Self {
         Self {
-            world: World::new(BASE.to_owned()),
+            world: World::new(BASE.to_owned(), kinds::post_ids()),
         }
     }
 }
@@ -81,7 +83,7 @@ impl InMemory {
         form: Option<&str>,
     ) -> Result<Fetched, FetchError> {
         let own = PLATFORMS.iter().map(|(name, answer)| (*name, *answer));
-        let others = super::simulated().map(|(name, kind)| (name, kind.answer));
+        let others = kinds::simulated().map(|(name, kind)| (name, kind.answer));
         let (name, rest) = url.path()[1..].split_once('/').unwrap_or_default();
         let found = own.chain(others).find(|(own, _)| *own == name);
         let Some((_, answer)) = found else {

@@ -22,7 +22,8 @@
 //!
 //! It runs on a separate thread and stops when dropped. All data is in memory and lost then.
 
-mod ask;
+pub(crate) mod ask;
+mod bill;
 mod control;
 pub mod demo;
 mod discourse;
@@ -30,14 +31,22 @@ mod facebook;
 mod faults;
 mod feeds;
 mod hackernews;
+mod ids;
+mod instance;
 mod jetstream;
+mod kinds;
 mod lemmy;
 mod linkedin;
 pub mod load;
 mod mastodon;
+mod meddle;
 mod memory;
+mod names;
+pub(crate) mod post;
 pub mod reddit;
-mod world;
+pub mod simulated;
+mod stream;
+pub(crate) mod world;
 mod x;
 
 use std::{io, net::SocketAddr, sync::Arc, thread, time::Duration};
@@ -47,44 +56,17 @@ use domain::Timestamp;
 use runtime::config::Access;
 use url::Url;
 
-pub(crate) use ask::{Answer, Ask, Reply};
+pub use bill::XBill;
 pub use faults::{Fault, FaultKind};
-pub use mastodon::MastodonRules;
+pub use instance::MastodonRules;
+use kinds::simulated;
 pub use memory::InMemory;
-pub use world::{NewPost, Published};
-pub(crate) use world::{Stored, World};
-pub use x::XBill;
+pub use names::{
+    BLOG, BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LEMMY, LINKEDIN, MASTODON, REDDIT, X,
+};
+pub use post::{NewPost, Published};
 
 use crate::{Settings, Source};
-
-/// The platforms' names in [`Simulator::settings`].
-pub const HACKER_NEWS: &str = "hackernews";
-pub const LEMMY: &str = "lemmy";
-pub const DISCOURSE: &str = "discourse";
-pub const REDDIT: &str = "reddit";
-pub const LINKEDIN: &str = "linkedin";
-pub const FACEBOOK: &str = "facebook";
-pub const BLUESKY: &str = "bluesky";
-pub const MASTODON: &str = "mastodon";
-pub const X: &str = "x";
-pub const BLOG: &str = "blog";
-
-/// How a kind of platform is simulated whose simulator is in the kind's own folder.
-pub struct Simulated {
-    pub(crate) answer: Answer,
-    /// The `Post.id` of a new post with the simulator's number.
-    pub(crate) post_id: fn(&NewPost, u64) -> String,
-}
-
-/// The kinds that are simulated like this, by their names.
-fn simulated() -> impl Iterator<Item = (&'static str, Simulated)> {
-    let kinds = crate::registry::KINDS.into_iter();
-    kinds.filter_map(|kind| Some((kind.name(), kind.simulated()?)))
-}
-
-fn simulated_as(platform: &str) -> Option<Simulated> {
-    simulated().find_map(|(name, kind)| (name == platform).then_some(kind))
-}
 
 /// A running simulator.
 pub struct Simulator {
@@ -114,7 +96,7 @@ impl Simulator {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
             None => format!("http://{addr}"),
         };
-        let world = Arc::new(world::World::new(base_url));
+        let world = Arc::new(world::World::new(base_url, kinds::post_ids()));
         let shared = web::Data::from(Arc::clone(&world));
         let (started, starts) = std::sync::mpsc::channel();
         let thread = thread::Builder::new()
@@ -125,7 +107,7 @@ impl Simulator {
                         App::new()
                             .app_data(shared.clone())
                             .app_data(web::JsonConfig::default().limit(16 * 1024 * 1024))
-                            .wrap(from_fn(faults::meddle))
+                            .wrap(from_fn(meddle::meddle))
                             .configure(routes)
                     })
                     .workers(1)
@@ -249,9 +231,14 @@ impl Simulator {
         self.world.delete(id)
     }
 
+    /// Hides a post until it is revealed, as moderators do. Returns false if it does not exist.
+    pub fn hide(&self, id: u64) -> bool {
+        self.world.set_hidden(id, true)
+    }
+
     /// Shows a hidden post. Returns false if it does not exist.
     pub fn reveal(&self, id: u64) -> bool {
-        self.world.reveal(id)
+        self.world.set_hidden(id, false)
     }
 
     /// Changes a post's text. Returns false if it does not exist.
@@ -303,7 +290,7 @@ impl Simulator {
         *self.world.mastodon.get() = rules;
     }
 
-    /// X: what was sold so far.
+    /// X: posts billed so far.
     #[must_use]
     pub fn x_bill(&self) -> XBill {
         self.world.x.bill()

@@ -8,10 +8,12 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::{
-    REDDIT,
     ask::{Ask, Reply},
+    ids::{base36, fullname},
     lemmy::number_of,
-    world::{Stored, World},
+    names::REDDIT,
+    post::Stored,
+    world::World,
 };
 
 const REACH: usize = 1_000;
@@ -87,24 +89,6 @@ fn is_valid(world: &World, token: &str) -> bool {
 
 fn refused(status: u16, message: &str) -> Reply {
     Reply::status(status, json!({"message": message, "error": status}))
-}
-
-/// The fullname of a post or comment.
-pub(super) fn fullname(id: u64, is_comment: bool) -> String {
-    let kind = if is_comment { "t1" } else { "t3" };
-    format!("{kind}_{}", base36(id))
-}
-
-fn base36(mut number: u64) -> String {
-    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    let mut out = Vec::new();
-    while number > 0 || out.is_empty() {
-        out.push(char::from(
-            DIGITS[usize::try_from(number % 36).unwrap_or(0)],
-        ));
-        number /= 36;
-    }
-    out.iter().rev().collect()
 }
 
 fn number(fullname: &str) -> Option<u64> {

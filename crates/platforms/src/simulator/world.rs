@@ -6,81 +6,24 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
 };
 
 use domain::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::{
-    BLUESKY, DISCOURSE, FACEBOOK, HACKER_NEWS, LINKEDIN, MASTODON, REDDIT, X, faults::Faults,
-    jetstream, mastodon, reddit, x,
+    bill::Till,
+    faults::Faults,
+    ids,
+    instance::Rules,
+    names::BLUESKY,
+    post::{NewPost, PostId, Published, Stored},
+    stream::Log,
 };
-
-/// A post to publish.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NewPost {
-    /// The kind of a platform, or `feed:<name>`.
-    pub platform: String,
-    /// Lemmy: the community. Hacker News: `job` makes a job. LinkedIn: the organization's number. Facebook: the
-    /// Page's number.
-    #[serde(default)]
-    pub community: Option<String>,
-    pub title: String,
-    /// Markdown on Lemmy, else HTML.
-    #[serde(default)]
-    pub text: Option<String>,
-    pub author: String,
-    /// Default: now.
-    #[serde(default)]
-    pub time: Option<Timestamp>,
-    /// Link target of the post.
-    #[serde(default)]
-    pub url: Option<String>,
-    /// Lemmy: pinned to the top. LinkedIn: a draft.
-    #[serde(default)]
-    pub featured: bool,
-    /// Hacker News: time until the search knows it.
-    #[serde(default)]
-    pub index_lag_ms: u64,
-    /// Hacker News: nothing shows it until it is revealed.
-    #[serde(default)]
-    pub hidden: bool,
-    /// Hacker News: number of reads that return `null` at first.
-    #[serde(default)]
-    pub null_reads: u32,
-    /// The simulator's number of the post that this comments on.
-    #[serde(default)]
-    pub parent: Option<u64>,
-}
-
-/// A post that was published.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Published {
-    /// The simulator's number of the post, for deleting it.
-    pub id: u64,
-    /// The `Post.id` that Earshot assigns to it, with the platform names of the simulator's settings.
-    pub post_id: String,
-}
-
-/// A stored post.
-#[derive(Debug, Clone)]
-pub(crate) struct Stored {
-    pub(crate) id: u64,
-    /// Shared, because lists copy it.
-    pub(crate) new: Arc<NewPost>,
-    pub(crate) time: Timestamp,
-    pub(crate) published: Timestamp,
-    pub(crate) post_id: String,
-    pub(crate) edited: Option<Timestamp>,
-    /// Its author deleted it; some platforms still show that it existed.
-    pub(crate) deleted: bool,
-}
 
 pub(crate) struct World {
     base_url: String,
+    /// How the kinds with a simulator in their own folder name their posts.
+    own_kinds: BTreeMap<&'static str, PostId>,
     state: Mutex<State>,
     /// Reddit's tokens: which ones are valid, and how many seconds new ones live.
     token_number: AtomicI64,
@@ -88,9 +31,9 @@ pub(crate) struct World {
     /// The clock in microseconds if a test controls it; [`NOT_HELD`] otherwise.
     held: AtomicI64,
     pub(super) faults: Faults,
-    pub(super) jetstream: jetstream::Log,
-    pub(super) mastodon: mastodon::Rules,
-    pub(super) x: x::Till,
+    pub(super) jetstream: Log,
+    pub(super) mastodon: Rules,
+    pub(super) x: Till,
 }
 
 const NOT_HELD: i64 = i64::MIN;
@@ -113,9 +56,10 @@ fn first_id() -> u64 {
 }
 
 impl World {
-    pub(crate) fn new(base_url: String) -> Self {
+    pub(crate) fn new(base_url: String, own_kinds: BTreeMap<&'static str, PostId>) -> Self {
         Self {
             base_url,
+            own_kinds,
             state: Mutex::new(State {
                 posts: Vec::new(),
                 next_id: first_id(),
@@ -126,9 +70,9 @@ impl World {
             token_lifetime: AtomicI64::new(0),
             held: AtomicI64::new(NOT_HELD),
             faults: Faults::default(),
-            jetstream: jetstream::Log::default(),
-            mastodon: mastodon::Rules::default(),
-            x: x::Till::default(),
+            jetstream: Log::default(),
+            mastodon: Rules::default(),
+            x: Till::default(),
         }
     }
 
@@ -219,33 +163,15 @@ impl World {
         if let Some((_, feed)) = new.platform.split_once(':') {
             return self.entry_url(feed, id);
         }
-        if let Some(kind) = super::simulated_as(&new.platform) {
-            return (kind.post_id)(new, id);
+        match self.own_kinds.get(new.platform.as_str()) {
+            Some(post_id) => post_id(new, id),
+            None => ids::post_id(&self.base_url, new, id, time),
         }
-        match new.platform.as_str() {
-            HACKER_NEWS => format!("{HACKER_NEWS}:{id}"),
-            LINKEDIN => format!("urn:li:share:{id}"),
-            FACEBOOK => {
-                let page = new.community.as_deref().unwrap_or_default();
-                format!("{FACEBOOK}:{page}_{id}")
-            }
-            DISCOURSE if new.parent.is_some() => format!("{DISCOURSE}:p/{id}"),
-            DISCOURSE => format!("{DISCOURSE}:t/{id}"),
-            REDDIT => format!("{REDDIT}:{}", reddit::fullname(id, new.parent.is_some())),
-            BLUESKY => jetstream::uri(&new.author, id),
-            MASTODON => {
-                let native_id = mastodon::native_id(time, id);
-                mastodon::uri(
-                    &self.base_url,
-                    new.community.as_deref(),
-                    &new.author,
-                    native_id,
-                )
-            }
-            X => x::post_id(x::native_id(time, id)),
-            _ if new.parent.is_some() => format!("{}/lemmy/comment/{id}", self.base_url),
-            _ => format!("{}/lemmy/post/{id}", self.base_url),
-        }
+    }
+
+    /// Returns true if the simulator of the kind is in the kind's own folder.
+    pub(super) fn has_kind(&self, name: &str) -> bool {
+        self.own_kinds.contains_key(name)
     }
 
     pub(crate) fn entry_url(&self, feed: &str, id: u64) -> String {
@@ -262,8 +188,8 @@ impl World {
         })
     }
 
-    pub(crate) fn reveal(&self, id: u64) -> bool {
-        self.change(id, |post| Arc::make_mut(&mut post.new).hidden = false)
+    pub(crate) fn set_hidden(&self, id: u64, hidden: bool) -> bool {
+        self.change(id, |post| Arc::make_mut(&mut post.new).hidden = hidden)
     }
 
     pub(crate) fn edit(&self, id: u64, text: &str) -> bool {
@@ -385,17 +311,5 @@ impl World {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Stored {
-    /// Returns true if Hacker News' search knows it.
-    pub(crate) fn is_indexed(&self, now: Timestamp) -> bool {
-        let lag = Duration::from_millis(self.new.index_lag_ms);
-        self.published.plus(lag) <= now
-    }
-
-    pub(crate) fn seconds(&self) -> i64 {
-        self.time.micros().div_euclid(1_000_000)
     }
 }

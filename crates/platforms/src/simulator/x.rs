@@ -3,68 +3,21 @@
 //! A query finds posts that contain all its words; operators are ignored. An edit is a new id. Tokens: `good`;
 //! `poor` has no credits and `narrow` no access; all others are refused. `featured` makes a repost.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use domain::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    X,
     ask::{Ask, Reply},
-    world::{Stored, World},
+    ids::{EPOCH_MILLIS, x_id},
+    names::X,
+    post::Stored,
+    world::World,
 };
 
-const EPOCH_MILLIS: i64 = 1_288_834_974_657;
 const REACH: Duration = Duration::from_hours(7 * 24);
 const CUT: usize = 280;
-
-/// The amounts sold.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct XBill {
-    /// Posts in responses; each post counts once a day, as X bills them.
-    pub posts: usize,
-    /// Posts in responses, counted each time.
-    pub served: usize,
-    pub users: usize,
-    /// Maximum number of posts in one request.
-    pub most_asked: u64,
-}
-
-#[derive(Default)]
-pub(super) struct Till(Mutex<Sold>);
-
-#[derive(Default)]
-struct Sold {
-    posts: BTreeSet<(String, i64)>,
-    bill: XBill,
-}
-
-impl Till {
-    pub(super) fn bill(&self) -> XBill {
-        let sold = self.sold();
-        XBill {
-            posts: sold.posts.len(),
-            ..sold.bill.clone()
-        }
-    }
-
-    fn sold(&self) -> MutexGuard<'_, Sold> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-pub(super) fn native_id(time: Timestamp, id: u64) -> u64 {
-    let millis = time.micros().div_euclid(1_000) - EPOCH_MILLIS;
-    (u64::try_from(millis).unwrap_or_default() << 22) | (id & 0x3f_ffff)
-}
-
-pub(super) fn post_id(native_id: u64) -> String {
-    format!("https://x.com/i/status/{native_id}")
-}
 
 pub(super) fn answer(world: &World, ask: &Ask) -> Reply {
     let mut reply = match ask.header("authorization") {
@@ -254,12 +207,12 @@ fn text_of(post: &Stored) -> &str {
 }
 
 fn first(post: &Stored) -> u64 {
-    native_id(post.time, post.id)
+    x_id(post.time, post.id)
 }
 
 fn latest(post: &Stored) -> u64 {
     post.edited
-        .map_or_else(|| first(post), |edited| native_id(edited, post.id))
+        .map_or_else(|| first(post), |edited| x_id(edited, post.id))
 }
 
 fn time_of(id: u64) -> Option<Timestamp> {

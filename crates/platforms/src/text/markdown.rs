@@ -93,6 +93,6 @@ mod tests {
         ] {
             let _ = from_markdown(&deep);
         }
-        assert!(started.elapsed().as_secs() < 20);
+        assert!(started.elapsed().as_secs() < 60);
     }
 }

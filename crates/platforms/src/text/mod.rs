@@ -72,15 +72,6 @@ pub fn title_of(text: &str) -> String {
     cut(line(text), FALLBACK_TITLE_CHARS)
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        // Writing to a String does not fail.
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
-}
-
 fn cut(mut text: String, max_chars: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(max_chars) {
         text.truncate(end);
@@ -99,13 +90,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_line() {
+    fn line_has_no_line_breaks() {
         assert_eq!(line("  a\u{0}\tb\n\n c "), "a b c");
         assert_eq!(line(&"é".repeat(1_000)).chars().count(), MAX_LINE_CHARS);
     }
 
     #[test]
-    fn a_block_keeps_its_paragraphs() {
+    fn block_text_keeps_its_paragraphs() {
         assert_eq!(block("\n a  \n\n\n\nb\u{7}\r\nc\n"), " a\n\nb\nc");
     }
 }

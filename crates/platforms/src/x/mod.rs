@@ -251,7 +251,7 @@ impl Adapter for X {
         let mut pages = 0;
         let begin = Instant::now();
         let mut failure = None;
-        // Whether the end of the stretch was not reached.
+        // True if a limit or a failure ended the reading before the end of the range.
         let cut = loop {
             let is_late = pages > 0 && begin.elapsed() >= limits.max_time;
             if pages >= limits.max_pages || new >= limits.max_posts || is_late {

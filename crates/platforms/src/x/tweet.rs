@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_post_is_whole_and_unescaped_and_an_edit_keeps_the_first_id() {
+    fn long_post_is_complete_and_an_edit_keeps_the_first_id() {
         let tweet = Tweet::read(&json!({
             "id": "1578578218171359232", "text": "a &amp;lt; b…", "author_id": "7",
             "note_tweet": {"text": "a &amp;lt; b &lt;c&gt;"}, "created_at": "2022-10-08T02:49:10.000Z",
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_tell_times_and_times_ids() {
+    fn ids_and_times_convert_into_each_other() {
         let time: Timestamp = "2026-07-04T14:38:06.240Z".parse().unwrap();
         assert_eq!(time_of(id_at(time)), Some(time));
         assert_eq!(time_of(20), None);

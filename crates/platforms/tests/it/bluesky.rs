@@ -1,6 +1,9 @@
 //! Bluesky: Jetstream on the simulator, and on misbehaving hosts.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use domain::{Post, Timestamp};
 use futures::{SinkExt, StreamExt};
@@ -10,7 +13,13 @@ use platforms::{
     simulator::{Fault, FaultKind, NewPost, Simulator},
 };
 use tokio::net::{TcpListener, TcpStream};
-use tokio_tungstenite::{WebSocketStream, accept_async, tungstenite::Message};
+use tokio_tungstenite::{
+    WebSocketStream, accept_async, accept_hdr_async,
+    tungstenite::{
+        Message,
+        handshake::server::{Request, Response},
+    },
+};
 use url::Url;
 
 use crate::platform::{Feed, post};
@@ -27,9 +36,10 @@ struct Stream {
 
 fn quick(hosts: Vec<Url>) -> Jetstream {
     Jetstream::new(hosts, None, Arc::new(Unlimited)).with_waits(Waits {
-        gather: Duration::from_millis(20),
-        idle: Duration::from_millis(200),
-        silence: Duration::from_millis(300),
+        // The simulator has its own threads, which a busy machine may run late.
+        gather: Duration::from_millis(300),
+        idle: Duration::from_millis(500),
+        silence: Duration::from_millis(600),
         ..Waits::default()
     })
 }
@@ -136,13 +146,8 @@ async fn a_post_carries_every_field_and_its_author_s_handle() {
     );
     assert!(json.get("title").is_none());
     // An author whose handle cannot be looked up is named by the DID, and the post is not delayed.
-    feed.simulator.fail(Fault {
-        platform: BLUESKY.into(),
-        kind: FaultKind::Status,
-        times: 1,
-        value: 500,
-        path: Some("getProfiles".into()),
-    });
+    feed.simulator
+        .fail(Fault::new(BLUESKY, FaultKind::Status, 500).on("getProfiles"));
     feed.publish([NewPost {
         author: "ben".into(),
         ..post(BLUESKY, "hello")
@@ -152,7 +157,7 @@ async fn a_post_carries_every_field_and_its_author_s_handle() {
 }
 
 #[tokio::test]
-async fn polls_go_on_over_one_connection_and_deletions_are_told() {
+async fn polls_share_one_connection_and_report_deletions() {
     let mut stream = Stream::new();
     assert!(stream.poll().await.posts.is_empty());
     let ids = stream.publish(numbered(0..1_000));
@@ -171,7 +176,7 @@ async fn polls_go_on_over_one_connection_and_deletions_are_told() {
 }
 
 #[tokio::test]
-async fn a_broken_stream_is_taken_up_where_it_was_left() {
+async fn broken_stream_is_resumed_at_its_position() {
     let mut stream = Stream::new();
     stream.poll().await;
     stream.publish(numbered(0..300));
@@ -195,7 +200,7 @@ async fn a_broken_stream_is_taken_up_where_it_was_left() {
 }
 
 #[tokio::test]
-async fn another_replica_and_a_lost_commit_begin_again_at_the_cursor() {
+async fn other_replica_and_lost_commit_resume_at_the_stored_cursor() {
     let mut stream = Stream::new();
     stream.poll().await;
     stream.publish(numbered(0..10));
@@ -214,13 +219,13 @@ async fn another_replica_and_a_lost_commit_begin_again_at_the_cursor() {
 }
 
 #[tokio::test]
-async fn a_cursor_beyond_the_look_back_is_a_gap_and_told_once() {
+async fn cursor_older_than_the_stream_is_reported_once_as_a_gap() {
     let mut stream = Stream::new();
     let start = Timestamp::now().minus(Duration::from_hours(3));
     stream.simulator.set_now(start);
     stream.publish(numbered(0..3));
     let since = PollLimits::default();
-    // A reading that stopped at this position.
+    // As if an earlier read had stopped at this position.
     let polled = {
         stream.simulator.set_look_back(Duration::from_hours(36));
         let mut json = stream
@@ -308,7 +313,7 @@ async fn what_is_gone_shows_when_asked_again() {
 }
 
 #[tokio::test]
-async fn a_host_that_refuses_is_judged_by_its_answer() {
+async fn refusal_of_a_host_is_classified_by_its_response() {
     let mut stream = Stream::new();
     for (kind, value) in [
         (FaultKind::Status, 500),
@@ -318,13 +323,9 @@ async fn a_host_that_refuses_is_judged_by_its_answer() {
         (FaultKind::Garbage, 0),
         (FaultKind::Huge, 1_000_000),
     ] {
-        stream.simulator.fail(Fault {
-            platform: BLUESKY.into(),
-            kind,
-            times: 1,
-            value,
-            path: Some("subscribe".into()),
-        });
+        stream
+            .simulator
+            .fail(Fault::new(BLUESKY, kind, value).on("subscribe"));
         let error = stream.try_poll().await.unwrap_err();
         println!("{kind:?} {value}: {error}");
         match (kind, value) {
@@ -370,8 +371,95 @@ async fn poll_once(adapter: &Jetstream) -> Result<Polled, PollError> {
     adapter.poll(FEED, None, &PollLimits::default()).await
 }
 
+/// Their times do not move the cursor. If the transaction fails then, the stored cursor must not continue the open
+/// stream after them.
 #[tokio::test]
-async fn garbage_between_events_is_passed_over_and_nothing_but_garbage_is_an_error() {
+async fn events_older_than_the_cursor_come_again_after_a_lost_commit() {
+    let late = host(async |mut socket: WebSocketStream<TcpStream>| {
+        let now = Timestamp::now().micros();
+        for (n, time) in [(0, now), (1, now - 60_000_000), (2, now - 60_000_000)] {
+            socket.send(event(n, time)).await.unwrap();
+        }
+        while socket.next().await.is_some() {}
+    })
+    .await;
+    let adapter = quick(vec![late]);
+    let limits = PollLimits {
+        max_posts: 1,
+        ..PollLimits::default()
+    };
+    let poll = async |cursor: Option<&Cursor>| adapter.poll(FEED, cursor, &limits).await.unwrap();
+    let first = poll(None).await;
+    let lost = poll(Some(&first.cursor)).await;
+    assert_eq!(texts(&lost.posts), ["post 1"]);
+    let again = poll(Some(&first.cursor)).await;
+    assert_eq!(texts(&again.posts), ["post 1"]);
+}
+
+/// A host that sends `events` from the cursor on, and then closes unless it `stays`. Also returns the cursors that
+/// were requested.
+async fn replaying(events: Vec<(i64, i64)>, stays: bool) -> (Url, Arc<Mutex<Vec<i64>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    let cursors = Arc::new(Mutex::new(Vec::new()));
+    let requested = Arc::clone(&cursors);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut cursor = 0;
+            #[expect(clippy::result_large_err, reason = "the type is tungstenite's")]
+            let read_cursor = |request: &Request, response: Response| {
+                let query = request.uri().query().unwrap_or_default();
+                let value = query
+                    .split('&')
+                    .find_map(|pair| pair.strip_prefix("cursor="));
+                cursor = value.unwrap().parse().unwrap();
+                Ok(response)
+            };
+            let mut socket = accept_hdr_async(stream, read_cursor).await.unwrap();
+            requested.lock().unwrap().push(cursor);
+            for (n, time) in events.iter().filter(|(_, time)| *time >= cursor) {
+                socket.send(event(*n, *time)).await.unwrap();
+            }
+            if stays {
+                tokio::spawn(async move { while socket.next().await.is_some() {} });
+            } else {
+                let _ = socket.close(None).await;
+            }
+        }
+    });
+    (url.parse().unwrap(), cursors)
+}
+
+#[tokio::test]
+async fn events_that_a_slow_host_had_not_sent_are_read_from_another() {
+    const SECOND: i64 = 1_000_000;
+    let time = Timestamp::now().micros();
+    let (slow, _) = replaying(vec![(1, time)], false).await;
+    let on_other = vec![(0, time - 40 * SECOND), (1, time - 50 * SECOND), (2, time)];
+    let (other, cursors) = replaying(on_other, true).await;
+    let limits = PollLimits {
+        since: Some(Timestamp::from_micros(time - SECOND).unwrap()),
+        ..PollLimits::default()
+    };
+    let adapter = quick(vec![slow, other.clone()]);
+    let first = adapter.poll(FEED, None, &limits).await.unwrap();
+    assert_eq!(texts(&first.posts), ["post 1"]);
+    let second = adapter.poll(FEED, Some(&first.cursor), &limits).await;
+    let second = second.unwrap();
+    // The known post comes again and is dropped.
+    assert_eq!(texts(&second.posts), ["post 0", "post 2"]);
+    assert_eq!(second.gap, None);
+
+    // The position is now one of the other host, which is resumed a few seconds back.
+    let adapter = quick(vec![other]);
+    let third = adapter.poll(FEED, Some(&second.cursor), &limits).await;
+    assert!(third.unwrap().posts.is_empty());
+    let requested = cursors.lock().unwrap().clone();
+    assert_eq!(requested, [time - 60 * SECOND, time - 3 * SECOND]);
+}
+
+#[tokio::test]
+async fn malformed_frames_are_skipped_and_only_malformed_frames_are_an_error() {
     let mixed = host(async |mut socket: WebSocketStream<TcpStream>| {
         let now = Timestamp::now().micros();
         for n in 0..10 {
@@ -401,6 +489,12 @@ async fn garbage_between_events_is_passed_over_and_nothing_but_garbage_is_an_err
     assert_eq!(polled.posts.len(), 10);
     // Each kind of garbage once, though it came ten times.
     assert_eq!(polled.unreadable.len(), 7, "{:?}", polled.unreadable);
+    // A poll that returned only garbage has to be stored too.
+    let garbage = Polled {
+        posts: Vec::new(),
+        ..polled.clone()
+    };
+    assert!(!garbage.is_empty());
     assert!(polled.cursor.high_water().unwrap() <= Timestamp::now());
     let garbage = host(async |mut socket: WebSocketStream<TcpStream>| {
         while socket.send(Message::text("{}")).await.is_ok() {
@@ -413,7 +507,7 @@ async fn garbage_between_events_is_passed_over_and_nothing_but_garbage_is_an_err
 }
 
 #[tokio::test]
-async fn an_endless_message_ends_the_connection_and_not_us() {
+async fn endless_message_ends_only_the_connection() {
     let endless = host(async |mut socket: WebSocketStream<TcpStream>| {
         let _ = socket
             .send(Message::text("a".repeat(2 * 1024 * 1024)))
@@ -429,7 +523,7 @@ async fn an_endless_message_ends_the_connection_and_not_us() {
 }
 
 #[tokio::test]
-async fn silence_is_answered_with_a_ping_and_then_with_another_host() {
+async fn silent_host_is_pinged_and_then_replaced() {
     // It reads nothing, so it sends no pong.
     let silent = host(async |socket: WebSocketStream<TcpStream>| {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -484,7 +578,7 @@ async fn a_silent_host_that_answers_pings_is_kept() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_away_is_passed_over() {
+async fn unavailable_host_is_skipped() {
     let stream = Stream::new();
     let away: Url = "ws://127.0.0.1:1".parse().unwrap();
     let adapter = quick(vec![away, url(&stream.simulator)]);

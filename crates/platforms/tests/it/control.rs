@@ -36,7 +36,7 @@ async fn get(simulator: &Simulator, path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn posts_and_faults_are_given_and_served_times_told() {
+async fn control_api_accepts_posts_and_faults_and_returns_served_times() {
     let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
     let posts = json!([
         {"platform": "hackernews", "title": "a", "author": "ana"},

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::Timestamp;
 use platforms::{
     PollError,
     simulator::{Fault, FaultKind, NewPost},
@@ -27,13 +28,8 @@ fn reply(topic: u64, text: &str) -> NewPost {
 }
 
 fn fail(feed: &Feed, kind: FaultKind, value: u64, path: &str, times: u32) {
-    feed.simulator.fail(Fault {
-        platform: DISCOURSE.into(),
-        kind,
-        times,
-        value,
-        path: Some(path.into()),
-    });
+    feed.simulator
+        .fail(Fault::new(DISCOURSE, kind, value).times(times).on(path));
 }
 
 #[tokio::test]
@@ -87,7 +83,7 @@ async fn a_reply_is_a_comment_and_a_topic_is_not() {
 }
 
 #[tokio::test]
-async fn replies_lie_behind_stretches_that_nobody_may_read() {
+async fn replies_behind_hidden_ranges_are_found() {
     let mut feed = Feed::new("discourse:posts");
     let topic = feed.publish([in_category("Help", "What do you use?")])[0];
     feed.publish([reply(topic, "<p>first</p>")]);
@@ -97,6 +93,91 @@ async fn replies_lie_behind_stretches_that_nobody_may_read() {
     let given = feed.poll().await.posts;
     let texts: Vec<_> = given.iter().filter_map(|post| post.text.clone()).collect();
     assert_eq!(texts, ["first", "second"]);
+}
+
+/// A search for late posts, as it runs once an hour. Returns their titles and texts.
+async fn search(feed: &Feed, what: &str) -> Vec<(String, String)> {
+    let since = Timestamp::now().minus(Duration::from_hours(24));
+    let cursor = feed.cursor.as_ref().unwrap().reading_back_to(since);
+    let adapter = feed.adapter();
+    let polled = adapter.poll(what, Some(&cursor), &feed.limits).await;
+    let posts = polled.unwrap().posts;
+    let shown = posts
+        .iter()
+        .map(|post| (title(post), post.text.clone().unwrap_or_default()));
+    shown.collect()
+}
+
+#[tokio::test]
+async fn hidden_reply_is_returned_once_it_is_approved() {
+    let mut feed = Feed::new("discourse:posts");
+    let topic = feed.publish([in_category("Help", "What do you use?")])[0];
+    let hidden = |text: &str| NewPost {
+        hidden: true,
+        ..reply(topic, text)
+    };
+    let ids = feed.publish([
+        reply(topic, "<p>visible</p>"),
+        hidden("<p>approved soon</p>"),
+        hidden("<p>approved late</p>"),
+    ]);
+    let polled = feed.poll().await;
+    assert_eq!((polled.posts.len(), polled.more), (1, false));
+    let polled = feed.poll().await;
+    assert_eq!((polled.posts.len(), polled.more), (0, false));
+
+    assert!(feed.simulator.reveal(ids[1]));
+    let given = feed.poll().await.posts;
+    assert_eq!(given.len(), 1);
+    assert_eq!(given[0].text.as_deref(), Some("approved soon"));
+    assert!(feed.poll().await.posts.is_empty());
+
+    assert!(feed.simulator.reveal(ids[2]));
+    let found = search(&feed, "posts").await;
+    assert_eq!(
+        found,
+        [("What do you use?".into(), "approved late".to_owned())]
+    );
+}
+
+#[tokio::test]
+async fn hidden_known_reply_counts_as_deleted() {
+    let mut feed = Feed::new("discourse:posts");
+    let topic = feed.publish([in_category("Help", "What do you use?")])[0];
+    let id = feed.publish([reply(topic, "<p>flagged later</p>")])[0];
+    assert_eq!(feed.poll().await.posts.len(), 1);
+    assert!(feed.simulator.hide(id));
+    assert_eq!(feed.poll().await.deleted, [format!("discourse:p/{id}")]);
+    assert!(feed.simulator.reveal(id));
+    let polled = feed.poll().await;
+    assert_eq!((polled.posts.len(), polled.deleted.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn restored_topic_is_found_by_a_search() {
+    let mut feed = Feed::new("discourse:latest");
+    let ids = feed.publish([
+        post(DISCOURSE, "deleted at first"),
+        post(DISCOURSE, "hidden at first"),
+        post(DISCOURSE, "visible"),
+    ]);
+    let path = |id: u64| format!("/discourse/t/{id}.json");
+    fail(&feed, FaultKind::Status, 404, &path(ids[0]), 1);
+    assert!(feed.simulator.hide(ids[1]));
+    let polled = feed.poll().await;
+    let given: Vec<_> = polled.posts.iter().map(title).collect();
+    assert_eq!((given, polled.more), (vec!["visible".to_owned()], false));
+    // Polls do not request them again.
+    assert!(feed.poll().await.posts.is_empty());
+    for id in &ids[..2] {
+        assert_eq!(feed.simulator.requests(&path(*id)), 1);
+    }
+
+    assert!(feed.simulator.reveal(ids[1]));
+    let mut found = search(&feed, "latest").await;
+    found.sort();
+    let titles: Vec<_> = found.iter().map(|(title, _)| title.as_str()).collect();
+    assert_eq!(titles, ["deleted at first", "hidden at first"]);
 }
 
 #[tokio::test]
@@ -144,7 +225,7 @@ async fn a_burst_is_read_over_several_polls_behind_pinned_topics() {
 }
 
 #[tokio::test]
-async fn a_topic_that_cannot_be_read_waits_and_holds_nothing_back() {
+async fn unreadable_topic_waits_and_delays_no_other() {
     let mut feed = Feed::new("discourse:latest");
     feed.poll().await;
     let ids = feed.publish((0..3).map(|n| post(DISCOURSE, format!("post {n}"))));
@@ -188,7 +269,7 @@ async fn throttling_in_the_middle_keeps_what_was_read() {
 }
 
 #[tokio::test]
-async fn a_category_is_a_feed_of_its_own_and_can_be_found() {
+async fn category_is_a_separate_feed_and_can_be_found() {
     let mut feed = Feed::new("discourse:latest");
     feed.publish([in_category("Help me", "in"), in_category("Cats", "out")]);
     let found = feed.adapter().communities("help", 5).await.unwrap();
@@ -228,7 +309,7 @@ async fn what_is_gone_shows_when_asked_again() {
 }
 
 #[tokio::test]
-async fn a_site_that_refuses_says_what_to_do() {
+async fn refusal_of_a_site_contains_advice() {
     let mut feed = Feed::new("discourse:latest");
     fail(&feed, FaultKind::Status, 403, "latest.json", 1);
     let error = feed.try_poll().await.unwrap_err();

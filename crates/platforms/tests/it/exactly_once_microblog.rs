@@ -280,7 +280,9 @@ impl Adapter for Breaking {
                     let behind = self.simulator.newest_event() > polled.cursor.high_water();
                     // One empty poll is not the end either: events of one microsecond do not say which is the
                     // last.
-                    let still = !behind && Some(&polled.cursor) == cursor;
+                    let high_water = cursor.and_then(Cursor::high_water);
+                    let is_same = polled.cursor.high_water() == high_water;
+                    let still = !behind && is_same && polled.posts.is_empty();
                     let stills = if still {
                         self.stills.fetch_add(1, Ordering::Relaxed) + 1
                     } else {

@@ -30,7 +30,7 @@ fn of_12(post: NewPost) -> NewPost {
 }
 
 #[tokio::test]
-async fn posts_carry_every_field_and_stories_stand_in_for_messages() {
+async fn posts_have_every_field_and_stories_replace_missing_messages() {
     let mut feed = Feed::new(FEED);
     let ids = feed.publish([
         of_12(NewPost {
@@ -95,7 +95,7 @@ async fn refusals_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_limit_that_is_used_up_ends_the_reading() {
+async fn exhausted_limit_ends_the_read() {
     let mut feed = Feed::new("facebook-busy:page/12");
     feed.publish([of_12(post(FACEBOOK, "one"))]);
     let polled = feed.poll().await;
@@ -129,13 +129,7 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
         (FaultKind::RetryAfter, 7),
     ];
     for (kind, value) in faults {
-        feed.simulator.fail(Fault {
-            platform: FACEBOOK.into(),
-            kind,
-            times: 1,
-            value,
-            path: None,
-        });
+        feed.simulator.fail(Fault::new(FACEBOOK, kind, value));
         let error = feed.try_poll().await.unwrap_err();
         assert!(!error.is_permanent(), "{kind:?} {error}");
     }
@@ -145,7 +139,7 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
 
 /// The platform puts the token into addresses, or its list never ends.
 #[tokio::test]
-async fn the_token_is_in_no_error_and_goes_nowhere_else() {
+async fn token_is_in_no_error_and_sent_to_no_other_host() {
     let base: Url = "https://graph.facebook.example".parse().unwrap();
     let item = json!({"id": "12_1", "message": "m", "created_time": "2026-11-21T10:00:00+0000"});
     let elsewhere = "https://evil.example/v25.0/12/feed?after=a";
@@ -305,7 +299,7 @@ proptest! {
     }
 
     #[test]
-    fn posts_may_come_and_go_while_pages_are_read(schedule in schedules(&Shape {
+    fn posts_that_appear_or_vanish_during_a_read_are_handled(schedule in schedules(&Shape {
         during_polls: std::time::Duration::from_millis(700),
         ..Shape::default()
     })) {

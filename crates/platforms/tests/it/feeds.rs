@@ -23,7 +23,7 @@ async fn an_unchanged_feed_costs_a_304() {
 }
 
 #[tokio::test]
-async fn a_feed_of_more_than_a_poll_may_give_comes_whole() {
+async fn large_feed_is_returned_completely_over_several_polls() {
     let mut feed = Feed::new("blog:newest");
     feed.limits.max_posts = 10;
     feed.publish(posts(BLOG, 25));
@@ -103,7 +103,7 @@ async fn a_feed_that_changes_all_ids_is_not_delivered_again() {
 }
 
 #[tokio::test]
-async fn a_window_that_emptied_is_a_gap() {
+async fn completely_changed_feed_is_a_gap() {
     let mut feed = Feed::new("blog:newest");
     feed.publish(posts(BLOG, 40));
     assert_eq!(feed.poll().await.gap, None);
@@ -114,7 +114,7 @@ async fn a_window_that_emptied_is_a_gap() {
 }
 
 #[tokio::test]
-async fn a_network_s_post_has_text() {
+async fn network_posts_have_text() {
     let mut feed = Feed::new("blog:newest");
     feed.publish([post(BLOG, "Only a title")]);
     let post = feed.poll().await.posts.remove(0);
@@ -135,13 +135,7 @@ async fn faults_are_errors_and_nothing_is_lost() {
     ] {
         let name = format!("{kind:?} {value}");
         feed.publish([post(BLOG, name.clone())]);
-        feed.simulator.fail(Fault {
-            platform: BLOG.into(),
-            kind,
-            times: 1,
-            value,
-            path: None,
-        });
+        feed.simulator.fail(Fault::new(BLOG, kind, value));
         let error = feed.try_poll().await.unwrap_err();
         if kind == FaultKind::Status {
             assert!(matches!(error, PollError::NotFound(_)));

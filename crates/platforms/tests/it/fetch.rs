@@ -29,16 +29,20 @@ async fn serve(answer: &'static str) -> u16 {
 }
 
 async fn get(url: String) -> Result<Fetched, FetchError> {
+    get_within(Duration::from_secs(60), url).await
+}
+
+async fn get_within(timeout: Duration, url: String) -> Result<Fetched, FetchError> {
     let limits = FetchLimits {
         max_bytes: 100,
-        timeout: Duration::from_secs(2),
+        timeout,
     };
     let client = Direct::new(None).unwrap();
     client.get(&url.parse().unwrap(), &[], &limits).await
 }
 
 #[tokio::test]
-async fn redirects_are_followed_within_their_origin_and_not_for_ever() {
+async fn redirects_are_followed_within_their_origin_up_to_a_limit() {
     let there = serve("HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 2\r\n\r\nok").await;
     let answer = get(format!("http://127.0.0.1:{there}/")).await.unwrap();
     assert_eq!((answer.status, answer.header("x-a")), (200, Some("b")));
@@ -137,7 +141,8 @@ async fn sizes_and_times_are_bounded() {
 
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = silent.local_addr().unwrap().port();
-    let answer = get(format!("http://127.0.0.1:{port}/")).await;
+    let url = format!("http://127.0.0.1:{port}/");
+    let answer = get_within(Duration::from_millis(500), url).await;
     assert!(matches!(answer, Err(FetchError::Timeout)), "{answer:?}");
 }
 
@@ -149,7 +154,7 @@ async fn tls_needs_no_provider_of_the_process() {
 }
 
 #[tokio::test]
-async fn what_is_packed_is_measured_unpacked() {
+async fn compressed_responses_are_measured_after_decompression() {
     // Twenty thousand letters, compressed with gzip.
     const BOMB: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xed\xc1\x31\x01\x00\x00\x00\xc2\xa0\xac\xeb\x5f\xc2\x1a\x1e\x40\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xf0\x60\x31\x87\xbd\xca\x20\x4e\x00\x00";
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -172,5 +177,51 @@ async fn what_is_packed_is_measured_unpacked() {
     assert!(
         matches!(answer, Err(FetchError::TooLarge { limit_bytes: 100 })),
         "{answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn post_request_sends_its_headers_and_follows_no_redirect() {
+    let elsewhere =
+        serve("HTTP/1.1 307 Go\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
+            .await;
+    let long = serve("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n").await;
+    let post = async |port: u16, timeout: Duration| {
+        let url = format!("http://localhost:{port}/ask").parse().unwrap();
+        let limits = FetchLimits {
+            max_bytes: 100,
+            timeout,
+        };
+        let headers = [("authorization", "Bearer secret")];
+        let client = Direct::new(None).unwrap();
+        client.post(&url, &headers, "{}".to_owned(), &limits).await
+    };
+    let generous = Duration::from_secs(60);
+    assert_eq!(post(elsewhere, generous).await.unwrap().status, 307);
+    let answer = post(long, generous).await;
+    assert!(matches!(answer, Err(FetchError::TooLarge { .. })));
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let read = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n{}") {
+            stream.read_buf(&mut request).await.unwrap();
+        }
+        // A response that never ends.
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")
+            .await
+            .unwrap();
+        (stream, String::from_utf8(request).unwrap())
+    });
+    let answer = post(port, Duration::from_secs(2)).await;
+    assert!(matches!(answer, Err(FetchError::Timeout)), "{answer:?}");
+    let (_stream, request) = read.await.unwrap();
+    assert!(request.starts_with("POST /ask HTTP/1.1\r\n"), "{request}");
+    assert!(
+        request.contains("authorization: Bearer secret\r\n"),
+        "{request}"
     );
 }

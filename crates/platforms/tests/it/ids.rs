@@ -41,17 +41,11 @@ async fn account(feed: &mut Feed) -> IdAccount {
 }
 
 fn fault(kind: FaultKind, value: u64, id: u64) -> Fault {
-    Fault {
-        platform: "hackernews".into(),
-        kind,
-        times: 1,
-        value,
-        path: Some(format!("item/{id}.json")),
-    }
+    Fault::new("hackernews", kind, value).on(&format!("item/{id}.json"))
 }
 
 #[tokio::test]
-async fn ids_that_cannot_be_asked_for_are_not_passed() {
+async fn ids_that_cannot_be_requested_are_not_skipped() {
     let mut feed = Feed::new("hackernews:newest");
     account(&mut feed).await;
     let hidden = |n: usize| NewPost {

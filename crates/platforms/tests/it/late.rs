@@ -19,8 +19,35 @@ async fn all(feed: &mut Feed) -> Vec<String> {
     }
 }
 
+/// A poll reads back over 2,000 known posts at most. A search must not end there.
 #[tokio::test]
-async fn a_reading_further_back_finds_late_posts_for_a_few_requests() {
+async fn deeper_read_passes_many_known_posts() {
+    let mut feed = Feed::new("lemmy:newest");
+    let at = |seconds, title: String| NewPost {
+        time: Some(Timestamp::now().minus(Duration::from_secs(seconds))),
+        ..post("lemmy", title)
+    };
+    feed.publish((0..2_300).map(|n| at(25_000 - 10 * n, format!("post {n}"))));
+    assert_eq!(all(&mut feed).await.len(), 2_300);
+    feed.publish([at(24_995, "late".to_owned())]);
+    let since = Timestamp::now().minus(Duration::from_hours(24));
+    let mut cursor = feed.cursor.as_ref().unwrap().reading_back_to(since);
+    let adapter = feed.adapter();
+    let mut titles = Vec::new();
+    loop {
+        let polled = adapter.poll("newest", Some(&cursor), &feed.limits).await;
+        let polled = polled.unwrap();
+        titles.extend(polled.posts.iter().map(title));
+        cursor = polled.cursor;
+        if !polled.more {
+            break;
+        }
+    }
+    assert_eq!(titles, ["late"]);
+}
+
+#[tokio::test]
+async fn deeper_read_finds_late_posts_with_few_requests() {
     for (name, community, most) in [
         ("lemmy:newest", None, 10),
         ("lobsters:newest", None, 14),

@@ -103,7 +103,7 @@ async fn late_posts_and_deleted_anchors_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_community_is_a_feed_of_its_own() {
+async fn community_is_a_separate_feed() {
     let mut feed = Feed::new("lemmy:c/rust");
     feed.publish([in_community("rust", "in"), in_community("cats", "out")]);
     assert_eq!(feed.titles().await, ["in"]);
@@ -115,7 +115,7 @@ async fn a_community_is_a_feed_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_burst_of_more_than_a_poll_may_give_comes_whole() {
+async fn burst_beyond_the_poll_limit_is_returned_completely() {
     let mut feed = Feed::new("lemmy:newest");
     feed.publish(posts(LEMMY, 60));
     feed.poll().await;
@@ -151,7 +151,7 @@ async fn pages_beyond_a_poll_s_limit_are_read_by_the_next_polls() {
 }
 
 #[tokio::test]
-async fn a_page_that_fails_discards_nothing_and_holds_up_nothing() {
+async fn failing_page_discards_and_delays_nothing() {
     let mut feed = Feed::new("lemmy:newest");
     feed.publish(posts(LEMMY, 60));
     feed.poll().await;
@@ -160,13 +160,7 @@ async fn a_page_that_fails_discards_nothing_and_holds_up_nothing() {
     assert_eq!(feed.poll().await.posts.len(), 150);
     feed.limits.max_pages = 400;
     // The position fails, the newest page does not.
-    let fault = Fault {
-        platform: LEMMY.into(),
-        kind: FaultKind::Status,
-        times: 1,
-        value: 500,
-        path: None,
-    };
+    let fault = Fault::new(LEMMY, FaultKind::Status, 500);
     feed.simulator.fail(fault);
     feed.publish([post(LEMMY, "new meanwhile")]);
     let polled = feed.poll().await;
@@ -203,13 +197,7 @@ async fn faults_are_errors_and_nothing_is_lost() {
         (FaultKind::Huge, 20 * 1024 * 1024),
     ] {
         feed.publish([post(LEMMY, format!("{kind:?} {value}"))]);
-        feed.simulator.fail(Fault {
-            platform: LEMMY.into(),
-            kind,
-            times: 1,
-            value,
-            path: None,
-        });
+        feed.simulator.fail(Fault::new(LEMMY, kind, value));
         let error = feed.try_poll().await.unwrap_err();
         let wait = (kind == FaultKind::RetryAfter).then(|| Duration::from_secs(3));
         assert_eq!(error.retry_after(), wait, "{kind:?}");
@@ -218,7 +206,7 @@ async fn faults_are_errors_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn comments_are_feeds_of_their_own() {
+async fn comments_are_separate_feeds() {
     let mut feed = Feed::new("lemmy:comments");
     let stories = feed.publish([in_community("rust", "Why?"), in_community("cats", "Meow")]);
     feed.publish(stories.iter().map(|story| NewPost {
@@ -262,7 +250,7 @@ async fn communities_are_found_and_what_is_gone_shows_when_asked_again() {
 }
 
 #[tokio::test]
-async fn a_position_without_the_marks_of_this_release_loses_no_post() {
+async fn position_of_an_older_release_loses_no_post() {
     let mut feed = Feed::new("lemmy:newest");
     feed.publish([post("lemmy", "first")]);
     feed.poll().await;

@@ -140,13 +140,7 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
         (FaultKind::RetryAfter, 7),
     ];
     for (kind, value) in faults {
-        feed.simulator.fail(Fault {
-            platform: LINKEDIN.into(),
-            kind,
-            times: 1,
-            value,
-            path: None,
-        });
+        feed.simulator.fail(Fault::new(LINKEDIN, kind, value));
         let error = feed.try_poll().await.unwrap_err();
         assert!(!error.is_permanent(), "{kind:?} {error}");
         let throttled = matches!(error, PollError::Throttled { .. });

@@ -115,7 +115,7 @@ async fn a_burst_over_many_pages_is_read_whole_over_several_polls() {
 }
 
 #[tokio::test]
-async fn a_tag_is_a_feed_of_its_own() {
+async fn tag_is_a_separate_feed() {
     let mut feed = Feed::new("lobsters:t/rust");
     let tagged = |tag: &str| NewPost {
         community: Some(tag.into()),
@@ -137,13 +137,7 @@ async fn faults_are_errors_and_nothing_is_lost() {
         (FaultKind::Huge, 20 * 1024 * 1024),
     ] {
         feed.publish([post(LOBSTERS, format!("{kind:?} {value}"))]);
-        feed.simulator.fail(Fault {
-            platform: LOBSTERS.into(),
-            kind,
-            times: 1,
-            value,
-            path: None,
-        });
+        feed.simulator.fail(Fault::new(LOBSTERS, kind, value));
         let error = feed.try_poll().await.unwrap_err();
         let wait = (kind == FaultKind::RetryAfter).then(|| Duration::from_secs(3));
         assert_eq!(error.retry_after(), wait, "{kind:?}");

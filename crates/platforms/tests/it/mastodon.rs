@@ -62,7 +62,7 @@ async fn a_status_carries_every_field() {
 }
 
 #[tokio::test]
-async fn boosts_and_who_does_not_want_to_be_indexed_are_left_out() {
+async fn boosts_and_authors_who_refuse_indexing_are_left_out() {
     let mut feed = Feed::new("mastodon:public");
     feed.publish([
         NewPost {
@@ -121,7 +121,7 @@ async fn an_edit_is_the_same_status_and_deletions_show_when_asked_again() {
 }
 
 #[tokio::test]
-async fn what_an_instance_does_not_show_is_told_plainly() {
+async fn hidden_timelines_have_a_clear_error() {
     let feed = Feed::new("mastodon:public");
     let poll = async |token: Option<&str>, what: &str| {
         let adapter = adapter(&feed, token);
@@ -165,7 +165,7 @@ async fn what_an_instance_does_not_show_is_told_plainly() {
 }
 
 #[tokio::test]
-async fn a_spent_limit_is_waited_out_and_nothing_is_lost() {
+async fn exhausted_limit_delays_and_loses_nothing() {
     let mut feed = Feed::new("mastodon:tag/crm");
     feed.publish([post(MASTODON, "before #crm")]);
     feed.poll().await;
@@ -208,13 +208,8 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
         (FaultKind::Reset, 0),
         (FaultKind::Huge, 6 * 1024 * 1024),
     ] {
-        feed.simulator.fail(Fault {
-            platform: MASTODON.into(),
-            kind,
-            times: 1,
-            value,
-            path: Some("timelines".into()),
-        });
+        feed.simulator
+            .fail(Fault::new(MASTODON, kind, value).on("timelines"));
         let error = feed.try_poll().await.unwrap_err();
         println!("{kind:?} {value}: {error}");
     }

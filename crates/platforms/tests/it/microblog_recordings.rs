@@ -320,14 +320,14 @@ async fn folder(folder: &Path) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn our_own_set_comes_out_whole() {
+async fn own_microblog_recordings_are_read_without_loss() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let (files, posts) = folder(&own).await;
     assert!(files >= 8 && posts >= 15, "{files} {posts}");
 }
 
 #[tokio::test]
-async fn every_recording_comes_out_whole() {
+async fn every_microblog_recording_is_read_without_loss() {
     #[expect(clippy::disallowed_methods, reason = "a test has no configuration")]
     let recordings = std::env::var_os("EARSHOT_PLATFORM_RECORDINGS").map(PathBuf::from);
     let Some(recordings) = recordings else {
@@ -338,7 +338,7 @@ async fn every_recording_comes_out_whole() {
 }
 
 #[tokio::test]
-async fn an_instance_tells_what_it_shows_and_which_hashtags_it_has() {
+async fn instance_lists_its_timelines_and_hashtags() {
     let fixture = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/fixtures/mastodon")

@@ -85,7 +85,7 @@ async fn recorded_network_posts_are_read_without_loss() {
         for path in files(&folder.join(platform)) {
             let body = std::fs::read(&path).unwrap();
             let parsed: Value = serde_json::from_slice(&body).unwrap();
-            // The list in the folder's own files.
+            // Recordings that are not a list of items are skipped.
             let Some(items) = parsed[list].as_array() else {
                 continue;
             };

@@ -185,7 +185,7 @@ async fn lemmy_s_pages_become_posts() {
 }
 
 #[tokio::test]
-async fn lemmy_s_refusals_are_told_apart() {
+async fn refusals_of_lemmy_are_distinguished() {
     let too_big = lemmy(400, fixture("lemmy/post_list_limit_too_big_400.json")).await;
     assert!(matches!(
         too_big,

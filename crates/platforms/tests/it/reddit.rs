@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::Timestamp;
 use platforms::{
     PollError,
     simulator::{Fault, FaultKind, NewPost, reddit},
@@ -19,13 +20,8 @@ fn on(subreddit: &str, title: impl Into<String>) -> NewPost {
 }
 
 fn fail(feed: &Feed, kind: FaultKind, value: u64, path: &str, times: u32) {
-    feed.simulator.fail(Fault {
-        platform: REDDIT.into(),
-        kind,
-        times,
-        value,
-        path: Some(path.into()),
-    });
+    feed.simulator
+        .fail(Fault::new(REDDIT, kind, value).times(times).on(path));
 }
 
 #[tokio::test]
@@ -126,7 +122,7 @@ async fn tokens_are_renewed_when_they_end_and_when_they_are_refused() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_say_what_to_do() {
+async fn error_of_wrong_credentials_contains_advice() {
     let mut feed = Feed::new("reddit-wrong:r/saas");
     let error = feed.try_poll().await.unwrap_err();
     assert!(
@@ -148,7 +144,7 @@ async fn wrong_credentials_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn what_lies_beyond_a_listing_s_reach_is_a_gap() {
+async fn posts_beyond_the_end_of_a_listing_are_a_gap() {
     let mut feed = Feed::new("reddit:r/saas");
     feed.publish([on("saas", "first")]);
     feed.poll().await;
@@ -160,6 +156,33 @@ async fn what_lies_beyond_a_listing_s_reach_is_a_gap() {
     assert_eq!(polled.posts.len(), 1_000);
     assert!(polled.gap.is_some());
     assert!(feed.poll().await.posts.is_empty());
+}
+
+#[tokio::test]
+async fn search_beyond_the_end_of_a_listing_has_a_gap() {
+    for (count, back, has_gap) in [
+        (1_500, Duration::from_hours(20), true),
+        (1_500, Duration::from_hours(8), false),
+        (700, Duration::from_hours(20), false),
+    ] {
+        let mut feed = Feed::new("reddit:r/saas");
+        // A post per half minute. The ordinary polls read them all.
+        let now = Timestamp::now();
+        for part in [0..count / 2, count / 2..count] {
+            feed.publish(part.map(|n| NewPost {
+                time: Some(now.minus(Duration::from_secs(30 * (count - n)))),
+                ..on("saas", format!("post {n}"))
+            }));
+            assert_eq!(feed.poll().await.gap, None);
+        }
+        let since = now.minus(back);
+        let cursor = feed.cursor.as_ref().unwrap().reading_back_to(since);
+        let adapter = feed.adapter();
+        let polled = adapter.poll("r/saas", Some(&cursor), &feed.limits).await;
+        let polled = polled.unwrap();
+        let found = (polled.gap.is_some(), polled.more);
+        assert_eq!(found, (has_gap, false), "{count} posts, {back:?} back");
+    }
 }
 
 #[tokio::test]

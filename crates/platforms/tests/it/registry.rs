@@ -20,7 +20,7 @@ fn settings(name: &str, kind: &str) -> Settings {
 }
 
 #[test]
-fn the_form_of_a_feed_is_known_without_an_adapter() {
+fn feed_form_is_checked_without_an_adapter() {
     for described in platforms::registry::KINDS {
         let kind = described.name();
         for base_url in [settings("p", kind).base_url, None] {
@@ -147,7 +147,7 @@ fn page_of(kind: &str, base_url: Option<&Url>, what: &str) -> Url {
 }
 
 #[test]
-fn every_feed_has_a_page_that_shows_nothing_of_the_operator_s() {
+fn page_address_of_a_feed_reveals_nothing_of_the_operator() {
     let base = Some(
         "https://user:s3cret@a.example/sub?key=s3cret"
             .parse()
@@ -192,7 +192,7 @@ fn every_feed_has_a_page_that_shows_nothing_of_the_operator_s() {
 }
 
 #[test]
-fn pages_of_every_platform_are_told_by_their_address() {
+fn pages_of_every_platform_are_recognised_by_their_address() {
     let hn = "https://hn.algolia.com/api/v1";
     let forum = "https://forum.example";
     let social = "https://social.example";

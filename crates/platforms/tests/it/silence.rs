@@ -135,7 +135,7 @@ async fn none_answers(url: &Url) {
     for (adapter, what) in adapters(url) {
         let limits = PollLimits::default();
         let poll = adapter.poll(what, None, &limits);
-        let polled = tokio::time::timeout(Duration::from_secs(20), poll).await;
+        let polled = tokio::time::timeout(Duration::from_secs(60), poll).await;
         let polled = polled.unwrap_or_else(|_| panic!("{what}: a poll without an end"));
         assert!(
             matches!(polled, Err(PollError::Unavailable(FetchError::Timeout))),
@@ -146,7 +146,7 @@ async fn none_answers(url: &Url) {
 }
 
 #[tokio::test]
-async fn a_host_that_accepts_and_says_nothing_is_away() {
+async fn silent_host_counts_as_unavailable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -159,7 +159,7 @@ async fn a_host_that_accepts_and_says_nothing_is_away() {
 }
 
 #[tokio::test]
-async fn a_host_that_answers_a_letter_at_a_time_is_away() {
+async fn slow_host_counts_as_unavailable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {

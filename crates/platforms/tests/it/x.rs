@@ -129,7 +129,7 @@ async fn an_edit_is_the_same_post() {
 }
 
 #[tokio::test]
-async fn a_day_s_posts_are_never_exceeded_and_nothing_is_lost() {
+async fn daily_budget_of_posts_is_never_exceeded_and_nothing_is_lost() {
     let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
     simulator.publish(numbered(260));
     let purse = Purse::of(150);
@@ -201,7 +201,7 @@ async fn a_quiet_search_costs_nothing_and_authors_are_paid_for_once() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_shows_when_asked_again() {
+async fn deleted_posts_of_x_are_found_by_a_recheck() {
     let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
     let published = simulator.publish(numbered(3));
     simulator.delete(published[1].id);
@@ -222,7 +222,7 @@ async fn what_is_deleted_shows_when_asked_again() {
 }
 
 #[tokio::test]
-async fn a_reading_left_for_more_than_seven_days_is_a_gap() {
+async fn position_older_than_seven_days_is_a_gap() {
     let memory = InMemory::new();
     let url: Url = "http://simulated.example/x".parse().unwrap();
     let x = X::new(
@@ -257,7 +257,7 @@ async fn a_reading_left_for_more_than_seven_days_is_a_gap() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_not_good_say_what_to_do() {
+async fn error_of_unusable_credentials_contains_advice() {
     let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
     let purse = Purse::of(1_000);
     for (token, status, advice) in [
@@ -280,7 +280,7 @@ async fn credentials_that_are_not_good_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn answers_that_were_given_and_lost_stay_paid_for() {
+async fn lost_responses_stay_paid_for() {
     let simulator = Simulator::start("127.0.0.1:0".parse().unwrap()).unwrap();
     simulator.publish(numbered(3));
     let purse = Purse::of(1_000);
@@ -291,13 +291,7 @@ async fn answers_that_were_given_and_lost_stay_paid_for() {
         (FaultKind::Reset, 0, 100),
         (FaultKind::Garbage, 0, 100),
     ] {
-        simulator.fail(Fault {
-            platform: NAME.into(),
-            kind,
-            times: 1,
-            value,
-            path: None,
-        });
+        simulator.fail(Fault::new(NAME, kind, value));
         let before = purse.left();
         let error = x.poll("search/crm", None, &day()).await.unwrap_err();
         assert_eq!(before - purse.left(), charged, "{kind:?}: {error}");
@@ -323,13 +317,7 @@ async fn hostile_answers_are_errors_and_lose_nothing() {
         (FaultKind::Reset, 0),
         (FaultKind::Huge, 6 * 1024 * 1024),
     ] {
-        feed.simulator.fail(Fault {
-            platform: NAME.into(),
-            kind,
-            times: 1,
-            value,
-            path: None,
-        });
+        feed.simulator.fail(Fault::new(NAME, kind, value));
         println!("{kind:?} {value}: {}", feed.try_poll().await.unwrap_err());
     }
     assert_eq!(feed.poll().await.posts.len(), 1);
@@ -363,7 +351,7 @@ async fn always(answer: Always) -> Result<usize, PollError> {
 }
 
 #[tokio::test]
-async fn odd_answers_are_read_as_far_as_they_go() {
+async fn unusual_responses_are_read_as_far_as_possible() {
     // A token that leads to a loop, an invalid post, a partial failure.
     let round = r#"{"data": [{"id": "1578466218075312129", "text": "a"}, {"id": 7}, "x", {"id": "-1", "text": "b"}],
         "meta": {"next_token": "again"}, "errors": [{"title": "Not Found Error", "resource_id": "5"}]}"#;

@@ -15,7 +15,7 @@ use std::{
 use actix_web::{HttpResponse, Responder, web};
 use serde::Deserialize;
 
-use super::{NewPost, Simulator};
+use super::{Simulator, post::NewPost};
 
 /// After all posts are published, they come again, this much slower.
 const LATER_ROUNDS: u32 = 15;
