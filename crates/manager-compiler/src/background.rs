@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_from_names_and_furniture() {
+    fn words_are_distinguished_from_names_and_page_furniture() {
         assert!(is_ordinary("giant") && !is_ordinary("microsoft") && !is_ordinary("brewforge"));
         assert!(is_stop_word("with") && !is_stop_word("bike"));
         assert!(is_web_word("newslett") && is_web_word("price") && !is_web_word("espresso"));

@@ -9,9 +9,10 @@ use domain::{
 use url::Url;
 
 use crate::{
-    extract::{self, PageText, Unreadable},
+    extract::{PageText, Unreadable},
     feeds::{self, Platform},
     names::Names,
+    page::Page,
     terms, topic,
 };
 
@@ -22,23 +23,6 @@ pub struct FetchedPage {
     pub url: Url,
     pub content_type: Option<String>,
     pub body: Vec<u8>,
-}
-
-/// A page that has been read.
-#[derive(Debug, Clone)]
-pub struct Page {
-    pub url: Url,
-    pub text: PageText,
-}
-
-impl Page {
-    /// # Errors
-    /// Fails when the page has no usable text.
-    pub fn read(url: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Self, Unreadable> {
-        let text = extract::extract(url, content_type, body)?;
-        let url = url.clone();
-        Ok(Self { url, text })
-    }
 }
 
 /// Result of classifying a seed URL.

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_watched_and_the_weightiest_terms_are_asked_for() {
+    fn queries_are_watched_names_and_the_heaviest_terms() {
         let name = |text: &str, kind| WatchedName {
             text: text.to_owned(),
             kind,
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_platform_that_is_away_is_left_out_and_the_others_are_asked() {
+    async fn unavailable_platform_is_left_out_and_others_are_searched() {
         let simulator = Simulator::start(([127, 0, 0, 1], 0).into()).unwrap();
         simulator.publish(vec![in_community("reddit", "espresso")]);
         let away = Settings {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_platform_is_not_asked_more_often_than_it_may_be() {
+    fn searches_of_a_platform_are_limited() {
         let discovery = Discovery::of(Vec::new());
         let asked = (0..50).filter(|_| discovery.may_ask("lemmy")).count();
         assert_eq!(asked, SEARCHES_PER_MINUTE);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn platform_pages_are_told_by_their_address() {
+    fn platform_pages_are_recognised_by_their_address() {
         for (url, expected) in [
             ("https://news.ycombinator.com/", Some("hackernews:newest")),
             ("https://news.ycombinator.com/ask", Some("hackernews:ask")),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_feed_is_one_that_the_adapter_takes() {
+    fn newest_feed_is_accepted_by_its_adapter() {
         for kind in registry::KINDS {
             let own = platform("p", kind.name(), "FORUM", "https://a.example/feed");
             let base = own.base_url.as_ref();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn without_platform_pages_the_newest_posts_of_the_source_are_taken() {
+    fn newest_posts_of_the_source_are_watched_without_platform_pages() {
         let feeds = choose(Vec::new(), "FORUM", &platforms());
         let feeds: Vec<_> = feeds.iter().map(|f| f.as_str()).collect();
         assert_eq!(

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn times_dates_durations_and_prices_are_told_from_words() {
+    fn times_dates_durations_and_prices_are_recognised() {
         for (line, expected) in [
             ("Repairs Mon-Fri 9am, 24/7 hotline", "repairs hotline"),
             ("Ready in 5 min or 30 mins", "ready in or"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_figures_alone_is_a_figure() {
+    fn text_of_only_figures_is_a_figure() {
         for figure in [
             "24/7",
             "30 days",

@@ -253,7 +253,7 @@ mod tests {
         Werkstatt wartet und repariert auch ältere Geräte anderer Hersteller.";
 
     #[test]
-    fn the_text_tells_the_language_where_the_page_does_not_or_is_wrong() {
+    fn language_is_detected_if_the_declaration_is_missing_or_wrong() {
         assert_eq!(detect(GERMAN, ""), "de");
         assert_eq!(detect(GERMAN, "en"), "de");
         assert_eq!(detect("Siebträgermaschinen", "en"), "en");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn common_words_are_those_of_the_language() {
+    fn common_words_depend_on_the_language() {
         for (language, words) in [
             ("de", "und für über würden außerdem"),
             ("es", "para también nuestra está"),

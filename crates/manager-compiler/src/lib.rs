@@ -15,9 +15,11 @@ pub mod evaluate;
 pub mod extract;
 pub mod feeds;
 pub mod names;
+pub mod page;
 pub mod terms;
 mod topic;
 
+mod arrivals;
 mod feedback;
 mod figures;
 mod language;

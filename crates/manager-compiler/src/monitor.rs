@@ -6,6 +6,7 @@ use std::{sync::LazyLock, time::Duration};
 
 use domain::manager::ManagerState;
 use prometheus::{Gauge, IntGaugeVec, register_gauge, register_int_gauge_vec};
+use runtime::Periodic;
 use store::{Pool, managers};
 use tokio_util::sync::CancellationToken;
 
@@ -26,17 +27,11 @@ static QUEUE_AGE: LazyLock<Gauge> = LazyLock::new(|| {
 });
 
 pub(crate) async fn run(pool: &Pool, shutdown: &CancellationToken) {
-    loop {
-        // Another component reports that the database is unavailable.
+    let mut rounds = Periodic::new(shutdown);
+    while rounds.every(LOOK).await {
         if let Err(error) = look(pool).await {
-            tracing::debug!(
-                "cannot count the Managers by state: {:#}",
-                anyhow::Error::from(error)
-            );
-        }
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
+            // Another component reports that the database is unavailable.
+            tracing::debug!("cannot count the Managers by state: {error:#}");
         }
     }
 }

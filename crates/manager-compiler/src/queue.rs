@@ -9,21 +9,18 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use domain::{ManagerName, manager::Mode};
+use domain::manager::Mode;
 use store::{
     fair::{Places, Turns},
     managers::{self, Claim, Claimed},
 };
-use tokio::{
-    sync::Notify,
-    task::{Id, JoinError, JoinSet},
-};
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 
 use crate::service::ManagerCompiler;
 
@@ -40,49 +37,6 @@ const MIN_WAIT: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_secs(1);
 /// Delay before a Manager is retried that could not be compiled because of an internal error.
 const SET_ASIDE: Duration = Duration::from_secs(60);
-/// Maximum number of traces of waiting Managers.
-const MAX_TRACES: usize = 1_000;
-
-/// State that events share with the queues.
-#[derive(Default)]
-pub(crate) struct Arrivals {
-    automatic: Notify,
-    manual: Notify,
-    /// Spans of the events, so that a compilation is part of the trace of its submission.
-    traces: Mutex<HashMap<ManagerName, Span>>,
-}
-
-impl Arrivals {
-    /// Wakes the queues for a Manager, in the span of its event.
-    pub(crate) fn announce(&self, name: ManagerName) {
-        {
-            let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
-            if traces.len() >= MAX_TRACES {
-                traces.clear();
-            }
-            traces.insert(name, Span::current());
-        }
-        self.automatic.notify_one();
-        self.manual.notify_one();
-    }
-
-    fn of(&self, mode: Mode) -> &Notify {
-        match mode {
-            Mode::Automatic => &self.automatic,
-            Mode::Manual => &self.manual,
-        }
-    }
-
-    /// Returns the span of a compilation, as a child of the event's span if this process received it.
-    fn span(&self, claim: &Claim) -> Span {
-        let event = {
-            let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
-            traces.remove(&claim.manager)
-        };
-        let parent = event.as_ref().and_then(Span::id);
-        tracing::info_span!(parent: parent, "compile manager", manager.name = %claim.manager, generation = claim.generation)
-    }
-}
 
 /// Claims in progress, and claims to leave alone for a while.
 #[derive(Default)]

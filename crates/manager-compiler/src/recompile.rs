@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use events::ManagerApplied;
+use runtime::Periodic;
 use store::{
     AsyncConnection,
     feedback::{self, Due},
@@ -34,23 +35,12 @@ impl ManagerCompiler {
             memory: MEMORY,
             pause: PAUSE,
         };
-        let mut failing = false;
-        loop {
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(SWEEP) => {}
-            }
-            match self.recompile_due(due, shutdown).await {
-                Ok(()) => failing = false,
-                Err(error) => {
-                    if !std::mem::replace(&mut failing, true) {
-                        tracing::warn!(
-                            "cannot recompile due Managers: {:#}",
-                            anyhow::Error::from(error)
-                        );
-                    }
-                }
-            }
+        let mut rounds = Periodic::new(shutdown);
+        while rounds.after(SWEEP).await {
+            rounds.note(
+                "recompile due Managers",
+                self.recompile_due(due, shutdown).await,
+            );
         }
     }
 

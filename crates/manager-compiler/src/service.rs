@@ -27,12 +27,12 @@ use store::{
 use tracing::Instrument as _;
 
 use crate::{
+    arrivals::Arrivals,
     compile::{self, Seed},
     discovery::Discovery,
     feedback,
     feeds::{self, Platform},
     monitor,
-    queue::Arrivals,
     refine::{self, Material},
     seeds::{Missed, Seeds},
 };

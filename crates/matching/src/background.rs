@@ -13,7 +13,7 @@ use domain::instructions::Term;
 use crate::{
     model,
     phrase::Phrase,
-    plan::{self, Name, Plan, Rule},
+    plan::{self, Name, ON_TOPIC_PRIOR, Plan, Rule},
     text::{self, Kind},
 };
 
@@ -48,8 +48,6 @@ const LIFT_PASSES: usize = 2;
 const LIFT_PRIOR: f64 = 3.0;
 const LIFT_BOUNDS: (f64, f64) = (0.2, 2.0);
 const LIFT_POWER: f64 = 1.0;
-/// Value for a name that no ordinary post contains.
-pub(crate) const ON_TOPIC_PRIOR: u8 = 50;
 /// Number of posts that the prior counts as.
 const ON_TOPIC_STRENGTH: f64 = 3.0;
 /// A plan gets the topic scores of these shares of ordinary posts.

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_where_they_stand_in_code_points() {
+    fn term_positions_are_code_points() {
         let found = explained(None);
         assert_eq!(
             serde_json::to_value(&found.spans).unwrap(),

@@ -19,10 +19,8 @@ use domain::Focus;
 use english::English;
 use words::words;
 
-use crate::model_file::ModelFile;
+use crate::model_file::{BUCKET_BITS, Head, ModelFile};
 
-/// Number of buckets that words and word pairs share, as a power of two.
-pub const BUCKET_BITS: u32 = 16;
 const BUCKETS: usize = 1 << BUCKET_BITS;
 /// Maximum number of words read; later words say little about what the author wants.
 const MAX_WORDS: usize = 160;
@@ -48,16 +46,6 @@ pub(crate) fn model() -> &'static ModelFile {
 /// Replaces the model that is compiled in, for training; returns `false` once a post was decided.
 pub fn install(model: ModelFile) -> bool {
     MODEL.set(model).is_ok()
-}
-
-/// A trained classifier.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Head {
-    pub intercept: f64,
-    /// The value of a weight of 1.
-    pub scale: f64,
-    /// Weights by bucket.
-    pub weights: Vec<i8>,
 }
 
 impl Head {
@@ -253,14 +241,14 @@ mod tests {
     use crate::model_file::ModelFile;
 
     #[test]
-    fn the_model_that_is_shipped_can_be_read() {
+    fn shipped_model_can_be_read() {
         let parsed = ModelFile::parse(include_bytes!("../model/model.bin"));
         assert_eq!(parsed.as_ref(), Some(model()));
         assert!(model().heads.iter().all(|head| head.scale > 0.0));
     }
 
     #[test]
-    fn what_is_wanted_is_told_apart() {
+    fn intents_are_distinguished() {
         let of = |text: &str| answers("", text);
         let buys = of("Can anyone recommend a good dishwasher? Looking to buy one this week.");
         let compares = of("The Corvo is way better than the Lynx, I switched and it is faster.");
@@ -277,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn other_languages_are_neither_for_nor_against() {
+    fn other_languages_get_the_neutral_answer() {
         for text in [
             "Kann jemand eine gute Maschine empfehlen? Suche etwas Kleines.",
             "Je cherche une bonne machine pour la maison, des conseils ?",
@@ -304,13 +292,13 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn english_is_told_alike_by_part_and_at_once(title in "([a-zA-Z@']{1,7}[ ?!]){0,9}(@[a-z]{1,3}|http://x|n')?", text in "([a-z']{1,7}[ ,.!]|é|und |der |the |http://){0,99}") {
+        fn english_detection_is_equal_in_parts_and_in_one_pass(title in "([a-zA-Z@']{1,7}[ ?!]){0,9}(@[a-z]{1,3}|http://x|n')?", text in "([a-z']{1,7}[ ,.!]|é|und |der |the |http://){0,99}") {
             let (_, english) = super::read(&title, &text);
             proptest::prop_assert_eq!(english, Some(super::is_english(&format!("{title}\n\n{text}"))));
         }
 
         #[test]
-        fn answers_are_those_of_each_head_by_itself(title in "([a-zA-Z]{1,7}[ ?!]){0,9}", text in "([a-z']{1,7}[ ,.!]|é|und |der ){0,200}") {
+        fn combined_answers_equal_those_of_each_head(title in "([a-zA-Z]{1,7}[ ?!]){0,9}", text in "([a-z']{1,7}[ ,.!]|é|und |der ){0,200}") {
             let features = HeadFeatures::of(&title, &text);
             let expected = model().heads.iter().map(|head| features.answer(head.logit(&features)).to_bits());
             let found = answers(&title, &text).map(f64::to_bits);

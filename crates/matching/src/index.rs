@@ -11,6 +11,7 @@
 mod build;
 mod commonness;
 mod key;
+mod number;
 mod packed;
 pub(crate) mod phrases;
 mod places;

@@ -94,7 +94,7 @@ mod tests {
     use super::Language;
 
     #[test]
-    fn languages_are_told_by_short_posts() {
+    fn languages_of_short_posts_are_detected() {
         for (text, language) in [
             ("Which kettle should I buy?", Language::English),
             ("Comcast outage", Language::English),

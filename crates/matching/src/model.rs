@@ -8,10 +8,9 @@
 use domain::{Focus, Sensitivity};
 
 use crate::{
-    evidence::Evidence,
+    evidence::values::Evidence,
     heads::{self, MAX_ANSWER},
     model_file::Gate,
-    plan::Term,
 };
 
 /// Thresholds of compiled instructions: a row for each [`Focus`], with PRECISE, BALANCED and BROAD.
@@ -41,9 +40,6 @@ const B: f64 = 0.6;
 const USUAL_LENGTH: f64 = 80.0;
 /// Weight of an occurrence in the title.
 const TITLE: f64 = 2.0;
-/// Number of strongest terms of a plan that define the unit of the topic score. A plan with fewer terms is more
-/// specific, and each of them says more.
-const STRONGEST: usize = 5;
 
 /// Maximum strength of a name.
 pub(crate) const MAX_NAME_STRENGTH: f64 = 1.2;
@@ -146,20 +142,6 @@ pub(crate) fn name_strength(frequency: f64) -> f64 {
     }
 }
 
-/// Makes weights relative to the plan's strongest, so that the topic is counted in terms, regardless of who wrote the
-/// weights and on which scale.
-pub(crate) fn scale(terms: &mut [Term]) {
-    let strongest = terms.iter().take(STRONGEST);
-    let sum: f64 = strongest.map(|term| term.weight.max(0.0)).sum();
-    #[expect(clippy::cast_precision_loss, reason = "a small constant")]
-    let mean = sum / STRONGEST as f64;
-    if mean > 0.0 {
-        for term in terms {
-            term.weight /= mean;
-        }
-    }
-}
-
 /// `libm`'s exponential is the same on every machine; the standard library's is not.
 fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + libm::exp(-x))
@@ -194,19 +176,19 @@ mod tests {
     }
 
     #[test]
-    fn sales_gate_asks_for_topic() {
+    fn sales_gate_requires_topic() {
         assert!(passes(Focus::Sales, [2.5, 0.0, 0.0], 4.5, 2.0));
         assert!(!passes(Focus::Sales, [0.2, 0.0, 0.0], MAX_ANSWER, 9.0));
     }
 
     #[test]
-    fn competitor_gate_asks_for_a_competitor() {
+    fn competitor_gate_requires_a_competitor() {
         assert!(passes(Focus::Competitor, [0.0, 0.0, 1.0], 1.0, 0.0));
         assert!(!passes(Focus::Competitor, [0.5, 0.0, 0.0], 2.0, 1.0));
     }
 
     #[test]
-    fn crisis_gate_asks_for_the_own_name() {
+    fn crisis_gate_requires_the_own_name() {
         assert!(passes(Focus::Crisis, [0.0, 1.0, 0.0], 4.0, 1.0));
         assert!(!passes(Focus::Crisis, [3.0, 0.0, 0.0], MAX_ANSWER, 9.0));
     }

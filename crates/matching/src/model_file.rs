@@ -5,13 +5,13 @@
 
 use domain::Focus;
 
-use crate::{
-    evidence::EVIDENCE,
-    heads::{BUCKET_BITS, Head},
-};
+use crate::evidence::values::EVIDENCE;
 
 const MAGIC: &[u8; 8] = b"earshot2";
 const FOCI: usize = Focus::ALL.len();
+
+/// Number of buckets that words and word pairs share, as a power of two.
+pub const BUCKET_BITS: u32 = 16;
 
 /// Everything that the training learns.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +20,16 @@ pub struct ModelFile {
     pub heads: [Head; FOCI],
     pub gates: [Gate; FOCI],
     pub verdicts: [Verdict; FOCI],
+}
+
+/// A trained classifier.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Head {
+    pub intercept: f64,
+    /// Logit that a stored weight of 1 adds.
+    pub scale: f64,
+    /// Weights by bucket.
+    pub weights: Vec<i8>,
 }
 
 /// Weights of the evidence; their sum is the logit of the probability that a person keeps the post.
@@ -177,11 +187,10 @@ fn number(bytes: &mut &[u8]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gate, ModelFile};
-    use crate::heads::BUCKET_BITS;
+    use super::{BUCKET_BITS, Gate, ModelFile};
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else() {
+    fn model_file_round_trips_and_rejects_other_files() {
         let mut model = ModelFile::default();
         model.gates[1] = Gate::from_slopes(-4.5, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
         for head in &mut model.heads {

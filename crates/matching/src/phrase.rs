@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_read_as_they_may_stand() {
+    fn terms_have_all_their_readings() {
         for (term, expected) in [
             ("CRM", vec!["crm"]),
             ("project management", vec!["project management"]),

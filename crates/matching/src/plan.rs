@@ -6,7 +6,13 @@ use std::collections::BTreeMap;
 
 use domain::{FeedName, Focus, Instructions, Sensitivity, instructions::NameKind};
 
-use crate::{background::ON_TOPIC_PRIOR, model, phrase::Readings, text, topic_scale::TopicScale};
+use crate::{model, phrase::Readings, text, topic_scale::TopicScale};
+
+/// Percentage of posts about the subject for a name that no ordinary post contains.
+pub(crate) const ON_TOPIC_PRIOR: u8 = 50;
+/// Number of strongest terms of a plan that define the unit of the topic score. A plan with fewer terms is more
+/// specific, and each of them says more.
+const STRONGEST: usize = 5;
 
 /// Compiled instructions of one Manager.
 #[derive(Debug, Clone, PartialEq)]
@@ -301,9 +307,23 @@ fn include(instructions: &Instructions) -> Result<Vec<Term>, PlanError> {
     let mut terms: Vec<Term> = distinct.into_values().collect();
     terms.sort_by(heavier);
     if focus {
-        model::scale(&mut terms);
+        scale(&mut terms);
     }
     Ok(terms)
+}
+
+/// Makes weights relative to the plan's strongest, so that the topic is counted in terms, regardless of who wrote the
+/// weights and on which scale.
+fn scale(terms: &mut [Term]) {
+    let strongest = terms.iter().take(STRONGEST);
+    let sum: f64 = strongest.map(|term| term.weight.max(0.0)).sum();
+    #[expect(clippy::cast_precision_loss, reason = "a small constant")]
+    let mean = sum / STRONGEST as f64;
+    if mean > 0.0 {
+        for term in terms {
+            term.weight /= mean;
+        }
+    }
 }
 
 fn related(instructions: &Instructions) -> Result<Vec<Plain>, PlanError> {
@@ -395,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_executed_is_named() {
+    fn unusable_instructions_are_named() {
         for (json, field) in [
             (
                 serde_json::json!({"include": [{"text": "a", "weight": 1e300}]}),

@@ -8,8 +8,7 @@ use std::{ops::Range, sync::OnceLock};
 use domain::{Focus, Post};
 
 use crate::{
-    decision::Field,
-    evidence::{PostEvidence, cues::Cues},
+    evidence::{cues::Cues, of_post::PostEvidence},
     heads,
     language::{self, Language},
     phrase::Phrase,
@@ -37,6 +36,13 @@ pub struct PostText {
     heads: OnceLock<([f64; Focus::ALL.len()], Option<Option<bool>>)>,
     language: OnceLock<Language>,
     evidence: OnceLock<PostEvidence>,
+}
+
+/// Part of a post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Field {
+    Title,
+    Text,
 }
 
 /// Number of occurrences of a phrase.
@@ -129,7 +135,16 @@ impl PostText {
 
     /// Returns the evidence that depends on the post alone, computed on first use.
     pub(crate) fn evidence(&self) -> &PostEvidence {
-        self.evidence.get_or_init(|| PostEvidence::of(self))
+        self.evidence.get_or_init(|| {
+            let heads = &self.heads().0;
+            PostEvidence::of(
+                &self.source,
+                self.title_len,
+                self.words(),
+                self.cues(),
+                heads,
+            )
+        })
     }
 
     /// Passes the byte range of each occurrence of the phrase to `found`.
@@ -340,7 +355,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn phrases_are_found_where_their_words_stand(title in WORDS, text in WORDS, from in 0..40_usize, length in 1..14_usize, stemmed in any::<bool>()) {
+        fn phrases_are_found_at_their_positions(title in WORDS, text in WORDS, from in 0..40_usize, length in 1..14_usize, stemmed in any::<bool>()) {
             let post = PostText::new(Some(&title), Some(&text));
             let term: String = post.source().chars().skip(from).take(length).collect();
             let readings = if stemmed { Readings::stemmed(&term) } else { Readings::exact(&term) };

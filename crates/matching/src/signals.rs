@@ -1,9 +1,10 @@
 //! The gate's view of a post, for training.
 
 use crate::{
-    Plan, PostText, decision,
+    Plan, PostText,
     model::{self, Features},
     model_file::Gate,
+    strength,
 };
 
 /// The parts of the gate's sum.
@@ -25,7 +26,7 @@ impl Signals {
     /// Returns `None` without a focus, and where no term and no name of the plan occurs.
     #[must_use]
     pub fn of(plan: &Plan, post: &PostText) -> Option<Self> {
-        let (gate, of_plan, any) = decision::gate_features(plan, post)?;
+        let (gate, of_plan, any) = strength::gate_features(plan, post)?;
         let of_post = Features::of_post(gate, post);
         any.then(|| Self {
             surprise: of_plan.surprise,

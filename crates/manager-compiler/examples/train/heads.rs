@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use domain::Focus;
-use matching::heads::{BUCKET_BITS, Head, HeadFeatures};
+use matching::{
+    heads::HeadFeatures,
+    model_file::{BUCKET_BITS, Head},
+};
 
 use crate::{
     Error,

@@ -31,8 +31,6 @@ pub(crate) struct Row {
 /// Exponent of the weights: rows of rare draws represent hundreds of posts, and would outweigh the rest.
 const WEIGHT_POWER: f64 = 0.3;
 const MAX_WEIGHT: f64 = 50.0;
-/// Posts of the benchmark are selected, not drawn at random.
-const BENCH_WEIGHT: f64 = 1.6;
 const MAX_CALIBRATION_WEIGHT: f64 = 10.0;
 const CALIBRATION_RIDGE: f64 = 0.01;
 /// Share of the posts worth keeping that pass the gate.
@@ -52,7 +50,7 @@ pub(crate) fn rows(focus: Focus, bench: &Bench, pooled: &Pooled) -> Result<Vec<R
         rows.extend(row(plan, &post).map(|(gate, evidence)| Row {
             customer: format!("bench/{}", judged.customer),
             label: judged.label,
-            weight: BENCH_WEIGHT,
+            weight: bench_weight(focus),
             posts: 1.0,
             is_bench: true,
             is_free: bench.may_train(&judged.post),
@@ -161,6 +159,15 @@ impl Scale {
             bias: self.factor * verdict.bias + self.offset,
             weights: verdict.weights.map(|weight| self.factor * weight),
         }
+    }
+}
+
+/// Weight of a post of the benchmark: those are selected, not drawn at random. Names decide COMPETITOR, and the natural
+/// rate teaches most about them.
+fn bench_weight(focus: Focus) -> f64 {
+    match focus {
+        Focus::Competitor => 0.2,
+        Focus::Sales | Focus::Crisis => 1.6,
     }
 }
 

@@ -22,9 +22,9 @@ const FOR: [&str; 3] = [
 const AGAINST: [&str; 3] = [
     "title_hiring title_offer title_show title_guide title_news title_joke title_deal title_praise solved \
     headline tag name_is_doubtful name_off_topic name_is_place name_is_part title_trouble_name \
-    trouble_near_name offers title_case name_is_common name_after_year",
+    trouble_near_name offers title_case name_is_common name_after_year name_is_platform",
     "name_is_doubtful name_off_topic name_is_place name_is_part tag title_joke title_show title_hiring \
-    title_deal title_offer offers solved name_is_common name_after_year",
+    title_deal title_offer offers solved name_is_common name_after_year name_is_platform",
     "name_is_doubtful name_off_topic name_is_place name_is_part tag title_joke title_show title_hiring \
     title_deal title_offer title_praise title_guide offers solved title_case name_is_common name_after_year",
 ];

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn searches_share_the_scanners_budget_and_leave_half() {
+    async fn searches_use_at_most_half_of_the_scanners_budget() {
         let database = TestDatabase::create().await;
         let settings = |limit| Settings {
             name: "forum".to_owned(),

@@ -144,7 +144,7 @@ mod tests {
     use super::{PageText, read_json_ld};
 
     #[test]
-    fn organisations_products_and_brands_are_named_and_people_are_not() {
+    fn only_organisations_products_and_brands_are_names() {
         let mut page = PageText::default();
         read_json_ld(
             r#"{"@context":"https://schema.org","@graph":[

@@ -36,7 +36,7 @@ fn read(body: &str) -> PageText {
 }
 
 #[test]
-fn the_text_about_the_subject_is_kept_and_the_rest_is_not() {
+fn only_text_about_the_subject_is_kept() {
     let page = read(PAGE);
     assert_eq!(page.title, "Brewforge | Lever espresso machines");
     assert_eq!(page.site_name, "Brewforge");
@@ -100,7 +100,7 @@ fn words_of_adjacent_elements_stay_apart() {
 }
 
 #[test]
-fn links_are_absolute_and_know_their_place() {
+fn links_are_absolute_and_have_their_location() {
     let page = read(PAGE);
     let find = |href: &str| page.links.iter().find(|l| l.href == href).map(|l| l.kind);
     assert_eq!(
@@ -114,7 +114,7 @@ fn links_are_absolute_and_know_their_place() {
 }
 
 #[test]
-fn a_page_that_is_all_boilerplate_by_its_classes_is_read_anyway() {
+fn page_with_only_boilerplate_classes_is_still_read() {
     let page =
         read(r#"<div class="sidebar-layout"><p>Trail running shoes, resoled by hand.</p></div>"#);
     assert_eq!(text(&page), "Trail running shoes, resoled by hand.\n");
@@ -176,7 +176,7 @@ fn other_forms_are_read_or_refused() {
 }
 
 #[test]
-fn what_cannot_be_read_says_what_it_is() {
+fn unreadable_content_is_named() {
     let url = Url::parse("https://example.com/").unwrap();
     for (content_type, body, reason) in [
         (
@@ -208,14 +208,14 @@ fn what_cannot_be_read_says_what_it_is() {
 }
 
 #[test]
-fn a_nul_in_a_page_is_passed_over() {
+fn nul_in_a_page_is_skipped() {
     let page = read("<title>Bikes\0 of Leith</title><p>Cargo bi\0kes, built by hand.");
     assert_eq!(page.title, "Bikes of Leith");
     assert_eq!(text(&page), "Cargo bikes, built by hand.\n");
 }
 
 #[test]
-fn utf_16_is_read_where_the_head_says_so() {
+fn utf_16_is_read_if_declared() {
     let url = Url::parse("https://example.com/").unwrap();
     let body: Vec<u8> = "<p>Cargo bikes, built by hand."
         .encode_utf16()
@@ -227,7 +227,7 @@ fn utf_16_is_read_where_the_head_says_so() {
 
 /// Damaged pages of every kind never cause a panic.
 #[test]
-fn damaged_pages_are_read_as_far_as_they_go() {
+fn damaged_pages_are_read_as_far_as_possible() {
     let url = Url::parse("https://example.com/").unwrap();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |bound: usize| {
@@ -308,7 +308,7 @@ fn a_page_that_only_asks_for_consent_says_so() {
 }
 
 #[test]
-fn consent_is_dropped_where_the_page_says_more() {
+fn consent_is_dropped_if_the_page_has_other_text() {
     let page = read(
         "<title>Brewforge</title><p>Lever espresso machines, built by hand in Leith for home baristas.
          <p>This site uses cookies to improve your experience.",
@@ -335,7 +335,7 @@ fn consent_is_dropped_where_the_page_says_more() {
 }
 
 #[test]
-fn an_app_shell_is_read_by_its_head_or_says_what_it_is() {
+fn app_shell_is_read_by_its_head_or_named_in_the_error() {
     let shell = |head: &str| {
         format!(
             "<head>{head}</head><noscript>You need to enable JavaScript to run this app.</noscript><div id=root></div>"

@@ -7,7 +7,7 @@ use std::{
     sync::LazyLock,
 };
 
-use super::squeeze;
+use super::spelling::squeeze;
 
 pub(super) struct Brand {
     pub(super) names: Vec<&'static str>,

@@ -2,7 +2,10 @@
 
 use matching::text;
 
-use super::{Named, clean, squeeze};
+use super::{
+    named::Named,
+    spelling::{clean, squeeze},
+};
 use crate::background;
 
 const MAX_NAME_WORDS: usize = 3;

@@ -4,8 +4,11 @@
 
 use matching::text;
 
-use super::{comparisons, is_camel_case, squeeze, versus};
-use crate::{background, compile::Page};
+use super::{
+    capitals,
+    spelling::{is_camel_case, squeeze},
+};
+use crate::{background, page::Page};
 
 const MAX_NAME_WORDS: usize = 3;
 /// Folded phrases before the name of a rival.
@@ -60,19 +63,6 @@ pub(super) fn of_japanese_heading(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether no ordinary post has any of the words, as with invented names. German capitalises every noun, so
-/// the rule does not apply there.
-pub(super) fn is_coined(name: &str, lang: &str) -> bool {
-    lang != "de"
-        && text::words(name).all(|word| {
-            word.text.chars().count() >= 4
-                && word.text.chars().all(char::is_alphabetic)
-                && !comparisons::is_comparing(&word.text)
-                && !background::is_known(&text::stem(&word.text))
-                && !background::is_web_word(&text::stem(&word.text))
-        })
-}
-
 fn mentions(text: &str, is_own: &dyn Fn(&str) -> bool) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let spaced = (0..words.len()).any(|from| {
@@ -93,7 +83,7 @@ fn after_contrasts(text: &str) -> Vec<String> {
     for phrase in phrases {
         for at in 0..folded.len().saturating_sub(phrase.len()) {
             if folded[at..at + phrase.len()].iter().eq(phrase.iter()) {
-                names.extend(versus::name_after(&words[at + phrase.len()..]));
+                names.extend(capitals::name_after(&words[at + phrase.len()..]));
             }
         }
     }

@@ -8,12 +8,16 @@ use std::collections::BTreeMap;
 use matching::text;
 use url::Url;
 
-use super::{Named, domain, is_camel_case, squeeze};
+use super::{
+    domain,
+    named::Named,
+    spelling::{is_camel_case, squeeze},
+};
 use crate::{
     background::{self, Usage},
-    compile::Page,
     extract::LinkKind,
     figures,
+    page::Page,
 };
 
 /// Minimum mentions of an ordinary word or a known name, and of an invented word.

@@ -3,7 +3,7 @@
 use ::domain::instructions::{NameKind, Term};
 
 use super::Names;
-use crate::compile::Page;
+use crate::page::Page;
 
 fn page(url: &str, html: &str) -> Page {
     Page::read(&url.parse().unwrap(), Some("text/html"), html.as_bytes()).unwrap()
@@ -53,7 +53,7 @@ fn rivals_come_from_comparisons_unless_given() {
 }
 
 #[test]
-fn names_that_are_words_ask_for_case_and_context() {
+fn names_that_are_words_require_case_and_context() {
     let html = r#"<title>Giant Airlines | Fly</title><p>Giant Airlines flies to many cities.</p>
         <a href="https://twitter.com/giant">@giant</a>"#;
     let names = Names::find(&[page("http://127.0.0.1/", html)], &[]);
@@ -161,7 +161,7 @@ fn products_are_capitalised_in_mid_sentence_and_tied_to_the_customer() {
 }
 
 #[test]
-fn nobody_is_their_own_rival() {
+fn customer_is_never_its_own_rival() {
     let html = r#"<title>GitLab | Code</title><meta property="og:site_name" content="GitLab">
         <p>GitLab hosts your code. <h2>GitLab vs Forgeron</h2>"#;
     let page = page("https://gitlab.example/", html);
@@ -347,7 +347,7 @@ fn ledger(path: &str, html: &str) -> Page {
 }
 
 #[test]
-fn rivals_stand_in_headings_of_comparison_pages() {
+fn rivals_are_found_in_headings_of_comparison_pages() {
     for (path, heading, expected) in [
         ("compare", "LedgerLeaf and QuickBooks", &["QuickBooks"][..]),
         ("", "LedgerLeaf compared with FreshBooks", &["FreshBooks"]),
@@ -371,7 +371,7 @@ fn rivals_stand_in_headings_of_comparison_pages() {
 }
 
 #[test]
-fn rivals_stand_in_a_table_with_the_own_name() {
+fn rivals_are_found_in_a_table_with_the_own_name() {
     let table = "<table><tr><th>Feature<th>LedgerLeaf<th>QuickBooks<th>Khan Academy<th>Code School
         <tr><td>Invoices<td>Yes<td>Yes<td>No<td>No<tr><td>Price<td>$5<td>$10<td>$12<td>Free</table>
         <p>People who learned with Code School like it.</p>";
@@ -385,7 +385,7 @@ fn rivals_stand_in_a_table_with_the_own_name() {
 }
 
 #[test]
-fn a_brand_is_taken_without_its_model() {
+fn brand_is_used_without_its_model() {
     let html = r#"<title>Compare shoes</title><meta property="og:site_name" content="Velomarsh"><p>Velomarsh makes shoes.</p>
         <table><tr><th>Shoe<th>Weight<tr><td>Velomarsh Dasher<td>9 oz<tr><td>Nike Pegasus<td>10 oz
         <tr><td>Adidas Ultraboost<td>11 oz</table>"#;
@@ -485,7 +485,7 @@ fn people_are_neither_rivals_nor_own_names() {
 }
 
 #[test]
-fn products_stand_for_well_known_names() {
+fn products_represent_well_known_names() {
     let html = r#"<title>Nexor</title><meta property="og:site_name" content="Nexor"><p>Telephones without surprises."#;
     let given = ["Apple".to_owned(), "Velomarsh".to_owned()];
     let names = Names::find(&[page("https://nexor.example/", html)], &given);

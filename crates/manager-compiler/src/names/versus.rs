@@ -1,13 +1,15 @@
 //! Names that the pages compare their subject with: `X vs Y`, `alternative to Y`, links to comparisons.
 
-use matching::text;
-
-use super::{Named, comparisons, is_person, squeeze};
-use crate::{background, compile::Page, figures};
+use super::{
+    capitals::{name_after, name_before},
+    comparisons,
+    named::Named,
+    spelling::{is_person, squeeze},
+};
+use crate::page::Page;
 
 /// Maximum length of a line; longer lines are prose, where the words next to `vs` are rarely a whole name.
 const MAX_LINE_WORDS: usize = 12;
-const MAX_NAME_WORDS: usize = 4;
 const MAX_RIVALS: usize = 15;
 
 /// Returns names of others: first those in lines, each in reading order.
@@ -61,47 +63,4 @@ fn of_line(line: &str) -> Vec<String> {
         }
     }
     names
-}
-
-/// Returns the run of capitalised words that begins here.
-pub(super) fn name_after(words: &[&str]) -> Option<String> {
-    let mut name: Vec<&str> = Vec::new();
-    for word in words.iter().take(MAX_NAME_WORDS) {
-        if !is_capitalised(word) {
-            break;
-        }
-        name.push(word);
-        // Punctuation ends a name, except for the full stop inside `proxy.sh`.
-        if word.ends_with([',', '.', ';', ':', '!', '?', ')', '|']) {
-            break;
-        }
-    }
-    checked(&name)
-}
-
-/// Returns the run of capitalised words that ends here.
-pub(super) fn name_before(words: &[&str]) -> Option<String> {
-    let from = words
-        .iter()
-        .rposition(|word| !is_capitalised(word) || word.ends_with([',', ':', '|']));
-    let run = &words[from.map_or(0, |at| at + 1)..];
-    (run.len() <= MAX_NAME_WORDS)
-        .then(|| checked(run))
-        .flatten()
-}
-
-pub(super) fn is_capitalised(word: &str) -> bool {
-    let word = word.trim_start_matches(['(', '"', '“', '\'']);
-    word.chars()
-        .next()
-        .is_some_and(|c| c.is_uppercase() || c.is_ascii_digit())
-        || word.chars().any(char::is_uppercase)
-}
-
-pub(super) fn checked(words: &[&str]) -> Option<String> {
-    let name = super::clean(&words.join(" "));
-    let says_something = text::words(&name).any(|word| {
-        !background::is_stop_word(&word.text) && word.text.chars().any(char::is_alphabetic)
-    });
-    (says_something && !figures::is_figure(&name) && squeeze(&name).len() >= 2).then_some(name)
 }

@@ -9,7 +9,7 @@ use domain::instructions::{MAX_TERM_CHARS, Term};
 use matching::text;
 
 use super::content_words;
-use crate::{background, compile::Page, extract::LinkKind, figures, language::CommonWords};
+use crate::{background, extract::LinkKind, figures, language::CommonWords, page::Page};
 
 const MAX_OFFERS: usize = 12;
 /// Minimum inverse document frequency; commoner words do not name an offer.
@@ -151,10 +151,10 @@ mod tests {
     use std::collections::HashSet;
 
     use super::{before_purpose, offers};
-    use crate::compile::Page;
+    use crate::page::Page;
 
     #[test]
-    fn offers_stand_in_title_menu_and_short_headings() {
+    fn offers_are_found_in_title_menu_and_short_headings() {
         let html = "<html lang=en><title>Helmet shop: bicycle helmets for commuters</title>\
             <nav><a href='/helmets'>Bicycle helmets</a> <a href='/imprint/legal/x'>Legal notice</a>\
             <a href='https://elsewhere.example/garden'>Garden gnomes</a></nav>\
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_where_it_says_for_whom() {
+    fn offer_line_ends_before_its_audience() {
         assert_eq!(before_purpose("Backup for families"), "Backup ");
         assert_eq!(before_purpose("For families"), "For families");
     }

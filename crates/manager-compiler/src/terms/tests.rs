@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::terms;
-use crate::{compile::Page, extract::PageText};
+use crate::{extract::PageText, page::Page};
 
 fn page(html: &str) -> PageText {
     let url = "https://example.com/".parse().unwrap();

@@ -145,7 +145,7 @@ fn names_that_the_customer_gives_replace_those_of_the_pages() {
 }
 
 #[test]
-fn a_bike_shop_hears_of_trouble() {
+fn bike_shop_finds_complaints() {
     let instructions = compiled("https://spoke-and-sons.example/", BIKES, Focus::Crisis, &[]);
     let own = instructions
         .names
@@ -193,7 +193,7 @@ fn sensitivity_sets_the_threshold_and_nothing_else() {
 }
 
 #[test]
-fn several_pages_make_one_plan_and_the_same_pages_the_same() {
+fn same_pages_compile_to_the_same_plan() {
     let pages = [
         page("https://www.brewforge.example/", ESPRESSO),
         page(
@@ -232,7 +232,7 @@ fn several_pages_make_one_plan_and_the_same_pages_the_same() {
 }
 
 #[test]
-fn platform_pages_name_feeds_and_say_nothing_of_the_subject() {
+fn platform_pages_only_name_feeds() {
     let platforms = [
         Platform {
             name: "lemmy.example".to_owned(),
@@ -289,7 +289,7 @@ fn platform_pages_name_feeds_and_say_nothing_of_the_subject() {
 }
 
 #[test]
-fn pages_without_anything_to_go_by_fail_with_the_code() {
+fn pages_without_usable_content_fail_with_the_code() {
     let nothing = [
         page("https://a.example/", ""),
         page(

@@ -19,7 +19,7 @@ fn port_of(server: &TestServer) -> u16 {
 }
 
 #[tokio::test]
-async fn no_spelling_of_an_address_inside_is_read() {
+async fn internal_addresses_are_refused_in_every_spelling() {
     let mut world = World::new().await;
     world.config.outbound.allow_cidrs.clear();
     let server = inside().await;
@@ -70,7 +70,7 @@ async fn no_spelling_of_an_address_inside_is_read() {
 
 /// Each step of a redirect is checked like the first address.
 #[tokio::test]
-async fn no_redirect_leads_inside() {
+async fn redirects_to_internal_addresses_are_not_followed() {
     let world = World::new().await;
     let server = TestServer::start(|_, request| match &*request.path {
         "/private" => Answer::redirect("http://10.0.0.1/"),
@@ -97,7 +97,7 @@ async fn no_redirect_leads_inside() {
 
 /// The operator chose the endpoint, so it may be anywhere; a redirect target was not chosen.
 #[tokio::test]
-async fn the_model_s_endpoint_sends_our_key_nowhere_else() {
+async fn model_endpoint_key_is_not_sent_to_redirects() {
     let mut world = World::new().await;
     let elsewhere = inside().await;
     let target = elsewhere.url("/v1/chat/completions");

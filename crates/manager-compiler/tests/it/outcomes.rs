@@ -90,7 +90,7 @@ fn bomb() -> Vec<u8> {
 
 /// A page that declares the wrong encoding is read in its real encoding: its words count.
 #[tokio::test]
-async fn a_wrong_charset_costs_no_words() {
+async fn wrong_charset_loses_no_words() {
     let world = World::new().await;
     let server = customer().await;
     let compiler = world.compiler();
@@ -110,7 +110,7 @@ async fn a_wrong_charset_costs_no_words() {
 }
 
 #[tokio::test]
-async fn a_page_becomes_instructions_at_work() {
+async fn page_becomes_applied_instructions() {
     let world = World::new().await;
     let server = customer().await;
     let mut news = world.news();
@@ -149,7 +149,7 @@ async fn a_page_becomes_instructions_at_work() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_compiled_says_why() {
+async fn failed_compile_states_its_reason() {
     use ApplyErrorCode::{ForbiddenAddress, NoReachableUrl, NoUsableContent};
     let world = World::new().await;
     let server = customer().await;
@@ -239,7 +239,7 @@ async fn each_url_that_failed_is_named() {
 }
 
 #[tokio::test]
-async fn one_url_that_is_forbidden_decides_and_all_are_told_within_bounds() {
+async fn forbidden_url_sets_the_code_and_all_failures_are_listed() {
     let world = World::new().await;
     let compiler = world.compiler();
     let server = customer().await;
@@ -264,7 +264,7 @@ async fn one_url_that_is_forbidden_decides_and_all_are_told_within_bounds() {
 }
 
 #[tokio::test]
-async fn instructions_without_feeds_get_the_newest_of_their_source() {
+async fn instructions_without_feeds_watch_the_newest_posts() {
     let world = World::new().await;
     let compiler = world.compiler();
     let instructions = Instructions {

@@ -7,7 +7,7 @@ use domain::{
 use store::{AsyncConnection as _, managers};
 use test_support::eventually;
 
-use crate::support::{SOON, World};
+use crate::support::World;
 
 const FEEDS: [&str; 4] = [
     "hackernews:newest",
@@ -73,7 +73,7 @@ async fn two_compilers_at_once_apply_no_more_feeds_than_the_quota() {
         world.tell(*name, 1).await;
     }
     let pending = "managers WHERE state = 'PENDING_APPLY'";
-    eventually("compiled", SOON, async || {
+    eventually("compiled", async || {
         world.database.count(pending).await == 0
     })
     .await;

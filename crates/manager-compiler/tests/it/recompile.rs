@@ -12,7 +12,7 @@ use domain::{Focus, ManagerName, Sensitivity, Timestamp};
 use store::{AsyncConnection, feedback, managers, scans};
 use test_support::{Answer, Replica, TestServer, eventually, instructions, post};
 
-use crate::support::{SOON, World, applied};
+use crate::support::{World, applied};
 
 const ESPRESSO: &str = include_str!("pages/espresso.html");
 const BIKES: &str = include_str!("pages/bikes.html");
@@ -26,7 +26,7 @@ async fn customer() -> (TestServer, Arc<AtomicU8>) {
         1 => Answer::page(BIKES),
         2 => Answer::Status(503),
         4 => Answer::Status(404),
-        _ => Answer::after(Duration::from_millis(1_500), Answer::page(BIKES)),
+        _ => Answer::after(Duration::from_secs(3), Answer::page(BIKES)),
     })
     .await;
     (server, mood)
@@ -55,7 +55,7 @@ async fn has_term(world: &World, name: ManagerName, text: &str) -> bool {
 }
 
 async fn until_bikes(world: &World, name: ManagerName) {
-    eventually("it is compiled again", SOON, async || {
+    eventually("it is compiled again", async || {
         has_term(world, name, "bikes").await
     })
     .await;
@@ -83,7 +83,7 @@ async fn changed_pages_are_read_again_at_the_interval_by_one_of_two() {
 }
 
 #[tokio::test]
-async fn pages_that_do_not_answer_leave_instructions_and_state() {
+async fn unavailable_pages_keep_instructions_and_state() {
     let world = World::new().await;
     let (server, mood) = customer().await;
     let name = at_work(&world, &server).await;
@@ -93,10 +93,7 @@ async fn pages_that_do_not_answer_leave_instructions_and_state() {
     let aged = world.get(name).await.apply_time;
     let asked = server.count();
     let compiler = world.compiler();
-    eventually("the page was asked for", SOON, async || {
-        server.count() > asked
-    })
-    .await;
+    eventually("the page was asked for", async || server.count() > asked).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let after = world.get(name).await;
     assert_eq!(after.instructions, before.instructions);
@@ -106,7 +103,7 @@ async fn pages_that_do_not_answer_leave_instructions_and_state() {
 }
 
 #[tokio::test]
-async fn a_compiler_that_dies_with_a_claim_leaves_it_to_another() {
+async fn claim_of_a_dead_compiler_is_taken_over() {
     let world = World::new().await;
     let (server, mood) = customer().await;
     let name = at_work(&world, &server).await;
@@ -114,10 +111,7 @@ async fn a_compiler_that_dies_with_a_claim_leaves_it_to_another() {
     age(&world).await;
     let asked = server.count();
     let first = world.compiler();
-    eventually("the page is being fetched", SOON, async || {
-        server.count() > asked
-    })
-    .await;
+    eventually("the page is being fetched", async || server.count() > asked).await;
     first.kill();
     assert!(
         has_term(&world, name, "espresso").await,
@@ -135,7 +129,7 @@ async fn a_compiler_that_dies_with_a_claim_leaves_it_to_another() {
 }
 
 #[tokio::test]
-async fn a_change_by_the_customer_meanwhile_wins() {
+async fn concurrent_change_by_the_customer_wins() {
     let world = World::new().await;
     let (server, mood) = customer().await;
     let name = at_work(&world, &server).await;
@@ -143,10 +137,7 @@ async fn a_change_by_the_customer_meanwhile_wins() {
     age(&world).await;
     let asked = server.count();
     let compiler = world.compiler();
-    eventually("the page is being fetched", SOON, async || {
-        server.count() > asked
-    })
-    .await;
+    eventually("the page is being fetched", async || server.count() > asked).await;
     let mut conn = world.database.connect().await;
     world
         .database
@@ -156,7 +147,7 @@ async fn a_change_by_the_customer_meanwhile_wins() {
     managers::apply(&mut conn, name, 2, &theirs, Timestamp::now())
         .await
         .unwrap();
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
     let late = instructions("late");
     let stale = feedback::reapply(&mut conn, name, 1, &late, Timestamp::now()).await;
     assert_eq!(stale.unwrap(), None);
@@ -196,7 +187,7 @@ async fn scanned(world: &World, name: ManagerName, count: usize) {
 }
 
 #[tokio::test]
-async fn five_verdicts_are_worth_a_compile_and_four_are_not() {
+async fn five_verdicts_trigger_a_recompile_and_four_do_not() {
     let world = World::new().await;
     let (server, _) = customer().await;
     let name = at_work(&world, &server).await;
@@ -212,7 +203,7 @@ async fn five_verdicts_are_worth_a_compile_and_four_are_not() {
     );
 
     assert_eq!(world.database.run(&format!("{judge} 1)")).await, 1);
-    eventually("it is compiled again", SOON, async || {
+    eventually("it is compiled again", async || {
         world.get(name).await.instructions.unwrap().threshold
             > Some(matching::threshold(Focus::Sales, Sensitivity::Balanced))
     })
@@ -231,7 +222,7 @@ async fn five_verdicts_are_worth_a_compile_and_four_are_not() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_away_takes_nothing_from_the_old_instructions() {
+async fn unavailable_page_removes_nothing_from_the_old_instructions() {
     let world = World::new().await;
     let (coffee, _) = customer().await;
     let (bikes, mood) = customer().await;
@@ -247,10 +238,7 @@ async fn a_page_that_is_away_takes_nothing_from_the_old_instructions() {
     mood.store(2, Ordering::SeqCst);
     let asked = coffee.count();
     age(&world).await;
-    eventually("it is compiled again", SOON, async || {
-        coffee.count() > asked
-    })
-    .await;
+    eventually("it is compiled again", async || coffee.count() > asked).await;
     compiler.stop().await;
     assert_eq!(world.get(name).await.instructions.unwrap(), old);
 
@@ -262,7 +250,7 @@ async fn a_page_that_is_away_takes_nothing_from_the_old_instructions() {
         .run("UPDATE managers SET recompile_after = NULL")
         .await;
     let compiler = world.compiler();
-    eventually("it is compiled without the page", SOON, async || {
+    eventually("it is compiled without the page", async || {
         !has_term(&world, name, "bikes").await
     })
     .await;

@@ -1,22 +1,19 @@
 //! A database, a customer's server, and compilers.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use backbone::Backbone;
-use bus::{Bus, InProcess, Outgoing, Received, Subscription};
+use bus::{Bus, InProcess, Received, Subscription};
 use domain::{
     Focus, Instructions, ManagerName, Sensitivity,
     manager::{CreateManager, Input, InputFocus, InputType, Manager, Origin, SourceType},
 };
-use events::{EventSet, ManagerApplied, ManagerNews, ManagerSubmitted, Message, TraceContext};
+use events::{EventSet, ManagerApplied, ManagerNews, ManagerSubmitted, Message};
 use runtime::{
     Config,
     config::{Kind, PlatformConfig},
 };
 use store::managers;
-use test_support::{Fixture, Replica, TestDatabase, eventually};
-
-pub(crate) const SOON: Duration = Duration::from_secs(12);
+use test_support::{Fixture, Replica, TIMEOUT, TestDatabase, eventually, publish};
 
 pub(crate) struct World {
     pub(crate) database: TestDatabase,
@@ -54,13 +51,8 @@ impl World {
     }
 
     pub(crate) fn compiler(&self) -> Replica {
-        let mut backbone = Backbone::in_process(&self.config).unwrap();
-        backbone.bus = Arc::clone(&self.bus);
-        let config = Arc::new(self.config.clone());
-        let own = backbone.clone();
-        Replica::start("manager-compiler", backbone, move |context| {
-            manager_compiler::run(config, context, own)
-        })
+        let run = manager_compiler::run;
+        Replica::of("manager-compiler", &self.config, &self.bus, run)
     }
 
     /// Creates a waiting AUTOMATIC Manager without an event.
@@ -109,15 +101,7 @@ impl World {
     }
 
     pub(crate) async fn tell(&self, name: ManagerName, generation: i64) {
-        let message = Message::new(ManagerSubmitted { name, generation });
-        let outgoing = Outgoing {
-            message: message.encode(),
-            create_time: message.create_time,
-            trace: TraceContext::default(),
-        };
-        for taken in self.bus.publish(&[outgoing]).await {
-            taken.unwrap();
-        }
+        publish(&self.bus, ManagerSubmitted { name, generation }).await;
     }
 
     pub(crate) async fn get(&self, name: ManagerName) -> Manager {
@@ -128,10 +112,7 @@ impl World {
 
     /// Waits until the Manager is in `state`: `APPLIED`.
     pub(crate) async fn until(&self, name: ManagerName, state: &str) -> Manager {
-        eventually(state, SOON, async || {
-            self.get(name).await.state.as_str() == state
-        })
-        .await;
+        eventually(state, async || self.get(name).await.state.as_str() == state).await;
         self.get(name).await
     }
 
@@ -156,7 +137,7 @@ pub(crate) fn input(urls: &[String]) -> Origin {
 /// Returns the next ManagerApplied event.
 pub(crate) async fn applied(news: &mut Box<dyn Subscription>) -> ManagerApplied {
     loop {
-        let next = tokio::time::timeout(SOON, news.next()).await;
+        let next = tokio::time::timeout(TIMEOUT, news.next()).await;
         if let Received::Delivery(delivery) = next.expect("there is news") {
             let message = Message::decode(&delivery.payload).unwrap();
             if let Some(ManagerNews::Applied(event)) = ManagerNews::from_any(message.event) {

@@ -1,7 +1,11 @@
 //! Positions of the matched terms in a post, for display. Computed only for matches.
 
-use super::{Plan, PostText, Rule, strength_of_name};
-use crate::{phrase::Readings, plan::Name};
+use crate::{
+    phrase::Readings,
+    plan::{Name, Plan, Rule},
+    post::{Field, PostText},
+    strength::strength_of_name,
+};
 
 /// Upper limit: more spans say nothing new, and a post that repeats one word must not produce a long list.
 const MAX_SPANS: usize = 100;
@@ -14,12 +18,6 @@ pub struct Span {
     /// The first code point after the term.
     pub end: usize,
     pub term: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Field {
-    Title,
-    Text,
 }
 
 /// Returns the spans in the order of the post. Of two at the same position, the term that the plan lists first counts.

@@ -6,9 +6,11 @@
 
 use domain::Focus;
 
-use super::{Class, Evidence, MAX_TERM, number};
+use super::{cues::Class, of_post::number, values::Evidence};
 use crate::{heads, model, post::PostText};
 
+/// Maximum weight of a term; more says nothing new, and a plan of one term has a weight of 5.
+pub(super) const MAX_TERM: f64 = 2.5;
 /// Tolerance: sums are computed in another order, and rounded.
 const SLACK: f64 = 1e-6;
 

@@ -52,10 +52,14 @@ pub(crate) enum Class {
     BeforeName,
     /// Word after a name that is the subject of its sentence.
     AfterName,
+    /// Word before a name that something else is made for.
+    ForName,
+    /// Word after a name that makes it the attribute of something else (`iPad case`).
+    Accessory,
 }
 
 impl Class {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Need,
         Self::Problem,
         Self::Trouble,
@@ -74,6 +78,8 @@ impl Class {
         Self::Question,
         Self::BeforeName,
         Self::AfterName,
+        Self::ForName,
+        Self::Accessory,
     ];
 
     fn section(self) -> &'static str {
@@ -96,6 +102,8 @@ impl Class {
             Self::Question => "question",
             Self::BeforeName => "before_name",
             Self::AfterName => "after_name",
+            Self::ForName => "for_name",
+            Self::Accessory => "accessory",
         }
     }
 
@@ -309,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn cues_are_found_where_they_stand() {
+    fn cues_have_their_positions() {
         let post = PostText::new(Some("Can anyone recommend a CRM?"), Some("Ours is broken."));
         let found = |class: Class| {
             let cue = post.cues().all.iter().find(|cue| cue.class == class);
@@ -321,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_tell_the_focus() {
+    fn cue_counts_depend_on_the_focus() {
         let post = PostText::new(
             Some("Can anyone recommend a good CRM?"),
             Some("We are looking for something cheap."),
@@ -350,7 +358,7 @@ mod tests {
 
     /// Counts work in steps along phrases and in cues: each has a bounded number per word.
     #[test]
-    fn posts_of_nothing_but_cues_take_few_steps_a_word() {
+    fn posts_of_only_cues_take_few_steps_per_word() {
         for language in languages() {
             let all = phrases(language);
             let lexicon = Lexicon::get(language);

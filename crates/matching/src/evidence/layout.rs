@@ -123,6 +123,28 @@ impl Layout {
         }
     }
 
+    /// Returns how much a mention counts, from 0 to 1.
+    pub(crate) fn mention(&self, source: &str, start: usize, end: usize) -> f64 {
+        if self.is_title_suffix(source, start, end) {
+            return 0.0;
+        }
+        self.zone(start).mention()
+    }
+
+    /// Returns whether the bytes are the last part of the title, where pages name their site (`A video - YouTube`).
+    fn is_title_suffix(&self, source: &str, start: usize, end: usize) -> bool {
+        if end > self.title_end {
+            return false;
+        }
+        let after = source[end..self.title_end].trim_start_matches(".com");
+        let before = source[..start].trim_end();
+        let title = before.trim_end_matches(['-', '–', '—', '|', '·', '»']);
+        let is_separated = title.len() < before.len()
+            && before.len() < start
+            && title.ends_with(char::is_whitespace);
+        is_separated && !title.trim().is_empty() && after.trim().is_empty()
+    }
+
     fn zone_of_line(&self, line: &str, range: &Range<usize>) -> Zone {
         let text = line.trim_end();
         if text.starts_with("    ") || text.starts_with('\t') || text.starts_with("```") {
@@ -311,6 +333,23 @@ mod tests {
             ("NAME13", Zone::Signature),
         ] {
             assert_eq!(zone_of("About NAME0", text, word), zone, "{word}");
+        }
+    }
+
+    #[test]
+    fn suffix_of_a_title_does_not_count_as_mention() {
+        for (title, mention) in [
+            ("A video - NAME", 0.0),
+            ("A video — NAME.com ", 0.0),
+            ("A video | NAME", 0.0),
+            ("NAME", 1.0),
+            ("- NAME", 1.0),
+            ("co-NAME", 1.0),
+            ("A video - NAME again", 1.0),
+        ] {
+            let layout = Layout::of(title, title.len());
+            let start = title.find("NAME").unwrap();
+            assert_eq!(layout.mention(title, start, start + 4), mention, "{title}");
         }
     }
 

@@ -8,174 +8,25 @@
 mod bound;
 pub(crate) mod cues;
 mod layout;
+pub(crate) mod of_post;
+pub(crate) mod values;
 
 use std::ops::Range;
 
+use bound::MAX_TERM;
 pub(crate) use bound::TopicBound;
 use cues::{Class, Cue};
 use domain::{Focus, instructions::NameKind};
-use layout::{Layout, Zone};
+use of_post::{NEGATION_REACH, PostEvidence, is_capitalised, number};
+pub use values::{EVIDENCE, Evidence};
 
 use crate::{
-    decision, heads,
+    heads,
     plan::{Name, Plan, Rule, Term},
     post::PostText,
+    strength,
 };
 
-macro_rules! evidence {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Numbers that a decision with a focus is based on.
-        #[derive(Debug, Clone, Copy, Default, PartialEq)]
-        pub struct Evidence {
-            $($(#[$doc])* pub $name: f64,)*
-        }
-
-        /// The names of the numbers, in their order.
-        pub const EVIDENCE: &[&str] = &[$(stringify!($name)),*];
-
-        impl Evidence {
-            /// Returns the numbers in the order of [`EVIDENCE`].
-            #[must_use]
-            pub fn values(&self) -> [f64; EVIDENCE.len()] {
-                [$(self.$name),*]
-            }
-        }
-    };
-}
-
-evidence! {
-    /// How rare this topic score is among ordinary posts: orders of magnitude, 0 to 3.
-    surprise,
-    /// Weights of the plan's terms in the title.
-    title_topic,
-    /// Weights of the terms in the title and the first sentences.
-    opening_topic,
-    /// Number of distinct terms.
-    terms,
-    /// Terms per word.
-    topic_density,
-    /// Weight of the strongest term.
-    best_term,
-    /// Mentions, in title and prose, of the names that the focus asks about.
-    mentions,
-    /// How early in the title a name occurs: 1 at its start, 0 where it is absent.
-    title_name,
-    /// A name occurs in the first sentences.
-    opening_name,
-    /// Mentions per word.
-    name_density,
-    /// More than one of the names is mentioned.
-    several_names,
-    /// Mentions as the subject of a sentence.
-    name_acts,
-    /// Share of mentions after a preposition that makes the name a place or a source.
-    name_is_place,
-    /// Share of mentions of names that are also words, without context near them.
-    name_is_doubtful,
-    /// Share of mentions that are part of a longer name.
-    name_is_part,
-    /// Trouble and a name in the title.
-    title_trouble_name,
-    /// Sentences of the text with trouble and a name.
-    trouble_near_name,
-    /// Sentences with comparison and a name.
-    compare_near_name,
-    title_compare_name,
-    /// Sentences with a need or a question and a name.
-    ask_near_name,
-    /// Sentences with praise and a name.
-    praise_near_name,
-    /// Sentences with a problem and a name.
-    problem_near_name,
-    /// Weights of the terms in the best sentence that expresses a need.
-    need_near_term,
-    /// The same for a problem.
-    problem_near_term,
-    /// The same for a question.
-    question_near_term,
-    title_asks,
-    title_need,
-    title_problem,
-    needs,
-    problems,
-    title_trouble,
-    troubles,
-    title_compare,
-    compares,
-    title_praise,
-    title_deal,
-    title_hiring,
-    title_offer,
-    title_show,
-    title_guide,
-    title_news,
-    offers,
-    solved,
-    title_joke,
-    first_person,
-    /// A title without text that neither asks a question nor speaks of the author.
-    headline,
-    /// The title begins with a tag in brackets.
-    tag,
-    /// Share of capitalised words in the title.
-    title_case,
-    length,
-    buying,
-    comparing,
-    complaining,
-    /// The complaint classifier's answer for the sentences that contain a name.
-    complaining_near_name,
-    /// The buying classifier's answer for the sentences that contain a term.
-    buying_near_term,
-    /// Surprise where the title asks or expresses a need.
-    asked_topic,
-    /// Surprise where the text does.
-    needed_topic,
-    /// The customer's own name is mentioned, where the focus asks about others.
-    own_name,
-    /// Share of ordinary posts with the mentioned names that are about the subject.
-    name_on_topic,
-    /// How common the mentioned names are, where the title has nothing related to the topic.
-    name_is_common,
-    /// Related words next to the first mentions.
-    related_near_name,
-    /// Related words in a title that contains a name.
-    title_related_name,
-    /// Neither title nor a request names what the customer sells, the text does not name much of it, and no rival is
-    /// named in its place.
-    lacks_offer,
-    /// Share of mentions after a year (`2003 Toyota`): a product that a person owns.
-    name_after_year,
-    /// How far the mentioned names mean something else, where the post has nothing of the topic.
-    name_off_topic,
-    /// A post without a title, as on microblogs, that contains a watched name (COMPETITOR) or any name (CRISIS).
-    untitled,
-    /// For a post without a title that names the customer: how strongly it complains.
-    untitled_complaint,
-    /// The same, measured by cues of trouble.
-    untitled_trouble,
-}
-
-/// Evidence in a post that does not depend on the plan.
-#[derive(Debug, Default)]
-pub(crate) struct PostEvidence {
-    layout: Layout,
-    words: Vec<Range<usize>>,
-    cues: Vec<Cue>,
-    /// Classes of the cues of each sentence, without negated ones.
-    classes: Vec<u32>,
-    /// Number of cues of each class in the title and outside of it, without negated and overlapping ones.
-    counts: [(f64, f64); Class::ALL.len()],
-    /// End of the first sentences of the text.
-    opening_end: usize,
-    title_words: usize,
-    own: Evidence,
-}
-
-/// Maximum weight of a term; more says nothing new, and a plan of one term has a weight of 5.
-const MAX_TERM: f64 = 2.5;
-/// Length of the text's opening, in bytes.
-const OPENING: usize = 200;
 /// Offers count in the title and in this many bytes after it.
 const OFFER_REACH: usize = 2_000;
 /// Minimum weight of the offers that a request names.
@@ -184,168 +35,6 @@ const MIN_OFFER: f64 = 0.4;
 const RELATED_REACH: usize = 60;
 /// Number of mentions in the text around which related words are searched for.
 const RELATED_MENTIONS: usize = 4;
-/// Maximum distance, in bytes, between a negation and what it negates.
-const NEGATION_REACH: usize = 24;
-
-impl PostEvidence {
-    pub(crate) fn of(post: &PostText) -> Self {
-        let source = post.source();
-        let layout = Layout::of(source, post.title_len());
-        let words = post.words().ranges();
-        let cues = post.cues().all.clone();
-        let mut evidence = Self {
-            classes: vec![0; layout.sentences.len()],
-            opening_end: source.floor_char_boundary(layout.title_end + OPENING),
-            title_words: words.partition_point(|word| word.start < layout.title_end),
-            layout,
-            words,
-            cues,
-            ..Self::default()
-        };
-        evidence.classify();
-        evidence.own = evidence.of_post(post);
-        evidence
-    }
-
-    fn classify(&mut self) {
-        let mut ends = [0; Class::ALL.len()];
-        for at in 0..self.cues.len() {
-            let cue = self.cues[at];
-            if self.is_negated(&cue) || !self.counts(cue.start) {
-                continue;
-            }
-            let sentence = self.layout.sentence(cue.start);
-            if let Some(classes) = self.classes.get_mut(sentence) {
-                *classes |= cue.class.bit();
-            }
-            let end = &mut ends[cue.class as usize];
-            if cue.start < *end {
-                continue;
-            }
-            *end = cue.end;
-            let (title, text) = &mut self.counts[cue.class as usize];
-            if cue.start < self.layout.title_end {
-                *title += 1.0;
-            } else {
-                *text += 1.0;
-            }
-        }
-    }
-
-    /// Returns whether the text at the byte is the author's own words.
-    fn counts(&self, at: usize) -> bool {
-        !matches!(
-            self.layout.zone(at),
-            Zone::Link | Zone::Quote | Zone::Code | Zone::Signature
-        )
-    }
-
-    fn is_negated(&self, cue: &Cue) -> bool {
-        if !matches!(
-            cue.class,
-            Class::Trouble | Class::Praise | Class::Need | Class::Problem
-        ) {
-            return false;
-        }
-        let sentence = self.layout.sentence(cue.start);
-        let from = self
-            .cues
-            .partition_point(|c| c.start + NEGATION_REACH < cue.start);
-        self.cues[from..]
-            .iter()
-            .take_while(|c| c.start < cue.start)
-            .any(|c| {
-                c.class == Class::Negation
-                    && c.end <= cue.start
-                    && self.layout.sentence(c.start) == sentence
-            })
-    }
-
-    /// Returns the cues of the class in the title, and outside of it.
-    fn count(&self, class: Class) -> (f64, f64) {
-        self.counts[class as usize]
-    }
-
-    fn of_post(&self, post: &PostText) -> Evidence {
-        let source = post.source();
-        let title = &source[..self.layout.title_end];
-        let has = |class| f64::from(u8::from(self.count(class).0 > 0.0));
-        let all = |class| {
-            let (title, text) = self.count(class);
-            (title + text).ln_1p()
-        };
-        let title_asks = self
-            .layout
-            .sentences
-            .iter()
-            .any(|s| s.asks && s.range.start < self.layout.title_end && s.zone == Zone::Title)
-            || self.title_begins_with_question(title);
-        let text_words = number(self.words.len() - self.title_words);
-        let (_, first_in_text) = self.count(Class::FirstPerson);
-        let (first_in_title, _) = self.count(Class::FirstPerson);
-        let words = number(self.words.len());
-        let headline = text_words < 3.0 && !title_asks && first_in_title == 0.0;
-        Evidence {
-            title_asks: f64::from(u8::from(title_asks)),
-            title_need: has(Class::Need),
-            title_problem: has(Class::Problem),
-            needs: all(Class::Need),
-            problems: all(Class::Problem),
-            title_trouble: has(Class::Trouble),
-            troubles: all(Class::Trouble),
-            title_compare: has(Class::Compare),
-            compares: all(Class::Compare),
-            title_praise: has(Class::Praise),
-            title_deal: has(Class::Deal),
-            title_hiring: has(Class::Hiring),
-            title_offer: has(Class::Offer),
-            title_show: has(Class::Show),
-            title_guide: has(Class::Guide),
-            title_news: has(Class::News),
-            offers: all(Class::Offer),
-            solved: all(Class::Solved),
-            title_joke: has(Class::Joke),
-            first_person: (10.0 * (first_in_title + first_in_text) / (words + 10.0)).min(1.0),
-            headline: f64::from(u8::from(headline)),
-            tag: f64::from(u8::from(title.trim_start().starts_with(['[', '【']))),
-            title_case: self.title_case(source),
-            length: (words / 20.0).ln_1p(),
-            buying: post.head(Focus::Sales),
-            comparing: post.head(Focus::Competitor),
-            complaining: post.head(Focus::Crisis),
-            ..Evidence::default()
-        }
-    }
-
-    fn title_begins_with_question(&self, title: &str) -> bool {
-        let begin = title.len()
-            - title
-                .trim_start_matches(|c: char| !c.is_alphanumeric())
-                .len();
-        self.cues
-            .iter()
-            .any(|cue| cue.class == Class::Question && cue.start <= begin && cue.end <= title.len())
-    }
-
-    /// Returns the share of the title's words, except the first, that begin with a capital.
-    fn title_case(&self, source: &str) -> f64 {
-        let words = self.words.get(1..self.title_words).unwrap_or_default();
-        if words.len() < 3 {
-            return 0.5;
-        }
-        let capital = |word: &&Range<usize>| is_capitalised(&source[(*word).clone()]);
-        number(words.iter().filter(capital).count()) / number(words.len())
-    }
-}
-
-fn is_capitalised(word: &str) -> bool {
-    word.chars().next().is_some_and(char::is_uppercase)
-}
-
-fn number(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
-}
-
 /// Returns whether a text ends with a year and at most one word after it (`1998 Toyota `).
 fn is_behind_year(before: &str) -> bool {
     let mut words = before.rsplit(' ').filter(|word| !word.is_empty()).take(2);
@@ -370,7 +59,7 @@ impl Evidence {
     /// Returns the evidence of a post for a plan with a focus; `None` where no term and no name of the plan occurs.
     #[must_use]
     pub fn weigh(plan: &Plan, post: &PostText) -> Option<Self> {
-        let (_, _, any) = decision::gate_features(plan, post)?;
+        let (_, _, any) = strength::gate_features(plan, post)?;
         any.then(|| Self::of(plan, post))
     }
 
@@ -379,7 +68,7 @@ impl Evidence {
         let Some(focus) = plan.focus() else {
             return Self::default();
         };
-        let (surprise, _) = decision::surprise(plan, post);
+        let (surprise, _) = strength::surprise(plan, post);
         let of_post = post.evidence();
         let mut evidence = of_post.own;
         evidence.surprise = surprise;
@@ -596,6 +285,7 @@ impl OfPlan<'_> {
             .map(|m| m.weight * f64::from(self.plan.names[m.name].on_topic_percent) / 100.0);
         evidence.name_on_topic = on_topic.sum::<f64>() / total;
         evidence.name_is_place = share(&|m| self.is_behind_preposition(m));
+        evidence.name_is_platform = share(&|m| self.is_platform(m));
         evidence.name_is_doubtful =
             share(&|m| m.weight < 1.0 && layout.zone(m.start).mention() >= 1.0);
         evidence.name_is_part = share(&|m| self.is_part(m, source));
@@ -718,7 +408,8 @@ impl OfPlan<'_> {
                         start,
                         end,
                         name: at,
-                        weight: layout.zone(start).mention() * if close { 1.0 } else { 0.5 },
+                        weight: layout.mention(self.post.source(), start, end)
+                            * if close { 1.0 } else { 0.5 },
                     });
                 };
                 match &spelling.cased {
@@ -739,6 +430,20 @@ impl OfPlan<'_> {
                         && (cue.start == word.start || cue.end == word.end)
                 })
         })
+    }
+
+    /// Returns whether something else is made for what the mention names.
+    fn is_platform(&self, mention: &Mention) -> bool {
+        let is_after = self.word_after(mention).is_some_and(|word| {
+            let mut cues = self.cues_from(word.start, word.start + 1);
+            word.start <= mention.end + 1 && cues.any(|cue| cue.class == Class::Accessory)
+        });
+        is_after
+            || self.word_before(mention).is_some_and(|word| {
+                let is_close = word.end <= mention.start && mention.start - word.end <= 5;
+                let mut cues = self.cues_from(word.end.saturating_sub(NEGATION_REACH), word.end);
+                is_close && cues.any(|cue| cue.class == Class::ForName && cue.end == word.end)
+            })
     }
 
     /// Returns the cues that start in a range of bytes. This is a lookup, so that a post full of names and cues costs

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_counted_alike_at_once_and_one_by_one() {
+    fn block_and_single_letter_counts_are_equal() {
         for word in [
             "", "a", "it's", "?", "!", "$", "0", "b2b", "urlurl", "12345678", "abcdefgh",
         ] {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_found_as_what_it_is_and_no_other() {
+    fn small_word_table_finds_exactly_its_words() {
         for word in FOREIGN.iter().chain(&SMALL) {
             assert!(word.len() <= 8, "{word}");
         }

@@ -238,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn words_end_alike_with_and_without_the_short_cut(text in "([a-zA-Z0-9']|é|’|\\PC| ){0,12}") {
+        fn ascii_short_cut_finds_the_same_word_ends(text in "([a-zA-Z0-9']|é|’|\\PC| ){0,12}") {
             let begins = text.chars().next().is_some_and(char::is_alphanumeric);
             let end = read(&text, 0, &mut Vec::new());
             if begins {

@@ -9,12 +9,13 @@ use domain::{FeedName, ManagerName};
 
 use super::{
     key::Chooser,
+    number::number,
     packed::{Numbered, NumberedName, PackedPlans},
     postings::PostingsBuilder,
     segment::{FEW, Feeds, MANY_FEEDS, MAX_PLANS, Segment},
     sieve::SieveList,
     table::NONE,
-    terms::{TermsBuilder, number},
+    terms::TermsBuilder,
 };
 use crate::{
     Plan,

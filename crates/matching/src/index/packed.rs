@@ -7,7 +7,7 @@
 use domain::{FeedName, instructions::NameKind};
 use hashbrown::HashTable;
 
-use super::terms::{Terms, number};
+use super::{number::number, terms::Terms};
 use crate::{
     Plan,
     phrase::Readings,

@@ -71,7 +71,7 @@ mod tests {
     use super::Places;
 
     #[test]
-    fn each_key_keeps_its_first_place() {
+    fn each_key_keeps_its_first_position() {
         let mut places = Places::default();
         for count in [3, 10_000, 40] {
             assert_eq!(places.get(1), None);

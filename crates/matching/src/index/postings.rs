@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use super::{key::ENOUGH, terms::number};
+use super::{key::ENOUGH, number::number};
 
 const PARTS_BITS: u32 = 12;
 /// Number of watches that a posting can address.
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn each_feed_has_its_own_postings_of_each_term() {
+    fn postings_are_separate_for_each_feed() {
         const TERMS: u32 = 500;
         let feeds = [
             (keys(9, 40), true),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_often_brings_more_and_never_less_than_it_should() {
+    fn posting_weights_are_rounded_up() {
         let mut builder = PostingsBuilder::new(3);
         let key = [(0, 100), (1, ENOUGH), (2, ENOUGH - 1)];
         builder.push([key.as_slice()].into_iter(), true, |_| true);

@@ -105,7 +105,7 @@ impl Found {
 
     /// Adds a reading of a term; the reading that occurs most counts.
     fn add_reading(&mut self, found: FoundTerm) {
-        let next = super::terms::number(self.terms.len());
+        let next = super::number::number(self.terms.len());
         let place = self.place_of.place(found.term, next);
         if place == next {
             self.add(found);
@@ -132,7 +132,7 @@ impl Scratch {
     /// Returns whether the definition also counts every occurrence of every phrase: per phrase it takes no more steps
     /// than all phrases took here, plus one for each of its first words.
     pub(super) fn is_exact(&self, post: &PostText) -> bool {
-        let words = super::terms::number(post.words().tokens().len());
+        let words = super::number::number(post.words().tokens().len());
         words.saturating_add(self.found.steps) < MAX_STEPS
     }
 
@@ -150,7 +150,7 @@ impl Scratch {
         let steps = terms
             .phrases
             .find(post.words(), wanted, &mut self.room, |phrase, first, _| {
-                let next = super::terms::number(hits.len());
+                let next = super::number::number(hits.len());
                 let place = place_of.place(phrase, next);
                 if place == next {
                     hits.push(Hit {

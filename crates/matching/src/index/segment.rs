@@ -10,7 +10,7 @@
 //! 5. Evaluate the rest with the definition itself, a few microseconds each. It decides every match.
 //!
 //! Postings do not number plans but watches, feed by feed: a plan of three feeds has three. So a post reads only the
-//! postings of its own feed. Plans with many feeds have one watch each, after all others; for these candidates the feed
+//! postings of its feed. Plans with many feeds have one watch each, after all others; for these candidates the feed
 //! is checked too.
 
 use std::cell::RefCell;
@@ -281,7 +281,7 @@ impl Segment {
                 if run.is_stemmed() {
                     for (watch, brought) in run.times(model::saturated(list.frequency, length)) {
                         if add(watch, brought) {
-                            by_topic.push(super::terms::number(watch));
+                            by_topic.push(super::number::number(watch));
                         }
                     }
                 } else {

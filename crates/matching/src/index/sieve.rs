@@ -3,6 +3,8 @@
 //! Most posts concern no plan of their feed, and most of a post's words begin no key. One bit per word shows this.
 //! Otherwise each word would need a lookup beyond the cache, among the words of all plans of all feeds.
 
+use super::number::number;
+
 /// Bits per word: at most one in this many words that begin no key passes the filter.
 const BITS_A_WORD: usize = 16;
 const MAX_BITS: usize = 1 << 22;
@@ -23,7 +25,7 @@ impl SieveList {
     /// Adds a filter for words by their hashes; at most `most` hashes are distinct.
     pub(super) fn push(&mut self, most: usize, hashes: impl Iterator<Item = u64>) {
         let begin = self.bits.len();
-        self.begins.push(super::terms::number(begin));
+        self.begins.push(number(begin));
         let bits = (most * BITS_A_WORD).clamp(WORD, MAX_BITS);
         self.bits.resize(begin + bits.next_power_of_two() / WORD, 0);
         let own = &mut self.bits[begin..];
@@ -46,7 +48,7 @@ impl SieveList {
     }
 
     pub(super) fn finish(&mut self) {
-        self.begins.push(super::terms::number(self.bits.len()));
+        self.begins.push(number(self.bits.len()));
         self.bits.shrink_to_fit();
         self.begins.shrink_to_fit();
     }
@@ -93,7 +95,7 @@ mod tests {
     use super::SieveList;
 
     #[test]
-    fn what_went_in_stays_and_most_else_falls_through() {
+    fn sieve_keeps_inserted_keys_and_rejects_most_others() {
         let hash = |nth: u64| {
             let mixed = (nth + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             (mixed ^ (mixed >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb) ^ (mixed >> 29)

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_in_is_found_and_nothing_else() {
+    fn table_finds_exactly_the_inserted_keys() {
         let hashes = hashes();
         let (known, unknown): (Vec<_>, Vec<_>) =
             (0_u32..).zip(hashes).partition(|(n, _)| n % 3 > 0);

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use super::{
     commonness,
+    number::number,
     phrases::Phrases,
     table::{NONE, Table},
 };
@@ -263,13 +264,4 @@ pub(super) fn gather(
     }
     begins.pop();
     (begins, values)
-}
-
-/// Counts within a segment are bounded by its number of plans and the size of each.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a segment has at most 2^20 plans of 2 KiB of terms"
-)]
-pub(super) fn number(count: usize) -> u32 {
-    count as u32
 }

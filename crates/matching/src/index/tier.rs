@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::ManagerName;
 
-use super::{segment::Segment, terms::number};
+use super::{number::number, segment::Segment};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tier {

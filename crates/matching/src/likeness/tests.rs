@@ -32,7 +32,7 @@ fn alike(one: &Likeness, other: &Likeness) -> bool {
 }
 
 #[test]
-fn links_are_the_same_however_they_are_written() {
+fn links_are_compared_in_normal_form() {
     let same = [
         "https://example.com/notes/1",
         "http://www.example.com/notes/1/",
@@ -95,7 +95,7 @@ fn a_cross_post_is_recognised_across_title_and_text() {
 }
 
 #[test]
-fn short_texts_are_like_no_other() {
+fn short_texts_are_never_near_duplicates() {
     assert_eq!(of("any news on this?"), Likeness::default());
     assert!(alike(
         &of("Show HN: a tiny kettle in Rust"),
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn case_space_and_points_do_not_count(words in words(), seed in any::<u32>()) {
+    fn case_space_and_punctuation_do_not_count(words in words(), seed in any::<u32>()) {
         let plain = of(&words.join(" "));
         let points = [" ", ", ", ".\n\n", " - ", "! "];
         let dressed: String = words.iter().enumerate().map(|(at, word)| {
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_sketch_are_none(bytes in prop::collection::vec(any::<u8>(), 0..70)) {
+    fn malformed_sketches_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..70)) {
         prop_assert_eq!(Sketch::from_bytes(&bytes).is_some(), bytes.len() == 64);
     }
 }

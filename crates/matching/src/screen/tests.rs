@@ -51,7 +51,7 @@ fn mutes(mute_type: MuteType, value: &str) -> bool {
 }
 
 #[test]
-fn each_kind_of_mute_keeps_its_posts_out_and_no_others() {
+fn each_kind_of_mute_excludes_only_its_posts() {
     use MuteType::{Author, Site, Subforum, Term};
     for (kind, value) in [
         (Author, "pat"),
@@ -99,7 +99,7 @@ fn an_expired_mute_has_no_effect_at_once() {
 }
 
 #[test]
-fn languages_are_told_where_they_can_be() {
+fn post_language_is_detected_if_possible() {
     let posts = [
         (
             "en",
@@ -135,7 +135,7 @@ fn languages_are_told_where_they_can_be() {
 }
 
 #[test]
-fn what_is_short_or_no_language_passes() {
+fn short_posts_and_posts_without_language_pass() {
     for text in [
         "",
         "ok merci",
@@ -149,7 +149,7 @@ fn what_is_short_or_no_language_passes() {
 }
 
 #[test]
-fn every_language_that_can_be_asked_for_is_told_and_no_other() {
+fn every_selectable_language_is_detected() {
     let mut told: Vec<&str> = whatlang::Lang::all()
         .iter()
         .map(|lang| code(*lang).unwrap_or_else(|| panic!("{lang:?}")).as_str())
@@ -159,7 +159,7 @@ fn every_language_that_can_be_asked_for_is_told_and_no_other() {
 }
 
 #[test]
-fn hosts_are_found_in_whatever_addresses_there_are() {
+fn hosts_are_found_in_all_addresses_of_a_post() {
     for (url, expected) in [
         ("https://a.example/x", Some("a.example")),
         ("HTTP://user:pass@A.Example.:80", Some("a.example")),

@@ -3,8 +3,6 @@
 //!
 //! Takes 40 ns for a post of 650 bytes with AVX2, 0.4 µs without. A test proves that both give the same result.
 
-use super::simd;
-
 pub(super) const BLOCK: usize = 64;
 /// Number of zero bytes after the text in `lower`, so that 16 bytes can be read from any position.
 pub(super) const PADDING: usize = 16;
@@ -21,17 +19,6 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Replaces the previous text and reuses its memory.
-    pub(super) fn read(&mut self, text: &[u8]) {
-        #[cfg(test)]
-        if PORTABLY.get() {
-            return self.read_portably(text);
-        }
-        if !simd::read(self, text) {
-            self.read_portably(text);
-        }
-    }
-
     pub(super) fn read_portably(&mut self, text: &[u8]) {
         self.read_with(text, portable);
     }
@@ -78,38 +65,4 @@ fn portable(block: &[u8; BLOCK], lower: &mut [u8; BLOCK]) -> (u64, u64) {
         high |= u64::from(!byte.is_ascii()) << at;
     }
     (letters, high)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::{Blocks, simd};
-
-    fn both(text: &[u8]) -> (Blocks, Blocks) {
-        let (mut one, mut other) = (Blocks::default(), Blocks::default());
-        one.read(text);
-        other.read_portably(text);
-        (one, other)
-    }
-
-    #[test]
-    fn every_byte_is_seen_alike_in_every_place() {
-        if !simd::read(&mut Blocks::default(), b"x") {
-            eprintln!("SKIPPED: without AVX2 the portable code would be compared with itself");
-        }
-        for shift in 0..64 {
-            let text: Vec<u8> = std::iter::repeat_n(b'x', shift).chain(0..=255).collect();
-            let (one, other) = both(&text);
-            assert_eq!(one, other);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn vectors_and_plain_code_see_the_same(text in prop::collection::vec(any::<u8>(), 0..300)) {
-            let (one, other) = both(&text);
-            prop_assert_eq!(one, other);
-        }
-    }
 }

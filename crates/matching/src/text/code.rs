@@ -124,7 +124,7 @@ mod tests {
     use super::Keys;
 
     #[test]
-    fn other_words_have_other_codes() {
+    fn different_words_have_different_codes() {
         let keys = Keys::of_process();
         let long = "a".repeat(100);
         let words = (1..=100).map(|length| &long[..length]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_has_one_code_wherever_it_stands() {
+    fn word_has_the_same_code_at_every_position() {
         let keys = Keys::of_process();
         let text = "some words, and averyverylongword, a"
             .bytes()

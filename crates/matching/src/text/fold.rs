@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Returns the form that is used to compare words. A word of which nothing would remain stays unchanged.
+/// Returns the form that is used to compare words. A word that would become empty stays unchanged.
 #[must_use]
 pub fn fold(word: &str) -> Cow<'_, str> {
     if !word.is_ascii() {
@@ -113,7 +113,7 @@ mod tests {
     use super::{cased_letters, fold};
 
     #[test]
-    fn spellings_of_one_word_fold_alike() {
+    fn spellings_of_one_word_fold_equally() {
         for (one, other) in [
             ("Nestlé", "nestle"),
             ("ＡＣＭＥ", "acme"),

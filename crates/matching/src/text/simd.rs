@@ -2,7 +2,7 @@
 //!
 //! All data is in fixed-size arrays of 64 bytes; no pointer outlives a line. Miri checks the module if AVX2 is enabled:
 //! `RUSTFLAGS="-C target-feature=+avx2" PROPTEST_CASES=6 PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 cargo +nightly miri
-//! test -p matching --lib text::block`.
+//! test -p matching --lib text::simd`.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(
@@ -13,9 +13,22 @@
 
 use super::block::Blocks;
 
+impl Blocks {
+    /// Replaces the previous text and reuses its memory.
+    pub(super) fn read(&mut self, text: &[u8]) {
+        #[cfg(test)]
+        if super::block::PORTABLY.get() {
+            return self.read_portably(text);
+        }
+        if !read(self, text) {
+            self.read_portably(text);
+        }
+    }
+}
+
 /// Reads the text with vector instructions; returns `false`, and does nothing, without them.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn read(blocks: &mut Blocks, text: &[u8]) -> bool {
+fn read(blocks: &mut Blocks, text: &[u8]) -> bool {
     if !std::is_x86_feature_detected!("avx2") {
         return false;
     }
@@ -26,7 +39,7 @@ pub(super) fn read(blocks: &mut Blocks, text: &[u8]) -> bool {
 
 /// Other machines use the portable code.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn read(_: &mut Blocks, _: &[u8]) -> bool {
+fn read(_: &mut Blocks, _: &[u8]) -> bool {
     false
 }
 
@@ -93,5 +106,39 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     fn mask(bytes: __m256i) -> u32 {
         _mm256_movemask_epi8(bytes).cast_unsigned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::block::Blocks, read};
+
+    fn both(text: &[u8]) -> (Blocks, Blocks) {
+        let (mut one, mut other) = (Blocks::default(), Blocks::default());
+        one.read(text);
+        other.read_portably(text);
+        (one, other)
+    }
+
+    #[test]
+    fn bytes_are_classified_equally_at_every_position() {
+        if !read(&mut Blocks::default(), b"x") {
+            eprintln!("SKIPPED: without AVX2 the portable code would be compared with itself");
+        }
+        for shift in 0..64 {
+            let text: Vec<u8> = std::iter::repeat_n(b'x', shift).chain(0..=255).collect();
+            let (one, other) = both(&text);
+            assert_eq!(one, other);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn vector_and_plain_code_are_equal(text in prop::collection::vec(any::<u8>(), 0..300)) {
+            let (one, other) = both(&text);
+            prop_assert_eq!(one, other);
+        }
     }
 }

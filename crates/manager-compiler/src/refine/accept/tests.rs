@@ -86,7 +86,7 @@ fn terms_names_and_brief_are_refined() {
 }
 
 #[test]
-fn a_model_that_obeys_a_page_gains_little() {
+fn model_that_obeys_a_page_changes_little() {
     let many = |kind: &str| {
         (0..1_000)
             .map(|i| json!({"text": format!("Obeyed{i}"), "kind": kind}))
@@ -150,7 +150,7 @@ fn a_model_that_obeys_a_page_gains_little() {
 }
 
 #[test]
-fn whom_the_customer_named_is_who_is_watched() {
+fn names_given_by_the_customer_are_watched() {
     let (compiled, refined) = accepted(
         json!({"names": [{"text": "Steamtown", "kind": "WATCHED"}]}),
         true,
@@ -159,7 +159,7 @@ fn whom_the_customer_named_is_who_is_watched() {
 }
 
 #[test]
-fn an_answer_with_more_than_it_may_say_is_none() {
+fn answer_with_unknown_fields_is_rejected() {
     for answer in [
         json!({"feeds": ["hackernews:newest"]}),
         json!({"exclude": ["espresso"]}),

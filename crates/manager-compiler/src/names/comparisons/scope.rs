@@ -1,0 +1,133 @@
+//! The part of a page that is about a comparison.
+
+use std::collections::HashSet;
+
+use matching::text;
+use url::Url;
+
+use crate::{background, extract::Block, page::Page};
+
+/// Folded words that mark a comparison.
+const COMPARING: &str = "compare compared comparing comparison comparisons versus vs alternatives switching differences
+vergleich vergleiche vergleichen verglichen alternativen wechsel wechseln umstieg umsteigen unterschied unterschiede
+comparar comparacion comparativa comparativo comparado comparada comparados comparadas alternativas cambiarse diferencias
+comparer comparaison comparatif alternatives differences comparacao diferencas";
+/// Folded phrases that mark a comparison.
+const COMPARING_PHRASES: [&str; 23] = [
+    "frente a",
+    "face a",
+    "par rapport a",
+    "moving from",
+    "move from",
+    "moving over",
+    "move over from",
+    "coming from",
+    "come from",
+    "switch from",
+    "switch to",
+    "migrate from",
+    "migrating from",
+    "we compare",
+    "compares to",
+    "compares with",
+    "cambiar de",
+    "cambiar desde",
+    "changer de",
+    "passer de",
+    "migrar de",
+    "mudar de",
+    "trocar de",
+];
+pub(super) const COMPARING_IN_JAPANESE: [&str; 5] = ["比較", "違い", "乗り換え", "乗換", "代替"];
+/// Things that the customer compares about its own offers.
+const OF_CUSTOMER: &str = "plans plan models model prices pricing products product editions tiers features packages
+options sizes tarife modelle preise produkte planes modelos precios productos modeles prix produits offres planos precos";
+
+/// The part of a page that is about a comparison.
+pub(super) enum Scope {
+    Page,
+    /// Text under these headings.
+    Headings(HashSet<usize>),
+}
+
+impl Scope {
+    pub(super) fn of(page: &Page) -> Option<Self> {
+        let text = &page.text;
+        let mut titles = [text.title.as_str(), text.og_title.as_str()].into_iter();
+        let mut first = text.headings.iter().filter(|heading| heading.level == 1);
+        if titles.any(is_about_comparison)
+            || first.any(|heading| is_about_comparison(&heading.text))
+            || is_comparison_path(&page.url)
+        {
+            return Some(Self::Page);
+        }
+        let mut is_inside = false;
+        let mut headings = HashSet::new();
+        for (at, heading) in text.headings.iter().enumerate() {
+            if heading.level <= 2 {
+                is_inside = is_about_comparison(&heading.text);
+            }
+            if is_inside {
+                headings.insert(at);
+            }
+        }
+        (!headings.is_empty()).then_some(Self::Headings(headings))
+    }
+
+    pub(super) fn has_heading(&self, at: usize) -> bool {
+        match self {
+            Self::Page => true,
+            Self::Headings(headings) => headings.contains(&at),
+        }
+    }
+
+    pub(super) fn has(&self, block: &Block) -> bool {
+        match self {
+            Self::Page => true,
+            Self::Headings(_) => block.heading.is_some_and(|at| self.has_heading(at)),
+        }
+    }
+}
+
+/// Returns whether a folded word marks a comparison.
+pub(super) fn is_comparing(word: &str) -> bool {
+    COMPARING.split_whitespace().any(|other| other == word)
+}
+
+pub(super) fn is_about_comparison(line: &str) -> bool {
+    if COMPARING_IN_JAPANESE.iter().any(|word| line.contains(word)) {
+        return true;
+    }
+    let words: Vec<String> = text::words(line)
+        .map(|word| word.text.into_owned())
+        .collect();
+    let is_in = |list: &str, word: &str| list.split_whitespace().any(|other| other == word);
+    let of_customer = words.iter().any(|word| is_in(OF_CUSTOMER, word));
+    let folded = format!(" {} ", words.join(" "));
+    let has_word = words.iter().enumerate().any(|(at, word)| {
+        let ends = || {
+            words
+                .get(at + 1)
+                .is_none_or(|next| background::is_stop_word(next))
+        };
+        (is_in(COMPARING, word) && !of_customer)
+            || (matches!(word.as_str(), "alternative" | "alternativa") && ends())
+    });
+    has_word
+        || COMPARING_PHRASES
+            .iter()
+            .any(|phrase| folded.contains(&format!(" {phrase} ")))
+}
+
+pub(super) fn is_comparison_path(url: &Url) -> bool {
+    let words = url.path().split(|c: char| !c.is_alphanumeric());
+    is_about_comparison(
+        &words
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join(" "),
+    ) || url
+        .path()
+        .split(['/', '-', '_'])
+        .any(|word| matches!(word, "alternative" | "switch"))
+}
