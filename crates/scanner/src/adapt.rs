@@ -1,25 +1,24 @@
-//! When a feed is polled again, by how much it brings.
+//! Poll interval of a feed, derived from how much it brings.
 //!
-//! Where the operator gives a platform an interval, that is kept exactly. Else a feed is polled about four
-//! times in the time of one new post, within the platform's usual interval and eight times that:
-//! so what is quiet costs little. What is busy is polled as often as it takes not to have more than half a
-//! page wait, down to `scanner.poll_interval_min`.
+//! An interval that the operator sets for a platform is kept exactly. Otherwise a feed is polled about four times
+//! in the time of one new post, between the platform's usual interval and eight times that. So quiet feeds cost
+//! little. Busy feeds are polled often enough that at most half a page waits, down to `scanner.poll_interval_min`.
 
 use std::time::Duration;
 
 use domain::{Post, Timestamp};
 
-/// After so long, of what was known two fifths are left.
+/// Time after which two fifths of the old estimate are left.
 const MEMORY: Duration = Duration::from_hours(24);
-/// Pages have 25 posts and more, most of them 50 or 100.
+/// Half of a usual page: pages have 25 posts and more, most of them 50 or 100.
 const HALF_PAGE: f64 = 25.0;
-/// Fewer posts in one poll say nothing about a burst.
+/// Minimum number of posts in one poll that counts as a burst.
 const BURST: usize = 5;
 const STRETCH: u32 = 8;
 const DAY_SECONDS: f64 = 86_400.0;
 
-/// The new estimate of a feed's posts in a day, after a poll that read `posts`, oldest first; the last poll that
-/// succeeded was `unread` ago, if there was one.
+/// Returns the new estimate of a feed's posts per day, after a poll that read `posts`, oldest first. The last
+/// successful poll was `unread` ago, if there was one.
 pub(crate) fn posts_per_day(
     known: Option<f64>,
     unread: Option<Duration>,
@@ -28,7 +27,7 @@ pub(crate) fn posts_per_day(
 ) -> f64 {
     let count = count(posts.len());
     let Some((known, unread)) = known.zip(unread) else {
-        // What a first poll finds was made over some time; how much of it there was before is not known.
+        // The posts of a first poll were made over some time, and how much there was before is unknown.
         let oldest = posts.iter().map(|post| post.time).min();
         let span = oldest.map_or(MEMORY, |oldest| now.since(oldest));
         let span = span.clamp(Duration::from_hours(1), Duration::from_hours(24 * 7));
@@ -39,8 +38,8 @@ pub(crate) fn posts_per_day(
     known * (1.0 - forgotten) + count * DAY_SECONDS / since * forgotten
 }
 
-/// How long to wait, where the operator does not say: `usual` is the platform's usual interval. This poll read
-/// `posts` new ones, over the time `unread`.
+/// Returns the wait until the next poll, if the operator sets none. `usual` is the platform's usual interval. This
+/// poll read `posts` new posts from the period `unread`.
 pub(crate) fn interval(
     usual: Duration,
     least: Duration,
@@ -113,9 +112,9 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_finds_the_rate_and_forgets() {
+    fn estimate_converges_to_the_rate_and_forgets() {
         let now = Timestamp::now();
-        // A post every ten minutes, the last day's at first.
+        // One post every ten minutes, starting with the last day.
         let first = posts((0..144).map(|n| MINUTE * 10 * n), now);
         let mut known = posts_per_day(None, None, &first, now);
         assert!((143.0..=146.0).contains(&known), "{known}");

@@ -1,17 +1,17 @@
-//! Runs Managers over posts of the past: new Managers, and those with a requested backfill.
+//! Runs Managers over past posts: new Managers, and those with a requested backfill.
 //!
-//! First over the posts that are kept of a feed, for all Managers that wait for it at once. Where these do
-//! not reach back far enough and the platform does, a look-back reads the feed with a separate cursor.
-//! One step at a time in a replica, next to the polls of fresh posts and within the half of a platform's budget
-//! that they leave. The next replica repeats a step that is not finished, and makes no Scan twice.
+//! First, the stored posts of a feed are matched, for all Managers that wait for the feed at once. If these do not
+//! reach back far enough and the platform does, a look-back reads the feed with a separate cursor. A replica runs
+//! one step at a time, next to the polls of new posts, and within the half of a platform's budget that they leave.
+//! Another replica repeats an unfinished step, and creates no Scan twice.
 //!
-//! A post that comes while this goes on is the poll's business: before kept posts are read, every poll that
-//! may not have known the Manager has ended ([`feeds::wait_for_polls`]), and what it read is then kept.
+//! New posts during a backfill belong to the polls. Before stored posts are read, every poll that may not have
+//! known the Manager has ended ([`feeds::wait_for_polls`]), and the posts that it read are stored by then.
 //!
-//! A Manager whose account has used up its Scans of the day waits until there is room again. What polls did not make a
-//! Scan of for that reason becomes a backfill then ([`backfills::catch_up`]).
+//! A Manager whose account has used up its Scans of the day waits until the quota allows more. The posts that polls
+//! refused for this reason then become a backfill ([`backfills::catch_up`]).
 //!
-//! Idle, this costs three small queries a second.
+//! When idle, this costs three small queries a second.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use std::{
 
 use backbone::Backbone;
 use domain::FeedName;
-use runtime::Config;
+use runtime::{Config, Periodic};
 use store::{
     backfills::{self, look_backs},
     fair::Turns,
@@ -36,7 +36,7 @@ mod look_back;
 mod record;
 
 const LOOK: Duration = Duration::from_secs(1);
-/// Between steps while there is more to do: others want a core too.
+/// Pause between steps while there is more to do, because other work needs the CPU too.
 const BREATH: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_secs(15);
 const MAX_RETRY: Duration = Duration::from_secs(3_600);
@@ -71,25 +71,11 @@ impl Backfill {
     }
 
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        let mut failing = false;
-        loop {
-            let wait = match self.step().await {
-                Ok(did) => {
-                    failing = false;
-                    if did { BREATH } else { LOOK }
-                }
-                Err(error) => {
-                    if !std::mem::replace(&mut failing, true) {
-                        let error = anyhow::Error::from(error);
-                        tracing::warn!("cannot backfill now: {error:#}");
-                    }
-                    LOOK
-                }
-            };
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(wait) => {}
-            }
+        let mut rounds = Periodic::new(&shutdown);
+        let mut wait = Duration::ZERO;
+        while rounds.after(wait).await {
+            let did = rounds.note("backfill", self.step().await);
+            wait = if did == Some(true) { BREATH } else { LOOK };
         }
     }
 
@@ -123,7 +109,7 @@ impl Backfill {
                 let (id, failures) = (look_back.id, look_back.failure_count);
                 let stored = self.look_back(look_back).await;
                 if let Err(error) = &stored {
-                    // The platform is not asked without a pause for what cannot be stored.
+                    // The platform must not be asked again and again for posts that cannot be stored.
                     let wait = backoff(failures);
                     let mut conn = self.backbone.pool.get().await?;
                     if error.may_be_refusal() && failures + 1 >= MAX_FAILURES {

@@ -1,15 +1,15 @@
-//! A platform's budget, one for all replicas.
+//! A platform's budget, shared by all replicas.
 //!
-//! Requests are leased from the store some at a time, where the operator bounds them; posts that are paid for
-//! singly are taken from the store's day. What the platform itself says of its limit silences every replica,
-//! each within a second.
+//! If the operator limits requests, they are leased from the store in portions. Posts that are paid for
+//! individually are taken from the store's daily count. If the platform itself reports a limit, every replica stops
+//! within a second.
 //!
-//! A poll that has begun waits for its next request, since giving up would waste those that it made; one that
-//! has not is put off. What is of low priority, for it is not fresh, leaves half of each limit free. Paid posts are
-//! shared by the accounts that watch the platform.
+//! A poll that has started waits for its next request, because giving up would waste its earlier ones. A poll that
+//! has not started is postponed. Low-priority work, which is not about new posts, leaves half of each limit free.
+//! Paid posts are shared by the accounts that watch the platform.
 //!
-//! Costs one short transaction for each lease of requests, for each request of low priority and for each call
-//! for paid posts. Without bounds, it costs one read by primary key in each second with requests.
+//! It costs one short transaction for each lease of requests, for each low-priority request and for each purchase
+//! of paid posts. Without limits, it costs one read by primary key in each second with requests.
 
 use std::{
     cell::Cell,
@@ -27,17 +27,17 @@ use tokio::sync::Mutex;
 
 use crate::metrics;
 
-/// How old the knowledge may be that no one is silenced.
+/// Maximum age of the knowledge that the platform is not silenced.
 const BELIEVED: Duration = Duration::from_secs(1);
-/// A poll that has begun looks again so often.
+/// Time between two checks of a waiting poll.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Maximum wait for the next request; requests that are older no longer count.
+/// Maximum wait for the next request. Requests made before that no longer count towards the limit per minute.
 pub(crate) const MAX_PATIENCE: Duration = Duration::from_secs(70);
-/// When the store does not answer.
+/// Wait when the store does not answer.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
-/// Before posts are asked for again that others have not used yet.
+/// Wait before asking again for posts that others have not used yet.
 const SHARE_RETRY: Duration = Duration::from_secs(600);
-/// A platform that says more is not believed.
+/// Maximum pause that a platform can request.
 const MAX_SILENCE: Duration = Duration::from_hours(24);
 
 /// Requests of one poll, look-back or re-check.
@@ -46,7 +46,7 @@ struct Spending {
     is_low: bool,
     /// The feed that is read, if any.
     feed: Option<FeedName>,
-    /// The account whose share its last posts were of.
+    /// Account whose share its last posts came from.
     charged: Cell<Option<Id>>,
 }
 
@@ -54,8 +54,8 @@ tokio::task_local! {
     static SPENDING: Spending;
 }
 
-/// Runs what makes requests as one undertaking, which is put off as a whole or goes on to its end. Paid posts are of the
-/// share of an account that watches `feed`.
+/// Runs one unit of work with requests, which is either postponed as a whole or runs to its end. Paid posts come
+/// from the share of an account that watches `feed`.
 pub(crate) async fn undertake<F: Future>(
     is_low: bool,
     feed: Option<&FeedName>,
@@ -83,9 +83,9 @@ pub(crate) struct Budget {
 struct State {
     lease: Option<Lease>,
     silent_until: Option<Instant>,
-    /// When the store last said how it stands.
+    /// Time of the store's last answer.
     looked: Option<Instant>,
-    /// The most that the platform ever said was left: its limit.
+    /// Highest remaining number that the platform ever reported, which is its limit.
     most_left: u32,
 }
 
@@ -97,7 +97,7 @@ struct Lease {
 }
 
 impl Lease {
-    /// Long before the store's end of it, so that silence is heard.
+    /// Well before the end in the store, so that a pause is noticed.
     fn is_over(&self) -> bool {
         self.rest == 0 || self.asked.elapsed() >= BELIEVED
     }
@@ -122,7 +122,7 @@ impl Budget {
         }
     }
 
-    /// Hears that the platform wants to be left alone, by all that use this credential.
+    /// Records that the platform asked for a pause, for everyone who uses this credential.
     pub(crate) async fn silence(&self, time: Duration) {
         let time = time.min(MAX_SILENCE);
         if time.is_zero() {
@@ -148,7 +148,7 @@ impl Budget {
         }
     }
 
-    /// One request, now; else how long until there may be one.
+    /// Takes one request now, or returns the time until one may be available.
     async fn take(&self, is_low: bool) -> Result<(), Duration> {
         let mut state = self.state.lock().await;
         if let Some(until) = state.silent_until {
@@ -199,7 +199,7 @@ impl Budget {
             lease: lease.id,
             spent: lease.spent,
         });
-        // About what a second takes.
+        // About the requests of a second.
         let wanted = Wanted {
             id: rand::random(),
             least: 1,
@@ -238,7 +238,8 @@ impl Budget {
         Ok(Ok(()))
     }
 
-    /// Singly, and never of the second half of the limit. No one settles it: it counts a few seconds longer.
+    /// Takes requests one by one, and never from the second half of the limit. They are not settled, so they count
+    /// a few seconds longer.
     async fn take_low(
         &self,
         state: &mut State,
@@ -315,7 +316,7 @@ impl platforms::Budget for Budget {
         let (is_low, feed) = SPENDING
             .try_with(|spending| (spending.is_low, spending.feed.clone()))
             .unwrap_or((false, None));
-        // Nor may what is not fresh take the second half of a day's posts.
+        // Low-priority work must also leave the second half of a day's posts.
         let open = if is_low { per_day / 2 } else { per_day };
         let taken = async {
             let mut conn = self.pool.get().await?;
@@ -337,7 +338,7 @@ impl platforms::Budget for Budget {
                     (granted, _) => Ok(granted),
                 }
             }
-            // What cannot be counted is not bought.
+            // Posts that cannot be counted are not bought.
             Err(error) => {
                 let error = anyhow::Error::from(error);
                 tracing::debug!(platform = self.platform, "cannot take posts: {error:#}");
@@ -389,7 +390,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_not_fresh_leaves_half_of_a_days_paid_posts() {
+    async fn low_priority_work_leaves_half_of_a_days_paid_posts() {
         let database = TestDatabase::create().await;
         let settings = Settings {
             name: "x".to_owned(),

@@ -1,4 +1,4 @@
-//! Fetches feeds whose addresses customers named: through the guard of `outbound`.
+//! Fetches feeds whose addresses come from customers, through the guard of `outbound`.
 
 use async_trait::async_trait;
 use domain::address::AddressPolicy;

@@ -1,13 +1,13 @@
-//! The scanner: polls feeds, matches posts, makes Scans.
+//! The scanner: polls feeds, matches posts, and creates Scans.
 //!
-//! Feeds are polled, not Managers: each feed once for all that watch it, by whichever replica leased
-//! it. [`poller`] leases due feeds of a platform and [`poll`] takes one from the platform's answer to
-//! the committed Scans; [`plans`] keeps the index of all Managers' plans fresh. Posts, Scans, events and
-//! the feed's new cursor are one transaction, so a scanner that dies repeats a poll and loses nothing.
+//! Feeds are polled, not Managers: each feed once for all its watchers, by the replica that leased it. [`poller`]
+//! leases due feeds of a platform, [`poll`] runs one poll from the platform's response to the committed Scans, and
+//! [`plans`] keeps the index of all Managers' plans up to date. Posts, Scans, events and the feed's new cursor are
+//! one transaction, so a scanner that dies repeats a poll and loses nothing.
 //!
-//! [`adapt`] says when a feed is polled again, [`budget`] what a platform may be asked at all, by all replicas
-//! together. Behind the polls, and within what they leave, [`backfill`] runs new Managers over posts of the
-//! past, and [`recheck`] finds posts that are gone at their source. [`monitor`] reports the state of the platforms.
+//! [`adapt`] sets when a feed is polled again, and [`budget`] limits the requests to a platform, over all replicas.
+//! Within what the polls leave, [`backfill`] runs new Managers over past posts, and [`recheck`] finds posts that
+//! were deleted at their source. [`monitor`] reports the state of the platforms.
 
 mod adapt;
 mod backfill;
@@ -39,11 +39,11 @@ use watched::Watched;
 pub use llm_filter::LlmFilter;
 pub use plans::Plans;
 
-/// Scans until the context's shutdown, then finishes the polls that are open. A platform that cannot be used,
-/// for example without credentials, is reported, and the others are scanned.
+/// Scans until the context's shutdown, then completes the open polls. A platform that cannot be used, for example
+/// without credentials, is reported, and the others are scanned.
 ///
 /// # Errors
-/// When a part of it panicked.
+/// If a part of it panicked.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let index = context.health.check("index");
     let news = context.health.check("consumer.news");
@@ -88,7 +88,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     let monitor =
         monitor::Monitor::new(&config, backbone.pool.clone(), Arc::clone(&plans), unusable);
     pollers.spawn(monitor.run(context.clone()));
-    // A platform that no one polls any more must not go unnoticed.
+    // If no task polls a platform any more, that must be noticed.
     let polled = async {
         while let Some(ended) = pollers.join_next().await {
             ended.context("a part of the scanner panicked")?;
@@ -109,8 +109,7 @@ pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> a
     Ok(())
 }
 
-/// Reads the key that hashes addresses of feeds in ids of posts, and waits for a database that is away; `None` on
-/// shutdown.
+/// Reads the key that hashes feed addresses in ids of posts. Waits while the database is away; `None` on shutdown.
 async fn address_key(pool: &Pool, shutdown: &CancellationToken) -> Option<AddressKey> {
     let mut backoff = Backoff::reconnect();
     loop {
@@ -132,7 +131,7 @@ async fn address_key(pool: &Pool, shutdown: &CancellationToken) -> Option<Addres
     }
 }
 
-/// The platforms of the configuration, each with its adapter; and those that cannot be used, with the reason.
+/// Returns the configured platforms with their adapters, and those that cannot be used, with the reason.
 fn configured(
     config: &Config,
     backbone: &Backbone,

@@ -6,9 +6,9 @@
 //! threshold and reject those above it. The question ([`question`]) is asked between matching and the
 //! poll's transaction. [`Budget`] chooses the candidates that are worth a question.
 //!
-//! The embedded decision (score against threshold) stands for a candidate without an answer: because the
-//! budget is spent, or because the model is slow, fails or answers in another form. A hung model costs a
-//! poll at most two timeouts, one to wait for a turn and one for the answer.
+//! A candidate without an answer keeps the embedded decision (score against threshold): because the budget is
+//! spent, or because the model is slow, fails or answers in another format. A hung model costs a poll at most two
+//! timeouts, one for the wait and one for the answer.
 //!
 //! Only the Scan is stored. A poll that is repeated, after a crash or because plans changed, asks again
 //! unless the answer is in the cache. A Manager has one Scan of a post even if the answers differ.
@@ -169,7 +169,7 @@ impl LlmFilter {
         }
     }
 
-    /// Returns the cache key of a question; none for Managers that lost their focus since the match.
+    /// Returns the cache key of a question; `None` for a Manager that lost its focus since the match.
     fn key(&self, scan: &NewScan<'_>, instructions: &Instructions) -> Option<Key> {
         let focus = instructions.focus?;
         let material = question::material(scan, instructions);

@@ -1,15 +1,15 @@
-//! How the platforms do, told to metrics and health; and what has become too old, taken away.
+//! Reports the state of the platforms to metrics and health, and purges old data.
 //!
-//! Every replica reports what the database knows of all feeds, so it does not matter which of them
-//! polled. A platform in trouble makes no replica unready: the others are scanned.
+//! Every replica reports the database's state of all feeds, so it does not matter which replica polled. A platform
+//! with problems makes no replica unready, because the others are still scanned.
 //!
-//! Costs one statement over all feeds each [`LOOK`], and an hourly pass over what is kept.
+//! It costs one statement over all feeds every [`LOOK`], and an hourly pass over stored posts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use runtime::{Check, Config, Context};
+use runtime::{Check, Config, Context, Periodic};
 use store::{
-    Pool, backfills,
+    Pool, backfills, feed_post_ids,
     feeds::{self, PlatformFeeds},
     quotas, recent_posts,
 };
@@ -20,9 +20,9 @@ use crate::{metrics, plans::Plans};
 
 const LOOK: Duration = Duration::from_secs(10);
 const PURGE: Duration = Duration::from_secs(3_600);
-/// Feeds whose kept posts are purged in one statement.
+/// Number of feeds whose stored posts are purged in one statement.
 const FEEDS_AT_ONCE: i64 = 100;
-/// Feeds' days are kept as long as posts, which outlive Scans by so much.
+/// Daily records are kept as long as posts, which outlive Scans by this time.
 const DAYS_OUTLIVE_SCANS: Duration = Duration::from_hours(35 * 24);
 
 pub(crate) struct Monitor {
@@ -32,7 +32,7 @@ pub(crate) struct Monitor {
     days_kept: Duration,
     /// Platforms without an adapter, and the reasons.
     unusable: Vec<(String, String)>,
-    /// The last word about each platform.
+    /// Last reported state of each platform.
     said: BTreeMap<String, bool>,
 }
 
@@ -69,11 +69,12 @@ impl Monitor {
             check.ok();
         }
         let mut purge_due = Instant::now() + PURGE.mul_f64(rand::random_range(0.1..1.0));
-        loop {
+        let mut rounds = Periodic::new(&context.shutdown);
+        while rounds.every(LOOK).await {
             let lag = self.plans.fresh_since().elapsed();
             metrics::INDEX_LAG.set(lag.as_secs_f64());
             if let Err(error) = self.look(&checks).await {
-                // Others report a lost database.
+                // Other components report a lost database.
                 tracing::debug!("cannot look how the feeds do: {error:#}");
             }
             if Instant::now() >= purge_due {
@@ -81,10 +82,6 @@ impl Monitor {
                     Ok(()) => purge_due = Instant::now() + PURGE,
                     Err(error) => tracing::debug!("cannot purge what is old: {error:#}"),
                 }
-            }
-            tokio::select! {
-                () = context.shutdown.cancelled() => return,
-                () = tokio::time::sleep(LOOK) => {}
             }
         }
     }
@@ -95,6 +92,10 @@ impl Monitor {
             feeds::block_platform(&mut conn, platform, reason).await?;
         }
         let found = feeds::by_platform(&mut conn).await?;
+        if found.iter().any(|feeds| feeds.ahead > 0) {
+            let feeds = feeds::follow_clock(&mut conn).await?;
+            tracing::warn!(feeds, "the clock of the database went back: polling now");
+        }
         drop(conn);
         for name in self.platforms.clone() {
             let feeds = found.iter().find(|feeds| feeds.platform == name);
@@ -147,6 +148,13 @@ impl Monitor {
         let mut after = String::new();
         while !shutdown.is_cancelled() {
             match recent_posts::purge_old(&mut conn, &after, FEEDS_AT_ONCE).await? {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+        let mut after = String::new();
+        while !shutdown.is_cancelled() {
+            match feed_post_ids::purge_old(&mut conn, &after, FEEDS_AT_ONCE).await? {
                 Some(last) => after = last,
                 None => break,
             }

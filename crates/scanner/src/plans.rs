@@ -1,20 +1,20 @@
-//! The index of all Managers' plans, kept fresh.
+//! The index of all Managers' plans, kept up to date.
 //!
-//! Read whole at start; then news says that something changed, and the log of changes what. A sweep
-//! finds what no news told. However late both are, no post passes an old index: a poll's transaction
-//! compares versions, and brings the index up to date itself when it is behind.
+//! It is read completely at start. Then broadcasts announce changes, and the log of changes has the details. A
+//! sweep finds changes without a broadcast. Even if both are late, no post is matched against an old index: a
+//! poll's transaction compares versions, and updates the index itself if it is behind.
 
 use std::{
-    collections::HashSet,
+    collections::{HashSet, VecDeque},
     sync::{Arc, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use bus::{Bus, NewsReader};
-use domain::{ManagerName, PlanVersion, Timestamp};
+use domain::{Id, ManagerName, PlanVersion, Timestamp};
 use events::ManagerNews;
 use matching::{Change, Index, LiveIndex, Plan};
-use runtime::{Backoff, Check};
+use runtime::{Backoff, Check, Periodic};
 use store::{
     Error, Pool,
     plans::{self, Changes, PlanRecord},
@@ -31,23 +31,47 @@ use crate::{
 
 const SWEEP: Duration = Duration::from_secs(2);
 const PAGE: i64 = 1_000;
+/// Number of recent changes that are remembered, so that a poll in progress only matches these again.
+const REMEMBERED: usize = 10_000;
 
 pub struct Plans {
     pool: Pool,
     live: Arc<LiveIndex>,
     /// Never older than the index.
     screens: Screens,
-    /// If the operator configured a model; the index's thresholds are then lower than `thresholds`.
+    /// Present if the operator configured a model; the index's thresholds are then lower than `thresholds`.
     llm_filter: Option<LlmFilter>,
     thresholds: Thresholds,
-    /// Managers whose instructions this release cannot execute, such as a newer one's: what was at work
-    /// before stays so here.
+    /// Managers whose instructions this release cannot execute, for example those of a newer one. Their previous
+    /// plan stays in use here.
     unreadable: std::sync::Mutex<HashSet<ManagerName>>,
-    /// One refresh at a time: others wait and then find its work done.
+    /// Last updates of the index, oldest first; each begins at the version where the one before ends.
+    recent: std::sync::Mutex<VecDeque<Refreshed>>,
+    /// Only one refresh runs at a time. Others wait for it and then find nothing left to do.
     refreshing: Mutex<()>,
-    /// The index's version: each subscriber sees the newest one, even if it was busy meanwhile.
+    /// Version of the index. Each subscriber sees the newest one, even if it was busy meanwhile.
     changed: watch::Sender<PlanVersion>,
     fresh_since: std::sync::Mutex<Instant>,
+}
+
+/// Changes of one refresh.
+struct Refreshed {
+    from: PlanVersion,
+    to: PlanVersion,
+    changes: PlanChanges,
+}
+
+/// Managers whose plan or screen changed, and Namespaces whose mutes did.
+#[derive(Clone, Default)]
+pub(crate) struct PlanChanges {
+    pub(crate) managers: HashSet<ManagerName>,
+    pub(crate) namespaces: HashSet<Id>,
+}
+
+impl PlanChanges {
+    fn len(&self) -> usize {
+        self.managers.len() + self.namespaces.len()
+    }
 }
 
 impl Plans {
@@ -60,19 +84,20 @@ impl Plans {
             llm_filter,
             thresholds: Thresholds::default(),
             unreadable: std::sync::Mutex::default(),
+            recent: std::sync::Mutex::default(),
             refreshing: Mutex::default(),
             changed: watch::Sender::new(PlanVersion::default()),
             fresh_since: std::sync::Mutex::new(Instant::now()),
         }
     }
 
-    /// The index at present.
+    /// The current index.
     #[must_use]
     pub fn index(&self) -> Arc<Index> {
         self.live.load()
     }
 
-    /// When the index was last seen to be what the database has.
+    /// Time when the index was last known to equal the database.
     pub(crate) fn fresh_since(&self) -> Instant {
         *self.lock_fresh_since()
     }
@@ -86,6 +111,41 @@ impl Plans {
         &self.screens
     }
 
+    /// Returns what changed between two versions of the index; `None` if that is not remembered.
+    pub(crate) fn changes_between(
+        &self,
+        from: PlanVersion,
+        to: PlanVersion,
+    ) -> Option<PlanChanges> {
+        let mut all = PlanChanges::default();
+        let mut reached = from;
+        let recent = self.lock_recent();
+        for refreshed in recent.iter().skip_while(|one| one.from != from) {
+            if reached == to {
+                break;
+            }
+            reached = refreshed.to;
+            all.managers.extend(&refreshed.changes.managers);
+            all.namespaces.extend(&refreshed.changes.namespaces);
+        }
+        (reached == to).then_some(all)
+    }
+
+    fn lock_recent(&self) -> MutexGuard<'_, VecDeque<Refreshed>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, refreshed: Refreshed) {
+        let mut recent = self.lock_recent();
+        recent.push_back(refreshed);
+        let mut count: usize = recent.iter().map(|one| one.changes.len()).sum();
+        while count > REMEMBERED
+            && let Some(oldest) = recent.pop_front()
+        {
+            count -= oldest.changes.len();
+        }
+    }
+
     /// Returns the matches of a poll that become Scans. Call without a connection: a model may be asked.
     pub(crate) async fn decide<'a>(&self, matches: Vec<NewScan<'a>>) -> Vec<NewScan<'a>> {
         match &self.llm_filter {
@@ -94,12 +154,12 @@ impl Plans {
         }
     }
 
-    /// Tells when plans have changed, and with them perhaps the feeds that are watched.
+    /// Signals changed plans, which may change the watched feeds.
     pub(crate) fn changes(&self) -> watch::Receiver<PlanVersion> {
         self.changed.subscribe()
     }
 
-    /// Reads everything, trying until it works; `false` when `shutdown` came first.
+    /// Reads everything, with retries; returns false if `shutdown` came first.
     pub async fn load(&self, shutdown: &CancellationToken) -> bool {
         let mut backoff = Backoff::reconnect();
         loop {
@@ -117,7 +177,7 @@ impl Plans {
 
     async fn reload(&self) -> Result<(), Error> {
         let mut conn = self.pool.get().await?;
-        // Before the pages: what changes while they are read is then seen again.
+        // Read before the pages, so that a change during the read is seen again.
         let version = plans::version(&mut conn).await?;
         let mut held = Held::default();
         for record in plans::all_mutes(&mut conn).await? {
@@ -148,15 +208,13 @@ impl Plans {
         self.screens.replace(held);
         let there: HashSet<ManagerName> = all.iter().map(|(name, _)| *name).collect();
         self.thresholds.retain(|name| there.contains(name));
+        self.lock_recent().clear();
         self.live.replace(Index::build(all, version));
         self.note_change(version);
         Ok(())
     }
 
-    /// Brings the index up to date. One read when it is already.
-    ///
-    /// # Errors
-    /// When the database does not answer.
+    /// Updates the index. Costs one read if it is up to date.
     pub(crate) async fn refresh(&self) -> Result<(), Error> {
         let _refreshing = self.refreshing.lock().await;
         let before = self.live.load().version();
@@ -193,10 +251,20 @@ impl Plans {
                             }
                         }
                     });
+                    // Stored before the index gets the version, so that readers of the new version find the
+                    // changes.
+                    self.remember(Refreshed {
+                        from: before,
+                        to: version,
+                        changes: PlanChanges {
+                            managers: plans.iter().map(|one| one.manager).collect(),
+                            namespaces: namespaces.iter().map(|one| one.namespace).collect(),
+                        },
+                    });
                     self.live.apply(changes.into_iter().flatten(), version);
                     self.note_change(version);
                     if self.live.is_due() {
-                        // In a separate task, because it may take seconds; it ensures that only one runs.
+                        // In a separate task, because it may take seconds. The lock ensures that only one runs.
                         let live = Arc::clone(&self.live);
                         tokio::task::spawn_blocking(move || live.merge());
                     }
@@ -207,7 +275,7 @@ impl Plans {
         Ok(())
     }
 
-    /// Changes of a record; `None` if the current plan must stay, because the new one cannot be executed.
+    /// Change of a plan; `None` if the current plan must stay, because the new one cannot be executed.
     fn change(&self, record: &PlanRecord) -> Option<Change> {
         if record.unreadable {
             return None;
@@ -229,7 +297,7 @@ impl Plans {
                 self.thresholds.put(name, threshold);
                 Some(Change::Put(name, Arc::new(plan)))
             }
-            // The compiler refuses such instructions; one that is here all the same must not stop the rest.
+            // The compiler refuses such instructions. If one is stored anyway, it must not stop the rest.
             Err(error) => {
                 tracing::error!(manager.name = %name, "instructions that cannot be executed: {error}");
                 None
@@ -257,7 +325,7 @@ impl Plans {
         self.changed.send_replace(version);
     }
 
-    /// Follows the news of changes, and finds what no news told, until `shutdown`.
+    /// Follows broadcasts of changes until `shutdown`, and finds changes without a broadcast.
     pub async fn keep_fresh(
         self: Arc<Self>,
         bus: Arc<dyn Bus>,
@@ -271,23 +339,9 @@ impl Plans {
     }
 
     async fn sweep(&self, shutdown: CancellationToken) {
-        let mut failing = false;
-        loop {
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(SWEEP) => {}
-            }
-            match self.refresh().await {
-                Ok(()) => failing = false,
-                Err(error) => {
-                    if !std::mem::replace(&mut failing, true) {
-                        tracing::warn!(
-                            "cannot look for changed plans: {:#}",
-                            anyhow::Error::from(error)
-                        );
-                    }
-                }
-            }
+        let mut rounds = Periodic::new(&shutdown);
+        while rounds.after(SWEEP).await {
+            rounds.note("look for changed plans", self.refresh().await);
         }
     }
 }
@@ -308,7 +362,12 @@ impl NewsReader for Plans {
     }
 }
 
-/// The time before which posts of a newly watched feed are taken as known.
-pub(crate) fn backfill_start(backfill: Duration) -> Timestamp {
-    Timestamp::now().minus(backfill)
+/// Time before which posts of a newly watched feed count as known. `first_watch_time` is given until the feed's first
+/// successful poll, because earlier polls may have failed.
+pub(crate) fn backfill_start(first_watch_time: Option<Timestamp>, backfill: Duration) -> Timestamp {
+    // A feed may also have been unwatched for months before its first successful poll.
+    const MAX_WAIT: Duration = Duration::from_hours(7 * 24);
+    let now = Timestamp::now();
+    let start = first_watch_time.map_or(now, |time| time.max(now.minus(MAX_WAIT)).min(now));
+    start.minus(backfill)
 }

@@ -1,15 +1,15 @@
 //! Leases the due feeds of one platform and polls them.
 //!
-//! Each platform has a separate poller and separate places, so no platform waits for another. Of its places,
-//! [`QUICK`] are for polls that are young, of feeds that were not slow last time: a poll that takes long gives
-//! its place up, and its feed's next one has to take one of the [`SLOW_FEEDS`] places. So an account with slow
-//! feeds delays others for seconds once, and then only other slow feeds.
+//! Each platform has a separate poller with separate capacity, so no platform waits for another. [`QUICK`] places
+//! are for young polls of feeds that were not slow last time. A poll that takes long gives up its place, and the
+//! next poll of its feed needs one of the [`SLOW_FEEDS`] places. So an account with slow feeds delays others once
+//! for a few seconds, and then only other slow feeds.
 //!
-//! Places are shared by account ([`store::fair`]): however many feeds one account watches, and however slow, half
-//! of each kind of place is left for the others.
+//! Accounts share the capacity ([`store::fair`]): for any number of feeds of one account, and any slowness, half of
+//! each kind of place is left for the others.
 //!
-//! Idle, this costs two small queries per second and platform; it wakes sooner when a feed becomes due
-//! or plans change.
+//! When idle, this costs two small queries per second and platform. It wakes sooner if a feed becomes due or plans
+//! change.
 
 use std::{
     collections::HashMap,
@@ -34,27 +34,27 @@ use crate::{
     watched::Watched,
 };
 
-/// Young polls of one platform that a replica has open at a time.
+/// Maximum number of young polls of one platform that a replica runs at a time.
 const QUICK: usize = 12;
-/// Polls of feeds that were slow, next to these.
+/// Maximum number of polls of slow feeds in addition.
 const SLOW_FEEDS: usize = 8;
-/// All of them, with those that have become slow.
+/// Maximum number of all polls, including those that have become slow.
 const MAX_OPEN: usize = 128;
-/// Before another look, where something may be due.
+/// Minimum wait before another query, when something may be due.
 const MIN_WAIT: Duration = Duration::from_millis(5);
-/// Between two looks at most: feeds of a dead replica are free when its heartbeat is four seconds old, and are to be taken
-/// over within five.
+/// Maximum wait between two queries. Feeds of a dead replica are free when its heartbeat is four seconds old, and
+/// must be taken over within five.
 const MAX_WAIT: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_secs(1);
 const AFTER_PANIC: Duration = Duration::from_secs(300);
 
-/// A poll in hand.
+/// A poll in progress.
 struct Open {
     feed: FeedName,
-    /// The account that it counts for.
+    /// Account that the poll counts for.
     account: AccountId,
     since: Instant,
-    /// Speed of the feed's last poll.
+    /// True if the feed's last poll was slow.
     is_slow: bool,
 }
 
@@ -80,7 +80,7 @@ impl Poller {
         }
     }
 
-    /// Polls until `shutdown`, then finishes what is open.
+    /// Polls until `shutdown`, then completes the open polls.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let mut open = JoinSet::new();
         let mut names = HashMap::<Id, Open>::new();
@@ -88,7 +88,7 @@ impl Poller {
         let mut changes = self.plans.changes();
         let mut failing = false;
         while !shutdown.is_cancelled() {
-            // A look costs the same whether one place is free or all.
+            // A query costs the same for one free place or many.
             for ended in ended(&mut open) {
                 self.end(ended, &mut names).await;
             }
@@ -131,7 +131,7 @@ impl Poller {
         }
     }
 
-    /// Returns as many due feeds as there are places for, and the time until the next look.
+    /// Leases as many due feeds as there is capacity for, and returns them with the time until the next query.
     async fn lease(
         &self,
         open: &HashMap<Id, Open>,
@@ -158,7 +158,7 @@ impl Poller {
         Ok((leased.feeds, wait))
     }
 
-    /// Forgets a poll. One that panicked would do so again at once: its feed is left alone for a while.
+    /// Removes an ended poll. A poll that panicked would do so again at once, so its feed is paused for a while.
     async fn end(&self, ended: Result<(Id, ()), JoinError>, open: &mut HashMap<Id, Open>) {
         let panic = match ended {
             Ok((id, ())) => {
@@ -203,12 +203,12 @@ impl Poller {
     }
 }
 
-/// All polls that have ended, without waiting for another.
+/// Returns all polls that have ended, without waiting for another.
 fn ended(open: &mut JoinSet<()>) -> Vec<Result<(Id, ()), JoinError>> {
     std::iter::from_fn(|| open.try_join_next_with_id()).collect()
 }
 
-/// The places that the polls in hand leave.
+/// Returns the capacity that open polls leave.
 fn room<'a>(open: impl Iterator<Item = &'a Open>) -> Room {
     let mut room = Room::new(QUICK, SLOW_FEEDS, MAX_OPEN);
     for poll in open {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_polls_that_ended_are_freed_before_a_look() {
+    async fn ended_polls_are_freed_before_a_query() {
         let mut open = JoinSet::new();
         let polls: Vec<_> = (0..MAX_OPEN).map(|_| open.spawn(async {})).collect();
         open.spawn(std::future::pending());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_polls_never_take_the_places_of_quick_ones() {
+    fn slow_polls_never_take_the_capacity_of_quick_ones() {
         let one = account(1);
         assert_eq!(room_beside(&[], one), (6, 4));
         let (young, old) = (Duration::ZERO, SLOW * 2);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_feeds_of_one_account_leave_places_to_others() {
+    fn slow_feeds_of_one_account_leave_scanner_capacity_for_others() {
         let (one, other, third) = (account(1), account(2), account(3));
         let (young, old) = (Duration::ZERO, SLOW * 2);
         let worst = [

@@ -1,8 +1,7 @@
 //! Mutes and languages of Managers and Namespaces, next to the index of plans and never older than it.
 //!
-//! Few have anything here. A reader takes a lock for the length of a look-up, once for each match; the
-//! writer does so before the index gets the version of the change. So a reader of an
-//! index never has older screens.
+//! Few Managers have any. A reader locks for one look-up per match. The writer updates this before the index gets
+//! the version of the change, so a reader of an index never sees older mutes.
 
 use std::{
     collections::HashMap,
@@ -24,7 +23,7 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn put(&mut self, record: &PlanRecord) {
-        // A plan that cannot be read has an older one at work.
+        // A plan that cannot be read has an older one in use.
         let at_work = record.instructions.is_some() || record.unreadable;
         let screen = at_work.then(|| Screen::new(&record.mutes, &record.languages));
         match screen.flatten() {
@@ -50,7 +49,7 @@ impl Screens {
         change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Returns true if a post that the Manager's plan matched is kept out, and why.
+    /// Returns why a post that the Manager's plan matched is excluded, if it is.
     pub(crate) fn keep_out(
         &self,
         manager: &ManagerName,

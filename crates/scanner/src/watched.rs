@@ -1,4 +1,4 @@
-//! A configured platform, with the scanner's state of it.
+//! A configured platform, with the scanner's state for it.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -10,18 +10,18 @@ use store::{Pool, feeds::Trouble};
 
 use crate::{budget::Budget, metrics};
 
-/// Between two lines about one platform's failures.
+/// Interval between two log lines about one platform's failures.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub(crate) struct Watched {
     pub(crate) platform: Platform,
     pub(crate) budget: Arc<Budget>,
-    /// True if all its feeds are asked of one host, under one credential.
+    /// True if one host serves all its feeds, with one credential.
     pub(crate) is_one_host: bool,
-    /// True if posts that the platform says are deleted are blanked.
+    /// True if posts that the platform reports as deleted are blanked.
     pub(crate) erases: bool,
-    /// True if it is asked for that.
+    /// True if the scanner asks the platform for deletions.
     pub(crate) rechecks: bool,
     failures: Arc<Mutex<Failures>>,
 }
@@ -34,7 +34,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// Returns true if a failure is to be logged, and the number of failures since the last line.
+    /// Returns the number of failures since the last line if a failure is to be logged now.
     fn say(&mut self, now: Instant) -> Option<u64> {
         let said = |line: Instant| now.saturating_duration_since(line) < LINE_EVERY;
         if self.last_line.is_some_and(said) {
@@ -47,7 +47,7 @@ impl Failures {
 }
 
 impl Watched {
-    /// The platform of `settings`, its requests within its budget.
+    /// Creates the platform of `settings`, with requests within its budget.
     pub(crate) fn new(
         settings: &Settings,
         guarded: &Arc<dyn Fetch>,
@@ -82,7 +82,8 @@ impl Watched {
         &self.platform.name
     }
 
-    /// Logs the failure of a feed by its masked name, and of a platform that fails for all its feeds, once a minute.
+    /// Counts and logs the failure of a feed, by its masked name: as a warning at most once a minute for each
+    /// platform, and otherwise at debug level.
     pub(crate) fn tell_failure(&self, feed: &str, reason: &'static str, error: &str) {
         metrics::POLL_FAILURES
             .with_label_values(&[self.name(), reason])
@@ -108,7 +109,7 @@ impl Watched {
     }
 }
 
-/// Meaning of a failed poll for its feed, and its label in metrics.
+/// Returns what a failed poll means for its feed, and its label in metrics.
 pub(crate) fn classify(error: &PollError) -> (Trouble, &'static str) {
     match error {
         PollError::Throttled { .. } => (Trouble::Failing, "throttled"),
@@ -129,10 +130,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_platform_that_fails_for_all_its_feeds_makes_a_line_a_minute() {
+    fn platform_failure_is_logged_once_a_minute() {
         let mut failures = Failures::default();
         let begin = Instant::now();
-        // 500 feeds, each asked every two seconds, for two minutes and a half.
+        // 500 feeds, each polled every two seconds, for two and a half minutes.
         let mut lines = Vec::new();
         for second in 0..75 {
             for _ in 0..500 {

@@ -1,4 +1,4 @@
-//! Over the posts that are kept of a feed, for all Managers that wait for it at once.
+//! Matches the stored posts of a feed, for all Managers that wait for it at once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,13 +15,13 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Backfill, MAX_REMATCHES,
-    record::{Step, let_others_pass, record_past, set_aside, store_blocks, unless_changed},
+    record::{Step, Stored, let_others_pass, record_past, set_aside, store_blocks, unless_changed},
 };
-use crate::find::find;
+use crate::find::Matches;
 
-/// Managers that are run over a feed's kept posts at once.
+/// Maximum number of Managers that are matched at once.
 const AT_ONCE: i64 = 100;
-/// The newest posts of a feed without kept posts are left to its polls.
+/// The newest posts of a feed without stored posts are left to its polls.
 const FRESH: Duration = Duration::from_secs(3_600);
 
 impl Backfill {
@@ -32,7 +32,7 @@ impl Backfill {
         }
     }
 
-    /// Matches for the one that has waited longest, and sets it aside where that cannot be stored.
+    /// Matches for the Manager that has waited longest, and sets it aside if the result cannot be stored.
     async fn match_one(&self, waiting: &Waiting) -> Result<bool, store::Error> {
         let mut conn = self.backbone.pool.get().await?;
         let (asked, _) =
@@ -81,46 +81,12 @@ impl Backfill {
                 let since = rests.get(manager).map(|(since, _)| *since);
                 since.is_some_and(|since| post.time >= since)
             };
-            let matches = find(&self.plans, &index, &waiting.feed, &posts, wanted);
-            let matches = self.plans.decide(matches).await;
+            let mut all = Matches::of(&self.plans, index, &waiting.feed, &posts, wanted);
             let span = span(waiting, &asked);
-            let mut conn = self.backbone.pool.get().await?;
-            let version = index.version();
-            let step = Step {
-                waiting,
-                catch_up: { asked.iter() }
-                    .filter_map(|one| Some((one.manager, one.catch_up_since?)))
-                    .collect(),
-                scans_per_day: self.scans_per_day(),
+            let stored = self.store_kept(waiting, &asked, &rests, &mut all);
+            let Some((made, managers)) = stored.instrument(span).await? else {
+                break;
             };
-            let (blocks, last) = step.split(&matches);
-            let blocks = store_blocks(&mut conn, version, &step, blocks);
-            let Some(before) = blocks.instrument(span.clone()).await? else {
-                continue;
-            };
-            let_others_pass(&mut conn, waiting, last).await?;
-            let stored = unless_changed(&mut conn, version, &step, async |conn, counter| {
-                let claimed = backfills::claim(conn, waiting, &asked).await?;
-                let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
-                let mut last = last.to_vec();
-                last.retain(|one| claimed.contains(&one.manager));
-                let stored = record_past(conn, &step, &last, counter).await?;
-                // Whose posts were refused waits on.
-                let is_done = |manager: &&ManagerName| {
-                    !before.refused.contains(manager) && !stored.refused.contains(manager)
-                };
-                let rests: Vec<Rest> = claimed
-                    .iter()
-                    .filter(is_done)
-                    .filter_map(|manager| rests.get(manager).map(|(_, rest)| rest.clone()))
-                    .collect();
-                backfills::matched_kept(conn, waiting, &rests).await?;
-                Ok((stored.made, claimed.len()))
-            });
-            let Some((last, managers)) = stored.instrument(span).await? else {
-                continue;
-            };
-            let made = before.made + last;
             self.tell("kept", &waiting.feed, made);
             tracing::debug!(feed.name = %waiting.feed.masked(), managers, posts = posts.len(), scans = made, "matched kept posts");
             return Ok(managers > 0);
@@ -128,14 +94,74 @@ impl Backfill {
         Ok(false)
     }
 
-    /// Start of the kept posts for a Manager, and the part that is left then.
+    /// Stores the matches, and updates them if plans change. Returns the number of Scans created and of Managers
+    /// done.
+    async fn store_kept(
+        &self,
+        waiting: &Waiting,
+        asked: &[Asked],
+        rests: &HashMap<ManagerName, (Timestamp, Rest)>,
+        all: &mut Matches<'_, impl Fn(&ManagerName, &Post) -> bool>,
+    ) -> Result<Option<(usize, usize)>, store::Error> {
+        let step = Step {
+            waiting,
+            catch_up: { asked.iter() }
+                .filter_map(|one| Some((one.manager, one.catch_up_since?)))
+                .collect(),
+            scans_per_day: self.scans_per_day(),
+        };
+        let mut before = Stored::default();
+        let mut tries = 0;
+        while tries < MAX_REMATCHES {
+            tries += 1;
+            let matches = self.plans.decide(all.new_scans()).await;
+            let mut conn = self.backbone.pool.get().await?;
+            let version = all.index().version();
+            let (blocks, last) = step.split(&matches);
+            let done = store_blocks(&mut conn, version, &step, blocks, &mut before).await?;
+            all.note_stored(done);
+            if !done.is_empty() {
+                tries = 0;
+            }
+            if done.len() == blocks.len() {
+                let_others_pass(&mut conn, waiting, last).await?;
+                let stored = unless_changed(&mut conn, version, &step, async |conn, counter| {
+                    let claimed = backfills::claim(conn, waiting, asked).await?;
+                    let claimed: BTreeSet<ManagerName> = claimed.into_iter().collect();
+                    let mut last = last.to_vec();
+                    last.retain(|one| claimed.contains(&one.manager));
+                    let stored = record_past(conn, &step, &last, counter).await?;
+                    // A Manager with refused posts keeps waiting.
+                    let is_done = |manager: &&ManagerName| {
+                        !before.refused.contains(manager) && !stored.refused.contains(manager)
+                    };
+                    let rests: Vec<Rest> = claimed
+                        .iter()
+                        .filter(is_done)
+                        .filter_map(|manager| rests.get(manager).map(|(_, rest)| rest.clone()))
+                        .collect();
+                    backfills::matched_kept(conn, waiting, &rests).await?;
+                    Ok((stored.made, claimed.len()))
+                });
+                if let Some((last, managers)) = stored.await? {
+                    return Ok(Some((before.made + last, managers)));
+                }
+            }
+            drop(conn);
+            self.plans.refresh().await?;
+            all.update(&self.plans);
+        }
+        Ok(None)
+    }
+
+    /// Returns the earliest time of stored posts that are matched for a Manager, and the part that is left then.
     fn rest(&self, waiting: &Waiting, asked: &Asked, kept: &KeptPosts) -> (Timestamp, Rest) {
         let window = self.config.scanner.backfill;
         let since = asked
             .since
             .unwrap_or_else(|| asked.create_time.minus(window));
         let now = Timestamp::now();
-        // What the first poll of a feed brings, it brings to everybody who is there.
+        // The first poll of a feed serves every Manager that exists then.
         let covered = match (kept.is_read, kept.since) {
             (true, Some(kept)) => kept,
             (true, None) => asked.create_time.minus(FRESH),
@@ -150,7 +176,7 @@ impl Backfill {
         let look_back = (from < covered).then_some((from, covered));
         let rest = Rest {
             manager: asked.manager,
-            // Where nothing is kept, nothing of before can be had.
+            // Without stored posts, nothing older is available.
             reach_time: match kept.since {
                 None if kept.is_read => asked.create_time,
                 _ => since.max(covered),
@@ -166,7 +192,7 @@ impl Backfill {
     }
 }
 
-/// Goes on with the trace of the one that asked; several have a trace that is linked to each of theirs.
+/// Continues the trace of the request. If there are several, creates a trace that is linked to each of them.
 fn span(waiting: &Waiting, asked: &[Asked]) -> Span {
     let span = tracing::info_span!(parent: None, "backfill feed", feed.name = %waiting.feed.masked(), managers = asked.len());
     let traces = asked

@@ -1,9 +1,8 @@
-//! Reads a feed again with a separate cursor, if the kept posts do not reach back far enough.
+//! Reads a feed again with a separate cursor, if the stored posts do not reach back far enough.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use domain::{ManagerName, Post, Timestamp};
-use matching::Index;
 use platforms::{Cursor, PollError, PollLimits, Polled};
 use store::{
     AsyncConnection,
@@ -16,18 +15,20 @@ use store::{
 
 use super::{
     Backfill, MAX_FAILURES, MAX_REMATCHES, RETRY, backoff,
-    record::{Step, let_others_pass, record_past, store_apart, store_blocks, unless_changed},
+    record::{
+        Step, Stored, let_others_pass, record_past, store_apart, store_blocks, unless_changed,
+    },
 };
 use crate::{
     budget,
-    find::find,
+    find::Matches,
     watched::{Watched, classify},
 };
 
-/// Posts of the first step of a look-back, and of a later one at most.
+/// Maximum number of posts in the first step of a look-back. Later steps may read more, up to [`MOST_POSTS`].
 const POSTS: usize = 500;
 const MOST_POSTS: usize = 5_000;
-/// Between the steps of one look-back.
+/// Pause between the steps of one look-back.
 const BETWEEN_STEPS: Duration = Duration::from_millis(500);
 const DEADLINE: Duration = Duration::from_secs(300);
 
@@ -64,18 +65,22 @@ impl Backfill {
             account: look_back.account,
         };
         let (id, replica) = (look_back.id, self.backbone.replica);
-        for _ in 0..MAX_REMATCHES {
-            let index: Arc<Index> = self.plans.index();
-            let readers: HashMap<ManagerName, Reader> = {
-                let mut conn = self.backbone.pool.get().await?;
-                let readers = look_backs::readers(&mut conn, id).await?;
-                readers.into_iter().map(|one| (one.manager, one)).collect()
-            };
-            let wanted = |manager: &ManagerName, post: &Post| {
-                let reader = readers.get(manager);
-                reader.is_some_and(|one| (one.since..one.before).contains(&post.time))
-            };
-            let matches = find(&self.plans, &index, &look_back.feed, &polled.posts, wanted);
+        // Before the readers, so that a later index knows each of them.
+        let index = self.plans.index();
+        let readers = self.readers(id).await?;
+        let wanted = |manager: &ManagerName, post: &Post| {
+            let reader = readers.get(manager);
+            reader.is_some_and(|one| (one.since..one.before).contains(&post.time))
+        };
+        let (feed, posts) = (&look_back.feed, &polled.posts);
+        let mut all = Matches::of(&self.plans, index, feed, posts, wanted);
+        let mut stored = Stored::default();
+        let mut tries = 0;
+        while tries < MAX_REMATCHES {
+            tries += 1;
+            let readers = self.readers(id).await?;
+            let mut matches = all.new_scans();
+            matches.retain(|one| readers.contains_key(&one.manager));
             let matches = self.plans.decide(matches).await;
             let step = Step {
                 waiting: &waiting,
@@ -85,22 +90,27 @@ impl Backfill {
                 scans_per_day: self.scans_per_day(),
             };
             let mut conn = self.backbone.pool.get().await?;
-            let version = index.version();
-            // What failed before may be one Manager's.
+            let version = all.index().version();
+            // After a failure, each Manager is stored separately, because one of them may be the cause.
             let apart = look_back.failure_count > 0;
             let (before, last) = step.split(&matches);
-            let (stored, last) = if apart {
-                let stored = store_apart(&mut conn, version, &step, &matches).await?;
-                (stored, &[][..])
+            let (is_current, last) = if apart {
+                let done = store_apart(&mut conn, version, &step, &matches, &mut stored);
+                (done.await?, &[][..])
             } else {
-                let stored = store_blocks(&mut conn, version, &step, before).await?;
-                (stored, last)
+                let done = store_blocks(&mut conn, version, &step, before, &mut stored).await?;
+                all.note_stored(done);
+                if !done.is_empty() {
+                    tries = 0;
+                }
+                (done.len() == before.len(), last)
             };
-            let Some(mut stored) = stored else {
+            if !is_current {
                 drop(conn);
                 self.plans.refresh().await?;
+                all.update(&self.plans);
                 continue;
-            };
+            }
             let unreached = polled.gap.as_ref().map(|gap| {
                 let newest = polled.posts.first().map(|post| post.time);
                 gap.to.or(newest).unwrap_or(look_back.since)
@@ -117,7 +127,7 @@ impl Backfill {
                     || look_backs::start_again(conn, id, &last.refused).await? > 0;
                 if polled.more && goes_on {
                     let cursor = polled.cursor.to_json();
-                    // What ended the step early may ask for a longer pause.
+                    // A step that ended early may require a longer pause.
                     let wait = polled.next_hint.unwrap_or_default().max(BETWEEN_STEPS);
                     look_backs::go_on(conn, id, cursor, unreached, wait).await?;
                 } else {
@@ -128,10 +138,10 @@ impl Backfill {
             let Some(rest) = rest.await? else {
                 drop(conn);
                 self.plans.refresh().await?;
+                all.update(&self.plans);
                 continue;
             };
-            stored.made += rest;
-            let made = stored.made;
+            let made = stored.made + rest;
             self.tell("look_back", &look_back.feed, made);
             tracing::debug!(feed.name = %look_back.feed.masked(), posts = polled.posts.len(), scans = made, more = polled.more, "looked back");
             return Ok(());
@@ -140,6 +150,12 @@ impl Backfill {
         let mut conn = self.backbone.pool.get().await?;
         look_backs::fail(&mut conn, id, replica, true, RETRY).await?;
         Ok(())
+    }
+
+    async fn readers(&self, id: i64) -> Result<HashMap<ManagerName, Reader>, store::Error> {
+        let mut conn = self.backbone.pool.get().await?;
+        let readers = look_backs::readers(&mut conn, id).await?;
+        Ok(readers.into_iter().map(|one| (one.manager, one)).collect())
     }
 
     async fn fail(

@@ -1,4 +1,4 @@
-//! Stores Scans of the past, in blocks, and sets aside what cannot be stored.
+//! Stores Scans of past posts, in blocks, and sets aside what cannot be stored.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -15,24 +15,24 @@ use store::{
 
 use crate::poll::tell_of;
 
-/// Scans in one transaction, except for the last few of a step.
+/// Number of Scans in one transaction, except for the last few of a step.
 const BLOCK: usize = 250;
-/// Same, of Scans that are delivered: what another account waits for comes behind one block of them.
-const DELIVERED_BLOCK: usize = 50;
-/// Number of tries for a Manager's part, if another try may help.
+/// The same for Scans that are delivered: work of another account waits behind at most one such block.
+const DELIVERED_BLOCK: usize = 20;
+/// Number of tries for a Manager's part, if a retry may help.
 const SET_ASIDE_AFTER: i32 = 8;
 
-/// A backfill waits while this many Scans have no deliveries yet: what customers wait for now comes first.
+/// A backfill waits while this many Scans have no deliveries yet, because new Scans come first.
 const MAX_QUEUED: u32 = 20;
-/// Before a block of a backfill that is delivered: at most 500 Scans a second.
+/// Pause before a block of a backfill that is delivered: at most 200 Scans a second.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Limit of the wait: Scans of a backfill can be listed while no dispatcher runs.
-const MAX_PAUSES: u32 = 20;
+/// Maximum number of pauses, because Scans of a backfill can be listed even if no dispatcher runs.
+const MAX_PAUSES: u32 = 8;
 
 /// Values that the Scans of one step have in common.
 pub(super) struct Step<'a> {
     pub(super) waiting: &'a Waiting,
-    /// Managers with posts that the quota of their account refused, and from when on.
+    /// Managers with posts that their account's quota refused, and the time of the first such post.
     pub(super) catch_up: HashMap<ManagerName, Timestamp>,
     /// Default quota of Scans a day.
     pub(super) scans_per_day: u32,
@@ -57,44 +57,45 @@ impl Step<'_> {
     }
 }
 
-/// Outcome of a step or a part of it.
+/// Result of a step or a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     pub(super) made: usize,
-    /// The Managers that the quota of their account left no room. They begin again when there is room.
+    /// Managers whose account's quota is used up, or whose Scans cannot be stored now. They start again later.
     pub(super) refused: BTreeSet<ManagerName>,
 }
 
 impl Stored {
-    pub(super) fn add(&mut self, other: Self) {
+    fn add(&mut self, other: Self) {
         self.made += other.made;
         self.refused.extend(other.refused);
     }
 }
 
-/// Stores all blocks but the last; `None` when plans changed since the posts were matched.
-pub(super) async fn store_blocks(
+/// Stores blocks, and adds their result to `stored`. Returns the matches of these blocks, or only some of them if
+/// plans changed since the posts were matched.
+pub(super) async fn store_blocks<'m, 'p>(
     conn: &mut AsyncPgConnection,
     version: PlanVersion,
     step: &Step<'_>,
-    blocks: &[NewScan<'_>],
-) -> Result<Option<Stored>, store::Error> {
-    let mut stored = Stored::default();
-    for block in blocks.chunks(step.block()) {
+    blocks: &'m [NewScan<'p>],
+    stored: &mut Stored,
+) -> Result<&'m [NewScan<'p>], store::Error> {
+    for (number, block) in blocks.chunks(step.block()).enumerate() {
         let_others_pass(conn, step.waiting, block).await?;
         let recorded = unless_changed(conn, version, step, async |conn, counter| {
             record_past(conn, step, block, counter).await
         });
         match recorded.await? {
             Some(some) => stored.add(some),
-            None => return Ok(None),
+            None => return Ok(&blocks[..number * step.block()]),
         }
     }
-    Ok(Some(stored))
+    Ok(blocks)
 }
 
-/// Waits before a block of a backfill that is delivered, and while many Scans wait for the dispatchers. All accounts
-/// share one queue, and the processors.
+/// Waits before a block of a backfill that is delivered, and while many Scans wait for the dispatchers. All
+/// accounts share one queue and the CPUs.
 pub(super) async fn let_others_pass(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
@@ -112,8 +113,8 @@ pub(super) async fn let_others_pass(
     Ok(())
 }
 
-/// Does `work` in a transaction. Returns `None`, and does nothing of it, when plans changed since `version`, or when
-/// another transaction used up the quota of an account at the same time. The caller then begins again.
+/// Runs `work` in a transaction. Returns `None`, and rolls everything back, if plans changed since `version`, or if
+/// another transaction used up an account's quota at the same time. The caller then starts again.
 ///
 /// A generic-plan transaction: it has the same statements as a poll that records Scans.
 pub(super) async fn unless_changed<T>(
@@ -139,37 +140,41 @@ pub(super) async fn unless_changed<T>(
     }
 }
 
-/// Same as [`store_blocks`], each Manager's by themselves: whose cannot be stored is set aside.
+/// Same as [`store_blocks`], but separately for each Manager, and sets aside those that cannot be stored. A Manager
+/// that is only postponed counts as refused, because the next step reads other posts. Returns false if plans changed.
 pub(super) async fn store_apart(
     conn: &mut AsyncPgConnection,
     version: PlanVersion,
     step: &Step<'_>,
     matches: &[NewScan<'_>],
-) -> Result<Option<Stored>, store::Error> {
+    stored: &mut Stored,
+) -> Result<bool, store::Error> {
     let mut by_manager: BTreeMap<ManagerName, Vec<NewScan<'_>>> = BTreeMap::new();
     for one in matches {
         by_manager.entry(one.manager).or_default().push(one.clone());
     }
-    let mut stored = Stored::default();
     for (manager, own) in by_manager {
-        match store_blocks(conn, version, step, &own).await {
-            Ok(Some(some)) => stored.add(some),
-            Ok(None) => return Ok(None),
+        match store_blocks(conn, version, step, &own, stored).await {
+            Ok(done) if done.len() == own.len() => {}
+            Ok(_) => return Ok(false),
             Err(error) if error.may_be_refusal() => {
-                set_aside(conn, step.waiting, manager, error).await?
+                if !set_aside(conn, step.waiting, manager, error).await? {
+                    stored.refused.insert(manager);
+                }
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(Some(stored))
+    Ok(true)
 }
 
+/// Postpones a Manager's backfill that cannot be stored. Returns true if it is permanent.
 pub(super) async fn set_aside(
     conn: &mut AsyncPgConnection,
     waiting: &Waiting,
     manager: ManagerName,
     error: store::Error,
-) -> Result<(), store::Error> {
+) -> Result<bool, store::Error> {
     let most = if error.is_refusal() {
         1
     } else {
@@ -183,10 +188,10 @@ pub(super) async fn set_aside(
     } else {
         tracing::info!(manager.name = %name, feed.name = %feed.masked(), error, "a backfill cannot be stored now");
     }
-    Ok(())
+    Ok(for_good)
 }
 
-/// Stores Scans of the past: with their events where they are to be delivered.
+/// Stores Scans of past posts, with their events if they are delivered.
 pub(super) async fn record_past(
     conn: &mut AsyncPgConnection,
     step: &Step<'_>,

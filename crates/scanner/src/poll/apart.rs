@@ -1,7 +1,8 @@
-//! Stores the posts of a poll in halves, where the database refuses them together.
+//! Stores the posts of a poll in halves, if the database refuses them together.
 //!
-//! All in one transaction, with a savepoint for each half: the posts that are refused are noted as quarantined, and the
-//! others, the notes and the cursor are committed at once. So a crash loses nothing, and no post counts twice.
+//! All halves are in one transaction, with a savepoint each. Refused posts are recorded as quarantined, and the
+//! other posts, the records and the cursor are committed together. So a crash loses nothing, and no post counts
+//! twice.
 
 use std::ptr;
 
@@ -13,10 +14,12 @@ use store::{
     scans::{NewScan, ScanCounter},
 };
 
-use super::{Batch, Found, Poll, Stored};
-use crate::metrics;
+use super::{
+    commit::{Batch, Found, Stored},
+    context::Poll,
+};
 
-/// A failure that the schema's rules do not explain counts as a post's only after so many in a row.
+/// A failure that is no constraint violation is attributed to a post only after this many in a row.
 const FAILURES: u32 = 2;
 
 impl Poll {
@@ -98,8 +101,8 @@ impl Poll {
         Ok(stored)
     }
 
-    /// Returns true if the database takes a harmless post in the place of `post`, with the same matches. If not, the
-    /// failure is not the post's, and nothing may be skipped for it.
+    /// Returns true if the database accepts a harmless post instead of `post`, with the same matches. If not, the
+    /// post is not the cause, and must not be skipped.
     async fn takes_another(
         &self,
         conn: &mut AsyncPgConnection,
@@ -144,30 +147,6 @@ impl Poll {
             Err(Tried::Failed(error)) if error.may_blame_values() => Ok(false),
             Err(Tried::Failed(error)) => Err(error),
         }
-    }
-
-    /// Counts and logs what was skipped, after the commit.
-    pub(super) fn tell_quarantined(&self, posts: &[Quarantined]) {
-        let Some(last) = posts.last() else {
-            return;
-        };
-        for post in posts {
-            let reason = match post.kind {
-                QuarantineKind::Unreadable => "unreadable",
-                QuarantineKind::Refused => "refused",
-            };
-            metrics::QUARANTINED
-                .with_label_values(&[self.watched.name(), reason])
-                .inc();
-        }
-        tracing::warn!(
-            feed.name = %self.feed.name.masked(),
-            posts = posts.len(),
-            post.id = last.post_id,
-            kind = last.kind.as_str(),
-            reason = last.reason,
-            "posts were skipped and are quarantined"
-        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! Accounts for the ids of a platform that numbers its items without gaps.
 //!
-//! The account moves with the cursor, and posts that are found on the way are stored with the poll. So a crash loses none
+//! The account moves with the cursor, and posts found on the way are stored with the poll. So a crash loses none
 //! and counts none twice.
 
 use std::time::Duration;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use platforms::{IdAccount, Polled};
 use store::feeds::IdCounts;
 
-use super::{Late, Poll};
+use super::{context::Poll, late::Late};
 use crate::budget;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
 impl Poll {
-    /// Notes the ids that `polled` read, and asks about older ones if no post waits to be read. Adds what is found to
-    /// `polled` and to the late posts.
+    /// Records the ids that `polled` read, and checks older ones if no post waits to be read. Adds the posts found
+    /// to `polled` and to the late posts.
     pub(super) async fn account(&self, polled: &mut Polled, late: &mut Late) -> IdCounts {
         let adapter = &self.watched.platform.adapter;
         let what = self.feed.name.what();
@@ -25,7 +25,7 @@ impl Poll {
         let account = if polled.more {
             adapter.account(what, polled, false).await
         } else {
-            // What ends too late must not change the cursor.
+            // A check that ends too late must not change the cursor.
             let mut tried = polled.clone();
             let asked = adapter.account(what, &mut tried, true);
             let asked = budget::undertake(true, Some(&self.feed.name), asked);

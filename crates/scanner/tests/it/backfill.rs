@@ -1,4 +1,4 @@
-//! Managers are run over posts of the past: each post once, and no one is sent what no one asked for.
+//! Backfills: Managers are run over past posts, each post once, and only requested Scans are delivered.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -7,7 +7,7 @@ use platforms::simulator::{Fault, FaultKind, NewPost};
 use store::backfills::{self, FeedReach};
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, SOON, World, post};
+use crate::support::{HACKER_NEWS, LEMMY, World, post};
 
 const DAY: u64 = 24 * 60;
 
@@ -27,17 +27,8 @@ async fn ask(world: &World, manager: ManagerName, days: u64, notify: bool) -> Ve
         .unwrap()
 }
 
-async fn until_done(world: &World) {
-    // Without a dispatcher, each block waits for two seconds.
-    eventually("the backfills end", Duration::from_secs(180), async || {
-        let open = "backfills WHERE state <> 'DONE'";
-        world.database.count(open).await + world.database.count("look_backs").await == 0
-    })
-    .await;
-}
-
 #[tokio::test]
-async fn a_new_manager_hears_what_its_feeds_brought_of_late() {
+async fn new_manager_gets_recent_posts_of_its_feeds() {
     let world = World::new().await;
     world.manager("toaster", &[LEMMY, HACKER_NEWS]).await;
     world.platforms.publish(vec![
@@ -47,15 +38,14 @@ async fn a_new_manager_hears_what_its_feeds_brought_of_late() {
     let replica = world.ready_scanner().await;
     world.publish("lemmy", "A kettle of now");
     world.publish("hackernews", "A kettle of hackers");
-    eventually("all are kept", SOON, async || {
+    eventually("all are kept", async || {
         world.database.count("recent_posts").await == 3
     })
     .await;
-    let asked = world.platforms.requests("/lemmy");
 
     let manager = world.manager("kettle", &[LEMMY, HACKER_NEWS]).await;
     world.until_scanned(manager, 3).await;
-    until_done(&world).await;
+    world.until_backfilled().await;
     let found: BTreeSet<String> = world.scanned(manager).await.into_iter().collect();
     let expected = [
         "A kettle of hackers",
@@ -63,9 +53,10 @@ async fn a_new_manager_hears_what_its_feeds_brought_of_late() {
         "A kettle of yesterday",
     ];
     assert_eq!(found, expected.map(str::to_owned).into());
-    // Their events are written like those of any Scan, and no platform was asked for more than the polls ask.
+    // Their events are written like those of any Scan, and there are no requests to the platform except those of
+    // the polls, which go on.
     assert_eq!(world.database.count("scans WHERE fanned_out").await, 0);
-    assert!(world.platforms.requests("/lemmy") > asked, "polls went on");
+    world.until_asked("/lemmy").await;
     assert_eq!(
         world
             .database
@@ -74,7 +65,7 @@ async fn a_new_manager_hears_what_its_feeds_brought_of_late() {
         0
     );
 
-    // At its first apply alone.
+    // Only at its first apply.
     let mut conn = world.database.connect().await;
     world
         .database
@@ -95,26 +86,28 @@ async fn a_backfill_waits_while_many_scans_have_no_deliveries() {
     let world = World::new().await;
     let busy = world.manager("toaster", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
+    // The kettles are older, so no poll reads them after the last toaster.
+    let kettles = (0..60).map(|n| aged("lemmy", &format!("Kettle {n}"), 5));
     let toasters = (0..250).map(|n| aged("lemmy", &format!("Toaster {n}"), 5));
-    let kettle = aged("lemmy", "A kettle", 5);
-    world.platforms.publish(toasters.chain([kettle]).collect());
+    world.platforms.publish(kettles.chain(toasters).collect());
     // No dispatcher runs.
     world.until_scanned(busy, 250).await;
     let manager = world.manager("kettle", &[LEMMY]).await;
-    world.until_scanned(manager, 1).await;
-    let late = format!(
-        "scans AS s JOIN managers AS m ON m.id = s.manager_id \
-         WHERE m.id = '{}' AND s.create_time > m.update_time + interval '1500 milliseconds'",
-        manager.manager.to_uuid()
+    world.until_scanned(manager, 60).await;
+    // Three blocks, and each waits for 0.8 seconds.
+    let id = manager.manager.to_uuid();
+    let span = format!(
+        "(SELECT max(create_time) - min(create_time) AS span FROM scans WHERE manager_id = '{id}') AS s \
+         WHERE span > interval '1500 milliseconds'"
     );
-    assert_eq!(world.database.count(&late).await, 1);
+    assert_eq!(world.database.count(&span).await, 1);
     replica.stop().await;
 }
 
 #[tokio::test]
-async fn a_backfill_of_weeks_is_silent_unless_asked_and_makes_each_scan_once() {
+async fn long_backfill_is_silent_by_default_and_creates_each_scan_once() {
     let mut world = World::new().await;
-    // A step of 500 posts has to be followed by others.
+    // So that a step of 500 posts is followed by others.
     world.config.scanner.backfill = Duration::from_secs(3_600);
     let old = |number: u64| {
         aged(
@@ -123,7 +116,7 @@ async fn a_backfill_of_weeks_is_silent_unless_asked_and_makes_each_scan_once() {
             2 * DAY + number * 5,
         )
     };
-    world.platforms.publish((0..1_300).rev().map(old).collect());
+    world.platforms.publish((0..700).rev().map(old).collect());
     world.platforms.publish(vec![
         aged("hackernews", "A kettle of the hour", 30),
         aged("hackernews", "A kettle of last month", 35 * DAY),
@@ -131,15 +124,23 @@ async fn a_backfill_of_weeks_is_silent_unless_asked_and_makes_each_scan_once() {
     let manager = world.manager("kettle", &[HACKER_NEWS]).await;
     let replica = world.ready_scanner().await;
     world.until_scanned(manager, 1).await;
-    until_done(&world).await;
+    world.until_backfilled().await;
 
+    // The second step waits for the next replica.
+    for statement in [
+        "CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN NEW.next_time := now() + interval '1 hour'; RETURN NEW; END $$",
+        "CREATE TRIGGER hold BEFORE UPDATE ON look_backs FOR EACH ROW \
+         WHEN (OLD.cursor IS NULL AND NEW.cursor IS NOT NULL) EXECUTE FUNCTION hold()",
+    ] {
+        world.database.run(statement).await;
+    }
     let reached = ask(&world, manager, 30, false).await;
     assert_eq!(reached.len(), 1);
     assert_eq!(reached[0].feed.as_str(), HACKER_NEWS);
     let days = Timestamp::now().since(reached[0].reach_time).as_secs() / 86_400;
     assert!((29..=30).contains(&days), "{days}");
-    // Fresh posts are not held up, and are delivered however silent the backfill is.
-    eventually("a step was made", SOON, async || {
+    eventually("a step was made", async || {
         world
             .database
             .count("look_backs WHERE cursor IS NOT NULL")
@@ -147,45 +148,49 @@ async fn a_backfill_of_weeks_is_silent_unless_asked_and_makes_each_scan_once() {
             == 1
     })
     .await;
-    // The next replica continues from there.
     replica.kill();
     let replica = world.ready_scanner().await;
+    // New posts are delivered even during a silent backfill.
     world.publish("hackernews", "A fresh kettle");
-    let took = world
-        .until(manager, "A fresh kettle", Duration::from_secs(12))
-        .await;
-    assert!(took < Duration::from_secs(8), "{took:?}");
-    until_done(&world).await;
+    world.until(manager, "A fresh kettle").await;
+    // The next replica continues from there.
+    for statement in [
+        "DROP TRIGGER hold ON look_backs",
+        "UPDATE look_backs SET next_time = now()",
+    ] {
+        world.database.run(statement).await;
+    }
+    world.until_backfilled().await;
     let found = world.scanned(manager).await;
     let distinct: BTreeSet<&String> = found.iter().collect();
-    assert_eq!((found.len(), distinct.len()), (1_302, 1_302));
+    assert_eq!((found.len(), distinct.len()), (702, 702));
     assert!(!distinct.contains(&"A kettle of last month".to_owned()));
-    // By their mark no delivery is ever made of them.
+    // They are marked, so no delivery is ever created for them.
     assert_eq!(world.database.count("scans WHERE NOT fanned_out").await, 2);
 
-    // Asked again, with notice: there is nothing that it had not heard.
+    // Requested again, with delivery: there is no post that it did not have yet.
     ask(&world, manager, 30, true).await;
-    until_done(&world).await;
-    assert_eq!(world.scanned(manager).await.len(), 1_302);
+    world.until_backfilled().await;
+    assert_eq!(world.scanned(manager).await.len(), 702);
 
     // Another Manager gets all of them.
     let other = world.manager("kettle", &[HACKER_NEWS]).await;
     ask(&world, other, 30, true).await;
-    until_done(&world).await;
-    assert_eq!(world.scanned(other).await.len(), 1_302);
+    world.until_backfilled().await;
+    assert_eq!(world.scanned(other).await.len(), 702);
     assert_eq!(
         world.database.count("scans WHERE NOT fanned_out").await,
-        2 + 1_302
+        2 + 702
     );
     replica.stop().await;
 }
 
 #[tokio::test]
-async fn a_silent_backfill_never_swallows_a_post_that_is_just_coming() {
+async fn silent_backfill_does_not_silence_a_new_post() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
-    eventually("the feed was read", SOON, async || {
+    eventually("the feed was read", async || {
         !world.feed(LEMMY, "cursor").await.is_empty()
     })
     .await;
@@ -195,21 +200,21 @@ async fn a_silent_backfill_never_swallows_a_post_that_is_just_coming() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     world.until_scanned(manager, 30).await;
-    until_done(&world).await;
+    world.until_backfilled().await;
     assert_eq!(world.scanned(manager).await.len(), 30);
     assert_eq!(
         world.database.count("scans WHERE fanned_out").await,
         0,
-        "nobody is told of a fresh post"
+        "a new post is not delivered"
     );
     replica.stop().await;
 }
 
 #[tokio::test]
-async fn many_new_managers_cost_the_platform_nothing() {
+async fn new_managers_on_a_watched_feed_cost_no_requests() {
     const POSTS: u32 = 5;
     let world = World::new().await;
-    // Stands for dispatchers that keep up.
+    // Simulates dispatchers that keep up.
     for statement in [
         "CREATE FUNCTION fan_out() RETURNS trigger LANGUAGE plpgsql AS \
          $$ BEGIN NEW.fanned_out := true; RETURN NEW; END $$",
@@ -222,7 +227,7 @@ async fn many_new_managers_cost_the_platform_nothing() {
     for number in 0..POSTS {
         world.publish("lemmy", &format!("Kettle {number}"));
     }
-    eventually("all are kept", SOON, async || {
+    eventually("all are kept", async || {
         world.database.count("recent_posts").await == i64::from(POSTS)
     })
     .await;
@@ -233,7 +238,7 @@ async fn many_new_managers_cost_the_platform_nothing() {
     for manager in managers {
         world.until_scanned(manager, POSTS as usize).await;
     }
-    until_done(&world).await;
+    world.until_backfilled().await;
     assert_eq!(world.database.count("scans").await, 150 * i64::from(POSTS));
     replica.stop().await;
 }
@@ -255,7 +260,7 @@ async fn refuse(world: &World, terms: &str) {
 }
 
 #[tokio::test]
-async fn a_backfill_that_cannot_be_stored_is_set_aside_and_holds_up_no_other() {
+async fn backfill_that_cannot_be_stored_delays_no_other() {
     let mut world = World::new().await;
     world.config.scanner.backfill = Duration::from_secs(3_600);
     world.manager("toaster", &[HACKER_NEWS]).await;
@@ -269,13 +274,13 @@ async fn a_backfill_that_cannot_be_stored_is_set_aside_and_holds_up_no_other() {
     world.platforms.publish((0..3).map(old).collect());
     let replica = world.ready_scanner().await;
     world.publish("hackernews", "A cursed kettle");
-    eventually("it is kept", SOON, async || {
+    eventually("it is kept", async || {
         world.database.count("recent_posts").await == 1
     })
     .await;
     replica.stop().await;
     refuse(&world, "cursed|hexed").await;
-    // One whose kept posts cannot be stored, one whose older ones cannot, and one after them.
+    // One Manager whose stored posts cannot be stored as Scans, one whose older ones cannot, and one after them.
     let mut managers = Vec::new();
     for term in ["cursed", "hexed", "kettle"] {
         let manager = world.manager(term, &[HACKER_NEWS]).await;
@@ -290,7 +295,7 @@ async fn a_backfill_that_cannot_be_stored_is_set_aside_and_holds_up_no_other() {
         let open = "backfills WHERE state IN ('WAITING', 'READING')";
         world.database.count(open).await == 0
     };
-    eventually("all come to an end", Duration::from_secs(30), impatient).await;
+    eventually("all come to an end", impatient).await;
     let found: BTreeSet<String> = world.scanned(managers[2]).await.into_iter().collect();
     assert_eq!(found.len(), 4, "{found:?}");
     for manager in &managers[..2] {
@@ -300,9 +305,13 @@ async fn a_backfill_that_cannot_be_stored_is_set_aside_and_holds_up_no_other() {
         let states = world.database.texts("state || ': ' || error", &own).await;
         assert_eq!(states, ["FAILED: refused here"]);
     }
-    assert_eq!(world.database.count("look_backs").await, 0);
+    // The last step ends after the Manager that it cannot store is set aside.
+    eventually("the look-backs end", async || {
+        world.database.count("look_backs").await == 0
+    })
+    .await;
 
-    // Asked again once it can be stored, it is tried again.
+    // A new request, after the cause is fixed, tries again.
     world.database.run("DROP TRIGGER refuse ON scans").await;
     ask(&world, managers[0], 30, true).await;
     world.until_scanned(managers[0], 1).await;
@@ -310,30 +319,69 @@ async fn a_backfill_that_cannot_be_stored_is_set_aside_and_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_look_back_reads_a_list_a_few_times_however_long_it_is() {
+async fn look_back_reads_the_posts_of_a_postponed_manager_again() {
+    let mut world = World::new().await;
+    world.config.scanner.backfill = Duration::from_secs(3_600);
+    world
+        .platforms
+        .publish(vec![aged("hackernews", "An old kettle", 2 * DAY)]);
+    let manager = world.manager("kettle", &[HACKER_NEWS]).await;
+    let replica = world.ready_scanner().await;
+    eventually("the feed was read", async || {
+        !world.feed(HACKER_NEWS, "cursor").await.is_empty()
+    })
+    .await;
+    world.until_backfilled().await;
+    // A sequence keeps its value when a transaction is rolled back.
+    for statement in [
+        "CREATE SEQUENCE refusals",
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
+         IF nextval('public.refusals') <= 2 THEN \
+             RAISE EXCEPTION 'canceling statement due to statement timeout' USING ERRCODE = '57014'; \
+         END IF; RETURN NEW; END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON scans FOR EACH ROW EXECUTE FUNCTION refuse()",
+    ] {
+        world.database.run(statement).await;
+    }
+    ask(&world, manager, 30, true).await;
+    eventually("the post arrives", async || {
+        // Between two tries lie seconds.
+        for table in ["look_backs", "backfills"] {
+            let soon = format!("UPDATE {table} SET next_time = least(next_time, now())");
+            world.database.run(&soon).await;
+        }
+        world.scanned(manager).await == ["An old kettle"]
+    })
+    .await;
+    world.until_backfilled().await;
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn look_back_reads_a_long_list_only_a_few_times() {
     let mut world = World::new().await;
     world.config.scanner.backfill = Duration::from_secs(60);
     for platform in &mut world.config.platforms {
-        // None but the look-back asks meanwhile.
+        // Only the look-back sends requests meanwhile.
         platform.poll_interval = Some(Duration::from_secs(600));
     }
     let old = |number: u64| aged("lemmy", &format!("Toaster {number}"), DAY + number);
     world.platforms.publish((0..2_600).rev().map(old).collect());
     let manager = world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
-    eventually("the feed was read", SOON, async || {
+    eventually("the feed was read", async || {
         !world.feed(LEMMY, "cursor").await.is_empty()
     })
     .await;
-    until_done(&world).await;
+    world.until_backfilled().await;
     let before = world.platforms.requests("/lemmy");
     ask(&world, manager, 30, false).await;
-    eventually("it has looked back", Duration::from_secs(60), async || {
+    eventually("it has looked back", async || {
         let open = "backfills WHERE state <> 'DONE'";
         world.database.count(open).await == 0
     })
     .await;
-    // 500 posts, 500, 1,000 and the rest, of 52 pages and the one after the last.
+    // 500 posts, 500, 1,000 and the rest, from 52 pages and the one after the last.
     let asked = world.platforms.requests("/lemmy") - before;
     assert!((53..=4 * 54).contains(&asked), "{asked} requests");
     replica.stop().await;
@@ -350,23 +398,17 @@ async fn a_look_back_waits_as_long_as_the_platform_asks() {
     world.platforms.publish((0..120).rev().map(old).collect());
     let manager = world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
-    eventually("the feed was read", SOON, async || {
+    eventually("the feed was read", async || {
         !world.feed(LEMMY, "cursor").await.is_empty()
     })
     .await;
-    until_done(&world).await;
-    // The first page comes, the second does not.
+    world.until_backfilled().await;
+    // The first page arrives, the second does not.
     for (kind, value) in [(FaultKind::Delay, 0), (FaultKind::RetryAfter, 600)] {
-        world.platforms.fail(Fault {
-            platform: "lemmy".to_owned(),
-            kind,
-            times: 1,
-            value,
-            path: None,
-        });
+        world.platforms.fail(Fault::new("lemmy", kind, value));
     }
     ask(&world, manager, 30, false).await;
-    eventually("a step was made", SOON, async || {
+    eventually("a step was made", async || {
         let stepped = "look_backs WHERE cursor IS NOT NULL";
         world.database.count(stepped).await == 1
     })

@@ -7,7 +7,7 @@ use runtime::config::{Kind, PlatformConfig};
 use store::feeds::{self, FeedState};
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, SOON, World};
+use crate::support::{HACKER_NEWS, LEMMY, World};
 
 const RUST: &str = "lemmy:c/rust";
 
@@ -29,14 +29,14 @@ async fn replicas_share_a_platforms_budget() {
     }
     let manager = world.manager("kettle", &[LEMMY, RUST]).await;
     world.publish("lemmy", "A kettle that listens");
+    let begin = Instant::now();
     let replicas = [
         world.ready_scanner().await,
         world.ready_scanner().await,
         world.ready_scanner().await,
     ];
     world.until_scanned(manager, 1).await;
-    let begin = Instant::now();
-    eventually("the budget is spent", SOON, async || {
+    eventually("the budget is spent", async || {
         let states = states(&world, manager).await;
         states
             .iter()
@@ -45,13 +45,11 @@ async fn replicas_share_a_platforms_budget() {
     .await;
     tokio::time::sleep(Duration::from_secs(4)).await;
     let asked = world.platforms.requests("/lemmy");
-    assert!(
-        begin.elapsed() < Duration::from_secs(50),
-        "no minute has passed"
-    );
-    assert!(asked <= u64::from(LIMIT), "{asked} requests of {LIMIT}");
+    // The limit of each minute that has started.
+    let most = u64::from(LIMIT) * (1 + begin.elapsed().as_secs() / 60);
+    assert!(asked <= most, "{asked} requests of {most}");
     assert!(asked >= u64::from(LIMIT) - 8, "{asked} requests of {LIMIT}");
-    // It is no failure of the feed's.
+    // It does not count as a failure of the feed.
     assert_eq!(world.feed(LEMMY, "failure_count").await, "0");
     for replica in replicas {
         replica.stop().await;
@@ -59,29 +57,25 @@ async fn replicas_share_a_platforms_budget() {
 }
 
 #[tokio::test]
-async fn a_platform_that_asks_for_quiet_gets_it_from_all_feeds_and_replicas() {
+async fn pause_of_a_platform_applies_to_all_feeds_and_replicas() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY, RUST, HACKER_NEWS]).await;
     world.publish("lemmy", "A first post");
     let replicas = [world.ready_scanner().await, world.ready_scanner().await];
-    eventually("all are read", SOON, async || {
+    eventually("all are read", async || {
         world.database.count("feeds WHERE cursor IS NOT NULL").await == 3
     })
     .await;
-    // The fault must meet a poll, not a look-back for the new Manager.
-    eventually("the past is read", SOON, async || {
+    // The fault must hit a poll, not a look-back of the new Manager.
+    eventually("the past is read", async || {
         let open = "backfills WHERE state <> 'DONE'";
         world.database.count(open).await == 0
     })
     .await;
-    world.platforms.fail(Fault {
-        platform: "lemmy".to_owned(),
-        kind: FaultKind::RetryAfter,
-        times: 1,
-        value: 5,
-        path: None,
-    });
-    eventually("it was throttled", SOON, async || {
+    world
+        .platforms
+        .fail(Fault::new("lemmy", FaultKind::RetryAfter, 600));
+    eventually("it was throttled", async || {
         world
             .database
             .count("feeds WHERE trouble = 'FAILING'")
@@ -89,26 +83,28 @@ async fn a_platform_that_asks_for_quiet_gets_it_from_all_feeds_and_replicas() {
             == 1
     })
     .await;
-    // Each replica believes for a second that no one is silenced.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    // For up to a second, each replica assumes that the platform is not silenced. Without the pause there would be
+    // requests several times a second.
+    eventually("both replicas pause", async || {
+        let before = world.platforms.requests("/lemmy");
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        world.platforms.requests("/lemmy") == before
+    })
+    .await;
     let before = world.platforms.requests("/lemmy");
     world.publish("lemmy", "A kettle on Lemmy");
     world.publish("hackernews", "A kettle on Hacker News");
-    let took = world.until_scanned(manager, 1).await;
-    assert!(
-        took < Duration::from_millis(1_500),
-        "others are unharmed: {took:?}"
-    );
+    // Other platforms are not affected.
+    world.until_scanned(manager, 1).await;
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     assert_eq!(world.platforms.requests("/lemmy"), before);
-    world.until_scanned(manager, 2).await;
     for replica in replicas {
         replica.stop().await;
     }
 }
 
 #[tokio::test]
-async fn a_platform_without_credentials_is_told_of_and_the_others_are_scanned() {
+async fn platform_without_credentials_is_reported_and_others_are_scanned() {
     let mut world = World::new().await;
     let access = runtime::config::Access::default();
     world.config.platforms.push(PlatformConfig {
@@ -124,7 +120,7 @@ async fn a_platform_without_credentials_is_told_of_and_the_others_are_scanned() 
     let replica = world.ready_scanner().await;
     world.publish("lemmy", "A kettle that listens");
     world.until_scanned(manager, 1).await;
-    eventually("the feed tells", SOON * 2, async || {
+    eventually("the feed tells", async || {
         let states = states(&world, manager).await;
         states[1].0 == FeedState::Blocked
     })
@@ -133,43 +129,37 @@ async fn a_platform_without_credentials_is_told_of_and_the_others_are_scanned() 
     assert_eq!(states[0], (FeedState::Ok, None));
     let reason = states[1].1.as_deref().unwrap();
     assert!(reason.contains("needed"), "{reason}");
-    let report = replica.health.report();
-    assert!(report.is_ready(), "{report:?}");
-    let check = report
-        .checks
-        .iter()
-        .find(|check| check.name == "platform.linkedin");
-    let detail = check.unwrap().detail.as_deref().unwrap();
-    assert!(detail.contains("needed"), "{detail}");
+    eventually("readiness tells", async || {
+        let report = replica.health.report();
+        let linkedin = report
+            .checks
+            .iter()
+            .find(|check| check.name == "platform.linkedin");
+        let detail = linkedin.and_then(|check| check.detail.as_deref());
+        report.is_ready() && detail.is_some_and(|detail| detail.contains("needed"))
+    })
+    .await;
     replica.stop().await;
 }
 
 #[tokio::test]
-async fn wrong_credentials_show_and_go_when_they_are_right() {
+async fn wrong_credentials_are_reported_until_they_are_corrected() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY, HACKER_NEWS]).await;
-    world.platforms.fail(Fault {
-        platform: "lemmy".to_owned(),
-        kind: FaultKind::Status,
-        times: 4,
-        value: 401,
-        path: None,
-    });
+    world
+        .platforms
+        .fail(Fault::new("lemmy", FaultKind::Status, 401).times(4));
     let replica = world.ready_scanner().await;
     world.publish("hackernews", "A kettle on Hacker News");
     world.until_scanned(manager, 1).await;
-    eventually("the feed tells", SOON, async || {
+    eventually("the feed tells", async || {
         let states = states(&world, manager).await;
         let refused = states[1].1.as_deref().unwrap_or_default().contains("401");
         states[1].0 == FeedState::Blocked && refused
     })
     .await;
-    // Refused often enough, a feed is left alone for an hour.
-    world
-        .database
-        .run("UPDATE feeds SET next_poll_time = now() WHERE platform = 'lemmy'")
-        .await;
-    eventually("readiness tells", SOON * 2, async || {
+    // After these refusals, a feed is not polled for an hour.
+    eventually("readiness tells", async || {
         let report = replica.health.report();
         let lemmy = report
             .checks
@@ -180,7 +170,7 @@ async fn wrong_credentials_show_and_go_when_they_are_right() {
     })
     .await;
     world.publish("lemmy", "A kettle on Lemmy");
-    eventually("it is read again", SOON, async || {
+    eventually("it is read again", async || {
         world
             .database
             .run("UPDATE feeds SET next_poll_time = least(next_poll_time, now()) WHERE platform = 'lemmy'")
@@ -193,7 +183,7 @@ async fn wrong_credentials_show_and_go_when_they_are_right() {
 }
 
 #[tokio::test]
-async fn a_429_on_a_later_page_keeps_the_pages_before_and_pauses_the_platform() {
+async fn a_429_on_a_later_page_keeps_earlier_pages_and_pauses_the_platform() {
     let mut world = World::new().await;
     for platform in &mut world.config.platforms {
         platform.poll_interval = Some(Duration::from_secs(3_600));
@@ -202,17 +192,11 @@ async fn a_429_on_a_later_page_keeps_the_pages_before_and_pauses_the_platform() 
     let posts = (0..120).map(|n| crate::support::post("lemmy", &format!("Kettle {n}")));
     world.platforms.publish(posts.collect());
     for (kind, value) in [(FaultKind::Delay, 0), (FaultKind::RetryAfter, 600)] {
-        world.platforms.fail(Fault {
-            platform: "lemmy".to_owned(),
-            kind,
-            times: 1,
-            value,
-            path: None,
-        });
+        world.platforms.fail(Fault::new("lemmy", kind, value));
     }
     let replica = world.ready_scanner().await;
     world.until_scanned(manager, 50).await;
-    eventually("the platform is paused", SOON, async || {
+    eventually("the platform is paused", async || {
         let paused = "platform_budgets WHERE silent_until > now() + interval '5 minutes'";
         world.database.count(paused).await == 1
     })

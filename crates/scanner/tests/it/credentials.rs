@@ -1,5 +1,5 @@
-//! Credentials that are missing, wrong or expired: the log, the metrics, readiness and the feed tell, and the
-//! other platforms are scanned.
+//! Missing, wrong or expired credentials: they appear in the log, the metrics, readiness and the feed's health, and
+//! the other platforms are scanned.
 
 use platforms::{Settings, simulator::REDDIT};
 use runtime::config::Access;
@@ -8,11 +8,11 @@ use test_support::eventually;
 
 use crate::{
     logs,
-    support::{HACKER_NEWS, SOON, World, configured, metric},
+    support::{HACKER_NEWS, World, configured, metric},
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_that_do_not_do_are_told_of_everywhere_and_harm_nobody() {
+async fn unusable_credentials_are_reported_everywhere_and_affect_no_other_platform() {
     logs::keep();
     let mut world = World::new().await;
     let settings = |kind: &str, name: &str, access: Access| Settings {
@@ -27,7 +27,7 @@ async fn credentials_that_do_not_do_are_told_of_everywhere_and_harm_nobody() {
         api_version: Some("202610".to_owned()),
         ..Access::default()
     };
-    // Its feed, and the reports about it.
+    // The feed, and the expected reports.
     let cases = [
         (
             settings("facebook", "unlicensed", Access::default()),
@@ -60,24 +60,18 @@ async fn credentials_that_do_not_do_are_told_of_everywhere_and_harm_nobody() {
     for (settings, feed, reason) in &cases {
         let name = settings.name.as_str();
         let blocked = format!(r#"earshot_feeds{{platform="{name}",state="BLOCKED"}} 1"#);
-        eventually(
-            &format!("the metric tells of {name}"),
-            SOON * 4,
-            async || metric(&blocked),
-        )
+        eventually(&format!("the metric reports {name}"), async || {
+            metric(&blocked)
+        })
         .await;
         let mut detail = None;
-        eventually(
-            &format!("readiness tells of {name}"),
-            SOON * 2,
-            async || {
-                let report = replica.health.report();
-                let check = format!("platform.{name}");
-                let check = report.checks.iter().find(|one| one.name == check);
-                detail = check.and_then(|check| check.detail.clone());
-                report.is_ready() && detail.is_some()
-            },
-        )
+        eventually(&format!("readiness reports {name}"), async || {
+            let report = replica.health.report();
+            let check = format!("platform.{name}");
+            let check = report.checks.iter().find(|one| one.name == check);
+            detail = check.and_then(|check| check.detail.clone());
+            report.is_ready() && detail.is_some()
+        })
         .await;
         assert!(detail.as_ref().unwrap().contains(reason), "{detail:?}");
         let lines = logs::about(name);
@@ -98,7 +92,7 @@ async fn credentials_that_do_not_do_are_told_of_everywhere_and_harm_nobody() {
             assert!(!told.contains("hunter2"), "{told}");
         }
     }
-    // Refused by the platform is counted; what no one can ask is not asked.
+    // A refusal by the platform is counted; a platform without an adapter gets no requests.
     for (name, counted) in [
         ("mistaken", true),
         ("outlived", true),

@@ -6,7 +6,17 @@ use platforms::simulator::{Fault, FaultKind};
 use store::{erasure, recent_posts};
 use test_support::eventually;
 
-use crate::support::{LEMMY, SOON, World, post};
+use crate::support::{HACKER_NEWS, LEMMY, World, post};
+
+/// Waits for the end of today's walk: its steps would overwrite the begin of the next one.
+async fn until_walked(world: &World, platform: &str) {
+    let ended =
+        format!("rechecks WHERE platform = '{platform}' AND next_time > now() + interval '1 hour'");
+    eventually("today's walk ends", async || {
+        world.database.count(&ended).await == 1
+    })
+    .await;
+}
 
 #[tokio::test]
 async fn a_recheck_blanks_posts_that_are_gone_at_their_source() {
@@ -22,18 +32,18 @@ async fn a_recheck_blanks_posts_that_are_gone_at_their_source() {
         post("lemmy", "A toaster to be regretted"),
     ]);
     world.until_scanned(manager, 2).await;
-    eventually("all are kept", SOON, async || {
+    eventually("all are kept", async || {
         world.database.count("recent_posts").await == 3
     })
     .await;
     assert!(world.platforms.delete(published[0].id));
     assert!(world.platforms.delete(published[2].id));
-    // The walk of today is over already.
+    until_walked(&world, "lemmy").await;
     world
         .database
         .run("UPDATE rechecks SET next_time = now(), begin_time = now()")
         .await;
-    eventually("it is blank", SOON * 3, async || {
+    eventually("it is blank", async || {
         world
             .database
             .count("posts WHERE erase_time IS NOT NULL")
@@ -63,7 +73,7 @@ async fn a_recheck_blanks_posts_that_are_gone_at_their_source() {
 }
 
 #[tokio::test]
-async fn erasing_what_is_not_there_or_twice_does_nothing() {
+async fn erasing_unknown_or_erased_posts_does_nothing() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
@@ -80,7 +90,7 @@ async fn erasing_what_is_not_there_or_twice_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_recheck_that_is_not_believed_does_not_stop_the_walk() {
+async fn implausible_recheck_does_not_stop_the_walk() {
     let mut world = World::new().await;
     for platform in &mut world.config.platforms {
         platform.access.erase_deleted = Some(platform.name == "lemmy");
@@ -90,17 +100,14 @@ async fn a_recheck_that_is_not_believed_does_not_stop_the_walk() {
     world.platforms.publish(vec![post("lemmy", "A kettle")]);
     let replica = world.ready_scanner().await;
     world.until_scanned(manager, 1).await;
-    world.platforms.fail(Fault {
-        platform: "lemmy".to_owned(),
-        kind: FaultKind::Garbage,
-        times: 1_000,
-        value: 0,
-        path: None,
-    });
+    until_walked(&world, "lemmy").await;
+    world
+        .platforms
+        .fail(Fault::new("lemmy", FaultKind::Garbage, 0).times(1_000));
     let begin = "UPDATE rechecks SET next_time = now(), begin_time = now(), stage = 'POSTS', \
                  place_time = 'epoch', place_id = '00000000-0000-0000-0000-000000000000'";
     world.database.run(begin).await;
-    eventually("the walk is past the post", SOON * 3, async || {
+    eventually("the walk is past the post", async || {
         let past = "rechecks WHERE platform = 'lemmy' AND (stage <> 'POSTS' OR place_time > 'epoch' \
                     OR begin_time > now())";
         world.database.count(past).await == 1
@@ -113,5 +120,38 @@ async fn a_recheck_that_is_not_believed_does_not_stop_the_walk() {
             .await,
         0
     );
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_platform_that_finds_nothing_blanks_nothing() {
+    let mut world = World::new().await;
+    for platform in &mut world.config.platforms {
+        platform.access.erase_deleted = Some(platform.name == "hackernews");
+        // Without it, each post is looked up in the search.
+        platform.items_url = None;
+    }
+    let manager = world.manager("kettle", &[HACKER_NEWS]).await;
+    let replica = world.ready_scanner().await;
+    world
+        .platforms
+        .publish(vec![post("hackernews", "A kettle"); 12]);
+    world.until_scanned(manager, 12).await;
+    until_walked(&world, "hackernews").await;
+    // Like a response of a server in front of the platform.
+    let fault = Fault::new("hackernews", FaultKind::Status, 404);
+    world.platforms.fail(fault.on("/items/").times(1_000));
+    let begin = "UPDATE rechecks SET next_time = now(), begin_time = now(), stage = 'POSTS', \
+                 place_time = 'epoch', place_id = '00000000-0000-0000-0000-000000000000'";
+    world.database.run(begin).await;
+    eventually("the walk is past the posts", async || {
+        let past = "rechecks WHERE platform = 'hackernews' AND (stage <> 'POSTS' OR place_time > 'epoch' \
+                    OR begin_time > now())";
+        world.database.count(past).await == 1
+    })
+    .await;
+    let blank = "posts WHERE erase_time IS NOT NULL";
+    assert_eq!(world.database.count(blank).await, 0);
+    assert_eq!(world.database.count("recent_posts").await, 12);
     replica.stop().await;
 }

@@ -2,28 +2,23 @@
 
 use std::time::{Duration, Instant};
 
-use platforms::simulator::{Fault, FaultKind};
+use domain::Timestamp;
+use platforms::simulator::{Fault, FaultKind, NewPost};
 use test_support::eventually;
 
 use crate::{
     logs,
-    support::{HACKER_NEWS, LEMMY, SOON, World, metric},
+    support::{HACKER_NEWS, LEMMY, World, metric, post},
 };
 
 fn fault(kind: FaultKind, times: u32, value: u64) -> Fault {
-    Fault {
-        platform: "lemmy".to_owned(),
-        kind,
-        times,
-        value,
-        path: None,
-    }
+    Fault::new("lemmy", kind, value).times(times)
 }
 
 #[tokio::test]
 async fn a_failing_feed_backs_off_alone_and_recovers() {
     let world = World::new().await;
-    // How each feed's count of failures changes, and how long its next poll waits then.
+    // Records each change of a feed's failure count, and the wait until its next poll.
     for statement in [
         "CREATE TABLE turns (id bigserial, feed text, failures integer, wait double precision, error text)",
         "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
@@ -37,7 +32,7 @@ async fn a_failing_feed_backs_off_alone_and_recovers() {
     }
     let manager = world.manager("kettle", &[HACKER_NEWS, LEMMY]).await;
     let replica = world.ready_scanner().await;
-    eventually("both are read", SOON, async || {
+    eventually("both are read", async || {
         let cursors = "feeds WHERE cursor IS NOT NULL";
         world.database.count(cursors).await == 2
     })
@@ -49,7 +44,7 @@ async fn a_failing_feed_backs_off_alone_and_recovers() {
         world.publish("hackernews", &format!("Kettle {number} on Hacker News"));
     }
     world.until_scanned(manager, 4).await;
-    eventually("it has recovered", SOON, async || {
+    eventually("it has recovered", async || {
         world.feed(LEMMY, "failure_count").await == "0"
     })
     .await;
@@ -58,7 +53,7 @@ async fn a_failing_feed_backs_off_alone_and_recovers() {
 
     let of_lemmy = format!("turns WHERE feed = '{LEMMY}' ORDER BY id");
     let failures = world.database.texts("failures", &of_lemmy).await;
-    // A poll that was under way may have met one of the failures on its second page.
+    // A poll in progress may have hit one of the failures on its second page.
     let count = failures.len() - 1;
     let expected = (1..=count).map(|n| n.to_string());
     let expected: Vec<String> = expected.chain(["0".to_owned()]).collect();
@@ -74,24 +69,21 @@ async fn a_failing_feed_backs_off_alone_and_recovers() {
 }
 
 #[tokio::test]
-async fn a_platforms_wish_to_be_left_alone_is_kept() {
+async fn retry_after_of_a_platform_is_respected() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
     world.platforms.fail(fault(FaultKind::RetryAfter, 1, 2));
+    // The first poll is throttled.
+    let begin = Instant::now();
     let replica = world.ready_scanner().await;
-    eventually("it was throttled", SOON, async || {
-        world.feed(LEMMY, "failure_count").await == "1"
-    })
-    .await;
     world.publish("lemmy", "A kettle that listens");
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
-    assert_eq!(world.platforms.requests("/lemmy"), 1);
     world.until_scanned(manager, 1).await;
+    assert!(begin.elapsed() >= Duration::from_secs(2));
     replica.stop().await;
 }
 
 #[tokio::test]
-async fn garbage_from_a_platform_stops_nothing() {
+async fn malformed_responses_of_a_platform_stop_nothing() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
@@ -108,12 +100,12 @@ async fn garbage_from_a_platform_stops_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody() {
+async fn platform_with_every_kind_of_failure_loses_no_post_and_delays_no_other() {
     logs::keep();
     let mut world = World::new().await;
     for platform in &mut world.config.platforms {
         if platform.name == "lemmy" {
-            // So that logs and metrics are this test's own.
+            // A separate name, so that logs and metrics belong to this test only.
             platform.name = "unwell".to_owned();
         }
     }
@@ -121,19 +113,19 @@ async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody(
     let manager = world.manager("kettle", &feeds).await;
     world.publish("lemmy", "A first post");
     let replica = world.ready_scanner().await;
-    eventually("all are read", SOON, async || {
+    eventually("all are read", async || {
         world.database.count("feeds WHERE cursor IS NOT NULL").await == 3
     })
     .await;
     let begin = Instant::now();
-    let mut number = 0;
+    let (mut number, mut slowest) = (0, Duration::ZERO);
     for (kind, value) in [
         (FaultKind::Status, 500),
         (FaultKind::RetryAfter, 1),
         (FaultKind::Garbage, 0),
         (FaultKind::Huge, 1 << 40),
         (FaultKind::Reset, 0),
-        // Nothing, for longer than anybody waits.
+        // No response for longer than a request may take.
         (FaultKind::Delay, 60_000),
     ] {
         world.platforms.fail(fault(kind, 3, value));
@@ -142,28 +134,31 @@ async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody(
             world.publish("lemmy", &format!("Kettle {number} on Lemmy"));
             let title = format!("Kettle {number} on Hacker News");
             world.publish("hackernews", &title);
-            let took = world.until(manager, &title, SOON).await;
-            assert!(took < Duration::from_millis(2_000), "{kind:?}: {took:?}");
+            let asked = Instant::now();
+            world.until(manager, &title).await;
+            slowest = slowest.max(asked.elapsed());
         }
-        eventually("what failed shows", SOON, async || {
+        eventually("what failed shows", async || {
             let failed =
                 "feeds WHERE platform = 'unwell' AND (trouble IS NOT NULL OR leased_by IS NOT NULL)";
             world.database.count(failed).await > 0
         })
         .await;
     }
-    // One line a minute, regardless of how often it fails; each failure is counted.
+    // A wait for the other platform would have taken as long as one response that never comes, 20 seconds.
+    assert!(slowest < Duration::from_secs(15), "{slowest:?}");
+    // One line a minute, regardless of the number of failures; each failure is counted.
     let minutes = usize::try_from(begin.elapsed().as_secs() / 60 + 1).unwrap();
     let lines = logs::about("unwell");
     let failures = lines.iter().filter(|line| line.contains("polls fail"));
     let failures = failures.count();
     assert!((1..=minutes).contains(&failures), "{lines:?}");
-    // In addition, the sum of all its feeds.
+    // Plus the summary of all its feeds.
     assert!(lines.len() <= failures + 4 * minutes, "{lines:?}");
     for reason in ["status", "throttled", "malformed", "unavailable"] {
         let counted =
             format!(r#"earshot_poll_failures_total{{platform="unwell",reason="{reason}"}}"#);
-        eventually(reason, SOON * 5, async || {
+        eventually(reason, async || {
             let soon = "UPDATE feeds SET next_poll_time = least(next_poll_time, now())";
             world.database.run(soon).await;
             metric(&counted)
@@ -171,8 +166,8 @@ async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody(
         .await;
     }
     let all = number * 2;
-    eventually("nothing is lost", Duration::from_secs(90), async || {
-        // A feed that failed often waits for long.
+    eventually("nothing is lost", async || {
+        // A feed that failed often waits long.
         let soon =
             "UPDATE feeds SET next_poll_time = least(next_poll_time, now() + interval '1 second')";
         world.database.run(soon).await;
@@ -186,7 +181,7 @@ async fn a_platform_that_goes_wrong_in_every_way_loses_nothing_and_harms_nobody(
 }
 
 #[tokio::test]
-async fn a_database_that_comes_and_goes_loses_no_post() {
+async fn database_outages_lose_no_post() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[HACKER_NEWS, LEMMY]).await;
     let replica = world.ready_scanner().await;
@@ -201,7 +196,7 @@ async fn a_database_that_comes_and_goes_loses_no_post() {
     tokio::time::sleep(Duration::from_millis(700)).await;
     world.database.come_back().await;
     world.until_scanned(manager, 25).await;
-    // Read again after all that.
+    // Read again after all of that.
     world.until_asked("/lemmy").await;
     world.until_asked("/hackernews").await;
     replica.stop().await;
@@ -215,4 +210,34 @@ async fn a_database_that_comes_and_goes_loses_no_post() {
             .await,
         0
     );
+}
+
+#[tokio::test]
+async fn posts_since_the_first_watch_are_found_after_failed_polls() {
+    let mut world = World::new().await;
+    world.config.scanner.backfill = Duration::ZERO;
+    let manager = world.manager("kettle", &[LEMMY]).await;
+    world
+        .database
+        .run("UPDATE feeds SET create_time = now() - interval '10 minutes'")
+        .await;
+    let aged = |title, minutes| NewPost {
+        time: Some(Timestamp::now().minus(Duration::from_mins(minutes))),
+        ..post("lemmy", title)
+    };
+    world
+        .platforms
+        .publish(vec![aged("An old kettle", 15), aged("A kettle", 5)]);
+    world.platforms.fail(fault(FaultKind::Status, 1, 500));
+    let replica = world.ready_scanner().await;
+    world.until(manager, "A kettle").await;
+    assert_eq!(world.scanned(manager).await, ["A kettle"]);
+    assert_eq!(
+        world
+            .database
+            .count("feeds WHERE kept_since = create_time")
+            .await,
+        1
+    );
+    replica.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Feeds that customers name lead nowhere that they should not, and those that lead out bring no bombs.
+//! Feeds that customers name cannot reach internal addresses, and documents cannot contain bombs.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use domain::manager::SourceType;
 use runtime::config::{Access, Kind, PlatformConfig};
 use test_support::{Answer, TestServer, eventually};
 
-use crate::support::{SOON, World};
+use crate::support::World;
 
-/// With a platform on which a customer's address is the feed.
+/// A world with a platform whose feeds are addresses from customers.
 async fn world() -> World {
     let mut world = World::new().await;
     world.config.platforms = vec![PlatformConfig {
@@ -39,7 +39,7 @@ fn feed_of(title: &str, declarations: &str) -> Answer {
     let body = format!(
         "<?xml version=\"1.0\"?>{declarations}<rss version=\"2.0\"><channel><title>a blog</title><item><guid>https://a.example/1</guid>\
          <link>https://a.example/1</link><title>{title} kettle</title><pubDate>{}</pubDate></item></channel></rss>",
-        // One without a date is old.
+        // An entry without a date counts as old.
         domain::Timestamp::now().to_chrono().to_rfc2822()
     );
     Answer::Full {
@@ -50,7 +50,7 @@ fn feed_of(title: &str, declarations: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn feeds_inside_are_not_fetched_and_said_to_be_forbidden() {
+async fn internal_feed_addresses_are_forbidden_and_not_fetched() {
     let mut world = world().await;
     world.config.outbound.allow_cidrs.clear();
     let server = TestServer::start(|_, _| rss("a")).await;
@@ -69,7 +69,7 @@ async fn feeds_inside_are_not_fetched_and_said_to_be_forbidden() {
     let manager = world.manager("kettle", &feeds).await;
     let replica = world.ready_scanner().await;
     for feed in &feeds {
-        eventually(feed, SOON, async || {
+        eventually(feed, async || {
             world
                 .feed(feed, "last_error")
                 .await
@@ -82,9 +82,9 @@ async fn feeds_inside_are_not_fetched_and_said_to_be_forbidden() {
     replica.stop().await;
 }
 
-/// The address itself is allowed here; where it sends us is not.
+/// The address itself is allowed here, but its redirect is not.
 #[tokio::test]
-async fn feeds_that_redirect_inside_are_forbidden() {
+async fn feeds_that_redirect_to_internal_addresses_are_forbidden() {
     let world = world().await;
     let server = TestServer::start(|_, request| match &*request.path {
         "/mapped" => Answer::redirect("http://[::ffff:10.0.0.1]/feed"),
@@ -96,7 +96,7 @@ async fn feeds_that_redirect_inside_are_forbidden() {
     world.manager("kettle", &feeds).await;
     let replica = world.ready_scanner().await;
     for feed in &feeds {
-        eventually(feed, SOON, async || {
+        eventually(feed, async || {
             world
                 .feed(feed, "last_error")
                 .await
@@ -107,9 +107,9 @@ async fn feeds_that_redirect_inside_are_forbidden() {
     replica.stop().await;
 }
 
-/// Entities that a document declares are not expanded: neither in ever larger texts, nor from files.
+/// Entities that a document declares are not expanded: neither to ever longer texts, nor from files.
 #[tokio::test]
-async fn entities_bring_neither_bombs_nor_files() {
+async fn xml_entities_are_not_expanded() {
     let world = world().await;
     let server = TestServer::start(|_, request| match &*request.path {
         "/bomb" => rss("&d;"),
@@ -121,9 +121,9 @@ async fn entities_bring_neither_bombs_nor_files() {
     let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
     let manager = world.manager("kettle", &feeds).await;
     let replica = world.ready_scanner().await;
-    world.until(manager, "A plain kettle", SOON).await;
+    world.until(manager, "A plain kettle").await;
     for feed in &feeds[..2] {
-        eventually(feed, SOON, async || {
+        eventually(feed, async || {
             let error = world.feed(feed, "last_error").await;
             error.contains("declarations")
         })

@@ -1,4 +1,4 @@
-//! The account of a platform's ids: a platform hides posts for a while or for ever, and the account names them.
+//! The account of a platform's ids names posts that the platform hides for a while or for ever.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -8,17 +8,16 @@ use test_support::eventually;
 
 use crate::{
     days::today,
-    support::{HACKER_NEWS, SOON, World, post},
+    support::{HACKER_NEWS, World, post},
 };
 
 const COMMENTS: &str = "hackernews:comments";
-/// Number of ids, and one in how many of them is hidden, or deleted.
+/// Number of ids, and the number of ids after which the pattern of hidden and deleted ones repeats.
 const IDS: usize = 4_000;
 const HIDDEN: usize = 1_000;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 impl World {
-    /// Makes the ids in the cursors old enough to be checked, of feeds that no replica polls just now.
+    /// Makes the ids in the cursors old enough to be checked, for feeds that no replica is polling.
     async fn age_ids(&self) {
         self.database
             .run(
@@ -36,7 +35,7 @@ impl World {
 
     /// Waits until the ids of both feeds are checked up to `last`.
     async fn until_checked(&self, last: u64) {
-        eventually("all ids are checked", PATIENCE, async || {
+        eventually("all ids are checked", async || {
             self.age_ids().await;
             tokio::time::sleep(Duration::from_millis(400)).await;
             let behind = format!("feeds WHERE (cursor #>> '{{ids,upTo}}')::bigint < {last}");
@@ -53,7 +52,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn every_hidden_post_is_named_and_no_other() {
+async fn id_account_names_exactly_the_hidden_posts() {
     let mut world = World::new().await;
     world.config.scanner.backfill = Duration::from_hours(24);
     let stories = world.manager("kettle", &[HACKER_NEWS]).await;
@@ -64,13 +63,13 @@ async fn every_hidden_post_is_named_and_no_other() {
         .id;
     let replica = world.ready_scanner().await;
     world.until_scanned(stories, 1).await;
-    eventually("the account of both feeds has begun", SOON, async || {
+    eventually("the account of both feeds has begun", async || {
         world.database.count("feeds WHERE cursor ? 'ids'").await == 2
     })
     .await;
     replica.stop().await;
 
-    // One in ten is a story. Of both kinds, one in so many is hidden: some for ever, and some for a while.
+    // One in ten is a story. Some of both kinds are hidden: some for ever, and some for a while.
     let is_hidden = |n: usize| n % HIDDEN == 500 || n % HIDDEN == 507;
     let is_shown_later = |n: usize| is_hidden(n) && (n < IDS / 2) == n.is_multiple_of(10);
     let now = Timestamp::now();
@@ -108,7 +107,7 @@ async fn every_hidden_post_is_named_and_no_other() {
     }
     let for_ever: BTreeSet<u64> = hidden.difference(&shown).copied().collect();
     for feed in [HACKER_NEWS, COMMENTS] {
-        eventually("what appeared is explained", PATIENCE, async || {
+        eventually("what appeared is explained", async || {
             world.age_ids().await;
             tokio::time::sleep(Duration::from_millis(400)).await;
             world.missing(feed).await == for_ever
@@ -133,7 +132,7 @@ async fn every_hidden_post_is_named_and_no_other() {
         assert_eq!(ids.not_visible, for_ever.len() as u64, "{feed}");
         assert_eq!(ids.gone, deleted.len() as u64, "{feed}");
     }
-    // A search for each stretch has the items of the other feed, so that few are asked for one by one.
+    // One search for each range returns the items of the other feed, so that few are requested one by one.
     let asked = world.platforms.requests("/hackernews/v0/item/");
     assert!(asked < IDS as u64, "{asked} items");
 }

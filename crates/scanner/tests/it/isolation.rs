@@ -1,4 +1,4 @@
-//! Feeds of two accounts on one host: neither sees or replaces what the other's feed says.
+//! Feeds of two accounts on one host: neither sees or replaces the content of the other's feed.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use domain::{ManagerName, manager::SourceType};
 use runtime::config::{Access, Kind, PlatformConfig};
 use test_support::{Answer, Fixture, TestServer, eventually};
 
-use crate::support::{SOON, World, watching};
+use crate::support::{World, watching};
 
 async fn world() -> World {
     let mut world = World::new().await;
@@ -22,7 +22,7 @@ async fn world() -> World {
     world
 }
 
-/// A feed of one entry, whose id is of the host that is asked.
+/// A feed with one entry, whose id is on the requested host.
 fn rss(host: &str, title: &str) -> Answer {
     let body = format!(
         "<rss version=\"2.0\"><channel><title>{title}</title><item><guid>http://{host}/1</guid>\
@@ -38,7 +38,7 @@ fn rss(host: &str, title: &str) -> Answer {
     }
 }
 
-/// All that a Manager's Scans show.
+/// Everything that a Manager's Scans contain.
 async fn shown(world: &World, manager: ManagerName) -> String {
     let id = manager.manager.to_uuid();
     let from = format!(
@@ -99,7 +99,7 @@ async fn feeds_on_one_host_neither_reveal_nor_replace_entries_of_each_other() {
         assert_eq!(forged.matches("kettle").count(), 2, "{forged}");
         // The token is nowhere in what receivers get.
         assert!(!private.contains("canary"), "{private}");
-        // Both have the host's id, and separate ids where the host has none.
+        // Both have the host's id, and each has separate ids where the host has none.
         let own_ids = |shown: &str| {
             let ids = shown.lines().filter_map(|line| line.split(' ').next());
             ids.filter(|id| id.starts_with("blogs:"))
@@ -120,7 +120,7 @@ async fn errors_of_a_feed_do_not_show_its_token() {
     let feed = format!("blogs:{}", server.url("/gone-feed.xml?token=canary"));
     world.manager("kettle", &[&feed]).await;
     let replica = world.ready_scanner().await;
-    eventually("the feed fails", SOON, async || {
+    eventually("the feed fails", async || {
         world
             .feed(&feed, "last_error")
             .await

@@ -1,4 +1,4 @@
-//! Changes take effect on every replica: by their event, and without it.
+//! Changes take effect on every replica, with and without their event.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use domain::{
 use store::{managers, namespaces};
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, SOON, World};
+use crate::support::{HACKER_NEWS, LEMMY, World};
 
-/// Changes a Manager as the gateway does, and tells the event or not.
+/// Changes a Manager like the gateway, and optionally publishes the event.
 async fn change(
     world: &World,
     name: ManagerName,
@@ -41,10 +41,10 @@ fn muting(value: &str) -> domain::manager::ManagerChange {
 }
 
 #[tokio::test]
-async fn a_deleted_manager_matches_nothing_on_any_replica_told_or_not() {
+async fn deleted_manager_matches_nothing_with_or_without_an_event() {
     for tells in [true, false] {
         let world = World::new().await;
-        // The Scans of a deleted Manager are purged in the background, so they are counted as they are made.
+        // Scans are counted when they are created, because those of a deleted Manager are purged in the background.
         for statement in [
             "CREATE TABLE made (manager_id uuid)",
             "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
@@ -82,7 +82,7 @@ async fn a_deleted_manager_matches_nothing_on_any_replica_told_or_not() {
 }
 
 #[tokio::test]
-async fn a_mute_holds_for_the_next_post_told_or_not() {
+async fn mute_applies_to_the_next_post_with_or_without_an_event() {
     let world = World::new().await;
     let feeds = [HACKER_NEWS, LEMMY];
     let muted = world.manager("kettle", &feeds).await;
@@ -90,6 +90,8 @@ async fn a_mute_holds_for_the_next_post_told_or_not() {
     let replicas = [world.ready_scanner().await, world.ready_scanner().await];
     world.publish("lemmy", "A loud kettle");
     world.until_scanned(muted, 1).await;
+    // Later, it would find what the second mute no longer covers.
+    world.until_backfilled().await;
 
     for (nth, tells) in [(1, true), (2, false)] {
         change(&world, muted, tells, muting(&format!("loud{nth}"))).await;
@@ -97,7 +99,7 @@ async fn a_mute_holds_for_the_next_post_told_or_not() {
         world.publish("hackernews", &format!("A loud{nth} kettle here"));
         world.publish("lemmy", &format!("A quiet{nth} kettle"));
         world.until_scanned(other, 1 + 3 * nth).await;
-        eventually("the quiet one is scanned", SOON, async || {
+        eventually("the quiet one is scanned", async || {
             world.scanned(muted).await.len() == 1 + nth
         })
         .await;
@@ -112,7 +114,7 @@ async fn a_mute_holds_for_the_next_post_told_or_not() {
 }
 
 #[tokio::test]
-async fn a_namespaces_mutes_hold_for_all_its_managers_from_the_first_look() {
+async fn namespace_mutes_apply_to_all_its_managers_from_the_start() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
     let set = async |terms: Vec<Mute>| {
@@ -129,6 +131,8 @@ async fn a_namespaces_mutes_hold_for_all_its_managers_from_the_first_look() {
     };
     set(muting("loud").mutes.unwrap()).await;
     let replica = world.ready_scanner().await;
+    // Later, it would find what is no longer muted.
+    world.until_backfilled().await;
     world.publish("lemmy", "A loud kettle");
     world.publish("lemmy", "A quiet kettle");
     world.until_scanned(manager, 1).await;
@@ -143,29 +147,34 @@ async fn a_namespaces_mutes_hold_for_all_its_managers_from_the_first_look() {
 }
 
 #[tokio::test]
-async fn an_expired_mute_has_no_effect_though_nobody_tells() {
+async fn expired_mute_has_no_effect_without_an_event() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;
-    let mut mutes = muting("loud");
-    let until = domain::Timestamp::now().plus(Duration::from_millis(2_500));
-    mutes.mutes.as_mut().unwrap()[0].expire_time = Some(until);
-    change(&world, manager, true, mutes).await;
-    world.publish("lemmy", "A loud kettle");
-    world.publish("lemmy", "A quiet kettle");
-    world.until_scanned(manager, 1).await;
-    assert!(
-        domain::Timestamp::now() < until,
-        "the machine is too slow for this test"
-    );
-    tokio::time::sleep(until.since(domain::Timestamp::now())).await;
-    world.publish("lemmy", "Another loud kettle");
-    world.until_scanned(manager, 2).await;
-    assert_eq!(
-        world.scanned(manager).await,
-        ["A quiet kettle", "Another loud kettle"]
-    );
-    replica.stop().await;
+    world.until_backfilled().await;
+    // A busy machine may need several tries.
+    for seconds in [8, 30, 100] {
+        let mut mutes = muting("loud");
+        let until = domain::Timestamp::now().plus(Duration::from_secs(seconds));
+        mutes.mutes.as_mut().unwrap()[0].expire_time = Some(until);
+        change(&world, manager, true, mutes).await;
+        let muted = format!("A loud kettle for {seconds} seconds");
+        let quiet = format!("A quiet kettle for {seconds} seconds");
+        world.publish("lemmy", &muted);
+        world.publish("lemmy", &quiet);
+        world.until(manager, &quiet).await;
+        if domain::Timestamp::now() >= until {
+            continue;
+        }
+        tokio::time::sleep(until.since(domain::Timestamp::now())).await;
+        let again = format!("Another loud kettle after {seconds} seconds");
+        world.publish("lemmy", &again);
+        world.until(manager, &again).await;
+        assert!(!world.scanned(manager).await.contains(&muted));
+        replica.stop().await;
+        return;
+    }
+    panic!("the machine is too slow for this test");
 }
 
 #[tokio::test]
@@ -200,7 +209,7 @@ async fn posts_in_other_languages_are_left_out() {
 }
 
 #[tokio::test]
-async fn scans_tell_where_their_terms_stand() {
+async fn scans_contain_the_positions_of_their_terms() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
     let replica = world.ready_scanner().await;

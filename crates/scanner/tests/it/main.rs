@@ -1,4 +1,4 @@
-//! Scanners over a real database, and the platforms' APIs as the simulator speaks them.
+//! Scanners with a real database and simulated platform APIs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

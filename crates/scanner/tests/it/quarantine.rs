@@ -1,11 +1,11 @@
-//! One odd post is skipped and noted; its feed and the posts around it go on.
+//! One unusual post is skipped and recorded; its feed and the posts around it continue.
 
 use store::feeds;
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, SOON, World, metric, post};
+use crate::support::{HACKER_NEWS, LEMMY, World, metric, post};
 
-/// Makes the database refuse posts that say `poison`, as a rule of the schema or as a data exception (SQLSTATE 22P05).
+/// Makes the database refuse posts that contain `poison`, by a constraint or as a data exception (SQLSTATE 22P05).
 async fn refuse_poison(world: &World, is_rule: bool) {
     let raise = if is_rule {
         "RAISE check_violation USING MESSAGE = 'no poison here', CONSTRAINT = 'no_poison'"
@@ -37,7 +37,7 @@ async fn quarantined(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_refused_post_is_skipped_and_noted_once() {
+async fn refused_post_is_skipped_and_recorded_once() {
     for is_rule in [true, false] {
         let world = World::new().await;
         refuse_poison(&world, is_rule).await;
@@ -52,7 +52,7 @@ async fn a_refused_post_is_skipped_and_noted_once() {
             .collect();
         let posts = titles.iter().map(|title| post("lemmy", title)).collect();
         world.platforms.publish(posts);
-        // Two replicas, that take over from each other.
+        // Two replicas that take over from each other.
         let replicas = [world.ready_scanner().await, world.ready_scanner().await];
         world.until_scanned(manager, 7).await;
         world.publish("lemmy", "A last kettle");
@@ -92,7 +92,7 @@ async fn a_failure_of_every_post_skips_none() {
     let manager = world.manager("kettle", &[LEMMY]).await;
     world.publish("lemmy", "A kettle");
     let replica = world.ready_scanner().await;
-    eventually("it has failed three times", SOON, async || {
+    eventually("it has failed three times", async || {
         world.feed(LEMMY, "failure_count >= 3").await == "true"
     })
     .await;
@@ -104,10 +104,10 @@ async fn a_failure_of_every_post_skips_none() {
 }
 
 #[tokio::test]
-async fn a_replica_that_dies_between_two_lines_counts_nothing_twice() {
+async fn replica_that_dies_between_two_statements_counts_nothing_twice() {
     let world = World::new().await;
     refuse_poison(&world, true).await;
-    // The first three commits that would note a post fail at their end, after the note.
+    // The first three commits that would record a post fail at their end, after the record.
     for statement in [
         "CREATE SEQUENCE ends",
         "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
@@ -124,7 +124,7 @@ async fn a_replica_that_dies_between_two_lines_counts_nothing_twice() {
     let replica = world.ready_scanner().await;
     world.until_scanned(manager, 2).await;
     let noted = async || world.feed(HACKER_NEWS, "quarantine_count").await == "1";
-    eventually("it is noted", SOON, noted).await;
+    eventually("it is noted", noted).await;
     world.until_asked("/hackernews").await;
     assert_eq!(world.feed(HACKER_NEWS, "quarantine_count").await, "1");
     assert_eq!(quarantined(&world).await.len(), 1);

@@ -1,4 +1,4 @@
-//! The quota of Scans a day: no post is dropped.
+//! The daily quota of Scans drops no post.
 
 use store::{
     managers,
@@ -6,7 +6,7 @@ use store::{
 };
 use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, SOON, World};
+use crate::support::{HACKER_NEWS, LEMMY, World};
 
 async fn raise(world: &World, quota: u32) {
     let mut conn = world.database.connect().await;
@@ -25,7 +25,7 @@ async fn a_manager_whose_account_used_up_its_day_pauses_and_catches_up() {
     world.config.quotas.scans_per_day = QUOTA;
     let manager = world.manager("kettle", &[LEMMY, HACKER_NEWS]).await;
     let replicas = [world.ready_scanner().await, world.ready_scanner().await];
-    eventually("both feeds were read", SOON, async || {
+    eventually("both feeds were read", async || {
         world.database.count("feeds WHERE cursor IS NOT NULL").await == 2
     })
     .await;
@@ -33,7 +33,7 @@ async fn a_manager_whose_account_used_up_its_day_pauses_and_catches_up() {
         world.publish("lemmy", &format!("Kettle {n} of lemmy"));
         world.publish("hackernews", &format!("Kettle {n} of hackers"));
     }
-    eventually("all posts are kept", SOON, async || {
+    eventually("all posts are kept", async || {
         world.database.count("recent_posts").await == 10
     })
     .await;
@@ -43,13 +43,13 @@ async fn a_manager_whose_account_used_up_its_day_pauses_and_catches_up() {
     assert_eq!(health["reasons"], serde_json::json!(["quota_exceeded"]));
     assert_eq!(world.scanned(manager).await.len(), 4);
 
-    // Some room, which the catch-up uses up, and a replica that dies meanwhile.
+    // The catch-up uses up the raised quota, and a replica dies meanwhile.
     raise(&world, QUOTA + 2).await;
     world.until_scanned(manager, 6).await;
     let [killed, replica] = replicas;
     killed.kill();
     world.publish("lemmy", "A kettle after that");
-    eventually("it is kept", SOON, async || {
+    eventually("it is kept", async || {
         world.database.count("recent_posts").await == 11
     })
     .await;
@@ -62,7 +62,7 @@ async fn a_manager_whose_account_used_up_its_day_pauses_and_catches_up() {
         .await;
     raise(&world, 100).await;
     world.until_scanned(manager, 11).await;
-    eventually("nothing is left to do", SOON, async || {
+    eventually("nothing is left to do", async || {
         let read = managers::get(&mut conn, manager).await.unwrap().unwrap();
         read.health.unwrap().reasons.is_empty()
     })
@@ -76,12 +76,12 @@ async fn a_manager_whose_account_used_up_its_day_pauses_and_catches_up() {
 }
 
 #[tokio::test]
-async fn a_poll_that_is_held_up_does_not_hold_up_others_of_its_account() {
+async fn delayed_poll_does_not_delay_others_of_its_account() {
     let world = World::new().await;
     let held_up = world.manager("kettle", &[LEMMY]).await;
     let other = world.manager("kettle", &[HACKER_NEWS]).await;
     let replica = world.ready_scanner().await;
-    eventually("both feeds were read", SOON, async || {
+    eventually("both feeds were read", async || {
         world.database.count("feeds WHERE cursor IS NOT NULL").await == 2
     })
     .await;
@@ -93,7 +93,7 @@ async fn a_poll_that_is_held_up_does_not_hold_up_others_of_its_account() {
     );
     let lock = world.database.begin(&[&row]).await;
     world.publish("lemmy", "Kettle of lemmy");
-    eventually("the poll waits with its Scan", SOON, async || {
+    eventually("the poll waits with its Scan", async || {
         let waiting = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' \
              AND query LIKE 'INSERT INTO feed_days%'";
         world.database.count(waiting).await == 1

@@ -1,12 +1,11 @@
-//! Several scanners over the same feeds.
+//! Several scanners with the same feeds.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::Timestamp;
 use platforms::simulator::{Fault, FaultKind};
-use test_support::{Lateness, eventually};
+use test_support::eventually;
 
-use crate::support::{HACKER_NEWS, LEMMY, SOON, World};
+use crate::support::{HACKER_NEWS, LEMMY, World};
 
 #[tokio::test]
 async fn two_replicas_share_a_burst() {
@@ -39,22 +38,24 @@ async fn two_replicas_share_a_burst() {
 }
 
 fn late(milliseconds: u64) -> Fault {
-    Fault {
-        platform: "lemmy".to_owned(),
-        kind: FaultKind::Delay,
-        times: 1,
-        value: milliseconds,
-        path: None,
-    }
+    Fault::new("lemmy", FaultKind::Delay, milliseconds)
+}
+
+/// Waits for the first request, which may already be there when a replica is ready.
+async fn until_first_asked(world: &World) {
+    eventually("the first request", async || {
+        world.platforms.requests("/lemmy") > 0
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn another_takes_over_from_one_that_died() {
+async fn feeds_of_a_dead_replica_are_taken_over() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
-    world.platforms.fail(late(30_000));
+    world.platforms.fail(late(600_000));
     let first = world.ready_scanner().await;
-    world.until_asked("/lemmy").await;
+    until_first_asked(&world).await;
     let second = world.ready_scanner().await;
     world.publish("lemmy", "A kettle that listens");
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -63,32 +64,20 @@ async fn another_takes_over_from_one_that_died() {
         "the lease is not kept"
     );
 
-    let lateness = Lateness::watch(&world.database).await;
     first.kill();
-    let died = Timestamp::now();
     world.until_scanned(manager, 1).await;
-    let took = format!("extract(epoch FROM max(create_time) - '{died}'::timestamptz)");
-    let texts = world.database.texts(&took, "scans").await;
-    let took = Duration::from_secs_f64(texts[0].parse().unwrap());
-    println!(
-        "{took:.2?} until it was read, late by {:?}",
-        lateness.worst()
-    );
-    // The look, its statement, the poll and the storing may each be late.
-    let most = Duration::from_secs(5) + 4 * lateness.worst();
-    assert!(took < most, "{took:?} of {most:?}");
     second.stop().await;
     assert_eq!(world.scanned(manager).await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_the_polls_that_are_open() {
+async fn shutdown_completes_open_polls() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
-    world.platforms.fail(late(700));
-    let replica = world.scanner();
-    world.until_asked("/lemmy").await;
+    world.platforms.fail(late(3_000));
     world.publish("lemmy", "A kettle that listens");
+    let replica = world.scanner();
+    until_first_asked(&world).await;
     replica.stop().await;
     assert_eq!(world.scanned(manager).await, ["A kettle that listens"]);
     assert_eq!(
@@ -105,22 +94,23 @@ async fn a_shutdown_ends_the_polls_that_are_open() {
 async fn a_poll_that_lost_its_lease_stores_nothing() {
     let world = World::new().await;
     let manager = world.manager("kettle", &[LEMMY]).await;
-    world.platforms.fail(late(800));
-    let replica = world.ready_scanner().await;
-    world.until_asked("/lemmy").await;
-    world.publish("lemmy", "A kettle that listens");
+    world.platforms.fail(late(3_000));
     let other = "00000000-0000-0000-0000-000000000001";
+    // A time that is further ahead counts as wrong, and is corrected.
     world
         .database
         .run(&format!(
-            "INSERT INTO replicas (id, service, heartbeat_time) VALUES ('{other}', 'scanner', now() + interval '1 hour')"
+            "INSERT INTO replicas (id, service, heartbeat_time) VALUES ('{other}', 'scanner', now() + interval '50 seconds')"
         ))
         .await;
+    let replica = world.ready_scanner().await;
+    until_first_asked(&world).await;
     world
         .database
         .run(&format!("UPDATE feeds SET leased_by = '{other}'"))
         .await;
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    world.publish("lemmy", "A kettle that listens");
+    tokio::time::sleep(Duration::from_millis(3_500)).await;
     assert!(world.scanned(manager).await.is_empty());
     assert_eq!(
         world.feed(LEMMY, "leased_by").await,
@@ -131,7 +121,7 @@ async fn a_poll_that_lost_its_lease_stores_nothing() {
         .database
         .run("UPDATE feeds SET leased_by = NULL")
         .await;
-    eventually("it is read once it is free", SOON, async || {
+    eventually("it is read once it is free", async || {
         world.scanned(manager).await.len() == 1
     })
     .await;

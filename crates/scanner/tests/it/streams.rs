@@ -1,6 +1,6 @@
-//! Bluesky's stream on replicas that come and go: leased like a feed, and read by one of them at a time.
+//! Bluesky's stream on replicas that start and stop: it is leased like a feed, and read by one replica at a time.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use domain::ManagerName;
 use platforms::simulator::{BLUESKY, NewPost};
@@ -8,11 +8,9 @@ use runtime::config::PlatformConfig;
 use test_support::{Replica, eventually};
 use uuid::Uuid;
 
-use crate::support::{SOON, World, configured};
+use crate::support::{World, configured};
 
 const STREAM: &str = "bluesky:jetstream";
-/// A lease is free four seconds after its holder's death.
-const TAKE_OVER: Duration = Duration::from_secs(30);
 
 /// Posts that come one by one, numbered.
 struct Posts<'a> {
@@ -33,11 +31,11 @@ impl Posts<'_> {
         self.count += 1;
     }
 
-    /// Posts go on coming until `more` of them have been scanned.
+    /// Publishes posts until `more` of them have been scanned.
     async fn flow(&mut self, more: usize) {
         let before = self.scanned().await.len();
         let mut published = 0;
-        eventually("the stream is read on", TAKE_OVER, async || {
+        eventually("the stream is read on", async || {
             for _ in 0..3 {
                 self.publish();
             }
@@ -53,7 +51,7 @@ impl Posts<'_> {
 
     /// All of them were scanned, and none twice.
     async fn all_are_scanned_once(&self) {
-        eventually("all are scanned", TAKE_OVER, async || {
+        eventually("all are scanned", async || {
             self.scanned().await.len() >= self.count
         })
         .await;
@@ -69,7 +67,7 @@ impl Posts<'_> {
 
 async fn holder(world: &World) -> Uuid {
     let mut holder = String::new();
-    eventually("the stream is leased", SOON, async || {
+    eventually("the stream is leased", async || {
         holder = world.feed(STREAM, "coalesce(leased_by::text, '')").await;
         !holder.is_empty()
     })
@@ -90,7 +88,7 @@ async fn world_with_a_stream() -> (World, ManagerName) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_goes_from_one_that_dies_to_another_and_nothing_is_lost_or_doubled() {
+async fn stream_moves_to_another_replica_without_lost_or_repeated_posts() {
     let (world, manager) = world_with_a_stream().await;
     let mut replicas: Vec<Replica> = Vec::new();
     for _ in 0..3 {
@@ -108,7 +106,7 @@ async fn a_stream_goes_from_one_that_dies_to_another_and_nothing_is_lost_or_doub
         let at = replicas
             .iter()
             .position(|one| one.backbone.replica == reading);
-        // In mid-stream: what it has read and not stored dies with it.
+        // In the middle of the stream: posts that it has read but not stored are lost with it.
         replicas.remove(at.unwrap()).kill();
         killed.insert(reading);
         replicas.push(world.ready_scanner().await);
@@ -117,7 +115,7 @@ async fn a_stream_goes_from_one_that_dies_to_another_and_nothing_is_lost_or_doub
     posts.all_are_scanned_once().await;
     assert_eq!(world.taken_over(&killed).await, 2);
     assert_eq!(world.platforms.most_streams(), 1, "two read at once");
-    // One connection for each that read: the others never asked.
+    // One connection per replica that read the stream; the others never connected.
     let asked = world.platforms.requests("/bluesky/subscribe");
     assert_eq!(asked, 3, "{asked} connections");
     for replica in replicas {
@@ -126,7 +124,7 @@ async fn a_stream_goes_from_one_that_dies_to_another_and_nothing_is_lost_or_doub
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_is_handed_over_at_a_shutdown_and_taken_up_after_a_break() {
+async fn stream_is_handed_over_at_shutdown_and_resumed_after_a_break() {
     let (world, manager) = world_with_a_stream().await;
     let first = world.ready_scanner().await;
     let mut posts = Posts {
@@ -142,10 +140,10 @@ async fn a_stream_is_handed_over_at_a_shutdown_and_taken_up_after_a_break() {
     first.stop().await;
     posts.flow(20).await;
     assert_eq!(holder(&world).await, second.backbone.replica);
-    // No one watches any more: no one reads.
+    // No Manager watches it any more, so no replica reads it.
     posts.all_are_scanned_once().await;
     world.disable(manager).await;
-    eventually("the stream is left", SOON, async || {
+    eventually("the stream is left", async || {
         world
             .database
             .count("feeds WHERE leased_by IS NOT NULL")

@@ -1,11 +1,10 @@
-//! A database, simulated platforms, and scanners between them.
+//! A database, simulated platforms, and scanners for tests.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use backbone::Backbone;
-use bus::{Bus, InProcess, Outgoing};
+use bus::{Bus, InProcess};
 use domain::{FeedName, Instructions, ManagerName, Timestamp, manager::SourceType};
-use events::{AnyEvent, ManagerApplied, ManagerChanged, Message, TraceContext};
+use events::{ManagerApplied, ManagerChanged};
 use platforms::{
     Settings,
     simulator::{NewPost, Simulator},
@@ -15,10 +14,9 @@ use runtime::{
     config::{Kind, PlatformConfig},
 };
 use store::plans;
-use test_support::{Fixture, Replica, TestDatabase, eventually};
+use test_support::{Fixture, Replica, TestDatabase, eventually, publish};
 use uuid::Uuid;
 
-pub(crate) const SOON: Duration = Duration::from_secs(8);
 pub(crate) const HACKER_NEWS: &str = "hackernews:newest";
 pub(crate) const LEMMY: &str = "lemmy:newest";
 
@@ -46,7 +44,8 @@ impl World {
         }
     }
 
-    /// Notes in the table `log` every lease that is taken and ended.
+    /// Records in the table `log` every lease that is taken and ended, and in `pauses` every replica whose heartbeat
+    /// paused for so long that its leases were free.
     pub(crate) async fn log_leases(&self) {
         for statement in [
             "CREATE TABLE log (feed text, was uuid, now uuid, due timestamptz, at timestamptz)",
@@ -55,37 +54,43 @@ impl World {
              RETURN NULL; END $$",
             "CREATE TRIGGER note AFTER UPDATE ON feeds FOR EACH ROW \
              WHEN (OLD.leased_by IS DISTINCT FROM NEW.leased_by) EXECUTE FUNCTION note()",
+            "CREATE TABLE pauses (replica uuid)",
+            "CREATE FUNCTION note_pause() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
+             INSERT INTO pauses VALUES (OLD.id); RETURN NULL; END $$",
+            "CREATE TRIGGER pause AFTER UPDATE ON replicas FOR EACH ROW \
+             WHEN (NEW.heartbeat_time > OLD.heartbeat_time + interval '4 seconds') EXECUTE FUNCTION note_pause()",
+            "CREATE TRIGGER pause_at_end AFTER DELETE ON replicas FOR EACH ROW \
+             WHEN (OLD.heartbeat_time < clock_timestamp() - interval '4 seconds') EXECUTE FUNCTION note_pause()",
         ] {
             self.database.run(statement).await;
         }
     }
 
-    /// The leases that one replica took from another: asserts that these were killed, and counts them.
+    /// Counts the leases that one replica took from another, and asserts that the previous holders were killed, or
+    /// too slow for their heartbeats.
     pub(crate) async fn taken_over(&self, killed: &BTreeSet<Uuid>) -> usize {
         let both = "log WHERE was IS NOT NULL AND now IS NOT NULL AND was <> now";
         let taken = self.database.texts("was", both).await;
+        let paused = self.database.texts("replica", "pauses").await;
         for was in &taken {
-            let was = was.parse().unwrap();
-            assert!(killed.contains(&was), "{was} lived and lost its lease");
+            let is_killed = killed.contains(&was.parse::<Uuid>().unwrap());
+            assert!(
+                is_killed || paused.contains(was),
+                "{was} lived and lost its lease"
+            );
         }
         taken.len()
     }
 
     /// One more replica, on the bus of the others.
     pub(crate) fn scanner(&self) -> Replica {
-        let mut backbone = Backbone::in_process(&self.config).unwrap();
-        backbone.bus = Arc::clone(&self.bus);
-        let config = Arc::new(self.config.clone());
-        let own = backbone.clone();
-        Replica::start("scanner", backbone, move |context| {
-            scanner::run(config, context, own)
-        })
+        Replica::of("scanner", &self.config, &self.bus, scanner::run)
     }
 
-    /// A replica that scans by the time this returns.
+    /// Starts a replica, and returns when it scans.
     pub(crate) async fn ready_scanner(&self) -> Replica {
         let replica = self.scanner();
-        eventually("the scanner is ready", SOON, async || {
+        eventually("the scanner is ready", async || {
             replica.health.report().is_ready()
         })
         .await;
@@ -103,15 +108,15 @@ impl World {
 
     pub(crate) async fn tell_applied(&self, name: ManagerName) {
         let plan_version = self.plan_version().await;
-        self.tell(ManagerApplied {
+        let event = ManagerApplied {
             name,
             generation: 1,
             plan_version,
-        })
-        .await;
+        };
+        publish(&self.bus, event).await;
     }
 
-    /// Switched off, as the gateway does it.
+    /// Disables a Manager like the gateway.
     pub(crate) async fn disable(&self, name: ManagerName) {
         let id = name.manager.to_uuid();
         self.database
@@ -123,23 +128,11 @@ impl World {
         let plan_version = plans::record_change(&mut conn, name, &[], Timestamp::now())
             .await
             .unwrap();
-        self.tell(ManagerChanged { name, plan_version }).await;
+        publish(&self.bus, ManagerChanged { name, plan_version }).await;
     }
 
     pub(crate) async fn tell_changed(&self, name: ManagerName, plan_version: i64) {
-        self.tell(ManagerChanged { name, plan_version }).await;
-    }
-
-    async fn tell(&self, event: impl Into<AnyEvent>) {
-        let message = Message::new(event);
-        let outgoing = Outgoing {
-            message: message.encode(),
-            create_time: message.create_time,
-            trace: TraceContext::default(),
-        };
-        for taken in self.bus.publish(&[outgoing]).await {
-            taken.unwrap();
-        }
+        publish(&self.bus, ManagerChanged { name, plan_version }).await;
     }
 
     async fn plan_version(&self) -> i64 {
@@ -170,28 +163,33 @@ impl World {
         self.database.texts(column, &from).await
     }
 
-    /// Waits until the Manager has `count` Scans, and returns how long that took.
-    pub(crate) async fn until_scanned(&self, manager: ManagerName, count: usize) -> Duration {
-        eventually(&format!("{count} Scans"), SOON, async || {
+    /// Waits until the Manager has `count` Scans.
+    pub(crate) async fn until_scanned(&self, manager: ManagerName, count: usize) {
+        eventually(&format!("{count} Scans"), async || {
             self.scanned(manager).await.len() >= count
         })
-        .await
+        .await;
     }
 
-    /// Waits until the Manager has a Scan of the post with this title, and returns how long that took.
-    pub(crate) async fn until(
-        &self,
-        manager: ManagerName,
-        title: &str,
-        patience: Duration,
-    ) -> Duration {
-        eventually(title, patience, async || {
+    /// Waits until past posts are matched too.
+    pub(crate) async fn until_backfilled(&self) {
+        // Without a dispatcher, each block waits for 0.8 seconds.
+        eventually("the backfills end", async || {
+            let open = "backfills WHERE state <> 'DONE'";
+            self.database.count(open).await + self.database.count("look_backs").await == 0
+        })
+        .await;
+    }
+
+    /// Waits until the Manager has a Scan of the post with this title.
+    pub(crate) async fn until(&self, manager: ManagerName, title: &str) {
+        eventually(title, async || {
             self.scanned(manager)
                 .await
                 .iter()
                 .any(|found| found == title)
         })
-        .await
+        .await;
     }
 
     /// A column of a feed's row.
@@ -203,14 +201,14 @@ impl World {
     /// Waits for a request that begins after this call.
     pub(crate) async fn until_asked(&self, path: &str) {
         let before = self.platforms.requests(path);
-        eventually(&format!("a request of {path}"), SOON, async || {
+        eventually(&format!("a request of {path}"), async || {
             self.platforms.requests(path) > before
         })
         .await;
     }
 }
 
-/// A platform as the simulator speaks it, polled often.
+/// Configures a platform of the simulator, polled often.
 pub(crate) fn configured(settings: Settings) -> PlatformConfig {
     let kind = match settings.kind.as_str() {
         "hackernews" => Kind::HackerNews,
@@ -232,7 +230,7 @@ pub(crate) fn configured(settings: Settings) -> PlatformConfig {
     }
 }
 
-/// Returns true if this process tells a metric in a line that begins so.
+/// Returns true if this process exports a metric line that begins with `line`.
 pub(crate) fn metric(line: &str) -> bool {
     let families = prometheus::gather();
     let text = prometheus::TextEncoder::new().encode_to_string(&families);

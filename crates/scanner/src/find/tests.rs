@@ -1,0 +1,136 @@
+//! Updated matches equal those of a new search, and only changed plans are matched for the update.
+
+use domain::{
+    FeedName, Instructions, ManagerName, Post, Timestamp,
+    namespace::NamespaceChange,
+    screen::{Mute, MuteType},
+};
+use store::{AsyncPgConnection, namespaces, plans as plan_store, scans::NewScan};
+use test_support::{Fixture, TestDatabase, post};
+use tokio_util::sync::CancellationToken;
+
+use super::Matches;
+use crate::plans::Plans;
+
+const FEED: &str = "hackernews:newest";
+
+fn watching(term: &str, feed: &str) -> Instructions {
+    Instructions {
+        feeds: vec![feed.parse().unwrap()],
+        ..test_support::instructions(term)
+    }
+}
+
+fn named(scans: &[NewScan<'_>]) -> Vec<(ManagerName, String)> {
+    let named = scans
+        .iter()
+        .map(|scan| (scan.manager, scan.post.id.clone()));
+    named.collect()
+}
+
+async fn apply(database: &TestDatabase, manager: ManagerName, term: &str) {
+    let instructions = serde_json::to_string(&watching(term, FEED)).unwrap();
+    let id = manager.manager.to_uuid();
+    let update =
+        format!("UPDATE managers SET instructions = '{instructions}'::jsonb WHERE id = '{id}'");
+    assert_eq!(database.run(&update).await, 1);
+    let mut conn = database.connect().await;
+    let feeds = [FEED.parse().unwrap()];
+    plan_store::record_change(&mut conn, manager, &feeds, Timestamp::now())
+        .await
+        .unwrap();
+}
+
+async fn mute(conn: &mut AsyncPgConnection, fixture: &Fixture, terms: &[&str]) {
+    let current = namespaces::lock(conn, fixture.namespace).await;
+    let mutes = terms.iter().map(|term| Mute {
+        mute_type: MuteType::Term,
+        value: (*term).to_owned(),
+        expire_time: None,
+    });
+    let change = NamespaceChange {
+        mutes: Some(mutes.collect()),
+        ..NamespaceChange::default()
+    };
+    let current = current.unwrap().unwrap();
+    namespaces::update(conn, current, &change, Timestamp::now())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn only_changed_plans_are_matched_again() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let kettle = watching("kettle", FEED);
+    let first = fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    let second = fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    let plans = Plans::new(database.pool(), None);
+    assert!(plans.load(&CancellationToken::new()).await);
+
+    let feed: FeedName = FEED.parse().unwrap();
+    let posts: Vec<Post> = ["A kettle", "A loud kettle", "A toaster"]
+        .iter()
+        .enumerate()
+        .map(|(at, title)| post(&format!("forum:{at}"), title))
+        .collect();
+    let matches = || Matches::of(&plans, plans.index(), &feed, &posts, |_, _| true);
+    let mut all = matches();
+    assert_eq!(all.new_scans().len(), 4);
+
+    let mut update = async |watched: Option<usize>, found: usize| {
+        plans.refresh().await.unwrap();
+        assert_eq!(all.update(&plans), watched);
+        let found_again = named(&all.new_scans());
+        assert_eq!(found_again, named(&matches().new_scans()));
+        assert_eq!(found_again.len(), found);
+    };
+    update(Some(0), 4).await;
+    let elsewhere = watching("kettle", "lemmy:newest");
+    fixture.applied_manager(&mut conn, &elsewhere, &[]).await;
+    update(Some(0), 4).await;
+    apply(&database, second, "toaster").await;
+    update(Some(1), 3).await;
+    mute(&mut conn, &fixture, &["loud"]).await;
+    update(Some(0), 2).await;
+    mute(&mut conn, &fixture, &[]).await;
+    update(Some(0), 3).await;
+    for manager in [first, second] {
+        apply(&database, manager, "loud").await;
+    }
+    update(Some(2), 2).await;
+    // A restored database has other changes, so everything is loaded and matched again.
+    database
+        .run("UPDATE plan_changes SET nonce = gen_random_uuid()")
+        .await;
+    apply(&database, first, "kettle").await;
+    update(None, 3).await;
+}
+
+#[tokio::test]
+async fn stored_matches_are_not_given_again() {
+    let database = TestDatabase::create().await;
+    let mut conn = database.connect().await;
+    let fixture = Fixture::create(&mut conn).await;
+    let kettle = watching("kettle", FEED);
+    let manager = fixture.applied_manager(&mut conn, &kettle, &[]).await;
+    let plans = Plans::new(database.pool(), None);
+    assert!(plans.load(&CancellationToken::new()).await);
+    let feed: FeedName = FEED.parse().unwrap();
+    let posts: Vec<Post> = (0..4)
+        .map(|at| post(&format!("forum:{at}"), "A kettle or a toaster"))
+        .collect();
+    let mut all = Matches::of(&plans, plans.index(), &feed, &posts, |_, _| true);
+    let found = all.new_scans();
+    all.note_stored(&found[..1]);
+    all.note_stored(&found[2..3]);
+    apply(&database, manager, "toaster").await;
+    plans.refresh().await.unwrap();
+    assert_eq!(all.update(&plans), Some(1));
+    let left: Vec<String> = named(&all.new_scans())
+        .into_iter()
+        .map(|(_, id)| id)
+        .collect();
+    assert_eq!(left, ["forum:1", "forum:3"]);
+}

@@ -1,0 +1,289 @@
+//! Stores a poll: its posts, their Scans, the cursor and the lease, in one transaction or in blocks.
+
+use domain::{Post, ScanName, Timestamp};
+use events::ScanCreated;
+use matching::Index;
+use platforms::Polled;
+use store::{
+    AsyncPgConnection, erasure, feed_post_ids,
+    feeds::{
+        self, DayCounts, FeedGap, IdCounts, Next, PollOutcome, QuarantineKind, Quarantined, Reading,
+    },
+    keyed, outbox, plans as plan_store, recent_posts,
+    scans::{self, NewScan, Origin, ScanCounter},
+};
+
+use super::{context::Poll, late::Late};
+use crate::metrics;
+
+/// Number of Scans in one transaction, except for the last few of a poll.
+const BLOCK: usize = 2_000;
+
+/// The result of a poll, to be stored.
+pub(super) struct Found<'a> {
+    pub(super) index: &'a Index,
+    pub(super) matches: &'a [NewScan<'a>],
+    pub(super) polled: &'a Polled,
+    /// Start of the feed's first reading.
+    pub(super) since: Timestamp,
+    pub(super) posts_per_day: f64,
+    pub(super) late: &'a Late,
+    pub(super) ids: &'a IdCounts,
+    pub(super) next: Next,
+}
+
+/// The stored part of a poll.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) made: Vec<ScanName>,
+    /// Number of matches that the quota refused.
+    pub(super) refused: usize,
+    /// The oldest time that is still kept, if older posts had to be removed.
+    pub(super) kept_cut: Option<Timestamp>,
+}
+
+/// Result of the last transaction.
+pub(super) enum Stored {
+    Scans {
+        batch: Batch,
+        /// How many posts were blanked.
+        erased: usize,
+        /// The posts that were skipped.
+        quarantined: Vec<Quarantined>,
+        /// True if the lease continues.
+        kept: bool,
+    },
+    /// Another replica has leased the feed, or the database is older than this replica's cursor: the same posts are
+    /// read again.
+    LeaseLost,
+    /// Plans changed since the posts were matched. This many matches were stored before that.
+    Behind { stored: usize },
+}
+
+impl Poll {
+    pub(super) async fn commit(&self, found: &Found<'_>) -> Result<Stored, store::Error> {
+        let last = found.matches.len().saturating_sub(1) / BLOCK * BLOCK;
+        let (blocks, last) = found.matches.split_at(last);
+        let mut conn = self.backbone.pool.get().await?;
+        for (number, block) in blocks.chunks(BLOCK).enumerate() {
+            keyed::begin(&mut conn).await?;
+            let stored = async {
+                if let Some(lost) = self.check(&mut conn, found).await? {
+                    return Ok(lost);
+                }
+                let mut counter = self.counter();
+                let batch = self.record(&mut conn, 0, block, &mut counter).await?;
+                if let Some(kept_cut) = batch.kept_cut {
+                    feeds::raise_kept_since(&mut conn, &self.feed.name, kept_cut).await?;
+                }
+                counter.store(&mut conn).await?;
+                Ok::<_, store::Error>(Stored::Scans {
+                    batch,
+                    erased: 0,
+                    quarantined: Vec::new(),
+                    kept: true,
+                })
+            };
+            let stored = stored.await;
+            match keyed::end(&mut conn, stored).await? {
+                // Published at once, because the blocks after it may fail.
+                Stored::Scans { batch, .. } => self.tell_batch(&batch),
+                Stored::Behind { .. } => {
+                    let stored = number * BLOCK;
+                    return Ok(Stored::Behind { stored });
+                }
+                lost => return Ok(lost),
+            }
+        }
+        keyed::begin(&mut conn).await?;
+        let stored = async {
+            let conn = &mut *conn;
+            if let Some(lost) = self.check(conn, found).await? {
+                return Ok(lost);
+            }
+            let mut counter = self.counter();
+            let posts = &found.polled.posts;
+            let batch = self.store_posts(conn, posts, last, &mut counter).await?;
+            self.finish(conn, found, batch, Vec::new(), counter).await
+        };
+        let stored = stored.await;
+        match keyed::end(&mut conn, stored).await? {
+            Stored::Behind { .. } => {
+                let stored = blocks.len();
+                Ok(Stored::Behind { stored })
+            }
+            stored => Ok(stored),
+        }
+    }
+
+    /// Stores posts and their matches.
+    pub(super) async fn store_posts(
+        &self,
+        conn: &mut AsyncPgConnection,
+        posts: &[Post],
+        matches: &[NewScan<'_>],
+        counter: &mut ScanCounter,
+    ) -> Result<Batch, store::Error> {
+        let kept_cut = if self.is_stream() {
+            None
+        } else {
+            recent_posts::keep(conn, &self.feed.name, posts, Timestamp::now()).await?
+        };
+        if self.has_late_posts() {
+            feed_post_ids::note(conn, &self.feed.name, posts, Timestamp::now()).await?;
+        }
+        let batch = self
+            .record(conn, posts.len() as u64, matches, counter)
+            .await?;
+        Ok(Batch {
+            kept_cut: kept_cut.max(batch.kept_cut),
+            ..batch
+        })
+    }
+
+    /// End of a poll's last transaction: skipped and deleted posts, the cursor, the lease, and the counters.
+    pub(super) async fn finish(
+        &self,
+        conn: &mut AsyncPgConnection,
+        found: &Found<'_>,
+        batch: Batch,
+        refused: Vec<Quarantined>,
+        counter: ScanCounter,
+    ) -> Result<Stored, store::Error> {
+        let polled = found.polled;
+        let (feed, replica) = (&self.feed.name, self.backbone.replica);
+        let unreadable = polled.unreadable.iter().map(|one| Quarantined {
+            kind: QuarantineKind::Unreadable,
+            post_id: one.id.clone(),
+            reason: one.reason.clone(),
+        });
+        let posts = polled.posts.len().saturating_sub(refused.len());
+        let quarantined: Vec<Quarantined> = refused.into_iter().chain(unreadable).collect();
+        feeds::quarantine(conn, feed, &quarantined).await?;
+        let erased = if self.watched.erases {
+            erasure::erase(conn, &polled.deleted).await?
+        } else {
+            0
+        };
+        let counts = DayCounts {
+            posts,
+            late: found.late.posts,
+            gone: erased,
+            quarantined: quarantined.len(),
+            ids: found.ids.clone(),
+        };
+        let gap = polled.gap.as_ref().map(|gap| FeedGap {
+            from: gap.from,
+            to: gap.to.unwrap_or_else(Timestamp::now),
+            reason: gap.reason.to_owned(),
+            is_filled: false,
+        });
+        feeds::record_day(conn, feed, &counts, gap.as_ref()).await?;
+        feeds::fill_gaps(conn, feed, &found.late.filled).await?;
+        let keeps = !self.is_stream();
+        let cursor = polled.cursor.to_json();
+        let outcome = PollOutcome::Read(Reading {
+            cursor: (self.feed.cursor.as_ref() != Some(&cursor)).then_some(cursor),
+            gap: polled.gap.as_ref().map(|gap| gap.to),
+            posts_per_day: Some(found.posts_per_day),
+            newest_post: polled.posts.iter().map(|post| post.time).max(),
+            kept_since: keeps.then_some(found.since),
+            kept_cut: batch.kept_cut,
+            late_in: found.late.next_in,
+            late_reading: found.late.reading.clone(),
+            notes_ids: self.has_late_posts(),
+        });
+        let kept = feeds::release(conn, feed, replica, &outcome, found.next).await?;
+        counter.store(conn).await?;
+        Ok(Stored::Scans {
+            batch,
+            erased,
+            quarantined,
+            kept,
+        })
+    }
+
+    /// Returns a result if something forbids to store, under the feed's lock.
+    pub(super) async fn check(
+        &self,
+        conn: &mut AsyncPgConnection,
+        found: &Found<'_>,
+    ) -> Result<Option<Stored>, store::Error> {
+        let (feed, replica) = (&self.feed.name, self.backbone.replica);
+        if !feeds::lock(conn, feed, replica, self.feed.cursor.as_ref()).await? {
+            return Ok(Some(Stored::LeaseLost));
+        }
+        let matched_by = found.index.version();
+        if !found.polled.posts.is_empty() && plan_store::version(conn).await? != matched_by {
+            return Ok(Some(Stored::Behind { stored: 0 }));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn counter(&self) -> ScanCounter {
+        ScanCounter::new(self.config.quotas.scans_per_day)
+    }
+
+    /// Stores Scans with their events; `posts` were read. Posts of a feed's first reading count as past ones.
+    async fn record(
+        &self,
+        conn: &mut AsyncPgConnection,
+        posts: u64,
+        matches: &[NewScan<'_>],
+        counter: &mut ScanCounter,
+    ) -> Result<Batch, store::Error> {
+        let (feed, now) = (&self.feed.name, Timestamp::now());
+        let origin = if self.is_first_reading() {
+            Origin::FirstReading
+        } else {
+            Origin::Poll
+        };
+        let recorded = scans::record_from(conn, feed, posts, matches, now, origin, counter).await?;
+        let refused = recorded.refused;
+        let mut kept_cut = None;
+        if !refused.is_empty() {
+            // A stream stores no other posts, and a poll in blocks stores its posts with the last block: the mark on
+            // the clocks must not be visible before them.
+            let posts: Vec<Post> = refused.iter().map(|(_, post)| (*post).clone()).collect();
+            kept_cut = recent_posts::keep(conn, feed, &posts, now).await?;
+        }
+        let refused = refused.len();
+        tell_of(conn, &recorded.made).await?;
+        Ok(Batch {
+            made: recorded.made,
+            refused,
+            kept_cut,
+        })
+    }
+
+    /// Counts and logs the Scans of a transaction, after its commit.
+    pub(super) fn tell_batch(&self, batch: &Batch) {
+        self.backbone.outbox.wake();
+        let label = [self.watched.name()];
+        metrics::SCANS
+            .with_label_values(&label)
+            .inc_by(batch.made.len() as u64);
+        metrics::REFUSED
+            .with_label_values(&label)
+            .inc_by(batch.refused as u64);
+        for name in &batch.made {
+            tracing::info!(scan.name = %name, feed.name = %self.feed.name.masked(), "found a post");
+        }
+        if batch.refused > 0 {
+            tracing::debug!(feed.name = %self.feed.name.masked(), matches = batch.refused, "matches wait for room in the quota of their account");
+        }
+    }
+}
+
+/// Enqueues the events of Scans, in the transaction that created them.
+pub(crate) async fn tell_of(
+    conn: &mut AsyncPgConnection,
+    made: &[ScanName],
+) -> Result<(), store::Error> {
+    let events = made.iter().map(|name| ScanCreated {
+        name: *name,
+        create_time: name.scan.time(),
+    });
+    outbox::enqueue_all(conn, events).await?;
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! A poll and the properties of its feed.
+
+use std::{sync::Arc, time::Duration};
+
+use backbone::Backbone;
+use platforms::Cursor;
+use runtime::Config;
+use store::feeds::LeasedFeed;
+use tokio_util::sync::CancellationToken;
+
+use crate::{plans::Plans, watched::Watched};
+
+/// A poll that takes at least so long is slow. The next poll of its feed then counts as slow as well.
+pub(crate) const SLOW: Duration = Duration::from_secs(5);
+
+pub(crate) struct Poll {
+    pub(crate) watched: Watched,
+    pub(crate) config: Arc<Config>,
+    pub(crate) backbone: Backbone,
+    pub(crate) plans: Arc<Plans>,
+    pub(crate) feed: LeasedFeed,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Poll {
+    /// Returns true if the posts are from the feed's first reading, which may take several polls.
+    pub(super) fn is_first_reading(&self) -> bool {
+        let Some(cursor) = &self.feed.cursor else {
+            return true;
+        };
+        Cursor::from_json(cursor).is_some_and(|cursor| cursor.is_first_reading())
+    }
+
+    /// Returns true if the feed is the stream of a whole network.
+    pub(super) fn is_stream(&self) -> bool {
+        let adapter = &self.watched.platform.adapter;
+        adapter.is_whole_network(self.feed.name.what())
+    }
+
+    /// Returns true if posts of the feed may become visible late, and are searched for.
+    pub(super) fn has_late_posts(&self) -> bool {
+        self.watched.platform.adapter.has_late_posts()
+    }
+
+    /// Returns the operator's interval exactly, or the platform's, but never less than the minimum.
+    pub(super) fn usual_interval(&self) -> Duration {
+        let platform = &self.watched.platform;
+        platform.poll_interval.unwrap_or_else(|| {
+            platform
+                .interval()
+                .max(self.config.scanner.poll_interval_min)
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! Counts and logs what a poll has stored, after its commit.
+
+use domain::Timestamp;
+use platforms::Polled;
+use store::feeds::{QuarantineKind, Quarantined};
+
+use super::context::Poll;
+use crate::metrics;
+
+impl Poll {
+    pub(super) fn tell(&self, polled: &Polled, erased: usize) {
+        let label = [self.watched.name()];
+        metrics::POSTS
+            .with_label_values(&label)
+            .inc_by(polled.posts.len() as u64);
+        let now = Timestamp::now();
+        for post in &polled.posts {
+            metrics::DISCOVERY
+                .with_label_values(&label)
+                .observe(now.since(post.time).as_secs_f64());
+        }
+        if let Some(gap) = &polled.gap {
+            metrics::GAPS.with_label_values(&label).inc();
+            tracing::warn!(feed.name = %self.feed.name.masked(), reason = gap.reason, from = ?gap.from, to = ?gap.to, "posts may be missing");
+        }
+        if erased > 0 {
+            metrics::ERASED
+                .with_label_values(&label)
+                .inc_by(erased as u64);
+            tracing::info!(feed.name = %self.feed.name.masked(), erased, "posts were deleted at their source and are blanked");
+        }
+        if self.feed.failure_count > 0 {
+            tracing::info!(feed.name = %self.feed.name.masked(), "the feed answers again");
+        }
+        tracing::debug!(feed.name = %self.feed.name.masked(), posts = polled.posts.len(), "polled");
+    }
+
+    /// Counts and logs what was skipped, after the commit.
+    pub(super) fn tell_quarantined(&self, posts: &[Quarantined]) {
+        let Some(last) = posts.last() else {
+            return;
+        };
+        for post in posts {
+            let reason = match post.kind {
+                QuarantineKind::Unreadable => "unreadable",
+                QuarantineKind::Refused => "refused",
+            };
+            metrics::QUARANTINED
+                .with_label_values(&[self.watched.name(), reason])
+                .inc();
+        }
+        tracing::warn!(
+            feed.name = %self.feed.name.masked(),
+            posts = posts.len(),
+            post.id = last.post_id,
+            kind = last.kind.as_str(),
+            reason = last.reason,
+            "posts were skipped and are quarantined"
+        );
+    }
+}
