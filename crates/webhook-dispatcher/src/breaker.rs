@@ -1,10 +1,10 @@
-//! The circuit breaker of a Connection, as a rule over its record. The record is shared by all replicas;
-//! the caller that applies outcomes has its row locked.
+//! The circuit breaker of a Connection, as a rule on its record. All replicas share the record; the caller that
+//! applies outcomes holds its row lock.
 //!
-//! Closed, it opens after five failures in a row, or when half of the last twenty attempts failed. Open, it
-//! lets nothing pass for half a minute, and then one probe over all replicas: a success closes it, a
-//! failure doubles the wait, up to ten minutes. What a person asks for passes at any time, and closes it
-//! too when it succeeds. Requests that were under way when it opened change nothing any more.
+//! Closed: it opens after five failures in a row, or if half of the last twenty attempts failed. Open: it lets
+//! nothing pass for half a minute, and then one probe over all replicas. A success closes it, and a failure doubles
+//! the wait, up to ten minutes. Deliveries that a person requests pass at any time, and a success closes it too.
+//! Requests that were in flight when it opened change nothing any more.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ const WINDOW: u8 = 20;
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) success: bool,
     /// The attempt was the probe.
     pub(crate) probe: bool,
-    /// A person asked for it.
+    /// A person requested it.
     pub(crate) urgent: bool,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Change {
     Closed,
 }
 
-/// Enters an outcome into the record.
+/// Records an outcome.
 pub(crate) fn enter(lane: &mut Lane, outcome: Outcome, now: Timestamp) -> Change {
     lane.recent_outcomes =
         (lane.recent_outcomes << 1 | u32::from(!outcome.success)) & ((1 << WINDOW) - 1);
@@ -69,7 +69,7 @@ pub(crate) fn enter(lane: &mut Lane, outcome: Outcome, now: Timestamp) -> Change
     Change::Opened
 }
 
-/// Closed, with a clean record: what came before says nothing about what comes.
+/// Closes the breaker with a clean record: earlier outcomes say nothing about later ones.
 fn close(lane: &mut Lane) {
     lane.open_until = None;
     lane.open_count = 0;
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Position in `outcomes`, `.` for a success and `x` for a failure, where the breaker opens.
+    /// Position in `outcomes` (`.` for a success and `x` for a failure) at which the breaker opens.
     fn opens_at(outcomes: &str) -> Option<usize> {
         let mut lane = lane();
         outcomes.bytes().position(|outcome| {
@@ -123,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_after_five_failures_in_a_row_or_half_of_twenty() {
+    fn breaker_opens_after_five_failures_in_a_row_or_half_of_twenty() {
         for (outcomes, expected) in [
             ("xxxx.xxxx.", None),
             ("xxxxx", Some(4)),
             ("....................xxxxx", Some(24)),
-            // Half of fewer than twenty says nothing yet.
+            // Half of fewer than twenty is not enough to decide.
             ("x.x.x.x.x.x.x.x.x.x", None),
             ("x.x.x.x.x.x.x.x.x.x.", None),
             ("x.x.x.x.x.x.x.x.x.x.x", Some(20)),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_double_the_wait_up_to_ten_minutes_and_a_success_closes() {
+    fn failed_probes_double_the_wait_up_to_ten_minutes_and_a_success_closes() {
         let mut lane = lane();
         let now = Timestamp::now();
         for _ in 0..5 {
@@ -154,7 +154,7 @@ mod tests {
         for seconds in [30, 60, 120, 240, 480, 600, 600] {
             let until = now.plus(Duration::from_secs(seconds));
             assert_eq!(lane.open_until, Some(until));
-            // Those that were under way change nothing.
+            // Attempts that were in flight change nothing.
             assert_eq!(enter(&mut lane, ordinary(false), now), Change::None);
             assert_eq!(enter(&mut lane, ordinary(true), now), Change::None);
             assert_eq!(lane.open_until, Some(until));
@@ -168,7 +168,7 @@ mod tests {
         };
         assert_eq!(enter(&mut lane, success, now), Change::Closed);
         assert_eq!((lane.open_until, lane.open_count), (None, 0));
-        // And with a clean record.
+        // And the record is clean.
         for _ in 0..4 {
             assert_eq!(enter(&mut lane, ordinary(false), now), Change::None);
         }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_asks_for_closes_it() {
+    fn requested_delivery_closes_the_breaker() {
         let mut lane = lane();
         let now = Timestamp::now();
         for _ in 0..5 {

@@ -1,10 +1,10 @@
-//! Claims waiting deliveries from the database: retries that are due, those without a place at first, and those that
-//! replicas left behind.
+//! Claims waiting deliveries from the database: due retries, deliveries that had no capacity at first, and those of
+//! dead replicas.
 //!
-//! The lanes in the database show which Connections have deliveries to send. One look costs
-//! the same, however many wait. Nothing is claimed without a place: of each Connection as much as its
-//! lane holds, accounts in turn. A Connection whose breaker is open, or whose rate is limited, is claimed
-//! for under its lock ([`restrained`]), by one replica at a time.
+//! The lanes in the database show which Connections have deliveries to send. One query costs the same, regardless
+//! of how many deliveries wait. Nothing is claimed without capacity: each Connection gets at most what its lane
+//! holds, and accounts take turns. A Connection with an open circuit breaker or a rate limit is claimed under its
+//! lock ([`restrained`]), by one replica at a time.
 
 mod restrained;
 mod upkeep;
@@ -19,6 +19,7 @@ use domain::{ConnectionName, Id};
 use store::{
     AsyncConnection, AsyncPgConnection,
     deliveries::{self, Claimed, Want},
+    fair::Round,
     lanes::{self, Due, Settled},
 };
 use tokio::{sync::Notify, time::Instant};
@@ -30,17 +31,16 @@ use crate::{
     send,
 };
 
-/// Leased in one statement at most.
+/// Maximum number of deliveries leased in one statement.
 const BATCH: u32 = 256;
-/// Connections looked at of each account at a time.
+/// Maximum number of Connections per account in one query.
 const PER_ACCOUNT: i64 = 64;
-const URGENT: i64 = 32;
 /// Interval between two queries for due Connections: other replicas leave deliveries behind too.
 const LOOK: Duration = Duration::from_secs(1);
 const SOONEST_LOOK: Duration = Duration::from_millis(20);
-/// Between two rounds, so that what is freed one by one is filled many at a time.
+/// Pause between two rounds, so that capacity that becomes free bit by bit is filled in batches.
 const PAUSE: Duration = Duration::from_millis(2);
-/// After a failure.
+/// Pause after a failure.
 const AWAY: Duration = Duration::from_secs(1);
 
 /// Signals from the rest of the dispatcher to the claims.
@@ -54,15 +54,15 @@ pub(crate) struct Signals {
 struct Pending {
     /// Connections with waiting deliveries that their lanes in the database may not know of.
     unnoted: BTreeSet<ConnectionName>,
-    /// When a restrained Connection's lane says that it is to be looked at: not before.
+    /// Time before which a throttled Connection's lane need not be checked.
     quiet: HashMap<ConnectionName, Instant>,
     look: Option<Instant>,
-    /// When Scans came last.
+    /// Time of the last Scans.
     scan: Option<Instant>,
 }
 
 impl Signals {
-    /// Something waits for these, committed.
+    /// Records that committed deliveries wait for these Connections.
     pub(crate) fn waits(&self, dispatcher: &Dispatcher, waiting: impl IntoIterator<Item = Due>) {
         let now = Instant::now();
         let mut state = self.lock();
@@ -99,17 +99,22 @@ impl Signals {
         self.wake.notify_one();
     }
 
-    /// Scans have come.
+    /// Records that Scans have arrived.
     pub(crate) fn scans_come(&self) {
         self.lock().scan = Some(Instant::now());
     }
 
-    /// How long ago the last Scans came to this replica.
+    /// Time since this replica last received Scans.
     pub(crate) fn since_scan(&self) -> Option<Duration> {
         self.lock().scan.map(|scan| scan.elapsed())
     }
 
-    /// There will be something to look at.
+    /// Schedules a query soon.
+    pub(crate) fn look_soon(&self) {
+        self.look_at(Instant::now() + SOONEST_LOOK);
+    }
+
+    /// Schedules a query at this time.
     pub(crate) fn look_at(&self, at: Instant) {
         let mut state = self.lock();
         if state.look.is_none_or(|look| at < look) {
@@ -135,6 +140,7 @@ async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
     let mut failing = false;
     let mut looked = Looked {
         next: Instant::now(),
+        urgent: Round::default(),
     };
     while !shutdown.is_cancelled() {
         let pause = match round(dispatcher, &mut looked).await {
@@ -166,7 +172,7 @@ async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
             () = shutdown.cancelled() => return,
             () = signals.wake.notified() => {}
             () = dispatcher.lanes.hungry() => {
-                // Lanes under restraint are claimed for by a look.
+                // Throttled lanes are claimed by a query for due Connections.
                 if dispatcher.lanes.take_fed() {
                     looked.next = Instant::now();
                 }
@@ -178,6 +184,8 @@ async fn claims(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
 
 struct Looked {
     next: Instant,
+    /// Accounts that had a turn with requested deliveries.
+    urgent: Round,
 }
 
 async fn round(dispatcher: &Arc<Dispatcher>, looked: &mut Looked) -> Result<(), store::Error> {
@@ -191,14 +199,23 @@ async fn round(dispatcher: &Arc<Dispatcher>, looked: &mut Looked) -> Result<(), 
         .is_some_and(|look| look <= now);
     if asked || looked.next <= now {
         dispatcher.signals.lock().look = None;
-        look(dispatcher, &mut conn).await?;
+        look(dispatcher, &mut conn, &mut looked.urgent).await?;
         let next = lanes::next_due(&mut conn).await?.unwrap_or(LOOK);
         looked.next = Instant::now() + next.clamp(SOONEST_LOOK, LOOK);
     }
     claim(dispatcher, &mut conn).await
 }
 
-/// Tells the lanes in the database of what waits.
+/// Writes the hints that are not written yet. No later round does so after the shutdown.
+pub(crate) async fn note_rest(dispatcher: &Dispatcher) -> Result<(), store::Error> {
+    if dispatcher.signals.lock().unnoted.is_empty() {
+        return Ok(());
+    }
+    let mut conn = dispatcher.backbone.pool.get().await?;
+    note(dispatcher, &mut conn).await
+}
+
+/// Updates the lanes in the database with what waits.
 async fn note(dispatcher: &Dispatcher, conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
     let unnoted = std::mem::take(&mut dispatcher.signals.lock().unnoted);
     if unnoted.is_empty() {
@@ -212,12 +229,13 @@ async fn note(dispatcher: &Dispatcher, conn: &mut AsyncPgConnection) -> Result<(
     Ok(noted?)
 }
 
-/// Asks the database which Connections are due.
+/// Queries which Connections are due.
 async fn look(
     dispatcher: &Arc<Dispatcher>,
     conn: &mut AsyncPgConnection,
+    round: &mut Round,
 ) -> Result<(), store::Error> {
-    urgent(dispatcher, conn).await?;
+    urgent(dispatcher, conn, round).await?;
     let mut under_restraint = Vec::new();
     let known = dispatcher.lanes.behind();
     let mut free: HashMap<Id, i64> = HashMap::new();
@@ -229,20 +247,28 @@ async fn look(
             *free.entry(due.account).or_default() += 1;
         }
     }
-    // There may be more of that account; those known by now are not queried again.
+    // That account may have more; the next query leaves out the known ones.
     if free.values().any(|count| *count >= PER_ACCOUNT / 2) {
         dispatcher.signals.look_at(Instant::now() + SOONEST_LOOK);
     }
     restrained::claim(dispatcher, conn, under_restraint).await
 }
 
-/// Urgent deliveries, which people asked for, go first, and past open breakers.
+/// Claims urgent deliveries, which people requested. They go first, and past open circuit breakers. No lane limits
+/// them, so only a few of each Connection and of each account are held; when one ends, [`send`] schedules the next
+/// query.
 async fn urgent(
     dispatcher: &Arc<Dispatcher>,
     conn: &mut AsyncPgConnection,
+    round: &mut Round,
 ) -> Result<(), store::Error> {
     let (sealer, replica) = (&dispatcher.sealer, dispatcher.backbone.replica);
-    let claimed = deliveries::claim_urgent(conn, sealer, replica, URGENT).await?;
+    let (held, capacity) = (dispatcher.lanes.urgent(), dispatcher.lanes.max_urgent());
+    let mut claimed =
+        deliveries::claim_urgent(conn, sealer, replica, capacity, &held, round).await?;
+    if claimed.is_empty() && round.rest() {
+        claimed = deliveries::claim_urgent(conn, sealer, replica, capacity, &held, round).await?;
+    }
     if claimed.is_empty() {
         return Ok(());
     }
@@ -290,7 +316,7 @@ async fn claim(
     }
     send::pump(dispatcher);
     if wants.iter().map(|want| want.count).sum::<u32>() >= BATCH {
-        // Some of those that are behind had no turn.
+        // Some of the lanes that are behind had no turn.
         dispatcher.signals.wake.notify_one();
     }
     let drained: Vec<ConnectionName> = places
@@ -313,8 +339,8 @@ async fn settle(
     let settled = conn
         .transaction(async |conn| lanes::settle(conn, drained).await)
         .await?;
-    // One that is missing is deleted: no one else would ever say that nothing waits for it. Or another has its lane
-    // locked just now, and the next look finds it again.
+    // A missing Connection was deleted, and nothing else would ever report that nothing waits for it. Or another
+    // replica has its lane locked, and the next query finds it again.
     let found: HashSet<ConnectionName> = settled.iter().map(|one| one.connection).collect();
     for missing in drained.iter().filter(|name| !found.contains(*name)) {
         dispatcher.lanes.catch_up(*missing);
@@ -326,7 +352,7 @@ async fn settle(
             restrained,
         } = settled;
         match next {
-            // More has come, or was found and could not be sent; not before others had their turn.
+            // More deliveries arrived, or some could not be sent. Others get their turn first.
             Some(Duration::ZERO) if !restrained => {
                 dispatcher.signals.look_at(Instant::now() + SOONEST_LOOK);
             }

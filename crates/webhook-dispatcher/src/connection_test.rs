@@ -1,8 +1,9 @@
-//! Test deliveries: one sample event now, made like every delivery, and answered to the waiting client.
+//! Test deliveries: one sample event, sent at once like every delivery, with the result returned to the waiting
+//! client.
 //!
-//! It goes to disabled Connections too, and past an open breaker: a person asked. It counts for neither,
-//! and is in no log. A test that was taken is made once; when this process dies meanwhile, its asker is
-//! told that there was no answer.
+//! It is also sent to disabled Connections and past an open circuit breaker, because a person requested it. It
+//! affects neither, and is in no log. A test runs at most once; if this process dies meanwhile, the client is told
+//! that there was no answer.
 
 use std::sync::Arc;
 
@@ -15,10 +16,10 @@ use store::{connection_tests, connections};
 
 use crate::{Dispatcher, request::Parts};
 
-/// Tests that one replica makes at a time. Their requests are not counted by the limits of deliveries.
+/// Maximum number of tests that one replica runs at a time. They do not count towards the limits of deliveries.
 pub(crate) const MAX_OPEN: usize = 32;
 
-/// Takes waiting tests, and makes each in its own task, at most [`MAX_OPEN`] at a time.
+/// Takes waiting tests, and runs each in a task, at most [`MAX_OPEN`] at a time.
 pub(crate) async fn take(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Error> {
     let free = dispatcher.tests.available_permits();
     if free == 0 {
@@ -30,7 +31,7 @@ pub(crate) async fn take(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Erro
         connection_tests::take(&mut conn, dispatcher.backbone.replica, limit).await?
     };
     for (id, connection) in taken {
-        // Only this function takes permits, and it has asked for no more than there are.
+        // Only this function takes permits, and it asked for no more than are free.
         let permit = Arc::clone(&dispatcher.tests).acquire_owned().await;
         let dispatcher = Arc::clone(dispatcher);
         tokio::spawn(async move {
@@ -41,7 +42,7 @@ pub(crate) async fn take(dispatcher: &Arc<Dispatcher>) -> Result<(), store::Erro
     Ok(())
 }
 
-/// Removes what no one waits for any more.
+/// Removes tests that no one waits for any more.
 pub(crate) async fn purge(dispatcher: &Dispatcher) -> Result<(), store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
     connection_tests::purge(&mut conn).await?;
@@ -51,7 +52,7 @@ pub(crate) async fn purge(dispatcher: &Dispatcher) -> Result<(), store::Error> {
 async fn make(dispatcher: &Dispatcher, id: Id, connection: ConnectionName) {
     let result = match request(dispatcher, connection).await {
         Ok(Some(result)) => result,
-        // The row is gone with it.
+        // The Connection was deleted, and the row with it.
         Ok(None) => return,
         Err(error @ (store::Error::Sealed(_) | store::Error::Json(_))) => {
             tracing::error!(connection.name = %connection, "a connection cannot be tested: {:#}", anyhow::Error::from(error));
@@ -115,7 +116,7 @@ async fn request(
         },
         Err(failure) => TestResult {
             ok: false,
-            // Of these two nothing left this machine.
+            // In these two cases nothing left this machine.
             sent: !matches!(
                 failure,
                 outbound::Failure::ForbiddenAddress { .. }
@@ -128,7 +129,7 @@ async fn request(
     }))
 }
 
-/// A Scan that is in no list, of a post that no one made.
+/// A Scan that is in no list, of a post that does not exist.
 fn sample(connection: ConnectionName) -> (ScanName, Post) {
     let now = Timestamp::now();
     let scan = ScanName {

@@ -1,14 +1,18 @@
 //! Turns events into deliveries, many at a time.
 //!
-//! Events that come while a transaction runs share the next one: nothing waits for company, and many at
-//! once cost hardly more than one. What may go now goes after the commit, straight from memory.
+//! Events that arrive while a transaction runs share the next one. So no event waits for others, and many at once
+//! cost hardly more than one. Deliveries that may be sent now are sent from memory, directly after the commit.
+//!
+//! Only the filters of notices cost much for each Scan. So a transaction evaluates those of few Scans of an account;
+//! the others come again after those that arrived meanwhile.
 
 mod overdue;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::anyhow;
 use bus::{Consumer, Outcome};
+use domain::{ScanName, error_chain};
 use events::{ScanCreated, TraceContext};
 use store::{
     deliveries::{self, Made},
@@ -26,29 +30,36 @@ pub(crate) use overdue::sweep;
 
 /// Scans of one transaction.
 const BATCH: usize = 128;
-/// One transaction is prepared while the other commits.
+/// One transaction is prepared while the other one commits.
 const WORKERS: usize = 2;
 
 pub(crate) struct FanOut {
     asked: mpsc::UnboundedSender<Asked>,
 }
 
-/// A Scan, and who waits for its deliveries. As many as there are messages in hand.
+/// A Scan, and the message that waits for its deliveries. There are as many as messages in hand.
 struct Asked {
     made: Made,
     done: oneshot::Sender<Result<(), String>>,
 }
 
 impl FanOut {
-    /// Works until the last clone is gone, in separate tasks.
+    /// Starts the workers, which run in separate tasks until the last clone is dropped.
     pub(crate) fn start(dispatcher: &Arc<Dispatcher>) -> Self {
         let (asked, receiver) = mpsc::unbounded_channel();
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..WORKERS {
             let (dispatcher, receiver) = (Arc::clone(dispatcher), Arc::clone(&receiver));
+            // The workers must not keep themselves running.
+            let again = asked.downgrade();
             tokio::spawn(async move {
                 while let Some(batch) = next_batch(&receiver).await {
-                    work(&dispatcher, batch).await;
+                    let surplus = work(&dispatcher, batch).await;
+                    if let Some(again) = again.upgrade() {
+                        for asked in surplus {
+                            let _ = again.send(asked);
+                        }
+                    }
                 }
             });
         }
@@ -71,7 +82,7 @@ impl Consumer for FanOut {
         let _ = self.asked.send(Asked { made, done });
         match answer.await {
             Ok(Ok(())) => Outcome::Done,
-            // Ours: a database that is away.
+            // Our failure: the database is away.
             Ok(Err(error)) => Outcome::Retry(anyhow!(error)),
             Err(_) => Outcome::Retry(anyhow!("the fan-out was interrupted")),
         }
@@ -90,45 +101,46 @@ async fn next_batch(receiver: &Mutex<mpsc::UnboundedReceiver<Asked>>) -> Option<
     Some(batch)
 }
 
-async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) {
+/// Returns those of the batch that must come again.
+async fn work(dispatcher: &Arc<Dispatcher>, batch: Vec<Asked>) -> Vec<Asked> {
+    let mut again = Vec::new();
     let scans: Vec<Made> = batch.iter().map(|asked| asked.made.clone()).collect();
     let whole = fan_out(dispatcher, &scans).await;
-    // One that the database refuses must not hold up the others.
+    // One Scan that the database refuses must not block the others.
     let alone =
         batch.len() > 1 && matches!(&whole, Err(store::Error::Query(error)) if !is_passing(error));
     for asked in batch {
         let result = if alone {
-            fan_out(dispatcher, &[asked.made]).await.map_err(told)
+            let single = fan_out(dispatcher, &[asked.made]).await;
+            single.map(drop).map_err(|error| error_chain(&error))
         } else {
-            whole.as_ref().copied().map_err(told)
+            match &whole {
+                Ok(surplus) if surplus.contains(&asked.made.scan) => {
+                    again.push(asked);
+                    continue;
+                }
+                Ok(_) => Ok(()),
+                Err(error) => Err(error_chain(error)),
+            }
         };
-        // The waiting consumer may be gone; then the message comes again.
+        // The waiting consumer may be gone; then the message is delivered again.
         let _ = asked.done.send(result);
     }
+    again
 }
 
-fn told(error: impl std::borrow::Borrow<store::Error>) -> String {
-    let error = error.borrow();
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
-
-/// One transaction of two statements; what may go now is sent after its commit.
-async fn fan_out(dispatcher: &Arc<Dispatcher>, scans: &[Made]) -> Result<(), store::Error> {
+/// One transaction. Deliveries that may be sent now are sent after its commit. Returns the Scans that must come again.
+async fn fan_out(
+    dispatcher: &Arc<Dispatcher>,
+    scans: &[Made],
+) -> Result<BTreeSet<ScanName>, store::Error> {
     dispatcher.signals.scans_come();
     let mut conn = dispatcher.backbone.pool.get().await?;
     keyed::begin(&mut conn).await?;
     let fanned_out = insert(dispatcher, &mut conn, scans).await;
     let fanned_out = keyed::end(&mut conn, fanned_out).await?;
     drop(conn);
-    send_on(dispatcher, fanned_out);
-    Ok(())
+    Ok(send_on(dispatcher, fanned_out))
 }
 
 type Permitted = deliveries::FannedOut<Place>;
@@ -143,7 +155,8 @@ async fn insert(
     Ok(deliveries::fan_out(conn, sealer, scans, replica, admit).await?)
 }
 
-fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) {
+/// Returns the Scans that must come again.
+fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) -> BTreeSet<ScanName> {
     for (task, place) in fanned_out.tasks {
         let ready = Ready {
             in_hand: dispatcher.recorder.take_in_hand(task.delivery.delivery),
@@ -156,4 +169,5 @@ fn send_on(dispatcher: &Arc<Dispatcher>, fanned_out: Permitted) {
     }
     send::pump(dispatcher);
     dispatcher.signals.waits(dispatcher, fanned_out.waiting);
+    fanned_out.surplus
 }

@@ -1,8 +1,8 @@
-//! The body of a request: our own, or what a chat service's incoming webhook takes.
+//! The body of a request: our own, or the format of a chat service's incoming webhook.
 //!
-//! A post is text of strangers. In the bodies for chat services it can neither ping anybody nor bring
-//! markup: it is in fields that the service shows as they are, or is escaped, and every field
-//! keeps to the service's bounds, so that no post is too long to arrive.
+//! A post is untrusted text. In the bodies for chat services it can neither mention anyone nor add markup: it is in
+//! fields that the service shows unchanged, or it is escaped. Every field stays within the service's limits, so
+//! that no post is too long to be delivered.
 
 use bytes::Bytes;
 use domain::{Post, ScanName, connection::Format};
@@ -12,7 +12,7 @@ mod slack;
 mod teams;
 mod text;
 
-/// The body, in a form that is the same at each attempt.
+/// The body, which is identical at each attempt.
 pub(crate) fn body(
     format: Format,
     name: ScanName,

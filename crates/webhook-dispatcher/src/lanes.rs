@@ -1,19 +1,21 @@
-//! Limits of open requests: in total, per Connection, and whose turn is next.
+//! Limits on open requests, in total and per Connection, and their order.
 //!
-//! What a Connection has here is its lane: so many requests open at a time, from one on up to the lane's
-//! limit, one more with each success and half with each failure; and a short queue behind them, leased and
-//! in memory, as long as the lane works off in a moment. What finds no place waits in the database and
-//! costs nothing here.
+//! A Connection's state in this process is its lane. It limits the open requests: from one up to the lane's limit,
+//! one more after each success and half after each failure. Behind them is a short queue of leased deliveries in
+//! memory, as long as the lane sends in a moment. Everything else waits in the database and costs nothing here.
 //!
-//! Promises: never more open requests than `max_open`. Connections that are new, failing or slow (no answer
-//! within two seconds) are on probation, and open nothing while they hold a quarter of that together.
-//! Accounts take turns, and so do the Connections of an account. While as many results wait to be written
-//! as requests may be open, nothing new is taken.
+//! Guarantees: there are never more open requests than `max_open`. Connections that are new, failing or slow (no
+//! answer within two seconds) are on probation. Together they may have half of that open, and those of one account
+//! fewer than are free of this half ([`store::fair`]): alone a quarter. Accounts take turns, and so do the
+//! Connections of an account. An account alone opens seven eighths of the maximum, so that others find capacity even if
+//! all its Connections hang at once. While the number of results that wait to be written reaches the maximum of open
+//! requests, nothing new is taken.
 //!
-//! One short lock; a step costs the same however many Connections there are.
+//! It uses one short lock, and a step costs the same for any number of Connections.
 
 mod held;
 mod lane;
+mod ready;
 mod ring;
 mod state;
 
@@ -24,16 +26,19 @@ use std::{
 };
 
 use domain::{ConnectionName, Id};
-use store::deliveries::Task;
 use tokio::sync::Notify;
 
 pub(crate) use held::{Permit, Place, Unwritten};
+use lane::Open;
+use ready::Origin;
+pub(crate) use ready::Ready;
 use state::State;
 
-use crate::record::InHand;
-
-/// Time without events after which a lane is forgotten, and is new again.
+/// Time without events after which a lane is forgotten. It then counts as new.
 const FORGET: Duration = Duration::from_secs(600);
+
+/// Maximum number of requested deliveries that are held at a time.
+const MAX_URGENT: u32 = 32;
 
 /// Minimum share of a batch of claims for each Connection that is behind.
 const LEAST_SHARE: u32 = 8;
@@ -46,43 +51,18 @@ pub(crate) struct Lanes {
     hungry: Notify,
 }
 
-/// A leased delivery that waits for its request.
-pub(crate) struct Ready {
-    pub(crate) task: Task,
-    /// The one probe of an open breaker.
-    pub(crate) probe: bool,
-    /// Held from its lease on.
-    pub(crate) in_hand: InHand,
-}
-
-impl Ready {
-    /// Returns true if it is sent although the breaker is open.
-    fn is_exempt(&self) -> bool {
-        self.probe || self.task.urgent
-    }
-}
-
-/// Origin of a delivery.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// Its Scan has just been made.
-    Fresh,
-    /// The delivery has waited in the database.
-    Waiting,
-}
-
 impl Lanes {
     pub(crate) fn new(max_open: u32, lane_limit: u32) -> Arc<Self> {
         Arc::new(Self {
             max_open,
             lane_limit,
-            state: Mutex::default(),
+            state: Mutex::new(State::new(max_open, max_open.saturating_mul(2))),
             freed: Notify::new(),
             hungry: Notify::new(),
         })
     }
 
-    /// A place for what is fresh: none where older ones wait in the database.
+    /// Returns a place for a new delivery; none if older ones wait in the database.
     pub(crate) fn offer(
         self: &Arc<Self>,
         connection: ConnectionName,
@@ -121,21 +101,39 @@ impl Lanes {
         }
     }
 
-    /// Returns true if a Connection has a place for what waits; if not, [`Self::hungry`] tells when it has.
+    /// Returns the Connection and the account of each requested delivery that is queued or open.
+    pub(crate) fn urgent(&self) -> Vec<(ConnectionName, Id)> {
+        let state = self.lock();
+        let urgent = state.lanes.iter().flat_map(|(connection, lane)| {
+            std::iter::repeat_n((*connection, lane.account), lane.urgent_count())
+        });
+        urgent.collect()
+    }
+
+    /// Maximum number of requested deliveries that are queued or open. They leave capacity for others.
+    pub(crate) fn max_urgent(&self) -> u32 {
+        (self.max_held() / 4).clamp(1, MAX_URGENT)
+    }
+
+    /// Returns true if a Connection has a place for a waiting delivery. If not, [`Self::hungry`] reports when it
+    /// has.
     pub(crate) fn has_place(&self, connection: ConnectionName, account: Id) -> bool {
         let mut state = self.lock();
-        let room = self.room(&state, Origin::Waiting) > 0;
+        let admitted = state.probation_held.admits(account);
+        let room = self.room(&state, Origin::Waiting) > 0 && state.held_places.admits(account);
         let lane = state.lane(connection, account);
+        let room = room && (admitted || !lane.on_probation);
         lane.starved = !room || lane.held() * 2 > lane.capacity();
         !lane.starved
     }
 
-    /// Places for what waits in the database, of lanes that are half empty at least; accounts take turns.
+    /// Returns places for deliveries that wait in the database, in lanes that are at least half empty; accounts
+    /// take turns.
     pub(crate) fn wants(self: &Arc<Self>, most: u32) -> Vec<(ConnectionName, Vec<Place>)> {
         let mut state = self.lock();
         let mut wants = Vec::new();
         let mut left = most;
-        // A place costs nothing, but a batch of few Connections keeps the others waiting.
+        // A place costs nothing, but a batch with few Connections keeps the others waiting.
         let behind = u32::try_from(state.behind.len()).unwrap_or(u32::MAX);
         let share = (most / behind.max(1)).max(LEAST_SHARE);
         for _ in 0..state.behind.len() {
@@ -176,8 +174,11 @@ impl Lanes {
         most: u32,
         origin: Origin,
     ) -> Vec<Place> {
-        let in_all = self.room(state, origin);
-        // However short the others' queues are, no one's is all there is.
+        let mut in_all = self.room(state, origin);
+        if let (Origin::Waiting, Some(lane)) = (origin, state.lanes.get(&connection)) {
+            in_all = in_all.min(number(state.held_places.admitted(lane.account)));
+        }
+        // Even if the other queues are short, no lane may take all capacity.
         let longest = (self.max_held() / 4).max(self.lane_limit);
         let Some(lane) = state.lanes.get_mut(&connection) else {
             return Vec::new();
@@ -186,11 +187,8 @@ impl Lanes {
             .min(in_all)
             .min(lane.capacity().min(longest).saturating_sub(lane.held()));
         if lane.on_probation {
-            count = count.min(
-                (self.max_held() / 4)
-                    .max(1)
-                    .saturating_sub(state.probation_held),
-            );
+            let admitted = state.probation_held.admitted(lane.account);
+            count = count.min(number(admitted));
         }
         lane.promised += count;
         state.hold(connection, count);
@@ -202,23 +200,24 @@ impl Lanes {
         (0..count).map(place).collect()
     }
 
-    /// How many more may be held. What is fresh finds room where backlogs have taken all of theirs.
+    /// Returns how many more may be held. New deliveries find capacity even if backlogs have taken all of theirs.
     fn room(&self, state: &State, origin: Origin) -> u32 {
         if state.unwritten >= self.max_open {
             return 0;
         }
-        let most = match origin {
-            Origin::Waiting => self.max_held(),
-            Origin::Fresh => self.max_held().saturating_mul(2),
-        };
-        most.saturating_sub(state.held)
+        let room = self.max_held().saturating_mul(2).saturating_sub(state.held);
+        match origin {
+            // An account that holds none may take one, even if backlogs have taken all.
+            Origin::Waiting => room.min(number(state.held_places.free()).max(1)),
+            Origin::Fresh => room,
+        }
     }
 
     fn max_held(&self) -> u32 {
         self.max_open.saturating_mul(2)
     }
 
-    /// Queues a delivery in its place; gives it back where the breaker has opened meanwhile.
+    /// Queues a delivery in its place; returns it if the circuit breaker has opened meanwhile.
     pub(crate) fn put(&self, mut place: Place, ready: Ready) -> Result<(), Box<Ready>> {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -240,29 +239,29 @@ impl Lanes {
         Ok(())
     }
 
-    /// The next delivery that may open a request.
+    /// Returns the next delivery whose request may be opened.
     pub(crate) fn next(self: &Arc<Self>) -> Option<(Ready, Permit)> {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if state.closing || state.open >= self.max_open || state.unwritten >= self.max_open {
+        if state.closing || state.open.free() == 0 || state.unwritten >= self.max_open {
             return None;
         }
-        let probation = state.probation_open < (self.max_open / 4).max(1);
         state.probation_turn = !state.probation_turn;
         let first = state.probation_turn;
-        let (connection, ready) = [first, !first].into_iter().find_map(|on_probation| {
-            if on_probation && !probation {
-                return None;
-            }
-            state.take(on_probation)
-        })?;
-        state.open += 1;
+        let (connection, ready) = [first, !first]
+            .into_iter()
+            .find_map(|on_probation| state.take(on_probation))?;
         state.opened += 1;
         let opened = state.opened;
         if let Some(lane) = state.lanes.get_mut(&connection) {
-            lane.open.push((opened, Instant::now()));
+            lane.open.push(Open {
+                number: opened,
+                since: Instant::now(),
+                urgent: ready.task.urgent,
+            });
+            state.open.take(lane.account);
             if lane.on_probation {
-                state.probation_open += 1;
+                state.probation_open.take(lane.account);
             }
         }
         state.list(connection);
@@ -277,7 +276,7 @@ impl Lanes {
         ))
     }
 
-    /// More of a Connection's waits in the database, and goes before what is fresh.
+    /// Records that more deliveries of a Connection wait in the database. They go before new ones.
     pub(crate) fn fall_behind(&self, connection: ConnectionName, account: Id) {
         let mut state = self.lock();
         let lane = state.lane(connection, account);
@@ -294,14 +293,14 @@ impl Lanes {
         }
     }
 
-    /// Connections with more deliveries in the database, as far as is known here.
+    /// Connections that are known here to have more deliveries in the database.
     pub(crate) fn behind(&self) -> Vec<ConnectionName> {
         let state = self.lock();
         let behind = state.lanes.iter().filter(|(_, lane)| lane.behind);
         behind.map(|(connection, _)| *connection).collect()
     }
 
-    /// The Connection's breaker has opened: returns what was queued, to be handed back.
+    /// Records that the circuit breaker has opened. Returns the queued deliveries, which must be handed back.
     pub(crate) fn block(&self, connection: ConnectionName) -> Vec<Ready> {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -325,7 +324,7 @@ impl Lanes {
         }
     }
 
-    /// All that is queued, at the end of the process: to be handed back. Nothing more is opened.
+    /// Returns all queued deliveries at the end of the process; they must be handed back. Nothing more is opened.
     pub(crate) fn empty(&self) -> Vec<Ready> {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -343,7 +342,7 @@ impl Lanes {
         given
     }
 
-    /// Puts lanes whose answers are overdue on probation, and forgets those that are idle.
+    /// Puts lanes with overdue answers on probation, and forgets idle ones.
     pub(crate) fn tick(&self) {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -365,7 +364,7 @@ impl Lanes {
             .retain(|_, lane| lane.is_used() || now - lane.used < FORGET);
     }
 
-    /// Counts a result, before its permit is given back.
+    /// Counts a result before its permit is returned.
     pub(crate) fn unwritten(self: &Arc<Self>) -> Unwritten {
         self.lock().unwritten += 1;
         Unwritten {
@@ -374,10 +373,11 @@ impl Lanes {
     }
 
     pub(crate) fn open(&self) -> u32 {
-        self.lock().open
+        let state = self.lock();
+        self.max_open.saturating_sub(number(state.open.free()))
     }
 
-    /// How many lanes there are, and how many of them are on probation.
+    /// Number of lanes, and number of lanes on probation.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.lock();
         let on_probation = state.lanes.values().filter(|lane| lane.on_probation);
@@ -389,7 +389,7 @@ impl Lanes {
         self.lock().held == 0
     }
 
-    /// Resolves when a place was given back.
+    /// Resolves when a place was returned.
     pub(crate) async fn freed(&self) {
         self.freed.notified().await;
     }
@@ -407,6 +407,10 @@ impl Lanes {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

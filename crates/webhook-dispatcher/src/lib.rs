@@ -1,14 +1,14 @@
-//! The dispatcher: brings each Scan to each Connection attached to its Manager.
+//! The dispatcher: delivers each Scan to each Connection of its Manager.
 //!
-//! [`fan_out`] turns a ScanCreated into deliveries, and those that may go now go straight from memory.
-//! What has to wait waits in the database, where [`claim`] finds it when it is due. [`send`] makes one
-//! attempt, [`schedule`] decides what becomes of it, and [`record`] writes it down, many at a time.
-//! [`lanes`] bound what is open, per Connection and in all. What people ask for in addition, tests and replays,
-//! run in [`errands`]; [`retention`] drops what is old.
+//! [`fan_out`] turns a ScanCreated into deliveries, and those that may be sent now are sent directly from memory.
+//! The others wait in the database, where [`claim`] finds them when they are due. [`send`] makes one attempt,
+//! [`schedule`] decides the delivery's next state, and [`record`] writes results, many at a time. [`lanes`] limit
+//! open requests, per Connection and in total. [`errands`] runs what people request in addition: tests and replays.
+//! [`retention`] drops old data.
 //!
-//! Delivery is at least once. A delivery is leased in the database while its request is open; when a
-//! dispatcher dies its leases are freed, and the requests that it had open are repeated under the same
-//! Scan name, which receivers deduplicate on.
+//! Delivery is at least once. A delivery is leased in the database while its request is open. If a dispatcher dies,
+//! its leases are freed, and its open requests are repeated with the same Scan name, which receivers use to
+//! deduplicate.
 
 mod breaker;
 mod claim;
@@ -16,6 +16,7 @@ mod connection_test;
 mod errands;
 mod fan_out;
 mod format;
+mod in_hand;
 mod lanes;
 mod metrics;
 mod rate;
@@ -36,7 +37,7 @@ use tokio::sync::Semaphore;
 
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
-/// State that the parts share.
+/// State that all parts share.
 struct Dispatcher {
     config: Arc<Config>,
     backbone: Backbone,
@@ -45,24 +46,24 @@ struct Dispatcher {
     lanes: Arc<lanes::Lanes>,
     recorder: record::Recorder,
     signals: claim::Signals,
-    /// Free places for tests of Connections.
+    /// Permits for tests of Connections.
     tests: Arc<Semaphore>,
 }
 
-/// Delivers until the context's shutdown, then finishes the requests that are open.
+/// Delivers until the context's shutdown, then completes the open requests.
 ///
 /// # Errors
-/// When a setting cannot be used.
+/// If a setting cannot be used.
 pub async fn run(config: Arc<Config>, context: Context, backbone: Backbone) -> anyhow::Result<()> {
     let policy = config.outbound.address_policy();
     let client = outbound::Client::new(policy, outbound::USER_AGENT);
-    run_with(config, context, backbone, client).await
+    Box::pin(run_with(config, context, backbone, client)).await
 }
 
-/// Same as [`run`], with a client that resolves and trusts in its own way.
+/// Same as [`run`], with a client that has its own name resolution and trusted certificates.
 ///
 /// # Errors
-/// When a setting cannot be used.
+/// If a setting cannot be used.
 pub async fn run_with(
     config: Arc<Config>,
     context: Context,
@@ -116,7 +117,7 @@ pub async fn run_with(
     };
     tokio::select! {
         () = work => {}
-        // Without it nothing that is sent would ever be known as sent.
+        // Without the recorder no delivery would ever be known as sent.
         ended = &mut recording => {
             ended.context("the recorder panicked")?;
             anyhow::bail!("the recorder ended before its time");
@@ -124,14 +125,15 @@ pub async fn run_with(
     }
     drain(&dispatcher).await;
     drop(dispatcher);
-    // Ends when the last sender is gone and everything is written.
+    // Ends when the last sender is dropped and everything is written.
     recording.await?;
     Ok(())
 }
 
-/// Gives back what is not sent yet, and waits for what is open.
+/// Returns unsent deliveries, and waits for open requests.
 async fn drain(dispatcher: &Dispatcher) {
     loop {
+        let idle = dispatcher.lanes.is_idle();
         let queued = dispatcher.lanes.empty();
         if !queued.is_empty()
             && let Err(error) = send::hand_back(dispatcher, queued).await
@@ -139,10 +141,15 @@ async fn drain(dispatcher: &Dispatcher) {
             let error = anyhow::Error::from(error);
             tracing::warn!("deliveries are free only after this replica's end: {error:#}");
         }
-        if dispatcher.lanes.is_idle() {
+        // Without their hints, deliveries of the last Scans would wait for the sweep of another replica.
+        if idle && let Err(error) = claim::note_rest(dispatcher).await {
+            let error = anyhow::Error::from(error);
+            tracing::warn!("cannot write which Connections have deliveries: {error:#}");
+        }
+        if idle {
             return;
         }
-        // A place may have been given back between the look and the wait.
+        // A place may have been returned between the check and the wait.
         let freed = dispatcher.lanes.freed();
         let _ = tokio::time::timeout(DRAIN_LOOK, freed).await;
     }

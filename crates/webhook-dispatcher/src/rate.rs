@@ -1,18 +1,18 @@
-//! How many deliveries a rate limit allows, and when each may go.
+//! How many deliveries a rate limit allows, and when each may be sent.
 //!
-//! All replicas draw on one time line in the database: the seconds before `rate_time` are
-//! spent. A claim spends a second of what is to come and paces its requests over it; the next claim is due when
-//! half of that is left (`store::lanes::settle`). So a rate costs two looks a second, however high it is and
-//! however much waits, and a look may be late by half a second and no one waits for it. What is late by a little
-//! more is caught up, so that the rate is met; what no one asked for is not saved up.
+//! All replicas share one time line in the database: the seconds before `rate_time` are spent. A claim spends a
+//! second of the future and spreads its requests over it. The next claim is due when half of that is left
+//! (`store::lanes::settle`). So a rate costs two queries a second, for any rate and any backlog, and a query may be
+//! half a second late without delaying a request. Slightly longer delays are caught up, so that the rate is
+//! reached. Unused time is not saved.
 
 use std::time::Duration;
 
 use domain::Timestamp;
 
-/// How far ahead of now is spent.
+/// How far into the future time may be spent.
 const AHEAD: Duration = Duration::from_secs(1);
-/// A time line that is behind by no more than this is caught up.
+/// Maximum delay of the time line that is caught up.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
 /// Number of requests that may be sent now.
@@ -45,12 +45,12 @@ impl Allowance {
         }
     }
 
-    /// How long the delivery at `place` is to wait.
+    /// Returns how long the delivery at `place` has to wait.
     pub(crate) fn wait(&self, place: u32) -> Duration {
         self.start.plus(self.span(place)).since(self.now)
     }
 
-    /// The time line after `count` were spent.
+    /// Returns the time line after `count` deliveries.
     pub(crate) fn spent(&self, count: u32) -> Timestamp {
         self.start.plus(self.span(count))
     }
@@ -69,7 +69,7 @@ mod tests {
 
     use super::Allowance;
 
-    /// Sends as much as is allowed, looking every `look`, by as many replicas; returns when each went.
+    /// Sends as much as is allowed, with a query every `look` and this many replicas; returns the sending times.
     fn simulate(per_second: u32, look: Duration, replicas: u32) -> Vec<Duration> {
         let begin = Timestamp::now();
         let mut line = None;
@@ -113,9 +113,9 @@ mod tests {
         }
     }
 
-    /// A look that comes 600 ms after it was due: a claim before it had paced that long ahead.
+    /// A query comes 600 ms late, after a claim that had spread its requests over that time.
     #[test]
-    fn looks_that_are_late_lose_no_pace() {
+    fn late_queries_do_not_slow_the_rate() {
         let sent = simulate(20, Duration::from_millis(1_100), 1);
         for second in 1..18 {
             let window = Duration::from_secs(second)..Duration::from_secs(second + 1);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_saved_up() {
+    fn unused_rate_is_not_saved() {
         let now = Timestamp::now();
         let long_ago = now.minus(Duration::from_secs(60));
         let allowance = Allowance::new(Some(long_ago), now, 10);

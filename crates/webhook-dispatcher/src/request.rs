@@ -11,7 +11,7 @@ use crate::format;
 
 /// Content of a request.
 pub(crate) struct Parts<'a> {
-    /// Id that the receiver recognises the message by: the same at each attempt.
+    /// Message id for the receiver, identical at each attempt.
     id: Id,
     scan: ScanName,
     post: &'a Post,
@@ -47,13 +47,13 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The body, in a form that is the same at each attempt.
+    /// The body, which is identical at each attempt.
     pub(crate) fn body(&self) -> Result<Bytes, serde_json::Error> {
         format::body(self.format, self.scan, self.post)
     }
 
-    /// Ours first: a header of the customer's of the same name takes its place. Signatures last, which
-    /// nothing takes the place of.
+    /// Our headers come first: a header of the customer with the same name replaces ours. Signatures come last, and
+    /// nothing replaces them.
     pub(crate) fn headers(&self, body: &[u8], now: Timestamp) -> Vec<(String, String)> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         headers.extend(

@@ -1,55 +1,49 @@
-//! Keeps the database from growing for ever: what is older than `[retention]` goes, week by week.
+//! Retention: removes data older than `[retention]`, week by week.
 //!
-//! One replica at a time has the turn, once an hour. Each step is short, and where others are at work on a
-//! table it gives way and comes again: no one waits for this for longer than a fifth of a second.
+//! One replica at a time has the turn, once an hour. Each step is short. If others use a table, it gives way and
+//! tries again, so no one waits longer than a fifth of a second for it.
 
 use std::{sync::Arc, time::Duration};
 
 use domain::Timestamp;
+use runtime::Periodic;
 use store::{
     AsyncPgConnection,
-    retention::{self, Dropped, Pages, Partition, Table},
+    retention::{self, Dropped, Partition, Purge, Table, Unpartitioned},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{Dispatcher, metrics};
 
 const INTERVAL: Duration = Duration::from_secs(3_600);
-/// After a start, when there is more to do than to tidy up.
+/// Delay after a start, when other work is more urgent.
 const FIRST: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_secs(300);
 const BATCH: i64 = 1_000;
-/// Between two batches, so that the work of others goes before.
+/// Number of rows in a batch without partitions. No one waits for them.
+const PURGE_BATCH: i64 = 10_000;
+/// Pause between two batches, so that other work goes first.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often a table that others are at work on is tried in one turn, and how long is waited in between.
+/// Number of tries in one turn for a table that others use, and the wait in between.
 const TRIES: u32 = 20;
 const BUSY: Duration = Duration::from_millis(500);
-/// A post may be older than a Scan of it, by as much as a Manager may look back and a little more.
+/// A post may be older than its Scan: by the longest backfill and a little more.
 const POSTS_OUTLIVE_SCANS: Duration = Duration::from_secs(35 * 86_400);
 
 pub(crate) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
+    let mut rounds = Periodic::new(&shutdown);
     let mut wait = FIRST;
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(wait) => {}
-        }
-        let turn = tokio::select! {
-            () = shutdown.cancelled() => return,
-            turn = turn(dispatcher) => turn,
+    while rounds.after(wait).await {
+        // May take hours, so a stop does not wait for it.
+        let Some(turn) = shutdown.run_until_cancelled(turn(dispatcher)).await else {
+            return;
         };
-        wait = match turn {
-            Ok(true) => INTERVAL,
-            Ok(false) => RETRY,
-            Err(error) => {
-                tracing::warn!("cannot drop what is old: {:#}", anyhow::Error::from(error));
-                RETRY
-            }
-        };
+        let whole = rounds.note("drop what is old", turn) == Some(true);
+        wait = if whole { INTERVAL } else { RETRY };
     }
 }
 
-/// `false` when something is left that could not be done now.
+/// Returns false if something could not be removed now.
 async fn turn(dispatcher: &Dispatcher) -> Result<bool, store::Error> {
     let mut conn = dispatcher.backbone.pool.get().await?;
     if !retention::begin_turn(&mut conn).await? {
@@ -58,7 +52,7 @@ async fn turn(dispatcher: &Dispatcher) -> Result<bool, store::Error> {
     let kept = &dispatcher.config.retention;
     let outcome = clean(&mut conn, kept.scans, kept.deliveries).await;
     let purged = purge_audit_events(&mut conn, kept.audit_events).await;
-    // Should this fail, the turn ends with its connection.
+    // If this fails, the turn ends with its connection.
     retention::end_turn(&mut conn).await?;
     purged?;
     outcome
@@ -69,25 +63,34 @@ pub(crate) async fn purge_audit_events(
     conn: &mut AsyncPgConnection,
     kept: Duration,
 ) -> Result<(), store::Error> {
-    let before = Timestamp::now().minus(kept).to_chrono();
-    let mut pages = Pages::of(conn, "audit_events").await?;
-    while retention::purge_audit_events(conn, &mut pages, before)
+    let before = retention::earlier_now(conn, Timestamp::now())
         .await?
-        .is_some()
-    {
+        .minus(kept);
+    purge(conn, Unpartitioned::AuditEvents, before).await
+}
+
+/// Deletes the rows of `table` from before `before`.
+async fn purge(
+    conn: &mut AsyncPgConnection,
+    table: Unpartitioned,
+    before: Timestamp,
+) -> Result<(), store::Error> {
+    let mut purge = Purge::new(table, before.to_chrono());
+    while purge.delete(conn, PURGE_BATCH).await? > 0 {
         tokio::time::sleep(PAUSE).await;
     }
     Ok(())
 }
 
-/// Drops all that is older; `false` when something was in use.
+/// Drops everything older; returns false if something was in use.
 pub(crate) async fn clean(
     conn: &mut AsyncPgConnection,
     scans: Duration,
     deliveries: Duration,
 ) -> Result<bool, store::Error> {
+    let now = retention::earlier_now(conn, Timestamp::now()).await?;
     let mut complete = true;
-    for partition in retention::older_than(conn, Table::Deliveries, deliveries).await? {
+    for partition in retention::older_than(conn, Table::Deliveries, deliveries, now).await? {
         let mut expired = 0;
         loop {
             let count = retention::exhaust_expired(conn, partition.end, BATCH).await?;
@@ -102,32 +105,18 @@ pub(crate) async fn clean(
         }
         complete &= drop_one(conn, &partition).await?;
     }
-    for partition in retention::older_than(conn, Table::DeliveryAttempts, deliveries).await? {
+    for partition in retention::older_than(conn, Table::DeliveryAttempts, deliveries, now).await? {
         complete &= drop_one(conn, &partition).await?;
     }
-    let before = Timestamp::now().minus(deliveries);
+    let before = now.minus(deliveries);
     retention::purge_replays(conn, before).await?;
 
-    let before = Timestamp::now()
-        .minus(store::scans::ALIKE_WITHIN)
-        .to_chrono();
-    let mut pages = Pages::of(conn, "scan_likes").await?;
-    while retention::purge_scan_likes(conn, &mut pages, before)
-        .await?
-        .is_some()
-    {
-        tokio::time::sleep(PAUSE).await;
-    }
+    let before = now.minus(store::scans::ALIKE_WITHIN);
+    purge(conn, Unpartitioned::ScanLikes, before).await?;
 
-    let old = retention::older_than(conn, Table::Scans, scans).await?;
+    let old = retention::older_than(conn, Table::Scans, scans, now).await?;
     if let Some(last) = old.last() {
-        let mut pages = Pages::of(conn, "scan_keys").await?;
-        while retention::purge_scan_keys(conn, &mut pages, last.end)
-            .await?
-            .is_some()
-        {
-            tokio::time::sleep(PAUSE).await;
-        }
+        purge(conn, Unpartitioned::ScanKeys, last.end.into()).await?;
     }
     for partition in &old {
         complete &= drop_one(conn, partition).await?;
@@ -138,16 +127,10 @@ pub(crate) async fn clean(
         }
     }
 
-    // Keys first: after that no new Scan can be of a post that is about to go.
-    let old = retention::older_than(conn, Table::Posts, scans + POSTS_OUTLIVE_SCANS).await?;
+    // Keys go first: after that no new Scan can refer to a post that is about to be removed.
+    let old = retention::older_than(conn, Table::Posts, scans + POSTS_OUTLIVE_SCANS, now).await?;
     if let Some(last) = old.last() {
-        let mut pages = Pages::of(conn, "post_keys").await?;
-        while retention::purge_post_keys(conn, &mut pages, last.end)
-            .await?
-            .is_some()
-        {
-            tokio::time::sleep(PAUSE).await;
-        }
+        purge(conn, Unpartitioned::PostKeys, last.end.into()).await?;
     }
     for partition in &old {
         complete &= drop_one(conn, partition).await?;
@@ -155,7 +138,7 @@ pub(crate) async fn clean(
     Ok(complete)
 }
 
-/// `false` when it must stay for now.
+/// Returns false if the partition must stay for now.
 async fn drop_one(
     conn: &mut AsyncPgConnection,
     partition: &Partition,
@@ -191,5 +174,7 @@ async fn drop_one(
     Ok(false)
 }
 
+#[cfg(test)]
+mod at_size;
 #[cfg(test)]
 mod tests;

@@ -2,43 +2,41 @@
 
 use std::time::Duration;
 
-use domain::Timestamp;
 use runtime::config::Dispatcher as Settings;
 use store::deliveries::Verdict;
 
 const GONE: u16 = 410;
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
-/// Tolerance between the clocks of replicas: the rest of the greatest age is then not worth waiting for.
+/// Tolerance for differences between the clocks of replicas: if less than this is left of the maximum age, the
+/// delivery does not wait for it.
 const CLOSE: Duration = Duration::from_secs(1);
 const JITTER: std::ops::Range<f64> = 0.8..1.2;
 
 /// Facts after an attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tried {
-    /// `None` where there was no answer.
+    /// `None` if there was no response.
     pub(crate) status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
     /// This attempt's number, from 1.
     pub(crate) number: u32,
-    pub(crate) delivery_time: Timestamp,
+    pub(crate) age: Duration,
 }
 
-/// 2xx acknowledges, 410 ends, all else is tried again after the schedule's next wait with ±20 %
-/// jitter. `Retry-After` of a 429 or 503 may lengthen the wait, up to a day, and never shortens it.
-/// The delivery is given up after the schedule's last wait, and at its greatest age, when it is
-/// tried for the last time.
-pub(crate) fn verdict(tried: Tried, settings: &Settings, now: Timestamp) -> Verdict {
-    verdict_with(tried, settings, now, rand::random_range(JITTER))
+/// 2xx succeeds, 410 ends, and everything else is retried after the schedule's next wait with ±20 % jitter.
+/// `Retry-After` of a 429 or 503 may lengthen the wait, up to a day, and never shortens it. The delivery is given
+/// up after the schedule's last wait, and at its maximum age, when it is tried for the last time.
+pub(crate) fn verdict(tried: Tried, settings: &Settings) -> Verdict {
+    verdict_with(tried, settings, rand::random_range(JITTER))
 }
 
-fn verdict_with(tried: Tried, settings: &Settings, now: Timestamp, jitter: f64) -> Verdict {
+fn verdict_with(tried: Tried, settings: &Settings, jitter: f64) -> Verdict {
     match tried.status {
         Some(200..=299) => return Verdict::Succeeded,
         Some(GONE) => return Verdict::Exhausted,
         _ => {}
     }
-    let age = now.since(tried.delivery_time);
-    let left = settings.max_age.saturating_sub(age);
+    let left = settings.max_age.saturating_sub(tried.age);
     if left < CLOSE {
         return Verdict::Expired;
     }
@@ -53,7 +51,7 @@ fn verdict_with(tried: Tried, settings: &Settings, now: Timestamp, jitter: f64) 
     Verdict::RetryIn(wait.mul_f64(jitter).max(asked).min(left))
 }
 
-/// Returns true if the endpoint said that it is gone permanently, so that nothing more must be sent to it.
+/// Returns true if the endpoint reports that it is permanently gone and must not get anything more.
 pub(crate) fn is_gone(status: Option<u16>) -> bool {
     status == Some(GONE)
 }
@@ -62,7 +60,6 @@ pub(crate) fn is_gone(status: Option<u16>) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use domain::Timestamp;
     use runtime::Config;
     use store::deliveries::Verdict;
 
@@ -73,9 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn each_outcome_has_its_verdict() {
+    fn each_outcome_sets_the_next_state() {
         let settings = Config::default().dispatcher;
-        let now = Timestamp::now();
         let retry = |wait| Verdict::RetryIn(seconds(wait));
         for (status, number, retry_after, expected) in [
             (Some(200), 1, None, Verdict::Succeeded),
@@ -98,9 +94,9 @@ mod tests {
                 status,
                 retry_after: retry_after.map(seconds),
                 number,
-                delivery_time: now,
+                age: Duration::ZERO,
             };
-            let found = verdict_with(tried, &settings, now, 1.0);
+            let found = verdict_with(tried, &settings, 1.0);
             assert_eq!(
                 found, expected,
                 "{status:?}, attempt {number}, retry after {retry_after:?}"
@@ -109,18 +105,17 @@ mod tests {
     }
 
     #[test]
-    fn waits_spread_by_a_fifth() {
+    fn waits_have_a_jitter_of_a_fifth() {
         let settings = Config::default().dispatcher;
-        let now = Timestamp::now();
         let tried = |number| Tried {
             status: Some(500),
             retry_after: None,
             number,
-            delivery_time: now,
+            age: Duration::ZERO,
         };
         for (number, wait) in (1..).zip(&settings.retry_schedule) {
             let waits: Vec<_> = (0..200)
-                .map(|_| match super::verdict(tried(number), &settings, now) {
+                .map(|_| match super::verdict(tried(number), &settings) {
                     Verdict::RetryIn(wait) => wait,
                     other => panic!("{other:?}"),
                 })
@@ -132,17 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_is_tried_last_at_its_greatest_age() {
+    fn last_attempt_is_at_the_maximum_age() {
         let settings = Config::default().dispatcher;
-        let now = Timestamp::now();
         let at_age = |age, status, number| {
             let tried = Tried {
                 status: Some(status),
                 retry_after: None,
                 number,
-                delivery_time: now.minus(age),
+                age,
             };
-            verdict_with(tried, &settings, now, 1.0)
+            verdict_with(tried, &settings, 1.0)
         };
         let max = settings.max_age;
         for (age, status, number, expected) in [
@@ -150,7 +144,7 @@ mod tests {
             (max, 500, 11, Verdict::Expired),
             (max, 200, 1, Verdict::Succeeded),
             (max, 410, 1, Verdict::Exhausted),
-            // The next wait would cross it.
+            // The next wait would exceed it.
             (max - seconds(60), 500, 3, Verdict::RetryIn(seconds(60))),
             (max - seconds(60), 500, 1, Verdict::RetryIn(seconds(5))),
             (max - seconds(60), 500, 11, Verdict::Exhausted),

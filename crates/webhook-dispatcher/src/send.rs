@@ -1,17 +1,19 @@
 //! Makes one attempt.
 //!
-//! No query: the task carries all that the request needs, and the result goes to the recorder. The
-//! permit is held for the time of the request alone.
+//! It runs no query: the task contains everything that the request needs, and the result goes to the recorder. The
+//! permit is held only during the request.
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{DeliveryName, Timestamp};
+use domain::{ConnectionName, DeliveryName, Timestamp};
 use events::TraceContext;
 use outbound::Request;
 use store::{
     connections::{self, Switched},
-    deliveries::{self, Attempt, AttemptResult, Task, Unsendable, Verdict},
+    deliveries::{self, Age, Attempt, AttemptResult, Task, Unsendable, Verdict},
+    lanes,
 };
+use tokio::time::Instant;
 use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
@@ -19,12 +21,12 @@ use crate::{
     breaker::Outcome,
     lanes::Ready,
     metrics,
-    record::Sent,
+    record::unwritten::Sent,
     request,
     schedule::{self, Tried},
 };
 
-/// Opens requests as long as any may be opened; they end by themselves, each within the deadline.
+/// Opens requests as long as any may be opened. Each ends by itself within its deadline.
 pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
     while let Some((ready, permit)) = dispatcher.lanes.next() {
         let Ready {
@@ -41,6 +43,10 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
             let success = result.verdict == Verdict::Succeeded;
             let unwritten = dispatcher.lanes.unwritten();
             permit.done(success);
+            if urgent {
+                // More of them may wait for its capacity.
+                dispatcher.signals.look_soon();
+            }
             let sent = Sent {
                 result,
                 outcome: Some((
@@ -60,8 +66,8 @@ pub(crate) fn pump(dispatcher: &Arc<Dispatcher>) {
     }
 }
 
-/// The first attempt goes on with the trace of the Scan's event. Each later one has a separate trace, which
-/// is linked to it: hours may lie between them.
+/// The first attempt continues the trace of the Scan's event. Each later one has a separate trace that is linked to
+/// it, because hours may lie between them.
 fn span(task: &Task) -> Span {
     let span = tracing::info_span!(
         parent: None,
@@ -81,7 +87,7 @@ fn span(task: &Task) -> Span {
     span
 }
 
-/// Gives leased deliveries back to the database, unsent. Should it be away, their leases are freed in time.
+/// Returns leased deliveries to the database, unsent. If the database is away, their leases are freed later.
 pub(crate) fn give_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
     if given.is_empty() {
         return;
@@ -95,7 +101,8 @@ pub(crate) fn give_back(dispatcher: &Arc<Dispatcher>, given: Vec<Ready>) {
     });
 }
 
-/// Same as [`give_back`], to its end.
+/// Same as [`give_back`], and waits until it is done. It writes the hints of these deliveries itself: at a shutdown,
+/// no round of claims would do it afterwards.
 pub(crate) async fn hand_back(
     dispatcher: &Dispatcher,
     given: Vec<Ready>,
@@ -103,19 +110,24 @@ pub(crate) async fn hand_back(
     let names: Vec<DeliveryName> = given.iter().map(|ready| ready.task.delivery).collect();
     let mut conn = dispatcher.backbone.pool.get().await?;
     deliveries::hand_back(&mut conn, dispatcher.backbone.replica, &names).await?;
-    let connections = names.iter().map(DeliveryName::connection_name);
-    dispatcher.signals.note(connections);
-    Ok(())
+    let connections: Vec<ConnectionName> =
+        names.iter().map(DeliveryName::connection_name).collect();
+    let noted = lanes::note_due(&mut conn, &connections).await;
+    match noted {
+        Ok(()) => dispatcher.signals.look_at(Instant::now()),
+        Err(_) => dispatcher.signals.note(connections),
+    }
+    Ok(noted?)
 }
 
-/// Records a failed attempt of a delivery that cannot be sent, so that it is tried after the schedule,
-/// when someone may have configured the key, and given up in the end.
+/// Records a failed attempt of a delivery that cannot be sent. So it is retried by the schedule, in case someone
+/// configures the missing key, and finally given up.
 pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
     let Unsendable {
         delivery,
         attempt_count,
         schedule_base,
-        open_time,
+        age,
         error,
     } = unsendable;
     let word = match error {
@@ -127,24 +139,24 @@ pub(crate) fn fail(dispatcher: &Dispatcher, unsendable: Unsendable) {
     let tries = Tries {
         made: attempt_count,
         base: schedule_base,
-        open_time,
+        age,
     };
     let sent = Sent {
         result: failed(dispatcher, delivery, tries, word),
-        // Nothing was asked of the endpoint.
+        // No request was sent to the endpoint.
         outcome: None,
     };
     let unwritten = dispatcher.lanes.unwritten();
     dispatcher.recorder.record(sent, (in_hand, unwritten));
 }
 
-/// How often a delivery was tried before.
+/// Number of earlier attempts of a delivery.
 #[derive(Clone, Copy)]
 struct Tries {
     made: u32,
-    /// Attempts before it was last reopened, which the schedule excludes.
+    /// Attempts before it was last reopened, which the schedule ignores.
     base: u32,
-    open_time: Timestamp,
+    age: Age,
 }
 
 impl Tries {
@@ -152,26 +164,26 @@ impl Tries {
         Self {
             made: task.attempt_count,
             base: task.schedule_base,
-            open_time: task.open_time,
+            age: task.age,
         }
     }
 
-    /// Number of the next attempt, over all reopenings.
+    /// Number of the next attempt, counted over all reopenings.
     fn number(self) -> u32 {
         self.made.saturating_add(1)
     }
 
-    fn tried(self, status: Option<u16>, retry_after: Option<Duration>) -> Tried {
+    fn tried(self, status: Option<u16>, retry_after: Option<Duration>, now: Timestamp) -> Tried {
         Tried {
             status,
             retry_after,
             number: self.number().saturating_sub(self.base),
-            delivery_time: self.open_time,
+            age: self.age.at(now),
         }
     }
 }
 
-/// An attempt without a request.
+/// Result of an attempt without a request.
 fn failed(
     dispatcher: &Dispatcher,
     delivery: DeliveryName,
@@ -179,8 +191,8 @@ fn failed(
     word: &str,
 ) -> AttemptResult {
     let now = Timestamp::now();
-    let tried = tries.tried(None, None);
-    let verdict = schedule::verdict(tried, &dispatcher.config.dispatcher, now);
+    let tried = tries.tried(None, None, now);
+    let verdict = schedule::verdict(tried, &dispatcher.config.dispatcher);
     metrics::DELIVERIES
         .with_label_values(&[outcome(verdict), status_class(None)])
         .inc();
@@ -203,7 +215,7 @@ fn failed(
     }
 }
 
-/// A delivery that panics has failed: otherwise it would be repeated for ever.
+/// Treats a panic as a failed attempt: otherwise the delivery would be repeated for ever.
 async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> AttemptResult {
     let (delivery, tries) = (task.delivery, Tries::of(&task));
     let own = Arc::clone(dispatcher);
@@ -220,8 +232,8 @@ async fn attempt_unless_panic(dispatcher: &Arc<Dispatcher>, task: Task) -> Attem
 async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     let time = Timestamp::now();
     let scan_time = task.scan.scan.time();
-    // What was reopened was late before it was asked for.
-    let is_first_run = task.open_time == task.delivery.delivery.time();
+    // A reopened delivery was late before it was requested again.
+    let is_first_run = !task.reopened;
     if task.attempt_count == 0 && is_first_run {
         metrics::LATENCY
             .with_label_values(&["first_attempt"])
@@ -230,7 +242,7 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     let parts = request::Parts::of(task);
     let body = match parts.body() {
         Ok(body) => body,
-        // A post is always JSON; were it not, nothing that a receiver can use is lost.
+        // A post can always be serialised; if one could not, receivers lose nothing that they could use.
         Err(error) => {
             tracing::error!("a delivery has no body: {error}");
             bytes::Bytes::new()
@@ -251,12 +263,12 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     let now = Timestamp::now();
     let status = exchange.status.as_ref().ok().copied();
     let tries = Tries::of(task);
-    let tried = tries.tried(status, exchange.retry_after);
-    let mut verdict = schedule::verdict(tried, &dispatcher.config.dispatcher, now);
+    let tried = tries.tried(status, exchange.retry_after, now);
+    let mut verdict = schedule::verdict(tried, &dispatcher.config.dispatcher);
     if schedule::is_gone(status) && disable(dispatcher, task).await == Switched::Changed {
-        // It may lead elsewhere by now, where the delivery has not been.
-        let unanswered = tries.tried(None, None);
-        verdict = schedule::verdict(unanswered, &dispatcher.config.dispatcher, now);
+        // The address may have changed, and the delivery was never sent to the new one.
+        let unanswered = tries.tried(None, None, now);
+        verdict = schedule::verdict(unanswered, &dispatcher.config.dispatcher);
     }
     let failure = exchange.status.as_ref().err();
     tell(task, status, failure, verdict);
@@ -299,8 +311,8 @@ async fn attempt(dispatcher: &Arc<Dispatcher>, task: &Task) -> AttemptResult {
     }
 }
 
-/// Switches the Connection off that was asked, unless its owner has changed it since: then what is queued is sent,
-/// and meets the same answer if that was still meant. Should the database be away, the next delivery does.
+/// Disables the Connection, unless its owner has changed it since. In that case queued deliveries are sent, and get
+/// the same answer if it still applies. If the database is away, the next delivery disables it.
 async fn disable(dispatcher: &Arc<Dispatcher>, task: &Task) -> Switched {
     let name = task.delivery.connection_name();
     let asked = task.connection_update_time;
@@ -330,7 +342,7 @@ fn tell(task: &Task, status: Option<u16>, failure: Option<&outbound::Failure>, v
     let delivery = task.delivery;
     let cause = failure.map(ToString::to_string);
     match verdict {
-        // Thousands a second, and the delivery log has them.
+        // There are thousands a second, and they are in the delivery log.
         Verdict::Succeeded => tracing::debug!(delivery.name = %delivery, status, "delivered"),
         Verdict::RetryIn(wait) => {
             tracing::info!(delivery.name = %delivery, status, cause, wait_seconds = wait.as_secs_f64(), "not delivered, trying again");

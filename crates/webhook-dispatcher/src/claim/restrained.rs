@@ -1,5 +1,5 @@
-//! Claims for Connections under restraint: an open breaker, or a limited rate. Under their locks, which one
-//! replica has at a time: so there is one probe over all replicas, and one rate.
+//! Claims for throttled Connections: with an open circuit breaker, or a rate limit. They are claimed under their
+//! lock, which one replica holds at a time. So there is one probe and one rate over all replicas.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -11,19 +11,19 @@ use store::{
 };
 use tokio::time::Instant;
 
-use super::{SOONEST_LOOK, name_of, put, ready};
+use super::{LOOK, SOONEST_LOOK, name_of, put, ready};
 use crate::{Dispatcher, lanes::Place, rate::Allowance, send};
 
-/// Beyond the deadline of a request, for what comes before and after it.
+/// Time in addition to a request's deadline, for the work before and after it.
 const PROBE_MARGIN: Duration = Duration::from_secs(5);
 
 /// Deliveries that a Connection may send now.
 enum Leave {
-    /// `None` if its time has not come, or it is disabled.
+    /// `None` if it is not due yet, or the Connection is disabled.
     Nothing,
     Probe(Place),
     Paced(Allowance, Vec<Place>),
-    /// The restraint is over.
+    /// The Connection is no longer throttled.
     Free,
 }
 
@@ -66,18 +66,17 @@ pub(super) async fn claim(
     } in settled
     {
         let mut signals = dispatcher.signals.lock();
-        match next {
-            Some(next) => {
-                let at = Instant::now() + next;
-                signals.quiet.insert(connection, at);
-                drop(signals);
-                dispatcher
-                    .signals
-                    .look_at(at.max(Instant::now() + SOONEST_LOOK));
-            }
-            None => {
-                signals.quiet.remove(&connection);
-            }
+        let at = next.map(|next| Instant::now() + next);
+        // A later time is that of a retry or of a breaker. New deliveries may be sent before it.
+        match at.filter(|_| next <= Some(LOOK)) {
+            Some(at) => signals.quiet.insert(connection, at),
+            None => signals.quiet.remove(&connection),
+        };
+        drop(signals);
+        if let Some(at) = at {
+            dispatcher
+                .signals
+                .look_at(at.max(Instant::now() + SOONEST_LOOK));
         }
     }
     Ok(())
@@ -94,7 +93,9 @@ fn leave(dispatcher: &Arc<Dispatcher>, due: &Due, locked: &LockedLane) -> Leave 
         let probed = lane
             .probe
             .is_some_and(|(_, end)| end > *now && locked.prober_lives);
-        if open_until > *now || probed {
+        // Places for the probes of others in this query may have been the last.
+        let has_place = dispatcher.lanes.has_place(due.connection, due.account);
+        if open_until > *now || probed || !has_place {
             return Leave::Nothing;
         }
         let place = dispatcher.lanes.exempt_place(due.connection, due.account);
@@ -123,7 +124,7 @@ fn want((connection, leave): (&ConnectionName, &Leave)) -> Option<Want> {
     })
 }
 
-/// The lanes after what was claimed.
+/// Returns the lanes after these claims.
 fn spend(
     dispatcher: &Dispatcher,
     leaves: &HashMap<ConnectionName, Leave>,

@@ -1,43 +1,43 @@
-//! Maintenance of claims: leases of dead replicas, hints that were never written, deliveries that no one will
-//! send any more.
+//! Maintenance of claims: leases of dead replicas, missing hints, and deliveries that will never be sent.
 
 use std::{sync::Arc, time::Duration};
 
+use domain::Timestamp;
+use runtime::Periodic;
 use store::{
     AsyncPgConnection,
     deliveries::{self, Standings},
+    lanes, replays,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Dispatcher, metrics};
 
-/// Between two looks at lanes and leases. What a dead replica had is free when its heartbeat is four seconds old: this
-/// and the time of a claim are the rest of the five seconds until another replica takes over.
+/// Interval between two checks of lanes and leases. Leases of a dead replica are free when its heartbeat is four
+/// seconds old. This interval and the time of a claim must fit into the rest of the five seconds until another
+/// replica takes over.
 const LOOK: Duration = Duration::from_millis(250);
 const SWEEP: Duration = Duration::from_secs(5);
 const EXPIRE: Duration = Duration::from_secs(600);
-/// Unfinished deliveries are counted up to this: a few milliseconds, however many there are.
+/// Unfinished deliveries are counted up to this number, which takes a few milliseconds.
 const COUNTED: i64 = 10_000;
-/// Rows in one statement at most.
+/// Maximum number of rows in one statement.
 const ENDED: i64 = 1_000;
-/// Statements at a time, while other work waits.
-const EXPIRE_ROUNDS: u32 = 20;
-/// Longer than from a lease to its delivery's being in hand. What is leased for longer and not in hand
-/// was leased by a transaction whose commit was not answered, or has nothing to be sent.
+/// Maximum number of statements in a row, while other work waits.
+const ROUNDS: u32 = 20;
+/// The database's clock has gone back if it is so far behind the steady clock.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
+/// Longer than the time from a lease to its delivery being in hand. A lease that is older and not in hand comes
+/// from a transaction whose commit was not answered, or has nothing to send.
 const FORGOTTEN: Duration = Duration::from_secs(15);
 
 pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationToken) {
-    let mut failing = false;
     let now = Instant::now();
     let (mut sweep, mut expire) = (now, now + SWEEP);
-    let mut looks = tokio::time::interval(LOOK);
-    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            _ = looks.tick() => {}
-        }
+    let mut clock = DatabaseClock::default();
+    let mut rounds = Periodic::new(shutdown);
+    while rounds.every(LOOK).await {
         dispatcher.lanes.tick();
         let (lanes, on_probation) = dispatcher.lanes.counts();
         metrics::LANES
@@ -50,7 +50,7 @@ pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationTok
         let round = async {
             let mut conn = dispatcher.backbone.pool.get().await?;
             if free_orphans(dispatcher, &mut conn).await? {
-                // A replica has died: it may have left things unsaid.
+                // A replica has died: it may have left hints unwritten.
                 sweep = now;
             }
             if now < sweep {
@@ -58,27 +58,22 @@ pub(super) async fn run(dispatcher: &Arc<Dispatcher>, shutdown: &CancellationTok
             }
             sweep = now + SWEEP;
             if deliveries::is_sweeper(&mut conn, dispatcher.backbone.replica).await? {
-                sweep_once(&mut conn).await?;
+                sweep_once(&mut conn, &mut clock).await?;
                 if now >= expire {
-                    expire = now + EXPIRE;
                     give_up_expired(dispatcher, &mut conn).await?;
+                    // After an error the next sweep tries again.
+                    expire = now + EXPIRE;
                 }
+            } else {
+                clock = DatabaseClock::default();
             }
             Ok::<_, store::Error>(())
         };
-        match round.await {
-            Ok(()) => failing = false,
-            Err(error) => {
-                if !std::mem::replace(&mut failing, true) {
-                    let error = anyhow::Error::from(error);
-                    tracing::warn!("cannot look after leases and lanes: {error:#}");
-                }
-            }
-        }
+        rounds.note("look after leases and lanes", round.await);
     }
 }
 
-/// Returns true if there were any of dead replicas.
+/// Returns true if any of them belonged to dead replicas.
 async fn free_orphans(
     dispatcher: &Arc<Dispatcher>,
     conn: &mut AsyncPgConnection,
@@ -90,7 +85,10 @@ async fn free_orphans(
     if freed.is_empty() {
         return Ok(false);
     }
-    tracing::info!(deliveries = freed.len(), "freed what nobody has in hand");
+    tracing::info!(
+        deliveries = freed.len(),
+        "freed deliveries without a holder"
+    );
     metrics::LEASES_EXPIRED
         .with_label_values(&["delivery"])
         .inc_by(freed.len() as u64);
@@ -98,12 +96,17 @@ async fn free_orphans(
     Ok(true)
 }
 
-async fn sweep_once(conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
+async fn sweep_once(
+    conn: &mut AsyncPgConnection,
+    clock: &mut DatabaseClock,
+) -> Result<(), store::Error> {
+    let standings = deliveries::standings(conn, COUNTED).await?;
+    tell(standings);
     let waiting = deliveries::find_waiting(conn).await?;
     if waiting.unnoted > 0 {
         tracing::info!(
             connections = waiting.unnoted,
-            "found deliveries that no hint told of"
+            "found deliveries without a hint"
         );
         metrics::RECOVERED
             .with_label_values(&["delivery"])
@@ -117,8 +120,52 @@ async fn sweep_once(conn: &mut AsyncPgConnection) -> Result<(), store::Error> {
     metrics::OPEN_BREAKERS.set(standing.open_breakers);
     metrics::CONNECTIONS_BEHIND.set(standing.behind);
     metrics::OLDEST_DUE.set(standing.oldest_due.as_secs_f64());
-    tell(deliveries::standings(conn, COUNTED).await?);
-    Ok(())
+    // Last, because it may read a large backlog. The next sweep corrects hints that are too late now.
+    clock.follow(conn, standings.now).await
+}
+
+/// The last known time of the database's clock, with this process's steady clock.
+#[derive(Default)]
+struct DatabaseClock(Option<(Timestamp, Instant)>);
+
+impl DatabaseClock {
+    /// Corrects times after the database's clock went back, so that nothing waits longer. That is unknown to a new
+    /// sweeper, so it looks once.
+    async fn follow(
+        &mut self,
+        conn: &mut AsyncPgConnection,
+        now: Timestamp,
+    ) -> Result<(), store::Error> {
+        let connections = lanes::follow_clock(conn).await?;
+        let went_back = self
+            .0
+            .is_none_or(|(time, at)| now.plus(CLOCK_TOLERANCE) < time.plus(at.elapsed()));
+        let (mut replays, mut followed) = (0, 0);
+        let mut complete = !went_back;
+        if went_back {
+            replays = replays::follow_clock(conn).await?;
+            for _ in 0..ROUNDS {
+                let count = deliveries::follow_clock(conn, ENDED).await?;
+                followed += count;
+                complete = i64::try_from(count).is_ok_and(|count| count < ENDED);
+                if complete {
+                    break;
+                }
+            }
+        }
+        if complete {
+            self.0 = Some((now, Instant::now()));
+        }
+        if connections + replays + followed > 0 {
+            tracing::warn!(
+                connections,
+                replays,
+                deliveries = followed,
+                "the clock of the database went back: waiting no longer than before"
+            );
+        }
+        Ok(())
+    }
 }
 
 fn tell(standings: Standings) {
@@ -146,8 +193,9 @@ async fn give_up_expired(
     let kept = dispatcher.config.retention.deliveries;
     let max_age = dispatcher.config.dispatcher.max_age;
     let mut expired = 0;
-    for _ in 0..EXPIRE_ROUNDS {
-        let count = deliveries::expire(conn, kept, max_age, ENDED).await?;
+    for _ in 0..ROUNDS {
+        let now = Timestamp::now();
+        let count = deliveries::expire(conn, kept, max_age, ENDED, now).await?;
         expired += count;
         if i64::try_from(count).is_ok_and(|count| count < ENDED) {
             break;

@@ -1,28 +1,30 @@
-//! Fans out Scans whose events never came, or wait for a broker that is away.
+//! Fans out Scans whose events were lost, or wait for a broker that is away.
 //!
-//! Dispatchers share the work: each locks what it takes, and goes on while there is more. A Scan that the database
-//! refuses is tried again alone, less and less often, and holds up no other.
+//! Dispatchers share the work: each locks what it takes, and continues while there is more. Accounts take turns, so
+//! that a Scan does not wait for the backlog of another account, whether it is in the broker or here. A Scan that the
+//! database refuses is retried alone, less and less often, and blocks no other.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use domain::ScanName;
-use store::{deliveries::Made, keyed, scans};
+use runtime::Periodic;
+use store::{deliveries::Made, fair::Round, keyed, scans};
 use tokio_util::sync::CancellationToken;
 
 use super::{fan_out, insert, send_on};
 use crate::{Dispatcher, metrics};
 
 const LOOK: Duration = Duration::from_secs(1);
-/// How long an event may be on its way before the sweep does its work.
+/// How long an event may be in transit before the sweep fans out its Scan.
 const OVERDUE: Duration = Duration::from_secs(3);
 const BATCH: u32 = 128;
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const MAX_RETRY: Duration = Duration::from_secs(60);
-/// Beyond that the cause is no single Scan.
+/// Number of refused Scans above which the cause cannot be a single Scan.
 const MAX_REFUSED: usize = 1_000;
 
 /// Scans that the database refused, with the time and delay of their next try.
@@ -35,7 +37,7 @@ impl Refused {
         due.map(|(scan, _)| *scan).collect()
     }
 
-    /// Returns the time until the next try.
+    /// Postpones a Scan, and returns the time until its next try.
     fn put_off(&mut self, scan: ScanName, now: Instant) -> Duration {
         if self.0.len() >= MAX_REFUSED && !self.0.contains_key(&scan) {
             self.0.clear();
@@ -48,26 +50,12 @@ impl Refused {
 }
 
 pub(crate) async fn sweep(dispatcher: &Arc<Dispatcher>, shutdown: CancellationToken) {
-    let mut failing = false;
     let mut refused = Refused::default();
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
-        }
+    let mut rounds = Periodic::new(&shutdown);
+    while rounds.after(LOOK).await {
         let swept = sweep_once(dispatcher, &mut refused, &shutdown).await;
         metrics::SCANS_REFUSED.set(i64::try_from(refused.0.len()).unwrap_or(i64::MAX));
-        match swept {
-            Ok(()) => failing = false,
-            Err(error) => {
-                if !std::mem::replace(&mut failing, true) {
-                    tracing::warn!(
-                        "cannot look for lost events: {:#}",
-                        anyhow::Error::from(error)
-                    );
-                }
-            }
-        }
+        rounds.note("look for lost events", swept);
     }
 }
 
@@ -79,21 +67,33 @@ async fn sweep_once(
     for scan in refused.due(Instant::now()) {
         fan_out_alone(dispatcher, refused, scan).await?;
     }
+    let (mut round, mut is_backlog) = (Round::default(), false);
     let mut swept = 0;
     while !shutdown.is_cancelled() {
-        let (taken, fanned_out) = fan_out_some(dispatcher, refused).await;
+        let (taken, fanned_out) = fan_out_some(dispatcher, refused, &mut round).await;
+        let mut more = taken.len() >= BATCH as usize;
         match fanned_out {
-            Ok(()) => count_recovered(taken.len()),
+            Ok(surplus) => {
+                more |= !surplus.is_empty();
+                let count = taken.len() - surplus.len();
+                count_recovered(count);
+                swept += count;
+            }
             Err(error) if error.may_blame_values() => {
                 for scan in &taken {
                     fan_out_alone(dispatcher, refused, scan.scan).await?;
                 }
+                swept += taken.len();
             }
             Err(error) => return Err(error),
         }
-        swept += taken.len();
+        is_backlog |= more;
         if taken.len() < BATCH as usize {
-            break;
+            // All accounts had their turn.
+            round.rest();
+            if !std::mem::take(&mut is_backlog) {
+                break;
+            }
         }
     }
     if swept > 0 {
@@ -102,18 +102,20 @@ async fn sweep_once(
     Ok(())
 }
 
-/// Locks and fans out a batch in one transaction. Returns the batch even if the database refuses it.
+/// Locks and fans out a batch in one transaction. Returns the batch even if the database refuses it, and those of it
+/// that must come again.
 async fn fan_out_some(
     dispatcher: &Arc<Dispatcher>,
     refused: &Refused,
-) -> (Vec<Made>, Result<(), store::Error>) {
+    round: &mut Round,
+) -> (Vec<Made>, Result<BTreeSet<ScanName>, store::Error>) {
     let except: Vec<ScanName> = refused.0.keys().copied().collect();
     let mut taken: Vec<Made> = Vec::new();
     let fanned_out = async {
         let mut conn = dispatcher.backbone.pool.get().await?;
         keyed::begin(&mut conn).await?;
         let fanned_out = async {
-            let overdue = scans::take_overdue(&mut conn, OVERDUE, &except, BATCH).await?;
+            let overdue = scans::take_overdue(&mut conn, OVERDUE, &except, round, BATCH).await?;
             taken = overdue.iter().map(Made::from).collect();
             if taken.is_empty() {
                 return Ok(None);
@@ -124,23 +126,20 @@ async fn fan_out_some(
         let fanned_out = fanned_out.await;
         let fanned_out = keyed::end(&mut conn, fanned_out).await?;
         drop(conn);
-        if let Some(fanned_out) = fanned_out {
-            send_on(dispatcher, fanned_out);
-        }
-        Ok(())
+        Ok(fanned_out.map_or_else(BTreeSet::new, |fanned_out| send_on(dispatcher, fanned_out)))
     };
     let fanned_out = fanned_out.await;
     (taken, fanned_out)
 }
 
-/// Fans out one Scan; puts it off if the database refuses it.
+/// Fans out one Scan; postpones it if the database refuses it.
 async fn fan_out_alone(
     dispatcher: &Arc<Dispatcher>,
     refused: &mut Refused,
     scan: ScanName,
 ) -> Result<(), store::Error> {
     match fan_out(dispatcher, &[Made::from(&scan)]).await {
-        Ok(()) => {
+        Ok(_) => {
             refused.0.remove(&scan);
             count_recovered(1);
         }

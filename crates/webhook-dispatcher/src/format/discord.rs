@@ -37,7 +37,7 @@ pub(super) fn message(post: &Post) -> Value {
     json!({"embeds": [embed], "allowed_mentions": {"parse": []}})
 }
 
-/// Every character that means something in Discord's Markdown, be it only at the start of a line.
+/// Escapes every character with a meaning in Discord's Markdown, even one that has it only at the start of a line.
 fn escaped(given: &str, max: usize) -> String {
     text::escaped(given, max, |character| match character {
         '\\' | '*' | '_' | '~' | '`' | '|' | '<' | '>' | '#' | '-' | '+' | '[' | ']' | '('

@@ -1,9 +1,9 @@
 //! Slack's incoming webhooks: Block Kit.
 //!
 //! <https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks>,
-//! <https://docs.slack.dev/reference/block-kit/blocks>. Text of the post stands in `plain_text` objects, in
-//! which nothing is markup; where only mrkdwn is taken, `&`, `<` and `>` are escaped, without which there
-//! is no mention, channel or link.
+//! <https://docs.slack.dev/reference/block-kit/blocks>. Text of the post is in `plain_text` objects, which contain
+//! no markup. Where Slack only accepts mrkdwn, `&`, `<` and `>` are escaped, without which there is no mention,
+//! channel or link.
 
 use domain::Post;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(super) fn message(post: &Post) -> Value {
     }
     blocks.push(json!({"type": "context", "elements": elements}));
     json!({
-        // For notifications, and for readers that show no blocks.
+        // For notifications, and for clients that show no blocks.
         "text": mrkdwn(&heading, MAX_FALLBACK),
         "blocks": blocks,
         "unfurl_links": false,
@@ -43,7 +43,7 @@ pub(super) fn message(post: &Post) -> Value {
     })
 }
 
-/// Slack refuses an empty one.
+/// Slack refuses an empty text.
 fn plain(given: &str, max: usize) -> Value {
     let shown = text::plain(given, max);
     let shown = if shown.is_empty() {

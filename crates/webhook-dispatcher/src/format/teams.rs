@@ -1,9 +1,8 @@
 //! Microsoft Teams, the webhook of a Workflow: a message with an Adaptive Card.
 //!
 //! <https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook>,
-//! <https://adaptivecards.io/explorer/RichTextBlock.html>. Text of the post stands in text runs, which, unlike
-//! text blocks, know no Markdown; no one is mentioned without an entity, and the message has none. A message may
-//! have 28 KB.
+//! <https://adaptivecards.io/explorer/RichTextBlock.html>. Text of the post is in text runs, which, unlike text
+//! blocks, do not support Markdown. A mention needs an entity, and the message has none. A message may have 28 KB.
 
 use domain::Post;
 use serde_json::{Value, json};
@@ -11,7 +10,8 @@ use serde_json::{Value, json};
 use super::{heading, origin, text};
 
 const MAX_HEADING: usize = 300;
-/// In the worst case of JSON and UTF-8 a unit takes three bytes, since controls are left out.
+/// Maximum length of a text. In the worst case of JSON and UTF-8 a unit takes three bytes, because control
+/// characters are left out.
 const MAX_TEXT: usize = 7_000;
 const MAX_ORIGIN: usize = 300;
 
@@ -56,7 +56,7 @@ fn block(run: Value) -> Value {
     json!({"type": "RichTextBlock", "inlines": [run]})
 }
 
-/// A run may not be empty.
+/// A run must not be empty.
 fn shown(given: &str, max: usize) -> String {
     let shown = text::plain(given, max);
     if shown.is_empty() {

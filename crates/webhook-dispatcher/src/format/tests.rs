@@ -59,7 +59,7 @@ fn slack_gets_blocks() {
 }
 
 #[test]
-fn slack_mrkdwn_has_no_markup_of_strangers() {
+fn slack_mrkdwn_has_no_markup_of_the_post() {
     let mut hostile = post(Some(HOSTILE), None);
     hostile.url = "https://evil.example/|<!here>&x".to_owned();
     let message = message(Format::Slack, &hostile);
@@ -74,7 +74,7 @@ fn slack_mrkdwn_has_no_markup_of_strangers() {
 }
 
 #[test]
-fn discord_gets_an_embed_that_pings_nobody() {
+fn discord_gets_an_embed_without_mentions() {
     let message = message(
         Format::Discord,
         &post(Some("Which *backup*?"), Some(HOSTILE)),
@@ -129,9 +129,9 @@ fn teams_gets_a_card_without_markdown() {
     assert_eq!(message, expected);
 }
 
-/// The bounds that the services document, of all text in a message.
+/// Documented limits of the services, for all text in a message.
 #[test]
-fn no_post_is_too_long_or_too_empty() {
+fn posts_of_any_length_fit_the_formats() {
     let long = [
         "<>&*_\\\"😀".repeat(10_000),
         "a".repeat(50_000),
@@ -180,7 +180,7 @@ fn no_post_is_too_long_or_too_empty() {
 }
 
 #[test]
-fn our_own_body_is_the_contracts() {
+fn event_body_follows_the_specification() {
     let post = post(Some("Which backup?"), None);
     let message = message(Format::Earshot, &post);
     let keys: Vec<&String> = message.as_object().unwrap().keys().collect();

@@ -1,22 +1,23 @@
-//! Strangers' text, made fit to be shown.
+//! Makes untrusted text fit for display.
 
 use url::Url;
 
-/// Longer addresses are no address of a post, and some services refuse the whole message for one.
+/// Maximum length of an address. Longer ones are not addresses of posts, and some services refuse a whole message
+/// because of one.
 const MAX_URL_CHARS: usize = 2_000;
 
-/// Text without characters that are not seen but change what is: controls, and those that turn the
-/// direction of the text around them. At most `max` UTF-16 units, which is the strictest way to count that
-/// any service has; what is cut ends in an ellipsis.
+/// Removes invisible characters that change the text: control characters, and those that change the text direction.
+/// The result has at most `max` UTF-16 units, which is the strictest count of any service; text that is cut ends
+/// with an ellipsis.
 pub(super) fn plain(text: &str, max: usize) -> String {
     escaped(text, max, |_| "")
 }
 
-/// Same as [`plain`], with `before` each character what escapes it. Never cut between the two.
+/// Same as [`plain`], with the escape that `before` returns in front of each character. Never cuts between the two.
 pub(super) fn escaped(text: &str, max: usize, before: impl Fn(char) -> &'static str) -> String {
     let mut shown = String::new();
     let mut units = 0;
-    // How far the text may reach if an ellipsis has to follow.
+    // Maximum length if an ellipsis has to follow.
     let mut fits = 0;
     for character in text.trim().chars().filter(|character| is_shown(*character)) {
         let escape = before(character);
@@ -48,8 +49,8 @@ fn is_shown(character: char) -> bool {
     }
 }
 
-/// The address of a post as a link may have it: over http, and spelled without characters that mean
-/// something to anybody but a browser. `None` for anything else.
+/// Returns the address of a post for a link: with an http scheme, and without characters that have a meaning
+/// outside of browsers. `None` for anything else.
 pub(super) fn link(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -64,7 +65,7 @@ pub(super) fn link(text: &str) -> Option<String> {
             other => spelled.push(other),
         }
     }
-    // A literal IPv6 address needs its brackets: no post is there.
+    // A literal IPv6 address needs its brackets, but no post has such an address.
     (spelled.len() <= MAX_URL_CHARS && Url::parse(&spelled).is_ok()).then_some(spelled)
 }
 
@@ -73,15 +74,15 @@ mod tests {
     use super::{escaped, link, plain};
 
     #[test]
-    fn what_is_not_seen_is_left_out() {
+    fn invisible_characters_are_removed() {
         assert_eq!(plain(" a\0b\u{202e}c\r\nd\te\u{feff} ", 99), "abc\nde");
     }
 
     #[test]
-    fn what_is_cut_keeps_to_the_bound_and_is_not_cut_within_an_escape() {
+    fn text_is_cut_at_the_limit_and_never_within_an_escape() {
         assert_eq!(plain("abcdef", 6), "abcdef");
         assert_eq!(plain("abcdefg", 6), "abcde…");
-        // Outside of the basic plane a character counts twice.
+        // Characters outside of the basic plane count twice.
         assert_eq!(plain("😀😀😀", 6), "😀😀😀");
         assert_eq!(plain("😀😀😀a", 6), "😀😀…");
         let escape = |character| if character == '*' { "\\" } else { "" };

@@ -1,5 +1,5 @@
-//! Parts of a lane in use: a place, an open request, a result that is not written. Each is returned when
-//! it is dropped, so nothing stays in use for ever, however a task ends.
+//! Parts of a lane that are in use: a place, an open request, an unwritten result. Each is returned when it is
+//! dropped, so nothing stays in use for ever, however a task ends.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use domain::ConnectionName;
 
 use super::Lanes;
 
-/// A promised place in a lane, until it is filled or dropped.
+/// A reserved place in a lane, until it is filled or dropped.
 pub(crate) struct Place {
     pub(super) lanes: Arc<Lanes>,
     pub(crate) connection: ConnectionName,
     pub(super) filled: bool,
 }
 
-/// The right to have one request open, until it is done or dropped.
+/// Permit to have one request open, until it is done or dropped.
 pub(crate) struct Permit {
     pub(super) lanes: Arc<Lanes>,
     pub(super) connection: ConnectionName,
@@ -22,13 +22,13 @@ pub(crate) struct Permit {
     pub(super) success: bool,
 }
 
-/// A result that is to be written, until it is dropped.
+/// A result that is not written yet, until it is dropped.
 pub(crate) struct Unwritten {
     pub(super) lanes: Arc<Lanes>,
 }
 
 impl Permit {
-    /// The request has ended; whether it was acknowledged.
+    /// The request has ended; `success` says whether it was acknowledged.
     pub(crate) fn done(mut self, success: bool) {
         self.success = success;
     }
@@ -38,10 +38,10 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut guard = self.lanes.lock();
         let state = &mut *guard;
-        state.open = state.open.saturating_sub(1);
         if let Some(lane) = state.lanes.get_mut(&self.connection) {
+            state.open.release(lane.account, 1);
             if lane.on_probation {
-                state.probation_open = state.probation_open.saturating_sub(1);
+                state.probation_open.release(lane.account, 1);
             }
             lane.close(self.opened, self.success, self.lanes.lane_limit);
         }
@@ -84,7 +84,7 @@ impl Drop for Unwritten {
         let mut state = self.lanes.lock();
         let full = state.unwritten >= self.lanes.max_open;
         state.unwritten = state.unwritten.saturating_sub(1);
-        // Lanes that asked meanwhile found no room, and may have nothing open whose end would ask again.
+        // Lanes that asked meanwhile found no capacity, and may have no open request whose end would ask again.
         let hungry = full && state.unwritten < self.lanes.max_open && state.feed();
         drop(state);
         self.lanes.freed.notify_waiters();

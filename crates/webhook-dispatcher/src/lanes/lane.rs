@@ -7,35 +7,42 @@ use std::{
 
 use domain::Id;
 
-use super::Ready;
+use super::ready::Ready;
 
-/// An endpoint that takes longer than this for an answer is slow.
+/// An endpoint with at least this response time counts as slow.
 const SLOW: Duration = Duration::from_secs(2);
-/// Work of this period is queued behind a lane's open requests.
+/// Amount of work, as time, that is queued behind a lane's open requests.
 const AHEAD: Duration = Duration::from_millis(250);
-/// At most so many for each request that may be open.
+/// Maximum queue length for each request that may be open.
 const DEEPEST: u32 = 16;
+
+/// An open request.
+pub(super) struct Open {
+    pub(super) number: u64,
+    pub(super) since: Instant,
+    /// A person requested it.
+    pub(super) urgent: bool,
+}
 
 pub(super) struct Lane {
     pub(super) account: Id,
-    /// How many requests may be open.
+    /// Maximum number of open requests.
     pub(super) limit: u32,
-    /// Open requests by their numbers, with their start times.
-    pub(super) open: Vec<(u64, Instant)>,
+    pub(super) open: Vec<Open>,
     pub(super) queue: VecDeque<Ready>,
     pub(super) promised: u32,
-    /// How long an answer takes recently.
+    /// Recent response time.
     typical: Duration,
     proven: bool,
     failing: bool,
     pub(super) slow: bool,
     pub(super) on_probation: bool,
     pub(super) behind: bool,
-    /// More waits, under restraint, and found no place.
+    /// A throttled Connection has more waiting deliveries, and found no place.
     pub(super) starved: bool,
-    /// The breaker is open.
+    /// True if the circuit breaker is open.
     pub(super) blocked: bool,
-    /// The lane is in a ring.
+    /// True if the lane is in a ring.
     pub(super) listed: bool,
     pub(super) used: Instant,
 }
@@ -65,13 +72,20 @@ impl Lane {
         u32::try_from(self.open.len()).unwrap_or(u32::MAX)
     }
 
-    /// Open, queued or promised.
+    /// Number of open, queued and reserved deliveries.
     pub(super) fn held(&self) -> u32 {
         let queued = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
         self.open_count() + queued + self.promised
     }
 
-    /// How many may be held: those that are open, and what they work off in a moment.
+    /// Number of queued and open deliveries that a person requested. They are first in the queue.
+    pub(super) fn urgent_count(&self) -> usize {
+        let queued = self.queue.iter().take_while(|ready| ready.is_exempt());
+        queued.filter(|ready| ready.task.urgent).count()
+            + self.open.iter().filter(|open| open.urgent).count()
+    }
+
+    /// Number of deliveries that may be held: the open ones, and what they send in a moment.
     pub(super) fn capacity(&self) -> u32 {
         if self.on_probation {
             return self.limit * 2;
@@ -91,10 +105,10 @@ impl Lane {
 
     /// Returns true if a request has been open for too long.
     pub(super) fn is_overdue(&self, now: Instant) -> bool {
-        self.open.iter().any(|(_, since)| now - *since >= SLOW)
+        self.open.iter().any(|open| now - open.since >= SLOW)
     }
 
-    /// Returns true if more waits in the database and has places here.
+    /// Returns true if more deliveries wait in the database and have places here.
     pub(super) fn is_hungry(&self) -> bool {
         self.held() * 2 <= self.capacity() && (self.behind && !self.blocked || self.starved)
     }
@@ -104,12 +118,12 @@ impl Lane {
         self.held() > 0 || self.behind
     }
 
-    /// A request has ended. One more success makes the lane wider, a failure halves it.
+    /// Ends a request. A success raises the lane's limit by one, a failure halves it.
     pub(super) fn close(&mut self, number: u64, success: bool, most: u32) {
         let now = Instant::now();
         self.used = now;
-        let at = self.open.iter().position(|(open, _)| *open == number);
-        let took = at.map_or(Duration::ZERO, |at| now - self.open.swap_remove(at).1);
+        let at = self.open.iter().position(|open| open.number == number);
+        let took = at.map_or(Duration::ZERO, |at| now - self.open.swap_remove(at).since);
         self.slow = took >= SLOW;
         self.failing = !success;
         if success {

@@ -1,4 +1,4 @@
-//! Connections in turn: accounts one after the other, and within each its Connections.
+//! Connections in turn: accounts one after the other, and the Connections of each account in turn.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,7 +16,8 @@ impl Ring {
         self.len
     }
 
-    /// At the end of its account's; the account's turn comes after all others that wait.
+    /// Adds a Connection at the end of its account's queue. The account's turn comes after all other waiting
+    /// accounts.
     pub(super) fn push(&mut self, account: Id, connection: ConnectionName) {
         let connections = self.connections.entry(account).or_default();
         if connections.is_empty() {
@@ -27,7 +28,13 @@ impl Ring {
     }
 
     pub(super) fn pop(&mut self) -> Option<(Id, ConnectionName)> {
-        let account = self.accounts.pop_front()?;
+        self.pop_of(|_| true)
+    }
+
+    /// Same as [`Self::pop`], of the first account that is admitted. The others keep their turns.
+    pub(super) fn pop_of(&mut self, admits: impl Fn(Id) -> bool) -> Option<(Id, ConnectionName)> {
+        let at = self.accounts.iter().position(|account| admits(*account))?;
+        let account = self.accounts.remove(at)?;
         let connections = self.connections.get_mut(&account)?;
         let connection = connections.pop_front()?;
         if connections.is_empty() {

@@ -1,35 +1,62 @@
-//! Counts of the lanes, and whose turn is next. Behind the one lock of [`super::Lanes`].
+//! Counts of the lanes and their order, behind the single lock of [`super::Lanes`].
 
 use std::collections::HashMap;
 
 use domain::{ConnectionName, Id};
+use store::fair::Places;
 
-use super::{Ready, lane::Lane, ring::Ring};
+use super::{lane::Lane, ready::Ready, ring::Ring};
 
-#[derive(Default)]
+/// An account alone has at most seven eighths of all open requests. With as many as it likes it could keep others
+/// waiting for as long as its requests hang.
+const WEIGHT: usize = 7;
+
 pub(super) struct State {
-    pub(super) open: u32,
-    /// Count for lanes on probation.
-    pub(super) probation_open: u32,
-    /// Open, queued or promised.
+    pub(super) open: Places,
+    /// Open requests of lanes on probation.
+    pub(super) probation_open: Places,
+    /// Number of open, queued and reserved deliveries.
     pub(super) held: u32,
-    pub(super) probation_held: u32,
+    /// The same by account, for deliveries that wait in the database.
+    pub(super) held_places: Places,
+    pub(super) probation_held: Places,
     pub(super) unwritten: u32,
     /// No more requests are opened.
     pub(super) closing: bool,
     pub(super) opened: u64,
     pub(super) lanes: HashMap<ConnectionName, Lane>,
-    /// Lanes with something queued that may open more, by class.
+    /// Lanes with queued deliveries that may open more requests, by class.
     pub(super) steady: Ring,
     pub(super) probation: Ring,
     /// Lanes with more deliveries in the database.
     pub(super) behind: Ring,
     pub(super) probation_turn: bool,
-    /// A throttled lane that found no place has one now.
+    /// True if a throttled lane that found no place has one now.
     pub(super) fed: bool,
 }
 
 impl State {
+    pub(super) fn new(max_open: u32, max_held: u32) -> Self {
+        // Lanes come on probation with all that they hold.
+        let half = |count: u32| Places::new(number(count / 2).max(1)).ignoring_excess();
+        Self {
+            open: Places::weighted(number(max_open), WEIGHT),
+            probation_open: half(max_open),
+            held: 0,
+            held_places: Places::weighted(number(max_held), WEIGHT).ignoring_excess(),
+            probation_held: half(max_held),
+            unwritten: 0,
+            closing: false,
+            opened: 0,
+            lanes: HashMap::new(),
+            steady: Ring::default(),
+            probation: Ring::default(),
+            behind: Ring::default(),
+            probation_turn: false,
+            fed: false,
+        }
+    }
+
     pub(super) fn lane(&mut self, connection: ConnectionName, account: Id) -> &mut Lane {
         self.lanes
             .entry(connection)
@@ -38,27 +65,25 @@ impl State {
 
     pub(super) fn hold(&mut self, connection: ConnectionName, count: u32) {
         self.held += count;
-        if self
-            .lanes
-            .get(&connection)
-            .is_some_and(|lane| lane.on_probation)
-        {
-            self.probation_held += count;
+        if let Some(lane) = self.lanes.get(&connection) {
+            self.held_places.take_some(lane.account, number(count));
+            if lane.on_probation {
+                self.probation_held.take_some(lane.account, number(count));
+            }
         }
     }
 
     pub(super) fn release(&mut self, connection: ConnectionName, count: u32) {
         self.held = self.held.saturating_sub(count);
-        if self
-            .lanes
-            .get(&connection)
-            .is_some_and(|lane| lane.on_probation)
-        {
-            self.probation_held = self.probation_held.saturating_sub(count);
+        if let Some(lane) = self.lanes.get(&connection) {
+            self.held_places.release(lane.account, number(count));
+            if lane.on_probation {
+                self.probation_held.release(lane.account, number(count));
+            }
         }
     }
 
-    /// Puts a lane with something to open where [`Self::take`] finds it.
+    /// Lists a lane with something to open, so that [`Self::take`] finds it.
     pub(super) fn list(&mut self, connection: ConnectionName) {
         let Some(lane) = self.lanes.get_mut(&connection) else {
             return;
@@ -75,15 +100,17 @@ impl State {
         ring.push(lane.account, connection);
     }
 
-    /// The next of a class. Lanes that have changed class since they were listed are moved on the way.
+    /// Returns the next lane of a class, of an account that may open a request. Lanes that changed class since they were
+    /// listed are moved on the way.
     pub(super) fn take(&mut self, on_probation: bool) -> Option<(ConnectionName, Ready)> {
         loop {
-            let ring = if on_probation {
-                &mut self.probation
+            let (open, open_on_probation) = (&self.open, &self.probation_open);
+            let (_, connection) = if on_probation {
+                let admits = |id| open.admits(id) && open_on_probation.admits(id);
+                self.probation.pop_of(admits)?
             } else {
-                &mut self.steady
+                self.steady.pop_of(|id| open.admits(id))?
             };
-            let (_, connection) = ring.pop()?;
             let Some(lane) = self.lanes.get_mut(&connection) else {
                 continue;
             };
@@ -101,7 +128,7 @@ impl State {
         }
     }
 
-    /// Counts a lane where it belongs, after something about it has changed.
+    /// Counts a lane in its class, after it has changed.
     pub(super) fn classify(&mut self, connection: ConnectionName) {
         let Some(lane) = self.lanes.get_mut(&connection) else {
             return;
@@ -110,13 +137,16 @@ impl State {
         if std::mem::replace(&mut lane.on_probation, on_probation) == on_probation {
             return;
         }
-        let (open, held) = (lane.open_count(), lane.held());
-        if on_probation {
-            self.probation_open += open;
-            self.probation_held += held;
-        } else {
-            self.probation_open = self.probation_open.saturating_sub(open);
-            self.probation_held = self.probation_held.saturating_sub(held);
+        let (account, open, held) = (lane.account, lane.open_count(), lane.held());
+        for (places, count) in [
+            (&mut self.probation_open, open),
+            (&mut self.probation_held, held),
+        ] {
+            if on_probation {
+                places.take_some(account, number(count));
+            } else {
+                places.release(account, number(count));
+            }
         }
     }
 
@@ -127,4 +157,8 @@ impl State {
         }
         self.fed || self.behind.len() > 0
     }
+}
+
+fn number(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }

@@ -17,22 +17,22 @@ use store::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Sent, Unwritten};
+use super::unwritten::{Sent, Unwritten};
 use crate::{
     Dispatcher,
     breaker::{self, Change},
     metrics, send,
 };
 
-/// Tries of a batch that the database refuses for a reason that may pass, before it is taken apart.
+/// Tries of a batch that the database refuses for a possibly temporary reason, before the batch is split.
 const TRIES: u32 = 3;
-/// Between tries of what is put aside, at first and at most.
+/// Pause between tries of a result that was put aside: the first and the longest.
 const PARKED: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
-/// After which a result is given up, and its request repeated.
+/// Time after which a result is given up, and its request repeated.
 const LONGEST_PARKED: Duration = Duration::from_secs(3_600);
-/// Part of the recorder's patience after the last sender is gone.
+/// Time for the last tries after the last sender is dropped.
 const LAST_TRIES: Duration = Duration::from_secs(5);
-/// A Connection without a success for so long, and with so many failing deliveries, is disabled.
+/// A Connection without a success for this long, and with enough failing deliveries, is disabled.
 const FAILING: Duration = Duration::from_secs(5 * 86_400);
 const FAILING_DELIVERIES: i64 = 20;
 
@@ -41,7 +41,7 @@ pub(super) struct Writer {
     dispatcher: Weak<Dispatcher>,
 }
 
-/// A result that the database refuses while it takes others.
+/// A result that the database refuses while it accepts others.
 pub(super) struct Parked {
     unwritten: Unwritten,
     since: Instant,
@@ -73,7 +73,7 @@ struct Told {
     open: Vec<(ConnectionName, Timestamp, Timestamp)>,
     closed: Vec<ConnectionName>,
     disabled: Vec<ConnectionName>,
-    /// Something of theirs was asked for again while its request was open.
+    /// Connections with a delivery that was requested again while its request was open.
     reopened: Vec<ConnectionName>,
     /// Earliest time of a retry.
     retry: Option<Duration>,
@@ -87,15 +87,16 @@ impl Writer {
         }
     }
 
-    /// Opens what was held back while too much was unwritten: no request may be left whose end would.
+    /// Opens requests that were held back while too many results were unwritten: there may be no open request left
+    /// whose end would do it.
     pub(super) fn resume(&self) {
         if let Some(dispatcher) = self.dispatcher.upgrade() {
             send::pump(&dispatcher);
         }
     }
 
-    /// Tries until the batch is written. While the database is away, all of it is held. What it refuses is
-    /// taken apart, and results that it refuses even alone are put aside.
+    /// Retries until the batch is written. While the database is away, the whole batch is kept. A batch that it
+    /// refuses is split, and results that it refuses even alone are put aside.
     pub(super) async fn write(
         &mut self,
         batch: Vec<Unwritten>,
@@ -144,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Tries those again whose time has come.
+    /// Retries results that were put aside and are due.
     pub(super) async fn retry(&mut self, parked: &mut Vec<Parked>) {
         for mut one in std::mem::take(parked) {
             if one.due > Instant::now() {
@@ -164,7 +165,7 @@ impl Writer {
         }
     }
 
-    /// At the end of the process.
+    /// Last tries at the end of the process.
     pub(super) async fn last(&mut self, parked: Vec<Parked>) {
         for one in parked {
             if !self.write_alone(&one.unwritten.sent).await {
@@ -174,8 +175,8 @@ impl Writer {
         }
     }
 
-    /// Returns true if it was written; if need be without its entry in the log, for its request must not be repeated
-    /// for want of a record.
+    /// Returns true if the result was written. If necessary it is written without its entry in the log, because a
+    /// missing record must not repeat its request.
     async fn write_alone(&mut self, sent: &Sent) -> bool {
         let Err(error) = self.try_write(&[sent], true).await else {
             return true;
@@ -213,9 +214,11 @@ impl Writer {
         };
         let told = told.await;
         let told = keyed::end(&mut conn, told).await?;
+        // At a shutdown, no round of claims would write these hints. After an error, the retry reports all again.
+        let noted = lanes::note_due(&mut conn, &told.reopened).await;
         drop(conn);
         self.tell(told);
-        Ok(())
+        Ok(noted?)
     }
 
     fn tell(&self, told: Told) {
@@ -237,7 +240,7 @@ impl Writer {
             dispatcher.signals.look_at(now);
         }
         if !told.reopened.is_empty() {
-            dispatcher.signals.note(told.reopened);
+            dispatcher.signals.look_at(now);
         }
         if let Some(wait) = told.retry {
             dispatcher.signals.look_at(now + wait);
@@ -245,7 +248,7 @@ impl Writer {
     }
 }
 
-/// Returns true if it is the database that is away, or two transactions that met.
+/// Returns true if the database is away, or two transactions conflicted.
 fn is_passing(error: &store::Error) -> bool {
     match error {
         store::Error::Query(error) => store::is_passing(error),
@@ -254,9 +257,9 @@ fn is_passing(error: &store::Error) -> bool {
     }
 }
 
-/// Enters the outcomes into the records of their Connections. Mostly nothing is to be entered; and nothing of a
-/// delivery that did not move: another has it, or it was entered by a commit that was not answered. Of the latter it
-/// is not known what was reported then, so all of it is reported again.
+/// Records the outcomes of Connections. Mostly there is nothing to record. A delivery that did not move is skipped:
+/// another replica has it, or a commit without an answer has already recorded it. In the latter case it is unknown
+/// what was reported, so everything is reported again.
 async fn enter(
     conn: &mut AsyncPgConnection,
     sent: &[&Sent],
@@ -313,7 +316,7 @@ fn enter_lane<'a>(
     let mut due = lane.next_due_time;
     for sent in sent {
         let counts = moved.contains(&sent.result.delivery.delivery);
-        // What an address did says nothing of the one that has taken its place since.
+        // The outcome of an address says nothing about the address that replaced it.
         if let Some((outcome, update_time)) = &sent.outcome
             && counts
             && *update_time == locked.connection_update_time

@@ -6,7 +6,7 @@ use super::{clean, purge_audit_events};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A row in each partitioned table some `days` ago, the delivery still waiting, and the Scan's keys.
+/// Inserts a row into each partitioned table, `days` old, with the delivery still waiting, and the Scan's keys.
 async fn rows(database: &TestDatabase, days: u32) {
     let at = format!("(now() - interval '{days} days')");
     let id = format!(
@@ -62,7 +62,7 @@ async fn counts(database: &TestDatabase) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn what_is_past_retention_goes_and_all_else_stays() {
+async fn only_rows_past_retention_are_removed() {
     let database = TestDatabase::create().await;
     rows(&database, 0).await;
     rows(&database, 150).await;
@@ -80,7 +80,7 @@ async fn what_is_past_retention_goes_and_all_else_stays() {
 }
 
 #[tokio::test]
-async fn scans_that_go_before_their_deliveries_leave_nothing_to_send() {
+async fn deliveries_of_removed_scans_are_not_sent() {
     let database = TestDatabase::create().await;
     rows(&database, 0).await;
     rows(&database, 40).await;
@@ -93,7 +93,7 @@ async fn scans_that_go_before_their_deliveries_leave_nothing_to_send() {
 }
 
 #[tokio::test]
-async fn audit_events_go_after_their_own_period() {
+async fn audit_events_have_a_separate_retention() {
     let database = TestDatabase::create().await;
     database
         .run("INSERT INTO accounts (id, name, create_time) VALUES (gen_random_uuid(), 'acme', now())")

@@ -1,13 +1,17 @@
-//! Tests of Connections, as the gateway asks for them.
+//! Tests of Connections, requested as the gateway does.
 
 use std::time::Duration;
 
-use domain::{ConnectionName, connection_test::TestResult};
+use domain::{ConnectionName, Timestamp, connection_test::TestResult, replay::CreateReplay};
 use serde_json::Value;
-use store::connection_tests::{self, Progress};
+use store::{
+    AsyncConnection,
+    connection_tests::{self, Progress},
+    replays,
+};
 use test_support::{Answer, eventually};
 
-use crate::support::{SOON, World, always};
+use crate::support::{World, always};
 
 impl World {
     async fn test(&self, connection: ConnectionName) -> TestResult {
@@ -17,7 +21,7 @@ impl World {
             .unwrap()
             .expect("fewer tests wait than an account may have");
         let mut found = None;
-        eventually("the test is answered", SOON, async || {
+        eventually("the test is answered", async || {
             let mut conn = self.database.connect().await;
             match connection_tests::progress(&mut conn, id).await.unwrap() {
                 Progress::Answered(result) => found = Some(result),
@@ -32,12 +36,12 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_sample_is_sent_and_its_answer_told() {
+async fn test_sends_a_sample_and_reports_the_response() {
     let world = World::new().await;
     let receiver = always(Answer::Status(204)).await;
     let connection = world.connection(&receiver).await;
     let replica = world.ready_dispatcher().await;
-    // To a disabled one too.
+    // Disabled Connections are tested too.
     for state in ["ACTIVE", "DISABLED"] {
         world
             .database
@@ -66,8 +70,10 @@ async fn a_sample_is_sent_and_its_answer_told() {
 }
 
 #[tokio::test]
-async fn what_went_wrong_is_told() {
-    let world = World::new().await;
+async fn test_reports_the_failure() {
+    let mut world = World::new().await;
+    // Only the silent endpoint takes this long, also on a busy machine.
+    world.config.dispatcher.timeout = Duration::from_secs(5);
     let replica = world.ready_dispatcher().await;
     let broken = always(Answer::Status(503)).await;
     let silent = always(Answer::Hang).await;
@@ -121,7 +127,7 @@ async fn what_went_wrong_is_told() {
 }
 
 #[tokio::test]
-async fn each_test_is_made_by_one_replica() {
+async fn each_test_runs_on_one_replica() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
     let connection = world.connection(&receiver).await;
@@ -140,7 +146,7 @@ async fn each_test_is_made_by_one_replica() {
 }
 
 #[tokio::test]
-async fn a_test_that_nobody_waits_for_is_not_made_and_purged() {
+async fn abandoned_test_is_not_run_and_is_purged() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
     let connection = world.connection(&receiver).await;
@@ -178,8 +184,10 @@ async fn a_test_that_nobody_waits_for_is_not_made_and_purged() {
 }
 
 #[tokio::test]
-async fn an_account_has_a_few_tests_at_a_time_and_delays_no_other() {
-    let world = World::new().await;
+async fn account_runs_few_tests_at_a_time_and_delays_no_other() {
+    let mut world = World::new().await;
+    // The shutdown waits for open requests.
+    world.config.dispatcher.timeout = Duration::from_secs(4);
     let silent = always(Answer::Hang).await;
     let connection = world.connection(&silent).await;
     let mut conn = world.database.connect().await;
@@ -196,5 +204,58 @@ async fn an_account_has_a_few_tests_at_a_time_and_delays_no_other() {
     let connection = other.connection(&mut conn, &receiver.url("/hook")).await;
     let result = world.test(connection).await;
     assert!(result.ok, "{result:?}");
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn test_waits_for_one_count_of_a_replay_at_most() {
+    let world = World::new().await;
+    let receiver = always(Answer::Status(200)).await;
+    let draft = CreateReplay {
+        start_time: Timestamp::now().minus(Duration::from_secs(3_600)),
+        end_time: None,
+        states: None,
+    };
+    let connection = world.connection(&receiver).await;
+    for _ in 0..4 {
+        let connection = world.connection(&receiver).await;
+        let mut conn = world.database.connect().await;
+        conn.transaction(async |conn| replays::insert(conn, connection, &draft).await)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    world
+        .database
+        .run("UPDATE replays SET counted = false, next_batch_time = 'infinity'")
+        .await;
+    // Notes how many replays are counted when a test is requested, and when it is taken.
+    for statement in [
+        "CREATE TABLE log (counted bigint)",
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
+         INSERT INTO log SELECT count(*) FROM replays WHERE counted; RETURN NULL; END $$",
+        "CREATE TRIGGER note AFTER INSERT OR UPDATE OF taken_by ON connection_tests \
+         FOR EACH ROW EXECUTE FUNCTION note()",
+    ] {
+        world.database.run(statement).await;
+    }
+    let replica = world.ready_dispatcher().await;
+    // Each count takes as long as it may, five seconds.
+    let counting = world
+        .database
+        .begin(&["LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE"])
+        .await;
+    world
+        .database
+        .run("UPDATE replays SET next_batch_time = now()")
+        .await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(world.test(connection).await.ok);
+    let waited = world
+        .database
+        .texts("max(counted) - min(counted)", "log")
+        .await;
+    assert!(["0", "1"].contains(&&*waited[0]), "{waited:?} counts");
+    drop(counting);
     replica.stop().await;
 }

@@ -8,7 +8,7 @@ use std::{
 use store::erasure;
 use test_support::{Answer, TestServer, eventually};
 
-use crate::support::{SOON, World, always};
+use crate::support::{World, always};
 
 async fn erase(world: &World, title: &str) {
     let mut conn = world.database.connect().await;
@@ -19,16 +19,16 @@ async fn erase(world: &World, title: &str) {
 async fn until_cancelled(world: &World, count: i64) {
     let cancelled =
         "deliveries WHERE state = 'CANCELLED' AND last_error = 'post_deleted' AND NOT urgent";
-    eventually("it is cancelled", SOON, async || {
+    eventually("it is cancelled", async || {
         world.database.count(cancelled).await == count
     })
     .await;
 }
 
 #[tokio::test]
-async fn one_that_is_to_be_tried_again_is_not() {
+async fn retry_of_an_erased_post_is_cancelled() {
     let mut world = World::new().await;
-    world.config.dispatcher.retry_schedule = vec![Duration::from_millis(1_500); 3];
+    world.config.dispatcher.retry_schedule = vec![Duration::from_secs(3_600); 3];
     let receiver = always(Answer::Status(500)).await;
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
@@ -36,6 +36,12 @@ async fn one_that_is_to_be_tried_again_is_not() {
     world.scan_and_tell(manager, "kettle").await;
     world.until("RETRYING", 1).await;
     erase(&world, "kettle").await;
+    for due in [
+        "UPDATE deliveries SET next_attempt_time = now() WHERE state = 'RETRYING'",
+        "UPDATE connection_lanes SET next_due_time = now()",
+    ] {
+        world.database.run(due).await;
+    }
     until_cancelled(&world, 1).await;
     assert_eq!(receiver.count(), 1);
     assert_eq!(world.attempts().await, ["1 500 -"], "no attempt is made up");
@@ -43,7 +49,7 @@ async fn one_that_is_to_be_tried_again_is_not() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_paused_connection_is_cancelled_when_it_is_enabled() {
+async fn erased_deliveries_of_a_paused_connection_are_cancelled_when_enabled() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
     let connection = world.connection(&receiver).await;
@@ -59,7 +65,7 @@ async fn what_waits_for_a_paused_connection_is_cancelled_when_it_is_enabled() {
     world.until("PENDING", 3).await;
     erase(&world, "kettle").await;
     erase(&world, "grinder").await;
-    // Of what a person asks for too.
+    // The same for deliveries that a person requests.
     let asked = "UPDATE deliveries AS d SET urgent = true FROM scans AS s, posts AS p \
                  WHERE s.id = d.scan_id AND p.id = s.post_id AND p.post_id = 'hackernews:grinder'";
     assert_eq!(world.database.run(asked).await, 1);
@@ -76,7 +82,7 @@ async fn what_waits_for_a_paused_connection_is_cancelled_when_it_is_enabled() {
 }
 
 #[tokio::test]
-async fn what_waits_behind_a_limited_rate_or_a_breaker_is_cancelled() {
+async fn erased_deliveries_behind_a_rate_limit_or_breaker_are_cancelled() {
     let mut world = World::new().await;
     world.config.dispatcher.retry_schedule = vec![Duration::from_millis(100); 50];
     let mood = Arc::new(Mutex::new(Answer::Status(503)));
@@ -89,13 +95,13 @@ async fn what_waits_behind_a_limited_rate_or_a_breaker_is_cancelled() {
         world.scan_and_tell(manager, title).await;
     }
     let open = "connection_lanes WHERE open_until > now()";
-    eventually("its breaker opens", SOON, async || {
+    eventually("its breaker opens", async || {
         world.database.count(open).await == 1 && world.in_state("IN_FLIGHT").await == 0
     })
     .await;
     let asked = receiver.count();
     *mood.lock().unwrap() = Answer::Status(200);
-    // The one that is due the longest: the probe would have been made with it.
+    // The longest due delivery, which the probe would have used.
     let first = world
         .database
         .texts(
@@ -120,7 +126,7 @@ async fn what_waits_behind_a_limited_rate_or_a_breaker_is_cancelled() {
 }
 
 #[tokio::test]
-async fn one_that_is_gone_before_its_event_comes_is_cancelled() {
+async fn post_erased_before_its_event_is_not_delivered() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
     let connection = world.connection(&receiver).await;

@@ -1,4 +1,4 @@
-//! A database that commits, and whose answer is lost on the way.
+//! A database that commits, but whose answer is lost in transit.
 
 use std::{
     sync::{
@@ -12,19 +12,20 @@ use test_support::{Answer, eventually};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::watch,
 };
 
-use crate::support::{SOON, World, after_warming};
+use crate::support::{World, after_warming};
 
-/// Stands between a dispatcher and its database. While `losing`, it passes a COMMIT on, waits until it is done, and
-/// hangs up in place of the answer.
+/// Proxy between a dispatcher and its database. While `losing`, it forwards a COMMIT, waits until it is done, and
+/// closes the connection instead of forwarding the answer.
 struct Between {
     losing: Arc<AtomicBool>,
     lost: Arc<AtomicUsize>,
 }
 
 impl Between {
-    /// Leads the dispatchers of `world` through it.
+    /// Connects the dispatchers of `world` through the proxy.
     async fn start(world: &mut World) -> Self {
         let mut url: url::Url = world.database.url().parse().unwrap();
         let target = (
@@ -85,13 +86,13 @@ async fn pass(
 }
 
 #[tokio::test]
-async fn what_was_recorded_already_counts_once_in_the_breaker() {
+async fn result_that_is_recorded_twice_counts_once_in_the_breaker() {
     const FAILURES: i64 = 4;
     let mut world = World::new().await;
     world.config.dispatcher.retry_schedule = vec![Duration::from_secs(600); 3];
     let between = Between::start(&mut world).await;
-    world.config.dispatcher.timeout = Duration::from_secs(20);
-    let late = Answer::after(Duration::from_secs(2), Answer::Status(500));
+    let (release, held) = watch::channel(false);
+    let late = Answer::once(&held, Answer::Status(500));
     let receiver = after_warming(late).await;
     let connection = world.connection(&receiver).await;
     let manager = world.manager(&[connection]).await;
@@ -102,24 +103,23 @@ async fn what_was_recorded_already_counts_once_in_the_breaker() {
         world.scan_and_tell(manager, &title).await;
     }
     let open = warm + usize::try_from(FAILURES).unwrap();
-    eventually("the requests are open", SOON, async || {
-        receiver.count() == open
-    })
-    .await;
+    eventually("the requests are open", async || receiver.count() == open).await;
     between.losing.store(true, Ordering::SeqCst);
-    eventually("something is written", SOON, async || {
+    release.send(true).expect("the receiver waits");
+    eventually("something is written", async || {
         world.in_state("RETRYING").await > 0
     })
     .await;
-    // And written again: the writer does not know that it is. Some of these are of other work.
+    // The result is written again, because the writer does not know that it was committed. Some of the lost commits
+    // are of other work.
     let lost = between.lost.load(Ordering::SeqCst);
-    eventually("it is tried again", 2 * SOON, async || {
+    eventually("it is tried again", async || {
         between.lost.load(Ordering::SeqCst) >= lost + 12
     })
     .await;
     between.losing.store(false, Ordering::SeqCst);
     world.until("RETRYING", FAILURES).await;
-    // Ends only when everything is written, and its answer has come.
+    // Ends only when everything is written and confirmed.
     replica.stop().await;
     let told = "failure_streak || ' ' || recent_outcomes || ' ' || (open_until IS NULL)";
     let lanes = world.database.texts(told, "connection_lanes").await;

@@ -1,9 +1,10 @@
-//! Dispatchers over a real database, and scripted receivers.
+//! Dispatchers with a real database and scripted receivers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod breaker;
 mod changed;
+mod clocks;
 mod conformance;
 mod connection_tests;
 mod endings;
@@ -16,4 +17,5 @@ mod replicas;
 mod request;
 mod signing;
 mod support;
+mod unreachable;
 mod waiting;

@@ -1,14 +1,14 @@
-//! Requests that a receiver sees: SPEC part 6, once for each Scan and Connection.
+//! Requests as the receiver sees them: part 6 of SPEC, once for each Scan and Connection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use test_support::{Answer, eventually};
 
-use crate::support::{SOON, World, always};
+use crate::support::{World, always};
 
 #[tokio::test]
-async fn a_request_is_the_event_and_nothing_beside_it() {
+async fn request_contains_only_the_event() {
     let world = World::new().await;
     let receiver = always(Answer::Status(204)).await;
     let manager = world.manager_for(&receiver).await;
@@ -63,7 +63,7 @@ async fn a_request_is_the_event_and_nothing_beside_it() {
 }
 
 #[tokio::test]
-async fn the_method_is_the_connections() {
+async fn request_uses_the_method_of_the_connection() {
     let world = World::new().await;
     let receiver = always(Answer::Status(200)).await;
     let connection = world.connection(&receiver).await;
@@ -80,7 +80,7 @@ async fn the_method_is_the_connections() {
 }
 
 #[tokio::test]
-async fn each_connection_gets_each_scan_once_however_often_it_is_told() {
+async fn repeated_events_deliver_each_scan_once() {
     let world = World::new().await;
     let receivers = [
         always(Answer::Status(200)).await,
@@ -106,7 +106,7 @@ async fn each_connection_gets_each_scan_once_however_often_it_is_told() {
     }
     world.scan_and_tell(none, "kettle for nobody").await;
     world.until("SUCCEEDED", 40).await;
-    eventually("all events are handled", SOON, async || {
+    eventually("all events are handled", async || {
         let depth = world.bus.depth(bus::topology::SCAN_CREATED).await;
         let open = "scans WHERE NOT fanned_out";
         depth.unwrap().ready == 0 && world.database.count(open).await == 0

@@ -28,7 +28,7 @@ async fn connect(
         nickname: "hook".to_owned(),
         url: receiver.url("/hook"),
         method: Method::Post,
-        // A header of the customer's does not take a signature's place.
+        // A header of the customer does not replace a signature.
         headers: Headers([("Webhook-Signature".to_owned(), "v1,none".to_owned())].into()),
         format,
         max_per_second: None,
@@ -45,7 +45,7 @@ async fn connect(
         .name
 }
 
-/// A retried delivery's requests.
+/// Requests of a delivery with a retry.
 async fn requests(world: &World, secrets: &[&str], format: Format) -> Vec<Request> {
     let receiver = scripted(vec![Answer::Status(500)]).await;
     let connection = connect(world, &receiver, secrets, format).await;
@@ -76,7 +76,7 @@ async fn the_rust_library_verifies_either_secret() {
         assert!(verifies(request, OLD) && verifies(request, NEW));
         assert!(
             !verifies(request, OTHER),
-            "a verification that says yes to all is none"
+            "another secret verifies the signature"
         );
         let mut forged = request.clone();
         forged.body.push(b' ');
@@ -122,7 +122,7 @@ except WebhookVerificationError:
     print('verified')
 ";
 
-/// `pip install standardwebhooks`, where CI has it; without, this says so.
+/// Needs `pip install standardwebhooks`, which CI has; otherwise the test prints that it was skipped.
 #[tokio::test]
 async fn the_python_library_verifies_too() {
     let import = std::process::Command::new("python3")

@@ -2,18 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use backbone::Backbone;
-use bus::{Bus, InProcess, Outgoing};
-use domain::{ConnectionName, ManagerName, Match, ScanName, Timestamp};
-use events::{Message, ScanCreated, TraceContext};
+use bus::{Bus, InProcess};
+use domain::{ConnectionName, ManagerName, Match, Post, ScanName, Timestamp};
+use events::ScanCreated;
 use runtime::Config;
 use store::{
     AsyncConnection,
     scans::{self, NewScan},
 };
-use test_support::{Answer, Fixture, Replica, TestDatabase, TestServer, eventually};
-
-pub(crate) const SOON: Duration = Duration::from_secs(8);
+use test_support::{
+    Answer, Fixture, Replica, TIMEOUT, TestDatabase, TestServer, eventually, publish,
+};
 
 pub(crate) struct World {
     pub(crate) database: TestDatabase,
@@ -28,7 +27,8 @@ impl World {
         let database = TestDatabase::create().await;
         let fixture = Fixture::create(&mut database.connect().await).await;
         let mut config = test_support::config(&database, store::roles::Service::Dispatcher);
-        config.dispatcher.timeout = Duration::from_millis(800);
+        // Longer than any test waits.
+        config.dispatcher.timeout = 10 * TIMEOUT;
         config.dispatcher.retry_schedule = vec![Duration::from_millis(100); 3];
         Self {
             database,
@@ -39,29 +39,19 @@ impl World {
     }
 
     pub(crate) fn dispatcher(&self) -> Replica {
-        let mut backbone = Backbone::in_process(&self.config).unwrap();
-        backbone.bus = Arc::clone(&self.bus);
-        let config = Arc::new(self.config.clone());
-        let own = backbone.clone();
-        Replica::start("webhook-dispatcher", backbone, move |context| {
-            webhook_dispatcher::run(config, context, own)
-        })
+        let run = webhook_dispatcher::run;
+        Replica::of("webhook-dispatcher", &self.config, &self.bus, run)
     }
 
-    /// A dispatcher that resolves and trusts as `client` does.
+    /// A dispatcher that uses `client`, with its name resolution and trusted certificates.
     pub(crate) fn dispatcher_with(&self, client: outbound::Client) -> Replica {
-        let mut backbone = Backbone::in_process(&self.config).unwrap();
-        backbone.bus = Arc::clone(&self.bus);
-        let config = Arc::new(self.config.clone());
-        let own = backbone.clone();
-        Replica::start("webhook-dispatcher", backbone, move |context| {
-            webhook_dispatcher::run_with(config, context, own, client)
-        })
+        let run = |config, context, own| webhook_dispatcher::run_with(config, context, own, client);
+        Replica::of("webhook-dispatcher", &self.config, &self.bus, run)
     }
 
     pub(crate) async fn ready_dispatcher(&self) -> Replica {
         let replica = self.dispatcher();
-        eventually("the dispatcher is ready", SOON, async || {
+        eventually("the dispatcher is ready", async || {
             replica.health.report().is_ready()
         })
         .await;
@@ -83,7 +73,7 @@ impl World {
             .await
     }
 
-    /// A Manager whose Scans go to this receiver alone.
+    /// A Manager whose Scans go only to this receiver.
     pub(crate) async fn manager_for(&self, receiver: &TestServer) -> ManagerName {
         let connection = self.connection(receiver).await;
         self.manager(&[connection]).await
@@ -92,40 +82,38 @@ impl World {
     /// A Scan without an event.
     pub(crate) async fn scan(&self, manager: ManagerName, title: &str) -> ScanName {
         let post = test_support::post(&format!("hackernews:{title}"), title);
-        let new = NewScan {
-            manager,
-            post: &post,
-            matched: Match {
-                score: 1.0,
-                terms: Vec::new(),
-                focus: None,
-                spans: Vec::new(),
-                signals: None,
-                judged: false,
-            },
-        };
+        self.record(manager, &[post]).await[0]
+    }
+
+    async fn record(&self, manager: ManagerName, posts: &[Post]) -> Vec<ScanName> {
+        let new: Vec<_> = posts
+            .iter()
+            .map(|post| NewScan {
+                manager,
+                post,
+                matched: Match {
+                    score: 1.0,
+                    terms: Vec::new(),
+                    focus: None,
+                    spans: Vec::new(),
+                    signals: None,
+                    judged: false,
+                },
+            })
+            .collect();
         let feed = "hackernews:newest".parse().unwrap();
         let mut conn = self.database.connect().await;
-        let made = conn
-            .transaction(async |conn| scans::record(conn, &feed, &[new], Timestamp::now()).await)
+        conn.transaction(async |conn| scans::record(conn, &feed, &new, Timestamp::now()).await)
             .await
-            .unwrap();
-        made[0]
+            .unwrap()
     }
 
     pub(crate) async fn tell(&self, scan: ScanName) {
-        let message = Message::new(ScanCreated {
+        let event = ScanCreated {
             name: scan,
             create_time: scan.scan.time(),
-        });
-        let outgoing = Outgoing {
-            message: message.encode(),
-            create_time: message.create_time,
-            trace: TraceContext::default(),
         };
-        for taken in self.bus.publish(&[outgoing]).await {
-            taken.unwrap();
-        }
+        publish(&self.bus, event).await;
     }
 
     /// A Scan and its event.
@@ -137,8 +125,13 @@ impl World {
 
     /// Several Scans without events.
     pub(crate) async fn scans(&self, manager: ManagerName, count: usize) {
-        for number in 0..count {
-            self.scan(manager, &format!("kettle {number}")).await;
+        let post = |number| {
+            let title = format!("kettle {number}");
+            test_support::post(&format!("hackernews:{title}"), &title)
+        };
+        let posts: Vec<_> = (0..count).map(post).collect();
+        for posts in posts.chunks(200) {
+            self.record(manager, posts).await;
         }
     }
 
@@ -150,7 +143,7 @@ impl World {
         }
     }
 
-    /// Has a Connection succeed until its lane is at its widest; returns how many requests that took.
+    /// Makes a Connection succeed until its lane has its maximum limit; returns the number of requests.
     pub(crate) async fn warm(&self, manager: ManagerName) -> usize {
         const COUNT: i64 = 8;
         let before = self.in_state("SUCCEEDED").await;
@@ -161,22 +154,22 @@ impl World {
         8
     }
 
-    /// How many deliveries are in `state`.
+    /// Number of deliveries in `state`.
     pub(crate) async fn in_state(&self, state: &str) -> i64 {
         self.database
             .count(&format!("deliveries WHERE state = '{state}'"))
             .await
     }
 
-    /// Waits for `count` deliveries in `state`, and returns how long that took.
-    pub(crate) async fn until(&self, state: &str, count: i64) -> Duration {
-        eventually(&format!("{count} of {state}"), SOON, async || {
+    /// Waits for `count` deliveries in `state`.
+    pub(crate) async fn until(&self, state: &str, count: i64) {
+        eventually(&format!("{count} of {state}"), async || {
             self.in_state(state).await == count
         })
-        .await
+        .await;
     }
 
-    /// Attempts in the log, the earliest first: number, status, error.
+    /// Attempts in the log, earliest first: number, status, error.
     pub(crate) async fn attempts(&self) -> Vec<String> {
         let line =
             "number || ' ' || coalesce(status_code::text, '-') || ' ' || coalesce(error, '-')";
@@ -190,7 +183,7 @@ pub(crate) async fn always(answer: Answer) -> TestServer {
     TestServer::start(move |_, _| answer.clone()).await
 }
 
-/// One answer each, and 200 to what follows.
+/// A receiver that sends each of these responses once, and then 200.
 pub(crate) async fn scripted(answers: Vec<Answer>) -> TestServer {
     TestServer::start(move |number, _| {
         let answer = answers.get(number).cloned();
@@ -199,7 +192,7 @@ pub(crate) async fn scripted(answers: Vec<Answer>) -> TestServer {
     .await
 }
 
-/// 200 to what warms a lane, and then this.
+/// A receiver that sends 200 while a lane warms up, and then this response.
 pub(crate) async fn after_warming(answer: Answer) -> TestServer {
     TestServer::start(move |number, _| {
         if number < 8 {
